@@ -1,0 +1,43 @@
+# Every target sets up all it needs: Python 3.11 or newer, pip and make are enough.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: setup demo test check bench wheel lock clean
+
+setup: $(READY)
+
+$(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	touch $@
+
+demo: setup
+	mkdir -p out
+	$(BIN)/evenly compare --pools 500 --load 10.5 --horizon 220 --warmup 20 --seed 1 --plot out/figure5.png
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: check
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python -m bench
+
+wheel: setup
+	$(BIN)/uv build --quiet --python $(BIN)/python --no-build-isolation --wheel --out-dir dist
+
+# Renew the pins after a change of the dependencies in pyproject.toml.
+lock: setup
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
+		--group dev pyproject.toml -o requirements/dev.txt
+	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
+
+clean:
+	rm -rf $(VENV) dist out

@@ -1,0 +1,1 @@
+"""evenly keeps long-lived concurrent work evenly spread over many servers."""
