@@ -1,1 +1,40 @@
-""""""
+"""The paper's two roles, dispatcher and pool, as plain state machines, and the rival policies.
+
+Here live the rules: who gets a task, which messages are sent, how the threshold is learned. They decide and
+return; a channel outside carries the messages, and whoever drives a policy brings the random choices.
+
+Here must not live: a clock, a random number generator, an await, a socket, numpy. Standard library only.
+"""
+
+from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
+from evenly.core.dispatcher import Dispatcher
+from evenly.core.learning import LearningRule
+from evenly.core.messages import Color, MessageCount, PoolId, ThresholdNotice, TokenMessage
+from evenly.core.policy import Policy
+from evenly.core.pool import Pool
+from evenly.core.poolset import PoolSet
+from evenly.core.randomness import Choose
+from evenly.core.threshold import ThresholdPolicy
+from evenly.core.token_baselines import JoinBelowThreshold, JoinIdleQueue, Pull
+
+__all__ = [
+    "Choose",
+    "Color",
+    "Dispatcher",
+    "JoinBelowThreshold",
+    "JoinIdleQueue",
+    "JoinShortestQueue",
+    "LearningRule",
+    "MessageCount",
+    "Policy",
+    "Pool",
+    "PoolId",
+    "PoolSet",
+    "PowerOfD",
+    "Pull",
+    "RandomRouting",
+    "RoundRobin",
+    "ThresholdNotice",
+    "ThresholdPolicy",
+    "TokenMessage",
+]

@@ -1,1 +1,11 @@
-""""""
+"""Exact simulation of finite systems: Numba kernels, and a slow reference that drives `evenly.core`.
+
+Never imports `evenly.theory`: their agreement is evidence only while they are apart.
+"""
+
+from evenly.sim.demand import Phase
+from evenly.sim.result import Result, Trajectory
+from evenly.sim.run import compare, simulate, with_policies
+from evenly.sim.scenario import POLICIES, Scenario
+
+__all__ = ["POLICIES", "Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]

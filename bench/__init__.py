@@ -1,0 +1,1 @@
+"""Benchmarks: how fast the simulator is, and against whom."""

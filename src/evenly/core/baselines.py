@@ -1,0 +1,117 @@
+"""The rivals that choose by load or blindly, behind the same events as the paper's policy.
+
+Those that hold tokens are in `token_baselines.py`.
+"""
+
+from collections import deque
+
+from evenly.core.membership import Membership
+from evenly.core.messages import PoolId
+from evenly.core.poolset import PoolSet
+from evenly.core.randomness import Choose
+from evenly.errors import InputError
+
+
+class JoinShortestQueue(Membership):
+    """Send each task to a pool with the fewest tasks, uniformly among them.
+
+    The dispatcher counts the tasks it sends, and is told of every departure (`other`).
+
+    Paper: Sec. 1.2 and Sec. 2.1 (JSQ).
+    """
+
+    def __init__(self, capacity: int | None = None) -> None:
+        super().__init__(capacity)
+        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with so many; none is empty
+        self._lowest = 0
+
+    def _pick(self, choose: Choose) -> PoolId:
+        return choose(self._levels[self._lowest])
+
+    def _joined(self, pool: PoolId, tasks: int) -> None:
+        self._insert(pool, tasks)
+        self._lowest = min(self._levels)
+
+    def _left(self, pool: PoolId, tasks: int) -> None:
+        self._remove(pool, tasks)
+        self._lowest = min(self._levels, default=0)
+
+    def _arrived(self, pool: PoolId, tasks: int) -> None:
+        self._remove(pool, tasks - 1)
+        self._insert(pool, tasks)
+        if self._lowest not in self._levels:
+            self._lowest = tasks  # the last pool of its level went one up
+
+    def _departed(self, pool: PoolId, tasks: int) -> None:
+        self._messages.other += 1
+        self._remove(pool, tasks + 1)
+        self._insert(pool, tasks)
+        self._lowest = min(self._lowest, tasks)
+
+    def _insert(self, pool: PoolId, level: int) -> None:
+        self._levels.setdefault(level, PoolSet()).add(pool)
+
+    def _remove(self, pool: PoolId, level: int) -> None:
+        self._levels[level].discard(pool)
+        if not self._levels[level]:
+            del self._levels[level]
+
+
+class PowerOfD(Membership):
+    """Send each task to the least loaded of d distinct pools sampled at random, the first of them on a tie.
+
+    Every sampled pool is asked and answers: 2d messages a task (`other`). With fewer than d pools, all are.
+
+    Paper: Sec. 1.2 (power-of-d).
+    """
+
+    def __init__(self, choices: int, capacity: int | None = None) -> None:
+        super().__init__(capacity)
+        if choices < 1:
+            raise InputError(f"The number of choices must be at least 1, not {choices}.")
+        self._choices = choices
+
+    def _pick(self, choose: Choose) -> PoolId:
+        sampled = self._sample(choose)
+        self._messages.other += 2 * len(sampled)
+        return min(sampled, key=self._tasks.__getitem__)  # min keeps the first of equals
+
+    def _sample(self, choose: Choose) -> list[PoolId]:
+        # A partial shuffle: a sampled pool goes behind the ones that can still be sampled. Its order stays
+        # shuffled, which costs nothing: any order is as good for the next uniform choice.
+        sampled = []
+        for left in range(len(self._pools), max(0, len(self._pools) - self._choices), -1):
+            pool = choose(self._pools.prefix(left))
+            self._pools.exchange(pool, left - 1)
+            sampled.append(pool)
+        return sampled
+
+
+class RandomRouting(Membership):
+    """Send each task to any pool, uniformly; no messages."""
+
+    def _pick(self, choose: Choose) -> PoolId:
+        return choose(self._pools)
+
+
+class RoundRobin(Membership):
+    """Send tasks to the pools in turn, in the order of joining; no chance, no messages.
+
+    A newcomer waits for a full round. The turn passes on when a task is lost: a full pool must not hold
+    up the others.
+    """
+
+    def __init__(self, capacity: int | None = None) -> None:
+        super().__init__(capacity)
+        self._turns: deque[PoolId] = deque()
+
+    def _pick(self, choose: Choose) -> PoolId:
+        pool = self._turns[0]
+        self._turns.rotate(-1)
+        return pool
+
+    def _joined(self, pool: PoolId, tasks: int) -> None:
+        self._turns.append(pool)
+
+    def _left(self, pool: PoolId, tasks: int) -> None:
+        self._turns.remove(pool)

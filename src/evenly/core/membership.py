@@ -1,0 +1,84 @@
+"""What the baselines share: members, their tasks, and the loss of tasks that find a pool full.
+
+No rule of any policy lives here; a subclass picks the pool and hears of what happened.
+"""
+
+from evenly.core.checks import already_member, check_capacity, check_tasks, not_member, nothing_to_depart
+from evenly.core.messages import MessageCount, PoolId
+from evenly.core.poolset import PoolSet
+from evenly.core.randomness import Choose
+
+
+class Membership:
+    """The events of a policy, with the tasks counted; `_pick` and the hooks after it make the policy."""
+
+    def __init__(self, capacity: int | None = None) -> None:
+        check_capacity(capacity)
+        self._capacity = capacity
+        self._pools: PoolSet[PoolId] = PoolSet()
+        self._tasks: dict[PoolId, int] = {}
+        self._messages = MessageCount()
+
+    @property
+    def messages(self) -> MessageCount:
+        """The messages sent so far."""
+        return self._messages
+
+    @property
+    def pools(self) -> PoolSet[PoolId]:
+        """The members."""
+        return self._pools
+
+    def tasks(self, pool: PoolId) -> int:
+        """Return the number of tasks in the pool."""
+        if pool not in self._tasks:
+            raise not_member(pool)
+        return self._tasks[pool]
+
+    def join(self, pool: PoolId, tasks: int = 0) -> None:
+        """Admit a pool, with the tasks it has already."""
+        if pool in self._tasks:
+            raise already_member(pool)
+        check_tasks(pool, tasks, self._capacity)
+        self._pools.add(pool)
+        self._tasks[pool] = tasks
+        self._joined(pool, tasks)
+
+    def leave(self, pool: PoolId) -> None:
+        """Let a pool go; its tasks are forgotten."""
+        tasks = self.tasks(pool)
+        self._pools.discard(pool)
+        del self._tasks[pool]
+        self._left(pool, tasks)
+
+    def arrive(self, choose: Choose) -> PoolId | None:
+        """Place a task; the pick pays no heed to the capacity, and the task is lost if the pool is full."""
+        pool = self._pick(choose) if self._pools else None
+        if pool is None or self._tasks[pool] == self._capacity:
+            return None
+        self._tasks[pool] += 1
+        self._arrived(pool, self._tasks[pool])
+        return pool
+
+    def depart(self, pool: PoolId) -> None:
+        """Finish one task of the pool."""
+        if self.tasks(pool) == 0:
+            raise nothing_to_depart(pool)
+        self._tasks[pool] -= 1
+        self._departed(pool, self._tasks[pool])
+
+    def _pick(self, choose: Choose) -> PoolId | None:
+        """Return the pool for the next task, None to lose it; there is at least one pool."""
+        raise NotImplementedError
+
+    def _joined(self, pool: PoolId, tasks: int) -> None:
+        """Hear of a new pool and its tasks."""
+
+    def _left(self, pool: PoolId, tasks: int) -> None:
+        """Hear that a pool went, and the tasks it had."""
+
+    def _arrived(self, pool: PoolId, tasks: int) -> None:
+        """Hear of a placed task, and the tasks now there."""
+
+    def _departed(self, pool: PoolId, tasks: int) -> None:
+        """Hear of a finished task, and the tasks now there."""

@@ -1,0 +1,92 @@
+"""An ordered set with constant-time add, discard and positional access.
+
+Uniform choice needs a sequence, tokens need a set: this is both. The order is part of the contract, since
+compiled kernels reproduce it to land on the same choices: `add` appends, and `discard` moves the last item
+into the hole.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar, overload
+
+T = TypeVar("T", bound=Hashable)
+
+
+class PoolSet(Sequence[T], Generic[T]):
+    """A set of pools (or of tokens) that can be indexed, in an order that the operations define."""
+
+    __slots__ = ("_items", "_position")
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._items: list[T] = []
+        self._position: dict[T, int] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: T) -> None:
+        """Append the item; do nothing if it is there already."""
+        if item not in self._position:
+            self._position[item] = len(self._items)
+            self._items.append(item)
+
+    def discard(self, item: T) -> None:
+        """Remove the item, and move the last one into its place; do nothing if it is not there."""
+        hole = self._position.pop(item, None)
+        if hole is None:
+            return
+        last = self._items.pop()
+        if hole < len(self._items):
+            self._items[hole] = last
+            self._position[last] = hole
+
+    def exchange(self, item: T, position: int) -> None:
+        """Swap the item with the one at the position, so that it ends there."""
+        old = self._position[item]
+        other = self._items[position]
+        self._items[old], self._items[position] = other, item
+        self._position[other], self._position[item] = old, position
+
+    def prefix(self, length: int) -> "Prefix[T]":
+        """Return a view, without a copy, of the first `length` items."""
+        return Prefix(self._items, length)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._position
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._items)
+
+    def __repr__(self) -> str:
+        return f"PoolSet({self._items!r})"
+
+
+class Prefix(Sequence[T], Generic[T]):
+    """The first items of a list, as they are when looked at."""
+
+    __slots__ = ("_items", "_length")
+
+    def __init__(self, items: list[T], length: int) -> None:
+        self._items = items
+        self._length = min(length, len(items))
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[T]: ...
+    def __getitem__(self, index: int | slice) -> T | list[T]:
+        positions = range(self._length)[index]
+        if isinstance(positions, range):
+            return [self._items[position] for position in positions]
+        return self._items[positions]
+
+    def __len__(self) -> int:
+        return self._length

@@ -1,0 +1,117 @@
+"""The paper's policy: one dispatcher and its pools, joined by a channel that delivers at once.
+
+Wiring only. The rules are the dispatcher's and the pool's; here messages are carried and counted.
+"""
+
+from collections.abc import Iterable
+
+from evenly.core.checks import already_member, check_capacity, not_member
+from evenly.core.dispatcher import Dispatcher
+from evenly.core.learning import LearningRule
+from evenly.core.messages import MessageCount, PoolId, ThresholdNotice, TokenMessage
+from evenly.core.pool import Pool
+from evenly.core.poolset import PoolSet
+from evenly.core.randomness import Choose
+from evenly.errors import InputError
+
+
+class ThresholdPolicy:
+    """Send tasks to pools below the threshold, else to pools at it, else anywhere; learn it if given a rule.
+
+    With a capacity the threshold stays below it, so that only tasks sent without a token can be lost.
+
+    Paper: Sec. 2.1, and Sec. 4.1.
+    """
+
+    def __init__(
+        self, threshold: int = 0, rule: LearningRule | None = None, capacity: int | None = None
+    ) -> None:
+        check_capacity(capacity)
+        if capacity is not None and threshold >= capacity:
+            raise InputError(f"The threshold must be less than the capacity {capacity}, not {threshold}.")
+        self._dispatcher = Dispatcher(threshold, rule, None if capacity is None else capacity - 1)
+        self._pools: dict[PoolId, Pool] = {}
+        self._capacity = capacity
+        self._messages = MessageCount()
+
+    @property
+    def threshold(self) -> int:
+        """The threshold in force."""
+        return self._dispatcher.threshold
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The dispatcher, to look at its tokens and its epoch."""
+        return self._dispatcher
+
+    @property
+    def messages(self) -> MessageCount:
+        """The messages sent so far."""
+        return self._messages
+
+    @property
+    def pools(self) -> PoolSet[PoolId]:
+        """The members."""
+        return self._dispatcher.pools
+
+    def tasks(self, pool: PoolId) -> int:
+        """Return the number of tasks in the pool."""
+        return self._member(pool).tasks
+
+    def join(self, pool: PoolId, tasks: int = 0) -> None:
+        """Admit a pool, which announces the tokens that it is due."""
+        if pool in self._pools:
+            raise already_member(pool)
+        member = Pool(pool, self._dispatcher.notice, tasks, self._capacity)
+        self._dispatcher.join(pool)
+        self._pools[pool] = member
+        self._resync(member.announce())
+
+    def leave(self, pool: PoolId) -> None:
+        """Let a pool go, with its tasks and its tokens."""
+        self._dispatcher.leave(pool)
+        del self._pools[pool]
+
+    def arrive(self, choose: Choose) -> PoolId | None:
+        """Place a task, let its pool replace the token if it is due, and only then adjust the threshold.
+
+        Paper: Sec. 2.1, and Sec. 4.1.
+        """
+        pool = self._dispatcher.dispatch(choose)
+        if pool is None:
+            return None
+        member = self._pools[pool]
+        lost = member.full
+        if not lost:
+            self._deliver(member.arrive())
+        notice = self._dispatcher.learn()
+        if notice is not None:
+            self._rethreshold(notice)
+        return None if lost else pool
+
+    def depart(self, pool: PoolId) -> None:
+        """Finish one task of the pool, which announces the color that it enters.
+
+        Paper: Sec. 2.1.
+        """
+        self._deliver(self._member(pool).depart())
+
+    def _member(self, pool: PoolId) -> Pool:
+        if pool not in self._pools:
+            raise not_member(pool)
+        return self._pools[pool]
+
+    def _deliver(self, message: TokenMessage | None) -> None:
+        if message is not None:
+            self._messages.count(message.color)
+            self._dispatcher.receive(message)
+
+    def _rethreshold(self, notice: ThresholdNotice) -> None:
+        # In the order of the members: compiled kernels rebuild the tokens in the same order.
+        for pool in self._dispatcher.pools:
+            self._resync(self._pools[pool].rethreshold(notice))
+
+    def _resync(self, messages: Iterable[TokenMessage]) -> None:
+        for message in messages:
+            self._messages.resync += 1
+            self._dispatcher.receive(message)

@@ -1,0 +1,43 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from evenly.errors import InputError
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a path that cannot be written, before the work that would be lost."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise InputError(f"Cannot write {path}: there is no directory {folder}.")
+    if path.is_dir() or not os.access(folder, os.W_OK):
+        reason = "it is a directory" if path.is_dir() else f"the directory {folder} is not writable"
+        raise InputError(f"Cannot write {path}: {reason}.")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path`, moved onto it if all goes well and removed if not."""
+    check_writable(path)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    """The process's umask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,26 @@
+"""Confidence intervals from independent samples: replications, or batches of one long run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+CONFIDENCE = 0.95
+BATCHES = 20
+BATCH_TASKS = 10.0  # mean task times that a batch must last; what happens is forgotten like exp(-t)
+
+
+def half_width(samples: Sequence[float]) -> float:
+    """Half the width of the 95 % Student interval for the mean of independent samples."""
+    from scipy.special import stdtrit  # noqa: PLC0415  (costs a tenth of a second, needed only here)
+
+    count = len(samples)
+    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    return quantile * float(np.std(samples, ddof=1)) / math.sqrt(count)
+
+
+def batch_count(length: float, service_rate: float) -> int:
+    """How many batches a run of this length yields: enough for an interval, or none."""
+    return BATCHES if length * service_rate >= BATCHES * BATCH_TASKS else 0

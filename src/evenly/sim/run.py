@@ -1,0 +1,234 @@
+"""Run scenarios: replications in parallel on all cores, from one seed, the same whatever the cores."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from evenly.errors import InputError
+from evenly.sim.intervals import batch_count
+from evenly.sim.result import Ending, Result, Trajectory
+from evenly.sim.scenario import Scenario
+from evenly.sim.simulation import Simulation, Tick, stops
+from evenly.sim.tally import Tally
+
+MAX_REPLICATIONS = 10**6
+MAX_POINTS = 10**5
+MAX_BATCHES = 10**4
+
+Progress = Callable[[float], None]  # hears of the fraction done
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What to record of each replication."""
+
+    replications: int
+    seed: int
+    batches: int
+    steady_state: bool
+    points: int
+
+
+@dataclass(frozen=True)
+class _Replication:
+    """What one replication yields."""
+
+    windows: list[Tally]
+    events: int
+    ending: Ending | None
+    trajectory: Trajectory | None
+
+
+def simulate(
+    scenario: Scenario,
+    *,
+    replications: int = 1,
+    seed: int = 1,
+    batches: int | None = None,
+    steady_state: bool = False,
+    points: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Result:
+    """Simulate a scenario exactly.
+
+    Intervals come from the replications, or from `batches` of equal length when there is one only (by
+    default 20, if each lasts at least ten mean task times). `steady_state` replaces holding times by their
+    means: lower variance and more speed for long-run averages, but times of single events lose their meaning.
+    `points` evenly spaced snapshots are kept of every replication, both ends included.
+
+    The discrete-time conversion is due to Hordijk, Iglehart and Schassberger (1976).
+    """
+    return compare(
+        [scenario],
+        replications=replications,
+        seed=seed,
+        batches=batches,
+        steady_state=steady_state,
+        points=points,
+        workers=workers,
+        progress=progress,
+    )[0]
+
+
+def compare(
+    scenarios: Sequence[Scenario],
+    *,
+    replications: int = 1,
+    seed: int = 1,
+    batches: int | None = None,
+    steady_state: bool = False,
+    points: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Result]:
+    """Simulate several scenarios on the same random numbers.
+
+    Under the same demand and without losses, all see the very same arrivals and departures.
+    """
+    _check(replications, seed, batches, points)
+    plans = []
+    for scenario in scenarios:
+        if steady_state and len(scenario.phases) + (scenario.phases[0].amplitude > 0) > 1:
+            raise InputError("A steady state needs a constant load, not a schedule.")
+        count = batches
+        if count is None:
+            count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
+        plans.append(_Plan(replications, seed, count if replications == 1 else 0, steady_state, points))
+    jobs = [
+        (s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)
+    ]
+    started = time.perf_counter()
+    outcomes = _run_all(jobs, workers, progress)
+    seconds = time.perf_counter() - started
+    return [
+        _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
+        for place, (scenario, plan) in enumerate(zip(scenarios, plans, strict=True))
+    ]
+
+
+def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
+    """The same scenario under each of the policies."""
+    return [replace(scenario, policy=policy) for policy in policies]
+
+
+def _check(replications: int, seed: int, batches: int | None, points: int) -> None:
+    for name, value, low, high in (
+        ("replications", replications, 1, MAX_REPLICATIONS),
+        ("seed", seed, 0, 2**64 - 1),
+        ("batches", 0 if batches is None else batches, 0, MAX_BATCHES),
+        ("points", points, 0, MAX_POINTS),
+    ):
+        if not low <= value <= high:
+            raise InputError(f"{name} must be a whole number from {low} to {high}, not {value}.")
+    if batches == 1 or points == 1:
+        raise InputError(f"{'batches' if batches == 1 else 'points'} must be 0 or at least 2, not 1.")
+
+
+def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:
+    return Result(
+        scenario=scenario,
+        seed=plan.seed,
+        replications=plan.replications,
+        batches=plan.batches,
+        steady_state=plan.steady_state,
+        seconds=seconds,
+        events=sum(outcome.events for outcome in outcomes),
+        samples=[window for outcome in outcomes for window in outcome.windows],
+        endings=[outcome.ending for outcome in outcomes if outcome.ending is not None],
+        trajectories=[outcome.trajectory for outcome in outcomes if outcome.trajectory is not None],
+    )
+
+
+class _Stopped(Exception):  # noqa: N818  (not an error: another replication failed, or Ctrl-C)
+    pass
+
+
+def _run_all(
+    jobs: list[tuple[Scenario, _Plan, int]], workers: int | None, progress: Progress | None
+) -> list[_Replication]:
+    """Threads suffice: the kernels release the interpreter lock."""
+    stop = threading.Event()
+    done = [0.0] * len(jobs)
+
+    def work(place: int) -> _Replication:
+        scenario, plan, index = jobs[place]
+
+        def tick(now: float) -> None:
+            if stop.is_set():
+                raise _Stopped
+            done[place] = now / scenario.horizon
+            if progress is not None:
+                progress(sum(done) / len(jobs))
+
+        return _replicate(scenario, plan, index, tick)
+
+    pool = ThreadPoolExecutor(min(workers or usable_cores(), len(jobs)))
+    futures = [pool.submit(work, place) for place in range(len(jobs))]
+    try:
+        wait(futures, return_when=FIRST_EXCEPTION)
+        return [future.result() for future in futures]
+    finally:
+        stop.set()
+        pool.shutdown(cancel_futures=True)
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Replication:
+    """One replication; its random numbers depend on the seed and its index alone."""
+    seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
+    simulation = Simulation(scenario, seed, mean_holding=plan.steady_state, keep_path=plan.points > 0)
+    edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
+    grid = np.linspace(0.0, scenario.horizon, plan.points).tolist() if plan.points else []
+    snapshots = [_snapshot(simulation)] if grid else []
+    tallies = [simulation.tally()] if scenario.warmup == 0 else []
+    at_grid, at_edge = set(grid), set(edges)
+    for time_ in stops(scenario.horizon, edges, grid):
+        simulation.advance(time_, tick)
+        if time_ in at_grid:
+            snapshots.append(_snapshot(simulation))
+        if time_ in at_edge:
+            tallies.append(simulation.tally())
+    windows = [later - earlier for earlier, later in pairwise(tallies)]
+    state = simulation.state
+    has_threshold = int(simulation.state["threshold"]) >= 0
+    return _Replication(
+        windows=windows,
+        events=int(state["events"]),
+        ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
+        trajectory=_trajectory(simulation, grid, snapshots) if grid else None,
+    )
+
+
+_Snapshot = tuple["np.ndarray[tuple[int], np.dtype[np.int64]]", int, float]
+
+
+def _snapshot(simulation: Simulation) -> _Snapshot:
+    return simulation.at_least, int(simulation.state["threshold"]), simulation.imbalance
+
+
+def _trajectory(simulation: Simulation, grid: list[float], snapshots: list[_Snapshot]) -> Trajectory:
+    levels = max(counts.size for counts, _, _ in snapshots) + 1
+    change_times, change_thresholds = simulation.path
+    return Trajectory(
+        times=np.array(grid),
+        pools_at_least=np.array([np.pad(counts, (0, levels - counts.size)) for counts, _, _ in snapshots]),
+        threshold=np.array([max(threshold, -1) for _, threshold, _ in snapshots]),
+        max_tasks=np.array([counts.size - 1 for counts, _, _ in snapshots]),
+        imbalance=np.array([imbalance for _, _, imbalance in snapshots]),
+        demand=np.array([simulation.scenario.demand(time_) for time_ in grid]),
+        change_times=change_times,
+        change_thresholds=change_thresholds,
+    )

@@ -1,0 +1,184 @@
+"""A scenario: the system to simulate. Checked when made, so that everything behind it can trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.core import LearningRule
+from evenly.errors import InputError
+from evenly.sim.demand import Phase, check_schedule, parse_schedule
+
+POLICIES = ("threshold", "jsq", "power-of-d", "random", "round-robin", "jiq", "jbt", "pull")
+AGGREGATE_POLICIES = ("threshold", "jsq", "power-of-d", "random")  # the counts of pools suffice
+
+MAX_POOLS = 10**9  # counts, not pools, are stored
+MAX_NAMED_POOLS = 10**7  # where every pool is stored
+MAX_TASKS = 10**8  # where every task is stored
+MAX_LEVELS = 10**6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scenario:
+    """`pools` identical pools under a policy and a demand, from an initial state up to the horizon.
+
+    `load` is the offered load per pool: arrivals come at rate pools * load * service_rate. A `schedule` of
+    phases takes its place when demand varies. `threshold` is where the threshold starts; it stays there unless
+    there is an `alpha`, which makes it learn. Without either it is fixed at floor(load), the paper's optimum.
+    `initial` is the number of tasks per pool at time 0, spread as evenly as can be, or a number for each pool.
+    """
+
+    policy: str = "threshold"
+    pools: int
+    load: float | None = None
+    schedule: str | Sequence[Phase] | None = None
+    threshold: int | None = None
+    alpha: float | str | Decimal | None = None
+    choices: int = 2
+    capacity: int | None = None
+    initial: float | Sequence[int] = 0
+    service_rate: float = 1.0
+    horizon: float = 200.0
+    warmup: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise InputError(f"The policy must be one of {', '.join(POLICIES)}, not {self.policy!r}.")
+        _whole("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS)
+        if self.load is None and self.schedule is None:
+            raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
+        if self.load is not None:
+            _number("load", self.load)
+            if self.schedule is not None:
+                raise InputError("A scenario takes a load or a schedule, not both.")
+        _number("service_rate", self.service_rate)
+        _number("horizon", self.horizon)
+        _number("warmup", self.warmup, zero=True)
+        if self.warmup >= self.horizon:
+            raise InputError(
+                f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:g}."
+            )
+        _ = self.phases  # checks the schedule
+        self._check_policy()
+        self._check_initial()
+
+    @property
+    def aggregate(self) -> bool:
+        """Whether the counts of pools with so many tasks are all that the policy needs."""
+        return self.policy in AGGREGATE_POLICIES
+
+    @cached_property
+    def phases(self) -> tuple[Phase, ...]:
+        """The demand, phase by phase; the first begins at 0."""
+        if self.load is not None:
+            return (Phase(0.0, float(self.load)),)
+        if isinstance(self.schedule, str):
+            return parse_schedule(self.schedule)
+        return check_schedule(self.schedule or ())
+
+    @property
+    def load_at_start(self) -> float:
+        """The load at time 0."""
+        return self.phases[0].load
+
+    def demand(self, time: float) -> float:
+        """Offered load per pool at a time."""
+        return next(phase for phase in reversed(self.phases) if phase.start <= time).load_at(time)
+
+    @cached_property
+    def rule(self) -> LearningRule | None:
+        """The learning rule, if the threshold learns."""
+        return None if self.alpha is None else LearningRule(self.alpha)
+
+    @property
+    def first_threshold(self) -> int:
+        """The threshold at time 0: as given, else 0 when it learns, else the optimum."""
+        if self.threshold is not None:
+            return self.threshold
+        if self.policy == "jbt":
+            return math.floor(self.load_at_start) + 1
+        return 0 if self.alpha is not None else math.floor(self.load_at_start)
+
+    def initial_tasks(self) -> NDArray[np.int64]:
+        """Tasks of each pool at time 0."""
+        if isinstance(self.initial, Sequence):
+            return np.asarray(self.initial, np.int64)
+        low = math.floor(self.initial)
+        fuller = round((self.initial - low) * self.pools)
+        tasks = np.full(self.pools, low, np.int64)
+        tasks[:fuller] += 1
+        return tasks
+
+    def initial_at_least(self) -> NDArray[np.int64]:
+        """Number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
+        if isinstance(self.initial, Sequence):
+            exactly = np.bincount(self.initial_tasks())
+            return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
+        low = math.floor(self.initial)
+        fuller = round((self.initial - low) * self.pools)
+        counts = [self.pools] * (low + 1) + [fuller] * (fuller > 0)
+        return np.array(counts, np.int64)
+
+    def _check_policy(self) -> None:
+        if self.threshold is not None:
+            _whole("threshold", self.threshold, 1 if self.policy == "jbt" else 0, MAX_LEVELS)
+        _ = self.rule  # checks alpha
+        if self.policy == "power-of-d":
+            _whole("choices", self.choices, 1, self.pools, why="the number of pools")
+            if self.choices > 512:
+                raise InputError(f"choices must be at most 512, not {self.choices}; jsq looks at all pools.")
+        if self.capacity is None:
+            if self.policy == "pull":
+                raise InputError("The policy pull needs a capacity: it holds one token for each free slot.")
+            return
+        _whole("capacity", self.capacity, 1, MAX_LEVELS)
+        limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
+        if limit is not None and self.first_threshold > limit:
+            raise InputError(
+                f"The threshold must be at most {limit} with capacity {self.capacity}, "
+                f"not {self.first_threshold}."
+            )
+
+    def _check_initial(self) -> None:
+        if isinstance(self.initial, Sequence):
+            if len(self.initial) != self.pools:
+                raise InputError(
+                    f"initial must have {self.pools} numbers, one for each pool, not {len(self.initial)}."
+                )
+            for tasks in self.initial:
+                _whole("initial", tasks, 0, MAX_LEVELS)
+            most = max(self.initial)
+        else:
+            _number("initial", self.initial, zero=True)
+            most = math.ceil(self.initial)
+            if most > MAX_LEVELS:
+                raise InputError(f"initial must be at most {MAX_LEVELS}, not {self.initial:g}.")
+        if self.capacity is not None and most > self.capacity:
+            raise InputError(f"initial must be at most the capacity {self.capacity}, not {most}.")
+        peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
+        if not self.aggregate and self.pools * peak > MAX_TASKS:
+            raise InputError(
+                f"The policy {self.policy} keeps every task: at most {MAX_TASKS} in all, "
+                f"not {self.pools} pools with {peak:g} each."
+            )
+
+
+def _whole(name: str, value: object, low: int, high: int, why: str = "") -> None:
+    """Refuse what is not a whole number from low to high."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        reason = f" ({why})" if why else ""
+        raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
+
+
+def _number(name: str, value: object, *, zero: bool = False) -> None:
+    """Refuse what is not a finite positive number, or zero where that is fine."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not good or not (value > 0 or (zero and value == 0)):  # type: ignore[operator]
+        kind = "zero or a positive number" if zero else "a positive number"
+        raise InputError(f"{name} must be {kind}, not {value}.")

@@ -1,0 +1,227 @@
+"""One replication, advanced from stop to stop; between stops a kernel does the work.
+
+What happens does not depend on where the stops are: the next event is drawn before a stop and kept over it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim import aggregate, per_pool
+from evenly.sim.demand import Phase
+from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, gap_squared, grown, new_book
+from evenly.sim.per_pool import grown_crowd, new_crowd
+from evenly.sim.scenario import MAX_LEVELS, Scenario
+from evenly.sim.streams import new_streams
+from evenly.sim.tally import Tally
+
+_CODES = {
+    "threshold": Code.THRESHOLD,
+    "jsq": Code.JSQ,
+    "power-of-d": Code.POWER_OF_D,
+    "random": Code.RANDOM,
+    "round-robin": Code.ROUND_ROBIN,
+    "jiq": Code.JBT,
+    "jbt": Code.JBT,
+    "pull": Code.PULL,
+}
+_EVENTS_A_CALL = 1_000_000  # a few hundredths of a second: how soon a run can be stopped
+_PATH_BUFFER = 4096
+MAX_PATH = 10**6
+
+Tick = Callable[[float], None]
+
+
+class Simulation:
+    """A system in time. `keep_path` records every change of the threshold."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: np.random.SeedSequence,
+        *,
+        mean_holding: bool = False,
+        keep_path: bool = False,
+    ) -> None:
+        self.scenario = scenario
+        self._code = _CODES[scenario.policy]
+        self._streams = new_streams(seed, mean_holding=mean_holding)
+        self._rules = np.zeros(1, RULES)[0]
+        self._state = np.zeros(1, STATE)[0]
+        self._path: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
+        self._path_length = 0
+        self._set_rules(mean_holding)
+        counts = scenario.initial_at_least()
+        learns = self._code == Code.THRESHOLD and scenario.rule is not None
+        self._book = new_book(
+            counts, self._levels_needed(counts.size), _PATH_BUFFER if keep_path and learns else 0
+        )
+        self._set_state(counts)
+        self._crowd = None
+        if not scenario.aggregate:
+            self._crowd, self._state["tokens"] = new_crowd(
+                scenario.initial_tasks(),
+                self._code,
+                threshold=int(self._rules["below"]),
+                capacity=int(self._rules["capacity"]),
+            )
+        self._ranks = np.zeros(scenario.choices if self._code == Code.POWER_OF_D else 0, np.int64)
+        self._later_phases = list(scenario.phases)
+        self._begin_phase(self._later_phases.pop(0))
+
+    @property
+    def time(self) -> float:
+        """How far the simulation has come."""
+        return float(self._state["time"])
+
+    @property
+    def state(self) -> Record:
+        """The record of `evenly.sim.ledger.STATE`; to look at, not to change."""
+        return self._state
+
+    @property
+    def at_least(self) -> NDArray[np.int64]:
+        """Number of pools with at least i tasks, up to the maximum."""
+        return self._book.at_least[: int(self._state["max_level"]) + 1].copy()
+
+    @property
+    def tasks(self) -> NDArray[np.int64] | None:
+        """Tasks of each pool, where the policy needs to know the pools apart."""
+        return None if self._crowd is None else self._crowd.tasks.copy()
+
+    @property
+    def imbalance(self) -> float:
+        """Distance between the occupancy and the balanced one for the demand right now.
+
+        Paper: e(t) in Sec. 5.3.
+        """
+        self._rebalance()
+        return math.sqrt(self._state["gap_squared"]) / self.scenario.pools
+
+    @property
+    def path(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Times and values of the threshold's changes."""
+        self._keep_path()
+        times, values = zip(*self._path, strict=True) if self._path else ((), ())
+        return np.concatenate([*times, np.zeros(0)]), np.concatenate([*values, np.zeros(0, np.int64)])
+
+    def advance(self, until: float, tick: Tick | None = None, max_events: int | None = None) -> None:
+        """Simulate up to a time, or for a number of events. `tick` hears of the time now and then."""
+        last = None if max_events is None else int(self._state["events"]) + max_events
+        while self.time < until:
+            stop = min(until, self._later_phases[0].start if self._later_phases else math.inf)
+            left = _EVENTS_A_CALL if last is None else min(_EVENTS_A_CALL, last - int(self._state["events"]))
+            if left == 0:
+                return
+            self._run_kernel(stop, left)
+            if self._later_phases and self.time == self._later_phases[0].start:
+                self._begin_phase(self._later_phases.pop(0))
+            self._make_room()
+            if tick is not None:
+                tick(self.time)
+
+    def tally(self) -> Tally:
+        """The records so far."""
+        state, book = self._state, self._book
+        arrivals, lost = int(state["arrivals"]), int(state["lost"])
+        departures = int(state["events"]) - arrivals
+        other = {Code.JSQ: departures, Code.POWER_OF_D: 2 * self.scenario.choices * arrivals}
+        return Tally(
+            time=self.time,
+            at_least=book.area + book.at_least * self.time,
+            max_time=book.max_time.copy(),
+            threshold_time=book.threshold_time.copy(),
+            gap=float(state["gap_area"]),
+            spread=float(state["spread_area"]),
+            events=int(state["events"]),
+            arrivals=arrivals,
+            lost=lost,
+            unguided=int(state["unguided"]),
+            green=int(state["green"]),
+            yellow=int(state["yellow"]),
+            resync=int(state["resync"]),
+            other=other.get(self._code, 0),
+            changes=int(state["changes"]),
+        )
+
+    def _set_rules(self, mean_holding: bool) -> None:
+        scenario, rules = self.scenario, self._rules
+        rules["policy"] = self._code
+        rules["pools"] = scenario.pools
+        rules["choices"] = scenario.choices
+        rules["capacity"] = NO_LIMIT if scenario.capacity is None else scenario.capacity
+        rules["below"] = 1 if scenario.policy == "jiq" else scenario.first_threshold
+        rules["highest"] = NO_LIMIT if scenario.capacity is None else scenario.capacity - 1
+        if scenario.rule is not None:
+            rules["learning"] = 1
+            rules["fall_at"] = scenario.rule.fall_at(scenario.pools)
+        rules["mean_holding"] = mean_holding
+        rules["service_rate"] = scenario.service_rate
+
+    def _set_state(self, counts: NDArray[np.int64]) -> None:
+        state = self._state
+        levels = np.arange(counts.size)
+        state["total"] = counts[1:].sum()
+        state["squares"] = (2 * levels - 1)[1:] @ counts[1:]
+        state["max_level"] = counts.size - 1
+        state["threshold"] = self.scenario.first_threshold if self._code == Code.THRESHOLD else -2
+
+    def _levels_needed(self, occupied: int) -> int:
+        peak = max(phase.load + phase.amplitude for phase in self.scenario.phases)
+        return max(64, occupied + 8, self.scenario.first_threshold + 8, math.ceil(peak) + 8)
+
+    def _begin_phase(self, phase: Phase) -> None:
+        """Put a phase in force. What is left of the time to the next event shrinks as the rate grows."""
+        state, rules = self._state, self._rules
+        first = self.time == 0
+        left = self._streams.holding[state["position"]]
+        if not first and state["rate"] > 0:
+            left = (state["next_time"] - state["time"]) * state["rate"]
+        rules["load"], rules["amplitude"] = phase.load, phase.amplitude
+        rules["period"], rules["start"] = phase.period, phase.start
+        peak = self.scenario.pools * (phase.load + phase.amplitude)
+        state["rate"] = (peak + int(state["total"])) * self.scenario.service_rate
+        state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
+        self._rebalance()
+
+    def _rebalance(self) -> None:
+        phase_load = self._rules["load"]
+        if self._rules["amplitude"] > 0:
+            phase_load = self.scenario.demand(self.time)
+        balance(self._book, self.scenario.pools, phase_load)
+        self._state["gap_squared"] = gap_squared(self._book)
+
+    def _run_kernel(self, until: float, budget: int) -> None:
+        if self._crowd is None:
+            aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
+        else:
+            per_pool.advance(self._rules, self._state, self._book, self._streams, self._crowd, until, budget)
+
+    def _make_room(self) -> None:
+        """Grow what is nearly full; the kernels stop in time."""
+        state = self._state
+        if max(state["max_level"], state["threshold"]) + 8 >= self._book.at_least.size:
+            if self._book.at_least.size > 4 * MAX_LEVELS:
+                raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
+            self._book = grown(self._book)
+        if self._crowd is not None and state["total"] + 8 >= self._crowd.owner.size:
+            self._crowd = grown_crowd(self._crowd)
+        if state["path_length"] > 0:
+            self._keep_path()
+
+    def _keep_path(self) -> None:
+        """Move the path out of the kernel's buffer; only the first million changes are kept."""
+        length = int(self._state["path_length"])
+        if length and self._path_length < MAX_PATH:
+            self._path.append((self._book.path_time[:length].copy(), self._book.path_value[:length].copy()))
+            self._path_length += length
+        self._state["path_length"] = 0
+
+
+def stops(horizon: float, *more: Iterable[float]) -> list[float]:
+    """All the times at which a run must stop, in order, the horizon last."""
+    return sorted({horizon, *(time for times in more for time in times if 0 < time < horizon)})

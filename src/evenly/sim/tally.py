@@ -1,0 +1,121 @@
+"""Cumulative records of one simulation, and what the difference between two of them says about a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import reduce
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Time integrals and counts. Tallies subtract (a window) and add (windows of several replications)."""
+
+    time: float
+    at_least: FloatArray  # integral of the number of pools with at least i tasks
+    max_time: FloatArray  # time with maximum i
+    threshold_time: FloatArray  # time at threshold i
+    gap: float  # integral of pools * imbalance
+    spread: float  # integral of the standard deviation of tasks over pools
+    events: int
+    arrivals: int
+    lost: int
+    unguided: int
+    green: int
+    yellow: int
+    resync: int
+    other: int
+    changes: int
+
+    def __sub__(self, earlier: Tally) -> Tally:
+        return self._combine(earlier, -1)
+
+    def __add__(self, more: Tally) -> Tally:
+        return self._combine(more, +1)
+
+    def _combine(self, second: Tally, sign: int) -> Tally:
+        values = {}
+        for field in fields(self):
+            a, b = getattr(self, field.name), getattr(second, field.name)
+            if isinstance(a, np.ndarray):
+                size = max(a.size, b.size)
+                a, b = np.pad(a, (0, size - a.size)), np.pad(b, (0, size - b.size))
+            values[field.name] = a + sign * b
+        return Tally(**values)
+
+
+def total(tallies: list[Tally]) -> Tally:
+    """Sum of the tallies."""
+    return reduce(Tally.__add__, tallies)
+
+
+def trimmed(values: FloatArray) -> FloatArray:
+    """Without the zeros at the end."""
+    used = np.flatnonzero(values)
+    return values[: used[-1] + 1] if used.size else values[:1]
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Time averages over a window."""
+
+    mean_tasks: float
+    pools_with_exactly: FloatArray
+    task_share: FloatArray
+    max_tasks: float
+    max_distribution: FloatArray
+    spread: float
+    imbalance: float
+    messages_per_task: float
+    resync_per_task: float
+    threshold: float | None
+    threshold_time_at: dict[int, float]
+    lost_share: float
+
+    def scalars(self) -> dict[str, float]:
+        """The means that get a confidence interval."""
+        values = {
+            "mean_tasks": self.mean_tasks,
+            "max_tasks": self.max_tasks,
+            "spread": self.spread,
+            "imbalance": self.imbalance,
+            "messages_per_task": self.messages_per_task,
+            "resync_per_task": self.resync_per_task,
+            "lost_share": self.lost_share,
+        }
+        return values if self.threshold is None else {**values, "threshold": self.threshold}
+
+
+def averages(window: Tally, pools: int) -> Averages:
+    """What a window says. Shares of tasks are weighted by task and by time, as in the paper's Figure 5.
+
+    Paper: Sec. 5.2.
+    """
+    at_least = window.at_least / (window.time * pools)
+    exactly = at_least - np.append(at_least[1:], 0.0)
+    # Differences of nearly equal integrals can fall below zero by rounding.
+    exactly = trimmed(np.where(exactly > 1e-15, exactly, 0.0))
+    levels = np.arange(exactly.size)
+    mean_tasks = float(at_least[1:].sum())
+    maxima = trimmed(window.max_time / window.time)
+    thresholds = window.threshold_time / window.time
+    time_at = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}
+    per_task = 1 / window.arrivals if window.arrivals else 0.0
+    return Averages(
+        mean_tasks=mean_tasks,
+        pools_with_exactly=exactly,
+        task_share=levels * exactly / mean_tasks if mean_tasks > 0 else np.zeros_like(exactly),
+        max_tasks=float(maxima @ np.arange(maxima.size)),
+        max_distribution=maxima,
+        spread=window.spread / window.time,
+        imbalance=window.gap / (window.time * pools),
+        messages_per_task=(window.green + window.yellow + window.other) * per_task,
+        resync_per_task=window.resync * per_task,
+        threshold=sum(level * share for level, share in time_at.items()) if time_at else None,
+        threshold_time_at=time_at,
+        lost_share=window.lost * per_task,
+    )

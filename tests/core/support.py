@@ -1,0 +1,112 @@
+"""What the tests of this layer share: the list of all policies, and choices that can be watched."""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, cast
+
+from evenly.core import (
+    Choose,
+    Color,
+    JoinBelowThreshold,
+    JoinIdleQueue,
+    JoinShortestQueue,
+    LearningRule,
+    Policy,
+    PoolId,
+    PowerOfD,
+    Pull,
+    RandomRouting,
+    RoundRobin,
+    ThresholdNotice,
+    ThresholdPolicy,
+    TokenMessage,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A policy of the contract suite, with the capacity it is made with."""
+
+    name: str
+    make: Callable[[], Policy]
+    capacity: int | None
+
+    def __str__(self) -> str:
+        return self.name if self.capacity is None else f"{self.name}-capacity-{self.capacity}"
+
+
+def _cases() -> list[Case]:
+    makers: dict[str, Callable[[int | None], Policy]] = {
+        "threshold": lambda capacity: ThresholdPolicy(2, None, capacity),
+        "threshold-zero": lambda capacity: ThresholdPolicy(0, None, capacity),
+        "threshold-learning": lambda capacity: ThresholdPolicy(1, LearningRule("0.6"), capacity),
+        "jsq": JoinShortestQueue,
+        "power-of-2": lambda capacity: PowerOfD(2, capacity),
+        "power-of-9": lambda capacity: PowerOfD(9, capacity),
+        "random": RandomRouting,
+        "round-robin": RoundRobin,
+        "jiq": JoinIdleQueue,
+        "jbt": lambda capacity: JoinBelowThreshold(3, capacity),
+    }
+    cases = [
+        Case(name, lambda make=make, capacity=capacity: make(capacity), capacity)  # type: ignore[misc]
+        for name, make in makers.items()
+        for capacity in (None, 3)
+    ]
+    return [*cases, Case("pull", lambda: Pull(3), 3), Case("pull", lambda: Pull(1), 1)]
+
+
+CASES = _cases()
+
+
+@dataclass
+class Watched:
+    """A choice by a given index, which notes the candidates it was given."""
+
+    index: int = 0
+    seen: list[list[Any]] = field(default_factory=list)
+
+    def __call__(self, candidates: Sequence[T], /) -> T:
+        assert len(candidates) > 0
+        self.seen.append(list(candidates))
+        return candidates[self.index % len(candidates)]
+
+
+def choice(seed: int) -> Choose:
+    """Return a uniform choice with its own generator."""
+    return random.Random(seed).choice
+
+
+def first(candidates: Sequence[T], /) -> T:
+    return candidates[0]
+
+
+def filled(policy: Policy, tasks: Sequence[int]) -> None:
+    """Let pools 0, 1, ... join with these tasks."""
+    for pool, count in enumerate(tasks):
+        policy.join(pool, count)
+
+
+def loads(policy: Policy) -> dict[PoolId, int]:
+    """Return the tasks of every member."""
+    return {pool: policy.tasks(pool) for pool in policy.pools}
+
+
+def ordered(pools: Iterable[PoolId]) -> list[Any]:
+    """Return the pools in the order of their names, for comparisons that do not care about order."""
+    return sorted(cast("Iterable[Any]", pools))
+
+
+def green(pool: PoolId, epoch: int = 0) -> TokenMessage:
+    return TokenMessage(pool, Color.GREEN, epoch)
+
+
+def yellow(pool: PoolId, epoch: int = 0) -> TokenMessage:
+    return TokenMessage(pool, Color.YELLOW, epoch)
+
+
+def notice(threshold: int, epoch: int = 0) -> ThresholdNotice:
+    return ThresholdNotice(threshold, epoch)

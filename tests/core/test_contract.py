@@ -1,0 +1,207 @@
+"""One contract for every policy: what whoever drives a policy may rely on."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evenly.core import Choose, Policy, Pull
+from evenly.errors import InputError
+from tests.core.support import CASES, Case, Watched, choice, filled, first, loads, ordered
+
+every_policy = pytest.mark.parametrize("case", CASES, ids=str)
+limited = pytest.mark.parametrize("case", [case for case in CASES if case.capacity is not None], ids=str)
+unlimited = pytest.mark.parametrize("case", [case for case in CASES if case.capacity is None], ids=str)
+
+EVENTS = st.lists(
+    st.tuples(
+        st.sampled_from(["arrive"] * 4 + ["depart"] * 3 + ["join", "leave"]),
+        st.integers(0, 99),
+        st.integers(0, 4),
+    ),
+    max_size=60,
+)
+
+
+@every_policy
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(events=EVENTS)
+def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
+    policy, joined = case.make(), 0
+    model: dict[int, int] = {}
+    for event, index, tasks in events:
+        if event == "join":
+            model[joined] = tasks if case.capacity is None else min(tasks, case.capacity)
+            policy.join(joined, model[joined])
+            joined += 1
+        elif event == "leave" and model:
+            pool = sorted(model)[index % len(model)]
+            policy.leave(pool)
+            del model[pool]
+        elif event == "depart" and any(model.values()):
+            busy = sorted(pool for pool, count in model.items() if count)
+            policy.depart(busy[index % len(busy)])
+            model[busy[index % len(busy)]] -= 1
+        elif event == "arrive":
+            place(case, policy, model, Watched(index))
+        assert loads(policy) == model
+        assert len(policy.pools) == len(model)
+
+
+def place(case: Case, policy: Policy, model: dict[int, int], watched: Watched) -> None:
+    picked = policy.arrive(watched)
+    for candidates in watched.seen:
+        pools = [token[0] for token in candidates] if isinstance(policy, Pull) else candidates
+        assert set(pools) <= set(model)
+        assert len(set(candidates)) == len(candidates)
+    if picked is None:
+        assert not model or case.capacity in model.values()
+    else:
+        assert isinstance(picked, int)
+        model[picked] += 1
+        assert case.capacity is None or model[picked] <= case.capacity
+
+
+@every_policy
+def test_without_pools_every_task_is_lost(case: Case) -> None:
+    policy, watched = case.make(), Watched()
+    assert policy.arrive(watched) is None
+    assert watched.seen == []
+    policy.join("a")
+    policy.leave("a")
+    assert policy.arrive(watched) is None
+    assert watched.seen == []
+
+
+@unlimited
+def test_without_capacity_no_task_is_lost(case: Case) -> None:
+    policy, choose = case.make(), choice(1)
+    filled(policy, [0, 5, 2])
+    assert None not in [policy.arrive(choose) for _ in range(200)]
+    assert sum(loads(policy).values()) == 207
+
+
+@limited
+def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
+    assert case.capacity is not None
+    policy, choose = case.make(), choice(2)
+    filled(policy, [case.capacity] * 3)
+    for _ in range(20):
+        assert policy.arrive(choose) is None
+        assert loads(policy) == dict.fromkeys(range(3), case.capacity)
+    policy.depart(1)
+    placed = [policy.arrive(choose) for _ in range(60)]
+    assert placed.count(1) == 1
+    assert placed.count(None) == 59
+
+
+@limited
+def test_a_pool_cannot_join_with_more_than_it_holds(case: Case) -> None:
+    assert case.capacity is not None
+    policy = case.make()
+    with pytest.raises(InputError, match="'a'"):
+        policy.join("a", case.capacity + 1)
+    assert not policy.pools
+    policy.join("a", case.capacity)
+
+
+@every_policy
+def test_a_pool_cannot_join_with_less_than_nothing(case: Case) -> None:
+    policy = case.make()
+    with pytest.raises(InputError, match="'a'"):
+        policy.join("a", -1)
+    assert not policy.pools
+
+
+@every_policy
+def test_joining_with_tasks_takes_departures(case: Case) -> None:
+    policy = case.make()
+    policy.join("a", 1)
+    policy.join("b")
+    policy.depart("a")
+    assert loads(policy) == {"a": 0, "b": 0}
+    assert policy.arrive(choice(3)) in ("a", "b")
+
+
+@every_policy
+def test_who_left_gets_no_task_and_may_come_back_empty(case: Case) -> None:
+    policy, choose = case.make(), choice(4)
+    filled(policy, [1, 0, 1])
+    policy.arrive(choose)
+    policy.leave(0)
+    assert ordered(policy.pools) == [1, 2]
+    assert 0 not in [policy.arrive(choose) for _ in range(20)]
+    policy.join(0)
+    assert policy.tasks(0) == 0
+    while sum(loads(policy).values()):
+        for pool in (0, 1, 2):
+            if policy.tasks(pool):
+                policy.depart(pool)
+    assert 0 in [policy.arrive(choose) for _ in range(100)]
+
+
+@every_policy
+def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
+    policy = case.make()
+    filled(policy, [0, 1])
+    before, sent = loads(policy), repr(policy.messages)
+    with pytest.raises(ValueError, match="pool 0"):
+        policy.depart(0)
+    with pytest.raises(ValueError, match="Pool 1"):
+        policy.join(1)
+    for event in (policy.leave, policy.depart, policy.tasks):
+        with pytest.raises(ValueError, match="'stranger'"):
+            event("stranger")
+    assert loads(policy) == before
+    assert repr(policy.messages) == sent
+
+
+@every_policy
+def test_no_randomness_but_the_given_one(case: Case) -> None:
+    def run() -> list[object]:
+        policy, choose = case.make(), choice(5)
+        filled(policy, [1, 0, 0, 1, 0])
+        return [policy.arrive(choose) for _ in range(40)]
+
+    before = random.getstate()
+    runs = [run(), run()]
+    assert random.getstate() == before
+    assert runs[0] == runs[1]
+
+
+@every_policy
+def test_one_task_at_a_time(case: Case) -> None:
+    policy, choose = case.make(), choice(6)
+    filled(policy, [0] * 5)
+    for _ in range(50):
+        before = loads(policy)
+        picked = policy.arrive(choose)
+        changed = {
+            pool: count - before[pool] for pool, count in loads(policy).items() if count != before[pool]
+        }
+        assert changed == ({} if picked is None else {picked: 1})
+
+
+@every_policy
+def test_messages_start_at_zero_and_never_shrink(case: Case) -> None:
+    policy, choose = case.make(), choice(7)
+    assert repr(policy.messages) == "MessageCount(green=0, yellow=0, resync=0, other=0)"
+    filled(policy, [1] * 4)
+    for turn in range(60):
+        sent = policy.messages
+        before = (sent.green, sent.yellow, sent.resync, sent.other)
+        if turn % 3 == 2:
+            policy.depart(max(loads(policy).items(), key=lambda item: item[1])[0])
+        else:
+            policy.arrive(choose)
+        sent = policy.messages
+        after = (sent.green, sent.yellow, sent.resync, sent.other)
+        assert all(new >= old for old, new in zip(before, after, strict=True))
+
+
+def test_the_standard_choice_will_do() -> None:
+    choose: Choose = random.Random(1).choice
+    watched: Choose = Watched()
+    plain: Choose = first
+    assert {choose([1]), watched([1]), plain([1])} == {1}

@@ -1,0 +1,560 @@
+"""The exact law against closed forms, and against a dense solution with every pool told apart.
+
+The dense solution below is written anew, pool by pool, with no lumping, no search and no sparse matrices.
+"""
+
+import ast
+import itertools
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.stats import poisson
+
+import evenly.theory.exact as module
+from evenly.errors import InputError
+from evenly.theory.exact import ExactLaw, exact_law
+from evenly.theory.exact_chain import (
+    Assignment,
+    FloatArray,
+    SmallSystem,
+    State,
+    assign_by_sample,
+    assign_by_threshold,
+    assign_to_shortest,
+    explore,
+    learned_threshold,
+    pools_at_least,
+    total_tasks,
+)
+from evenly.theory.exact_input import largest_fall
+from evenly.theory.exact_solve import recurrent_states, stationary_law
+
+POLICIES: list[dict[str, Any]] = [
+    {"policy": "threshold", "threshold": 0},
+    {"policy": "threshold", "threshold": 1},
+    {"policy": "threshold", "threshold": 3},
+    {"policy": "threshold", "alpha": 0.3},
+    {"policy": "threshold", "alpha": "0.5"},
+    {"policy": "threshold", "alpha": 0.9},
+    {"policy": "jsq"},
+    {"policy": "power-of-d", "choices": 2},
+    {"policy": "random"},
+]
+
+
+def named(options: dict[str, Any]) -> str:
+    return " ".join(str(value) for value in options.values())
+
+
+# --- a dense solution with every pool told apart -----------------------------------------------------------
+
+Picks = Iterator[tuple[int, float]]
+FullState = tuple[tuple[int, ...], int]
+
+
+def uniform(pools: list[int]) -> Picks:
+    return ((pool, 1 / len(pools)) for pool in pools)
+
+
+def dense_picks(tasks: tuple[int, ...], threshold: int, policy: str, choices: int) -> Picks:
+    """The pools that the next task may go to, with probabilities."""
+    everyone = list(range(len(tasks)))
+    if policy == "threshold":
+        green = [pool for pool in everyone if tasks[pool] < threshold]
+        yellow = [pool for pool in everyone if tasks[pool] <= threshold]
+        return uniform(green or yellow or everyone)
+    size = {"random": 1, "jsq": len(tasks), "power-of-d": choices}[policy]
+    chance: dict[int, float] = defaultdict(float)
+    samples = list(itertools.combinations(everyone, size))
+    for sample in samples:
+        shortest = [pool for pool in sample if tasks[pool] == min(tasks[i] for i in sample)]
+        for pool in shortest:
+            chance[pool] += 1 / len(samples) / len(shortest)
+    return iter(chance.items())
+
+
+def dense_learn(tasks: tuple[int, ...], threshold: int, alpha: Fraction, highest: int) -> int:
+    pools = len(tasks)
+    change = 0
+    if sum(x >= threshold + 1 for x in tasks) >= pools - 1:
+        change += 1
+    if Fraction(sum(x >= threshold for x in tasks), pools) <= alpha:
+        change -= 1
+    return min(threshold + change, highest)
+
+
+def dense_solution(
+    *,
+    policy: str,
+    pools: int,
+    load: float,
+    threshold: int | None = None,
+    alpha: float | str | None = None,
+    choices: int = 2,
+    capacity: int | None = None,
+    most: int,
+) -> dict[str, Any]:
+    """All averages, by numpy.linalg on every vector of tasks with a total of at most `most`."""
+    top = most if capacity is None else capacity
+    highest = most if capacity is None else capacity - 1
+    vectors = [x for x in itertools.product(range(top + 1), repeat=pools) if sum(x) <= most]
+    levels = range(highest + 1) if alpha is not None else [threshold or 0]
+    index = {state: number for number, state in enumerate(itertools.product(vectors, levels))}
+    matrix = np.zeros((len(index), len(index)))
+    counts: dict[str, FloatArray] = defaultdict(lambda: np.zeros(len(index)))
+
+    def jump(source: FullState, target: FullState, rate: float, **happened: float) -> None:
+        row = index[source]
+        matrix[row, index[target]] += rate
+        matrix[row, row] -= rate
+        for what, number in happened.items():
+            counts[what][row] += rate * number
+
+    for tasks, level in index:
+        learned = level if alpha is None else dense_learn(tasks, level, Fraction(str(alpha)), highest)
+        for pool, probability in dense_picks(tasks, level, policy, choices):
+            accepted = tasks[pool] != capacity and sum(tasks) < most
+            after = tuple(x + (i == pool and accepted) for i, x in enumerate(tasks))
+            resync = 0
+            if learned > level:
+                resync = after.count(learned)
+            elif learned < level:
+                resync = sum(x < learned for x in after)
+            jump(
+                (tasks, level),
+                (after, learned),
+                pools * load * probability,
+                green=accepted and after[pool] < level,
+                resync=resync,
+                changes=learned != level,
+                lost=tasks[pool] == capacity,
+            )
+        for pool, number in enumerate(tasks):
+            if number:
+                after = tuple(x - (i == pool) for i, x in enumerate(tasks))
+                jump(
+                    (tasks, level), (after, level), number, green=number == level, yellow=number == level + 1
+                )
+    equations = np.vstack([matrix.T, np.ones(len(index))])
+    law = np.linalg.lstsq(equations, np.eye(len(index) + 1)[-1], rcond=None)[0]
+
+    def mean(value: Callable[[tuple[int, ...], int], float]) -> float:
+        return float(sum(p * value(*state) for p, state in zip(law, index, strict=True)))
+
+    def distance(tasks: tuple[int, ...], _: int) -> float:
+        squares = []
+        for i in range(max(most, int(load) + 1) + 2):
+            ideal = 1.0 if i <= int(load) else load - int(load) if i == int(load) + 1 else 0.0
+            squares.append((sum(x >= i for x in tasks) / pools - ideal) ** 2)
+        return sqrt(sum(squares))
+
+    return {
+        "exactly": [mean(lambda x, _, i=i: x.count(i) / pools) for i in range(top + 1)],  # type: ignore[misc]
+        "max": [mean(lambda x, _, i=i: max(x) == i) for i in range(top + 1)],  # type: ignore[misc]
+        "time_at": [mean(lambda _, level, i=i: level == i) for i in range(most + 1)],  # type: ignore[misc]
+        "imbalance": mean(distance),
+    } | {what: float(law @ counts[what]) for what in ("green", "yellow", "resync", "changes", "lost")}
+
+
+def padded(values: FloatArray, size: int) -> FloatArray:
+    return np.pad(values, (0, size - len(values)))
+
+
+def assert_same(law: ExactLaw, dense: dict[str, Any], close: float = 1e-11) -> None:
+    arrivals = law.pools * law.load
+    size = len(dense["exactly"])
+    assert_allclose(padded(law.pools_with_exactly, size), dense["exactly"], atol=close)
+    assert_allclose(padded(law.max_tasks_distribution, size), dense["max"], atol=close)
+    assert law.imbalance_mean == pytest.approx(dense["imbalance"], abs=close)
+    assert law.lost == pytest.approx(dense["lost"] / arrivals, abs=close)
+    if law.threshold_distribution is not None:
+        assert law.green_per_task == pytest.approx(dense["green"] / arrivals, abs=close)
+        assert law.yellow_per_task == pytest.approx(dense["yellow"] / arrivals, abs=close)
+        assert law.resync_per_task == pytest.approx(dense["resync"] / arrivals, abs=close)
+        assert (law.rise_rate or 0) + (law.fall_rate or 0) == pytest.approx(dense["changes"], abs=close)
+        for level, share in enumerate(dense["time_at"]):
+            assert law.threshold_distribution.get(level, 0.0) == pytest.approx(share, abs=close)
+
+
+def poisson_cut(mean: float, tolerance: float) -> int:
+    return next(k for k in itertools.count(max(int(mean), 1)) if poisson.sf(k, mean) < tolerance)
+
+
+@pytest.mark.parametrize("options", POLICIES, ids=named)
+@pytest.mark.parametrize("pools, load, tolerance", [(2, 0.7, 1e-5), (3, 0.9, 1e-2), (2, 2.0, 1e-3)])
+def test_same_as_every_pool_told_apart(
+    pools: int, load: float, tolerance: float, options: dict[str, Any]
+) -> None:
+    law = exact_law(pools=pools, load=load, tolerance=tolerance, **options)
+    assert law.truncation < tolerance
+    assert_same(
+        law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options)
+    )
+
+
+@pytest.mark.parametrize("options", POLICIES, ids=named)
+@pytest.mark.parametrize("pools, load, capacity", [(2, 2.5, 4), (3, 1.2, 4)])
+def test_same_as_every_pool_told_apart_with_a_capacity(
+    pools: int, load: float, capacity: int, options: dict[str, Any]
+) -> None:
+    law = exact_law(pools=pools, load=load, capacity=capacity, **options)
+    assert law.truncation == 0
+    dense = dense_solution(pools=pools, load=load, capacity=capacity, most=pools * capacity, **options)
+    assert_same(law, dense)
+
+
+# --- closed forms ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", POLICIES, ids=named)
+def test_total_is_poisson_whatever_the_policy(options: dict[str, Any]) -> None:
+    law = exact_law(pools=4, load=1.3, **options)
+    assert law.mean_tasks == pytest.approx(1.3, abs=100 * law.truncation)
+    assert law.pools_with_exactly.sum() == pytest.approx(1)
+    assert law.task_share.sum() == pytest.approx(1)
+    assert law.max_tasks_distribution.sum() == pytest.approx(1)
+    assert law.lost == 0
+    assert law.residual < 1e-13
+
+
+@pytest.mark.parametrize(
+    "system",
+    [
+        SmallSystem(
+            pools=3, load=1.3, assign=assign, threshold=1, falls_at=falls_at, capacity=None, total_limit=12
+        )
+        for assign, falls_at in [
+            (assign_by_threshold, None),
+            (assign_by_threshold, 1),
+            (assign_by_threshold, 2),
+            (assign_to_shortest, None),
+            (assign_by_sample(2), None),
+        ]
+    ],
+)
+@pytest.mark.parametrize("lu_states", [0, 10_000])
+def test_distribution_of_the_total(system: SmallSystem, lu_states: int) -> None:
+    chain = explore(system, 10_000)
+    law, _ = stationary_law(chain, lu_states)
+    totals = np.bincount([total_tasks(state.occupancy) for state in chain.states], weights=law)
+    expected = poisson.pmf(np.arange(13), 3.9)
+    assert_allclose(totals, expected / expected.sum(), atol=1e-13)
+
+
+@pytest.mark.parametrize("pools", [1, 2, 4])
+def test_random_routing_makes_every_pool_poisson(pools: int) -> None:
+    law = exact_law(policy="random", pools=pools, load=1.7)
+    levels = np.arange(len(law.pools_with_exactly))
+    assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 1.7), atol=1e-9)
+    # independent pools: the maximum is below i when all of them are
+    below = np.cumsum(law.max_tasks_distribution)
+    assert_allclose(below, poisson.cdf(levels, 1.7) ** pools, atol=1e-9)
+
+
+@pytest.mark.parametrize("capacity", [1, 3, 5])
+def test_random_routing_with_a_capacity_is_erlang(capacity: int) -> None:
+    law = exact_law(policy="random", pools=4, load=2.2, capacity=capacity)
+    weights = poisson.pmf(np.arange(capacity + 1), 2.2)
+    assert_allclose(law.pools_with_exactly, weights / weights.sum(), atol=1e-13)
+    assert law.lost == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
+    assert law.mean_tasks == pytest.approx(2.2 * (1 - law.lost), abs=1e-13)
+
+
+def test_jsq_with_capacity_one_is_one_erlang_system() -> None:
+    law = exact_law(policy="jsq", pools=6, load=0.8, capacity=1)
+    weights = poisson.pmf(np.arange(7), 4.8)
+    assert law.lost == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
+
+
+@pytest.mark.parametrize("policy", ["threshold", "jsq", "power-of-d", "random"])
+def test_one_pool_is_poisson(policy: str) -> None:
+    law = exact_law(policy=policy, pools=1, load=40.5)
+    levels = np.arange(len(law.pools_with_exactly))
+    assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 40.5), atol=1e-10)
+    assert_allclose(law.max_tasks_distribution, law.pools_with_exactly, atol=1e-15)
+
+
+@pytest.mark.parametrize("threshold", [0, 1, 2, 5])
+def test_messages_of_one_pool(threshold: int) -> None:
+    """Poisson arrivals and departures see the same law, so green is P(X < l) and yellow is P(X = l)."""
+    law = exact_law(policy="threshold", pools=1, load=2.5, threshold=threshold)
+    assert law.green_per_task == pytest.approx(poisson.cdf(threshold - 1, 2.5), abs=1e-9)
+    assert law.yellow_per_task == pytest.approx(poisson.pmf(threshold, 2.5), abs=1e-9)
+    assert law.resync_per_task == 0
+
+
+def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
+    for choices, policy in ((1, "random"), (4, "jsq")):
+        sampled = exact_law(policy="power-of-d", choices=choices, pools=4, load=1.5)
+        named_policy = exact_law(policy=policy, pools=4, load=1.5)
+        assert_allclose(sampled.pools_with_exactly, named_policy.pools_with_exactly, atol=1e-14)
+        assert sampled.imbalance_mean == pytest.approx(named_policy.imbalance_mean, abs=1e-13)
+
+
+def test_a_threshold_nobody_reaches_is_random_routing() -> None:
+    high = exact_law(policy="threshold", threshold=99, pools=3, load=1.5)
+    random = exact_law(policy="random", pools=3, load=1.5)
+    assert_allclose(high.pools_with_exactly, random.pools_with_exactly, atol=1e-14)
+
+
+# --- the coupling of the threshold policy with join the shortest queue ----------------------------------------
+
+
+def coupled_law(system: SmallSystem, threshold: int) -> dict[tuple[int, int], float]:
+    chain = explore(system, 10_000)
+    law, _ = stationary_law(chain)
+    joint: dict[tuple[int, int], float] = defaultdict(float)
+    for state, probability in zip(chain.states, law, strict=True):
+        at_least = [pools_at_least(state.occupancy, level) for level in range(threshold + 2)]
+        joint[sum(at_least[1:-1]), at_least[-1]] += probability
+    return joint
+
+
+@pytest.mark.parametrize("pools, load, threshold", [(2, 1.5, 1), (5, 2.4, 2), (4, 3.0, 3), (6, 0.7, 0)])
+def test_threshold_and_jsq_lose_alike(pools: int, load: float, threshold: int) -> None:
+    """With room for l + 1 tasks per pool, (Q(1) + ... + Q(l), Q(l + 1)) has one law under both (Prop. 2)."""
+    high = threshold + 1
+    ours = exact_law(policy="threshold", pools=pools, load=load, threshold=threshold, capacity=high)
+    jsq = exact_law(policy="jsq", pools=pools, load=load, capacity=high)
+    assert ours.lost == pytest.approx(jsq.lost, abs=1e-13)
+    assert ours.pools_with_exactly[high] == pytest.approx(jsq.pools_with_exactly[high], abs=1e-13)
+    system = SmallSystem(
+        pools=pools,
+        load=load,
+        assign=assign_by_threshold,
+        threshold=threshold,
+        falls_at=None,
+        capacity=high,
+        total_limit=pools * high,
+    )
+    joint = coupled_law(system, threshold)
+    other = coupled_law(replace(system, assign=assign_to_shortest, threshold=0), threshold)
+    assert joint.keys() == other.keys()
+    for pair, probability in joint.items():
+        assert probability == pytest.approx(other[pair], abs=1e-13)
+
+
+# --- learning ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capacity", [None, 4])
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.75, 0.99])
+def test_the_threshold_rises_as_often_as_it_falls(alpha: float, capacity: int | None) -> None:
+    law = exact_law(policy="threshold", pools=4, load=1.6, alpha=alpha, capacity=capacity)
+    assert law.threshold_distribution is not None
+    assert sum(law.threshold_distribution.values()) == pytest.approx(1, abs=1e-13)
+    assert law.rise_rate is not None
+    assert law.rise_rate > 0
+    assert law.rise_rate == pytest.approx(law.fall_rate, rel=1e-10)
+    assert (law.resync_per_task or 0) > 0
+    if capacity is not None:
+        assert max(law.threshold_distribution) < capacity
+
+
+@pytest.mark.parametrize("capacity, start", [(None, 6), (5, 4)])
+def test_the_start_is_forgotten(capacity: int | None, start: int) -> None:
+    high = exact_law(
+        policy="threshold", pools=4, load=0.3, alpha=0.5, threshold=start, capacity=capacity, tolerance=1e-6
+    )
+    low = exact_law(policy="threshold", pools=4, load=0.3, alpha=0.5, capacity=capacity, tolerance=1e-6)
+    assert high.states > low.states or capacity is not None
+    assert high.threshold_distribution == pytest.approx(low.threshold_distribution, abs=1e-13)
+    assert_allclose(high.pools_with_exactly, low.pools_with_exactly, atol=1e-13)
+
+
+def test_one_pool_with_a_capacity_learns_the_highest_threshold() -> None:
+    law = exact_law(policy="threshold", pools=1, load=1.5, alpha=0.5, capacity=3)
+    assert law.threshold_distribution == {2: 1.0}
+
+
+def test_both_rules_at_once_cancel() -> None:
+    four = SmallSystem(
+        pools=4,
+        load=1.0,
+        assign=assign_by_threshold,
+        threshold=1,
+        falls_at=largest_fall(0.75, 4, None),
+        capacity=None,
+        total_limit=20,
+    )
+    both = State(((0, 1), (2, 3)), threshold=1)
+    assert learned_threshold(four, both) == 1
+    assert learned_threshold(replace(four, falls_at=2), both) == 2
+    assert learned_threshold(four, State(((0, 2), (2, 2)), threshold=1)) == 0
+    assert learned_threshold(four, State(((0, 4),), threshold=0)) == 0
+
+
+def test_alpha_is_decided_from_the_decimal_written() -> None:
+    assert largest_fall(0.57, 100, None) == 57
+    assert largest_fall("0.29", 100, None) == 29
+    assert largest_fall(0.999, 100, None) == 99
+
+
+def test_alpha_counts_only_through_whole_pools() -> None:
+    one = exact_law(policy="threshold", pools=3, load=1.2, alpha=0.34)
+    other = exact_law(policy="threshold", pools=3, load=1.2, alpha="0.66")
+    assert one.threshold_distribution == other.threshold_distribution
+
+
+# --- the solver --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "pools, load, assign, falls_at",
+    [
+        (4, 1.4, assign_by_threshold, 0),
+        (4, 1.4, assign_by_threshold, 2),
+        (2, 15.5, assign_by_threshold, 0),
+        (7, 1.4, assign_to_shortest, None),
+        (3, 3.4, assign_by_sample(2), None),
+    ],
+)
+def test_factors_and_sweeps_agree(
+    pools: int, load: float, assign: Callable[[State], Assignment], falls_at: int | None
+) -> None:
+    chain = explore(
+        SmallSystem(
+            pools=pools,
+            load=load,
+            assign=assign,
+            threshold=0,
+            falls_at=falls_at,
+            capacity=None,
+            total_limit=poisson_cut(pools * load, 1e-6),
+        ),
+        20_000,
+    )
+    factored, residual = stationary_law(chain, lu_states=20_000)
+    swept, swept_residual = stationary_law(chain, lu_states=0)
+    assert max(residual, swept_residual) < 1e-13
+    assert np.abs(factored - swept).sum() < 1e-11
+    for law in (factored, swept):
+        assert law.min() >= 0
+        assert law.sum() == pytest.approx(1, abs=1e-14)
+
+
+def test_truncation_is_the_size_of_the_error() -> None:
+    fine = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-12)
+    coarse = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-5)
+    size = len(fine.pools_with_exactly)
+    error = np.abs(fine.pools_with_exactly - padded(coarse.pools_with_exactly, size)).sum() / 2
+    assert coarse.truncation / 10 < error < 10 * coarse.truncation
+
+
+def test_two_recurrent_classes_are_refused() -> None:
+    rates = sparse.csr_array(np.array([[-2.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    with pytest.raises(RuntimeError, match="2 recurrent classes"):
+        recurrent_states(rates)
+
+
+def test_transient_states_have_no_weight() -> None:
+    rates = sparse.csr_array(np.array([[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0], [0.0, 2.0, -2.0]]))
+    assert recurrent_states(rates).tolist() == [1, 2]
+
+
+# --- input and output --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        ({"load": -1.0}, "load must be a positive number, not -1.0."),
+        ({"load": float("nan")}, "load must be a positive number, not nan."),
+        ({"load": float("inf")}, "load must be a positive number, not inf."),
+        ({"pools": 0}, "pools must be at least 1, not 0."),
+        ({"capacity": 0}, "capacity must be at least 1, not 0."),
+        ({"tolerance": 0.0}, "tolerance must be between 0 and 1, both excluded, not 0.0."),
+        ({"max_states": 0}, "max_states must be at least 1, not 0."),
+        ({"alpha": 1}, "alpha must be between 0 and 1, both excluded, not 1."),
+        ({"alpha": 0.0}, "alpha must be between 0 and 1, both excluded, not 0.0."),
+        ({"alpha": "half"}, "alpha must be between 0 and 1, both excluded, not half."),
+        ({"alpha": float("nan")}, "alpha must be between 0 and 1, both excluded, not nan."),
+        ({"alpha": float("inf")}, "alpha must be between 0 and 1, both excluded, not inf."),
+        ({"alpha": 0.5, "pools": 1}, "pools must be at least 2 to learn without a capacity, not 1"),
+        ({"threshold": -1}, "threshold must be at least 0, not -1."),
+        ({"threshold": 3, "capacity": 3}, "threshold must be at most 2 with capacity 3, not 3."),
+        ({"choices": 2}, "choices is for policy power-of-d, not threshold."),
+        ({"policy": "power-of-d", "choices": 4}, "choices must be from 1 to the number of pools, 3, not 4."),
+        ({"policy": "power-of-d", "choices": 0}, "choices must be from 1 to the number of pools, 3, not 0."),
+        ({"policy": "jsq", "alpha": 0.5}, "threshold and alpha are for policy threshold, not jsq."),
+        ({"policy": "jiq"}, "policy must be one of threshold, jsq, power-of-d, random"),
+    ],
+)
+def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
+    usable: dict[str, Any] = {"policy": "threshold", "pools": 3, "load": 1.0}
+    with pytest.raises(InputError) as error:
+        exact_law(**usable | options)
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "options, least",
+    [
+        ({"policy": "jsq", "pools": 1000, "load": 2.5}, "501,501"),
+        ({"policy": "jsq", "pools": 10_000, "load": 2000.0, "capacity": 10**6}, "1e"),
+        ({"policy": "random", "pools": 1, "load": 1e200}, "1e200"),
+        ({"policy": "random", "pools": 3, "load": 20.0, "max_states": 20_000}, "20,00"),
+        (
+            {
+                "policy": "threshold",
+                "pools": 2,
+                "load": 1.0,
+                "alpha": 0.5,
+                "threshold": 10**9,
+                "max_states": 5_000,
+            },
+            "5,00",
+        ),
+    ],
+)
+def test_too_many_states_are_refused(options: dict[str, Any], least: str) -> None:
+    with pytest.raises(InputError, match=f"takes at least {least}.*reduce pools"):
+        exact_law(**options)
+
+
+def test_defaults() -> None:
+    assert exact_law(policy="threshold", pools=2, load=1.5).threshold_start == 1
+    assert exact_law(policy="threshold", pools=2, load=9.5, capacity=3).threshold_start == 2
+    assert exact_law(policy="threshold", pools=2, load=1.5, alpha=0.5).threshold_start == 0
+    assert exact_law(policy="power-of-d", pools=3, load=0.5).choices == 2
+    assert exact_law(policy="jsq", pools=2, load=1e-13).task_share.tolist() == [0.0, 1.0]
+
+
+def test_dictionary_is_json_with_the_keys_of_a_simulation() -> None:
+    law = exact_law(policy="threshold", pools=3, load=1.2, alpha="0.5", capacity=4)
+    found = json.loads(json.dumps(law.to_dict(), allow_nan=False))
+    assert found["pools_with_exactly"] == law.pools_with_exactly.tolist()
+    assert found["max_tasks"]["mean"] == pytest.approx(np.arange(5) @ law.max_tasks_distribution)
+    assert found["task_share"][2] == pytest.approx(2 * law.pools_with_exactly[2] / law.mean_tasks)
+    assert sum(found["threshold"]["time_at"].values()) == pytest.approx(1)
+    assert found["threshold"]["mean"] == pytest.approx(
+        sum(int(level) * share for level, share in found["threshold"]["time_at"].items())
+    )
+    messages = found["messages"]
+    assert messages["per_task"] == messages["green_per_task"] + messages["yellow_per_task"]
+    others = exact_law(policy="jsq", pools=3, load=1.2).to_dict()
+    assert others.keys() == found.keys()
+    assert others["threshold"] is None
+    assert others["messages"] is None
+
+
+def test_nothing_is_shared_with_what_it_checks() -> None:
+    for file in Path(module.__file__).parent.glob("exact*.py"):
+        imports = Counter[str]()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                imports[node.module or "."] += 1
+            elif isinstance(node, ast.Import):
+                imports.update(alias.name for alias in node.names)
+        ours = {name for name in imports if name.startswith((".", "evenly"))}
+        assert all(name == "evenly.errors" or name.startswith("evenly.theory.exact") for name in ours)
