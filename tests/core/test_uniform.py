@@ -49,7 +49,7 @@ def statistic(observed: Sequence[float], expected: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Scene:
-    """A policy, the tasks of its pools in some order, and the weight of a pool by its tasks, 0 if passed over."""
+    """A policy, the tasks of its pools, and the weight of a pool by its tasks: 0 if it is passed over."""
 
     name: str
     make: Callable[[], Policy]

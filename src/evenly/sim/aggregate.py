@@ -208,5 +208,5 @@ def advance(
     state.gap_squared, state.gap_area, state.spread_area = gap2, gap_area, spread_area
     state.arrivals += arrivals
     state.events += arrivals + departures
-    if next_time > until:
+    if next_time > until and arrivals + departures < budget:
         settle(rules, state, book, until)

@@ -124,6 +124,7 @@ def advance(
     policy, pools, capacity, service_rate = rules.policy, rules.pools, rules.capacity, rules.service_rate
     peak = pools * service_rate * (rules.load + rules.amplitude)
     wave = rules.amplitude != 0.0
+    mean_service = 1.0 / service_rate
     at_least, balanced, area, max_time = book.at_least, book.balanced, book.area, book.max_time
     holding, events, choices = streams.holding, streams.events, streams.choices
     tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
@@ -142,7 +143,7 @@ def advance(
         mark = events[state.position] * state.rate
         if mark >= peak:  # a departure
             state.events += 1
-            task = min(int((mark - peak) / service_rate), state.total - 1)
+            task = min(int((mark - peak) * mean_service), state.total - 1)
             pool = owner[task]
             owner[task] = owner[state.total - 1]
             level = tasks[pool]
@@ -192,5 +193,5 @@ def advance(
             state.position = 0
         state.rate = peak + state.total * service_rate
         state.next_time = state.time + holding[state.position] / state.rate
-    if state.next_time > until:
+    if state.next_time > until and state.events < last_event:
         settle(rules, state, book, until)

@@ -195,9 +195,7 @@ class Result:
             return {name: np.array([row[name] for row in rows]) for name in rows[0]}
         if what == "trajectory" and self.trajectories:
             return dict(self.trajectories[0].table())
-        raise InputError(
-            f"There is no table {what!r}; tables are levels, samples and, if recorded, trajectory."
-        )
+        raise InputError(f"There is no table {what!r}; tables are levels, samples and, if recorded, trajectory.")
 
     def to_pandas(self, what: str = "levels") -> pd.DataFrame:
         """A table as a pandas frame (`pip install evenly[frames]`)."""
@@ -272,9 +270,7 @@ class Result:
             events=meta["events"],
             samples=[_read(Tally, data, f"sample.{index}") for index in range(meta["samples"])],
             endings=[Ending(**ending) for ending in meta["endings"]],
-            trajectories=[
-                _read(Trajectory, data, f"trajectory.{index}") for index in range(meta["trajectories"])
-            ],
+            trajectories=[_read(Trajectory, data, f"trajectory.{index}") for index in range(meta["trajectories"])],
         )
 
 

@@ -103,9 +103,7 @@ def compare(
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
         plans.append(_Plan(replications, seed, count if replications == 1 else 0, steady_state, points))
-    jobs = [
-        (s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)
-    ]
+    jobs = [(s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)]
     started = time.perf_counter()
     outcomes = _run_all(jobs, workers, progress)
     seconds = time.perf_counter() - started

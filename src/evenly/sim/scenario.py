@@ -61,9 +61,7 @@ class Scenario:
         _number("horizon", self.horizon)
         _number("warmup", self.warmup, zero=True)
         if self.warmup >= self.horizon:
-            raise InputError(
-                f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:g}."
-            )
+            raise InputError(f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:g}.")
         _ = self.phases  # checks the schedule
         self._check_policy()
         self._check_initial()
@@ -141,8 +139,7 @@ class Scenario:
         limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
         if limit is not None and self.first_threshold > limit:
             raise InputError(
-                f"The threshold must be at most {limit} with capacity {self.capacity}, "
-                f"not {self.first_threshold}."
+                f"The threshold must be at most {limit} with capacity {self.capacity}, not {self.first_threshold}."
             )
 
     def _check_initial(self) -> None:

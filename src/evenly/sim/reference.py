@@ -1,0 +1,169 @@
+"""The slow reference: drives the objects of `evenly.core` with the kernels' random numbers, event by event.
+
+It knows no rule of any policy. It draws the same numbers in the same order as the kernels, says which task
+departs, and turns a uniform into one of the candidates that the policy offers; all else is `evenly.core`'s.
+Where pools are interchangeable the kernels see levels only, so there candidates are ordered by their tasks:
+any fixed order of the candidates is as good for a uniform choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TypeVar, cast
+
+import numpy as np
+
+from evenly.core import (
+    JoinBelowThreshold,
+    JoinIdleQueue,
+    JoinShortestQueue,
+    Policy,
+    PowerOfD,
+    Pull,
+    RandomRouting,
+    RoundRobin,
+    ThresholdPolicy,
+)
+from evenly.sim.scenario import Scenario
+from evenly.sim.streams import BUFFER, new_streams, refill_choices, refill_events
+
+T = TypeVar("T")
+
+
+def new_policy(scenario: Scenario) -> Policy:
+    """The scenario's policy as core objects, without pools yet."""
+    capacity = scenario.capacity
+    makers: dict[str, Callable[[], Policy]] = {
+        "threshold": lambda: ThresholdPolicy(scenario.first_threshold, scenario.rule, capacity),
+        "jsq": lambda: JoinShortestQueue(capacity),
+        "power-of-d": lambda: PowerOfD(scenario.choices, capacity),
+        "random": lambda: RandomRouting(capacity),
+        "round-robin": lambda: RoundRobin(capacity),
+        "jiq": lambda: JoinIdleQueue(capacity),
+        "jbt": lambda: JoinBelowThreshold(scenario.first_threshold, capacity),
+        "pull": lambda: Pull(cast(int, capacity)),  # a scenario with pull has a capacity
+    }
+    return makers[scenario.policy]()
+
+
+class ReferenceSimulation:
+    """One replication of a scenario, a step an event."""
+
+    def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
+        self.scenario = scenario
+        self.policy = new_policy(scenario)
+        self.time = 0.0
+        self.lost = 0
+        self.arrivals = 0
+        self._mean_holding = mean_holding
+        self._streams = new_streams(seed, mean_holding=mean_holding)
+        self._position = 0
+        self._choice_position = 0
+        self._owners: list[int] = []  # the pool of each task
+        for pool, tasks in enumerate(scenario.initial_tasks().tolist()):
+            self.policy.join(pool, tasks)
+            self._owners += [pool] * tasks
+        self._joining = asdict(self.policy.messages)
+        self._phase = 0
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(float(self._streams.holding[0]))
+
+    @property
+    def threshold(self) -> int | None:
+        """The threshold in force, if the policy has one."""
+        return self.policy.threshold if isinstance(self.policy, ThresholdPolicy) else None
+
+    @property
+    def messages(self) -> dict[str, int]:
+        """Messages by kind since the pools of time 0 joined."""
+        return {kind: count - self._joining[kind] for kind, count in asdict(self.policy.messages).items()}
+
+    def tasks(self) -> list[int]:
+        """Tasks of each pool."""
+        return [self.policy.tasks(pool) for pool in range(self.scenario.pools)]
+
+    def at_least(self) -> list[int]:
+        """Number of pools with at least i tasks, up to the maximum."""
+        tasks = self.tasks()
+        return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
+
+    def step(self) -> None:
+        """Simulate one event, past proposed arrivals that a wave of demand turns away."""
+        while not self._try_step():
+            pass
+
+    def _try_step(self) -> bool:
+        phases = self.scenario.phases
+        while self._phase + 1 < len(phases) and phases[self._phase + 1].start < self._next_time:
+            self._begin_next_phase()
+        self.time = self._next_time
+        mark = float(self._streams.events[self._position]) * self._rate
+        happened = True
+        if mark >= self._peak():
+            self._depart(int((mark - self._peak()) * (1.0 / self.scenario.service_rate)))
+        elif mark < self.scenario.pools * self.scenario.service_rate * phases[self._phase].load_at(self.time):
+            self._arrive()
+        else:
+            happened = False
+        self._position += 1
+        if self._position == BUFFER:
+            refill_events(self._streams, self._mean_holding)
+            self._position = 0
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(float(self._streams.holding[self._position]))
+        return happened
+
+    def _begin_next_phase(self) -> None:
+        """The unit exponential that is left at the change runs on at the new rate."""
+        self._phase += 1
+        start = self.scenario.phases[self._phase].start
+        left = float(self._streams.holding[self._position])
+        if self._rate > 0:
+            left = (self._next_time - start) * self._rate
+        self.time = start
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(left)
+
+    def _peak(self) -> float:
+        phase = self.scenario.phases[self._phase]
+        return self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
+
+    def _current_rate(self) -> float:
+        return self._peak() + len(self._owners) * self.scenario.service_rate
+
+    def _time_after(self, unit_exponential: float) -> float:
+        return self.time + unit_exponential / self._rate if self._rate > 0 else float("inf")
+
+    def _arrive(self) -> None:
+        self.arrivals += 1
+        if self.scenario.policy == "power-of-d" and self._choice_position + self.scenario.choices > BUFFER:
+            self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
+        pool = self.policy.arrive(self._choose)
+        if pool is None:
+            self.lost += 1
+        else:
+            self._owners.append(cast(int, pool))
+
+    def _choose(self, candidates: Sequence[T], /) -> T:
+        if self._choice_position == BUFFER:
+            self._refill_choices()
+        uniform = float(self._streams.choices[self._choice_position])
+        self._choice_position += 1
+        index = int(uniform * len(candidates))
+        if not self.scenario.aggregate:
+            return candidates[index]
+        return sorted(candidates, key=lambda pool: self.policy.tasks(cast(int, pool)))[index]
+
+    def _refill_choices(self) -> None:
+        refill_choices(self._streams)
+        self._choice_position = 0
+
+    def _depart(self, task: int) -> None:
+        task = min(task, len(self._owners) - 1)
+        if self.scenario.aggregate:  # tasks are counted from the fullest pools down
+            self._owners.sort(key=lambda owner: (-self.policy.tasks(owner), owner))
+        pool = self._owners[task]
+        self._owners[task] = self._owners[-1]
+        self._owners.pop()
+        self.policy.depart(pool)
