@@ -179,9 +179,7 @@ def main() -> None:
             return
         for comparison in check_agreement(program):
             print(comparison)
-        for comparison in check_agreement(
-            program, 500, 10.5, 0.97, horizon=20.0, chain_runs=64, simpy_runs=8
-        ):
+        for comparison in check_agreement(program, 500, 10.5, 0.97, horizon=20.0, chain_runs=64, simpy_runs=8):
             print(comparison)
 
 

@@ -20,9 +20,7 @@ from evenly.core import (
 from evenly.errors import InputError
 from tests.core.support import Watched, choice, filled, first, loads, ordered
 
-HISTORY = st.lists(
-    st.tuples(st.sampled_from(["arrive", "arrive", "depart", "join", "leave"]), st.integers(0, 99))
-)
+HISTORY = st.lists(st.tuples(st.sampled_from(["arrive", "arrive", "depart", "join", "leave"]), st.integers(0, 99)))
 
 
 @settings(derandomize=True, deadline=None, max_examples=150)

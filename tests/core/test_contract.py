@@ -28,8 +28,9 @@ EVENTS = st.lists(
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(events=EVENTS)
 def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
-    policy, joined = case.make(), 0
-    model: dict[int, int] = {}
+    policy, joined = case.make(), 3
+    model = dict.fromkeys(range(joined), 0)
+    filled(policy, [0] * joined)
     for event, index, tasks in events:
         if event == "join":
             model[joined] = tasks if case.capacity is None else min(tasks, case.capacity)
@@ -177,9 +178,7 @@ def test_one_task_at_a_time(case: Case) -> None:
     for _ in range(50):
         before = loads(policy)
         picked = policy.arrive(choose)
-        changed = {
-            pool: count - before[pool] for pool, count in loads(policy).items() if count != before[pool]
-        }
+        changed = {pool: count - before[pool] for pool, count in loads(policy).items() if count != before[pool]}
         assert changed == ({} if picked is None else {picked: 1})
 
 

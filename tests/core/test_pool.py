@@ -7,9 +7,7 @@ from evenly.errors import InputError
 from tests.core.support import green, notice, yellow
 
 
-@pytest.mark.parametrize(
-    ("tasks", "message"), [(0, green("a")), (1, green("a")), (2, None), (3, None), (4, None)]
-)
+@pytest.mark.parametrize(("tasks", "message"), [(0, green("a")), (1, green("a")), (2, None), (3, None), (4, None)])
 def test_an_arrival_replaces_the_green_token_while_below(tasks: int, message: TokenMessage | None) -> None:
     pool = Pool("a", notice(3), tasks)
     assert pool.arrive() == message
@@ -58,9 +56,7 @@ def test_on_a_rise_the_pools_at_the_new_threshold_speak(tasks: int, messages: tu
     assert Pool("a", notice(3), tasks).rethreshold(notice(4, 1)) == messages
 
 
-@pytest.mark.parametrize(
-    ("tasks", "messages"), [(0, (green("a", 1),)), (1, (green("a", 1),)), (2, ()), (3, ())]
-)
+@pytest.mark.parametrize(("tasks", "messages"), [(0, (green("a", 1),)), (1, (green("a", 1),)), (2, ()), (3, ())])
 def test_on_a_fall_the_pools_below_the_new_threshold_speak(tasks: int, messages: tuple[TokenMessage]) -> None:
     assert Pool("a", notice(3), tasks).rethreshold(notice(2, 1)) == messages
 

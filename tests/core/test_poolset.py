@@ -27,9 +27,7 @@ def test_discard_moves_the_last_into_the_hole() -> None:
 
 
 @settings(derandomize=True, deadline=None, max_examples=200)
-@given(
-    st.lists(st.tuples(st.sampled_from(["add", "discard", "exchange"]), st.integers(0, 7), st.integers(0, 7)))
-)
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "exchange"]), st.integers(0, 7), st.integers(0, 7))))
 def test_every_history_keeps_items_and_positions_together(history: list[tuple[str, int, int]]) -> None:
     pools: PoolSet[int] = PoolSet()
     model: list[int] = []

@@ -26,9 +26,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
     def start(self, alpha: str | None, threshold: int, room: int | None, tasks: list[int]) -> None:
         self.capacity = None if room is None else threshold + room
         self.alpha = None if alpha is None else Fraction(alpha)
-        self.policy = ThresholdPolicy(
-            threshold, None if alpha is None else LearningRule(alpha), self.capacity
-        )
+        self.policy = ThresholdPolicy(threshold, None if alpha is None else LearningRule(alpha), self.capacity)
         self.model: dict[int, int] = {}
         self.threshold = threshold
         self.changes = self.joined = self.arrivals = self.tasks_brought = 0
@@ -141,9 +139,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
 
 
 TestTrueToTheTasks = TrueToTheTasks.TestCase
-TestTrueToTheTasks.settings = settings(
-    derandomize=True, deadline=None, max_examples=400, stateful_step_count=40
-)
+TestTrueToTheTasks.settings = settings(derandomize=True, deadline=None, max_examples=400, stateful_step_count=40)
 
 
 def test_a_long_run_sends_at_most_two_messages_a_task() -> None:

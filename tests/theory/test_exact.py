@@ -142,9 +142,7 @@ def dense_solution(
         for pool, number in enumerate(tasks):
             if number:
                 after = tuple(x - (i == pool) for i, x in enumerate(tasks))
-                jump(
-                    (tasks, level), (after, level), number, green=number == level, yellow=number == level + 1
-                )
+                jump((tasks, level), (after, level), number, green=number == level, yellow=number == level + 1)
     equations = matrix.T.copy()
     equations[0] = 1  # the balance equations add up to nothing, so one of them can make way for the sum
     law = np.linalg.solve(equations, np.eye(len(index))[0])
@@ -193,14 +191,10 @@ def poisson_cut(mean: float, tolerance: float) -> int:
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 @pytest.mark.parametrize("pools, load, tolerance", [(2, 0.7, 1e-5), (3, 0.9, 1e-2), (2, 2.0, 1e-3)])
-def test_same_as_every_pool_told_apart(
-    pools: int, load: float, tolerance: float, options: dict[str, Any]
-) -> None:
+def test_same_as_every_pool_told_apart(pools: int, load: float, tolerance: float, options: dict[str, Any]) -> None:
     law = exact_law(pools=pools, load=load, tolerance=tolerance, **options)
     assert law.truncation < tolerance
-    assert_same(
-        law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options)
-    )
+    assert_same(law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options))
 
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)

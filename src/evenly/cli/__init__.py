@@ -1,1 +1,1 @@
-""""""
+"""The command line: parse, call, print. No logic lives here, and nothing heavy is imported until it is needed."""

@@ -36,9 +36,7 @@ class Pool:
         Paper: Sec. 2.1.
         """
         if self.full:
-            raise ValueError(
-                f"Pool {self.pool_id!r} cannot take a task; its {self.capacity} places are taken."
-            )
+            raise ValueError(f"Pool {self.pool_id!r} cannot take a task; its {self.capacity} places are taken.")
         self.tasks += 1
         return self._message(Color.GREEN) if self.tasks < self._notice.threshold else None
 

@@ -23,9 +23,7 @@ class ThresholdPolicy:
     Paper: Sec. 2.1, and Sec. 4.1.
     """
 
-    def __init__(
-        self, threshold: int = 0, rule: LearningRule | None = None, capacity: int | None = None
-    ) -> None:
+    def __init__(self, threshold: int = 0, rule: LearningRule | None = None, capacity: int | None = None) -> None:
         check_capacity(capacity)
         if capacity is not None and threshold >= capacity:
             raise InputError(f"The threshold must be less than the capacity {capacity}, not {threshold}.")

@@ -36,9 +36,7 @@ def check_policy(policy: str, threshold: int | None, alpha: float | str | None, 
         raise InputError(f"choices is for policy power-of-d, not {policy}.")
 
 
-def start_threshold(
-    load: float, threshold: int | None, alpha: float | str | None, capacity: int | None
-) -> int:
+def start_threshold(load: float, threshold: int | None, alpha: float | str | None, capacity: int | None) -> int:
     """The threshold at the start; with a capacity B it lies in 0..B-1."""
     highest = None if capacity is None else capacity - 1
     if threshold is None:

@@ -1,0 +1,73 @@
+"""The `evenly` command. Bad input ends in one sentence and exit code 2, Ctrl-C in 130."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from evenly import __version__
+from evenly.cli import compare, exact, simulate
+from evenly.errors import InputError
+
+INTERRUPTED = 130
+BAD_INPUT = 2
+
+app = typer.Typer(
+    name="evenly",
+    help="Keep long-lived concurrent work evenly spread over many servers, without being told the load.",
+    epilog="Start with: evenly compare --pools 500 --load 10.5 --plot figure5.png",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+app.command("simulate", epilog=simulate.EXAMPLE)(simulate.command)
+app.command("compare", epilog=compare.EXAMPLE)(compare.command)
+app.command("exact", epilog=exact.EXAMPLE)(exact.command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenly {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def run() -> None:
+    """Entry point of the console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command and return its exit code."""
+    try:
+        code = app(arguments, standalone_mode=False)
+    except InputError as error:
+        return _complain(str(error))
+    except typer.Exit as done:
+        return done.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        typer.echo("Stopped; nothing was written.", err=True)
+        return INTERRUPTED
+    except typer.TyperException as error:
+        return _complain(getattr(error, "format_message", error.__str__)())
+    except BrokenPipeError:  # the reader, `head` say, had enough
+        sys.stderr.close()
+        return 0
+    return code if isinstance(code, int) else 0
+
+
+def _complain(sentence: str) -> int:
+    if sentence:
+        typer.echo(f"evenly: {sentence}", err=True)
+    return BAD_INPUT

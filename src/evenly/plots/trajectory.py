@@ -1,0 +1,72 @@
+"""One run over time: demand, threshold and fullest pool; imbalance; how the pools are filled.
+
+Paper: Figs. 3, 4 and 6.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+
+from evenly.plots.style import BLUE, GREEN, INK, ORANGE, RED, SKY, picture
+from evenly.sim import Result, Trajectory
+
+
+def draw(result: Result, path: Path) -> None:
+    """Draw the first replication."""
+    run, scenario = result.trajectories[0], result.scenario
+    with picture(path, 8.0, 7.2) as figure:
+        levels, imbalance, occupancy = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.4, 2])
+        _draw_levels(levels, result, run)
+        imbalance.plot(run.times, run.imbalance, color=RED, linewidth=1)
+        imbalance.set_ylabel("imbalance e(t)")
+        imbalance.set_ylim(bottom=0)
+        _draw_occupancy(occupancy, run)
+        occupancy.set_xlabel("time")
+        for axes in (levels, imbalance, occupancy):
+            axes.axvspan(0, scenario.warmup, color="#000000", alpha=0.05, linewidth=0)
+        learns = scenario.policy == "threshold" and scenario.alpha is not None
+        alpha = f", alpha {scenario.alpha}" if learns else ""
+        figure.suptitle(f"{scenario.policy}{alpha}, {scenario.pools:,} pools", fontsize=10)
+
+
+def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
+    axes.plot(
+        run.times, run.max_tasks, color=SKY, linewidth=1.2, drawstyle="steps-post", label="fullest pool m(t)"
+    )
+    axes.plot(run.times, run.occupancy[:, 1:].sum(axis=1), color=ORANGE, linewidth=1.2, label="tasks per pool")
+    axes.plot(run.times, run.demand, color=INK, linewidth=1.2, linestyle="--", label="demand")
+    if run.threshold[0] >= 0:
+        times = np.concatenate([[0.0], run.change_times, [result.scenario.horizon]])
+        values = np.concatenate([[run.threshold[0]], run.change_thresholds, [run.threshold[-1]]])
+        axes.plot(times, values, color=GREEN, linewidth=2, drawstyle="steps-post", label="threshold")
+    axes.set_ylabel("tasks")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="best", ncols=2, fontsize=9)
+
+
+def _draw_occupancy(axes: Axes, run: Trajectory) -> None:
+    """A band for each number of tasks, as wide as the fraction of pools that have so many."""
+    exactly = run.occupancy - np.pad(run.occupancy[:, 1:], ((0, 0), (0, 1)))
+    used = np.flatnonzero(exactly.max(axis=0) > 0)[::-1]  # the fullest pools at the bottom
+    depths = np.linspace(0.85, 0.0, used.size)
+    axes.stackplot(run.times, exactly[:, used].T, colors=[_shade(depth) for depth in depths], linewidth=0)
+    edge = 0.0
+    for level in used:
+        share = exactly[-1, level]
+        if share > 0.08:
+            place = (1.005, edge + share / 2)
+            coordinates = ("axes fraction", "data")
+            axes.annotate(f"{level}", place, xycoords=coordinates, va="center", fontsize=8, color=BLUE)
+        edge += share
+    axes.set_ylim(0, 1)
+    axes.set_xlim(run.times[0], run.times[-1])
+    axes.set_ylabel("pools, by tasks\n(darker: more)")
+    axes.grid(visible=False)
+
+
+def _shade(depth: float) -> tuple[float, float, float]:
+    """White to blue."""
+    return (1 - depth, 1 - 0.75 * depth, 1 - 0.4 * depth)
