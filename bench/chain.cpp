@@ -155,7 +155,15 @@ class Chain {
  private:
   void stay(double time) {
     imbalance_area_ += std::sqrt(std::max(square_distance_, 0.0)) * time;
+    spread_area_ += spread() * time;
     now_ += time;
+  }
+
+  // Standard deviation of tasks over pools.
+  double spread() const {
+    const double tasks = static_cast<double>(tasks_);
+    const double pools = static_cast<double>(pools_);
+    return std::sqrt(std::max(static_cast<double>(squares_) - tasks * (tasks / pools), 0.0) / pools);
   }
 
   void arrive(double u) {
@@ -232,6 +240,7 @@ class Chain {
     ++pools_at_least_[level];
     level_area_[level] -= now_;
     ++tasks_;
+    squares_ += 2 * level - 1;
     if (level > top_) move_top(level);
   }
 
@@ -240,6 +249,7 @@ class Chain {
     --pools_at_least_[level];
     level_area_[level] += now_;
     --tasks_;
+    squares_ -= 2 * level - 1;
     if (pools_at_least_[level] == 0) move_top(level - 1);
   }
 
@@ -272,6 +282,7 @@ class Chain {
   double now_ = 0.0;
   std::array<Count, kLevels> pools_at_least_{};
   Count tasks_ = 0;
+  Count squares_ = 0;  // sum over pools of tasks squared
   int threshold_ = 0;
   int top_ = 0;  // tasks in the fullest pool
   int highest_ = 0;
@@ -280,6 +291,7 @@ class Chain {
   double threshold_since_ = 0.0;
   double top_since_ = 0.0;
   double imbalance_area_ = 0.0;
+  double spread_area_ = 0.0;
   std::array<double, kLevels> level_area_{};
   std::array<double, kLevels> threshold_time_{};
   std::array<double, kLevels> top_time_{};
@@ -319,7 +331,8 @@ void Chain::print(double seconds) const {
   std::printf(", \"messages\": {\"green\": %lld, \"yellow\": %lld, \"resync\": %lld, \"tasks\": %lld}",
               static_cast<long long>(green_messages_), static_cast<long long>(yellow_messages_),
               static_cast<long long>(resync_messages_), static_cast<long long>(arrivals_));
-  std::printf(", \"imbalance\": %.17g}\n", imbalance_area_ / pool_time);
+  std::printf(", \"imbalance\": %.17g", imbalance_area_ / pool_time);
+  std::printf(", \"spread\": %.17g}\n", spread_area_ / horizon_);
 }
 
 double parse_number(const char* name, const char* text) {

@@ -49,6 +49,7 @@ class ChainResult(TypedDict):
     threshold_changes: int
     messages: Messages
     imbalance: float
+    spread: float
 
 
 class DisagreementError(Exception):

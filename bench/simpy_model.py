@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Generator
 from fractions import Fraction
 from random import Random
-from typing import TypedDict, cast
+from typing import TypedDict
 
 import simpy
 
@@ -72,7 +72,8 @@ class System:
         self.threshold = 0
         self.arrivals = 0
         self.departures = 0
-        self.task_time = 0.0  # departure times less arrival times
+        # Times at which pools fell below a number of tasks, less times at which they reached it.
+        self.level_time: defaultdict[int, float] = defaultdict(float)
         self.threshold_time: defaultdict[int, float] = defaultdict(float)
         self.threshold_since = 0.0
         self.rebuild_tokens()
@@ -89,11 +90,10 @@ class System:
         below, at = len(self.below), len(self.at)
         pool = self.choose()
         pool.tasks += 1
+        self.level_time[pool.tasks] -= self.env.now
         self.refile(pool)
         self.arrivals += 1
-        self.task_time -= self.env.now
-        service = self.env.timeout(self.rng.expovariate(1.0), pool)
-        service.callbacks.append(self.depart)
+        self.env.process(self.serve(pool))
         rise = below + at <= 1
         fall = len(self.pools) - below <= self.fall_at
         if rise != fall:
@@ -104,13 +104,13 @@ class System:
         candidates = self.below.pools or self.at.pools or self.pools
         return candidates[int(self.rng.random() * len(candidates))]
 
-    def depart(self, service: simpy.Event) -> None:
-        """A task is done."""
-        pool = cast(Pool, service.value)
+    def serve(self, pool: Pool) -> Generator[simpy.Event]:
+        """The life of a task."""
+        yield self.env.timeout(self.rng.expovariate(1.0))
+        self.level_time[pool.tasks] += self.env.now
         pool.tasks -= 1
         self.refile(pool)
         self.departures += 1
-        self.task_time += self.env.now
 
     def refile(self, pool: Pool) -> None:
         """Put the pool's token where its number of tasks says, if it has one."""
@@ -147,7 +147,7 @@ class System:
         """Time average of the tasks per pool until now."""
         now = self.env.now
         present = self.arrivals - self.departures
-        return (self.task_time + present * now) / (len(self.pools) * now)
+        return (sum(self.level_time.values()) + present * now) / (len(self.pools) * now)
 
 
 def run(pools: int, load: float, alpha: float, horizon: float, seed: int) -> SimpyResult:

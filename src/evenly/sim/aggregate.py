@@ -114,10 +114,8 @@ def advance(
             area[level] += time
             total -= 1
             squares -= 2 * level - 1
-            if level == threshold:
-                green_sent += 1
-            elif level == threshold + 1:
-                yellow_sent += 1
+            green_sent += int(level == threshold)
+            yellow_sent += int(level == threshold + 1)
             if count == 1 and level == max_level:
                 max_time[max_level] += time - state.max_since
                 state.max_since = time
@@ -141,12 +139,11 @@ def advance(
                 if policy == _THRESHOLD:
                     green = pools - at_least[threshold]
                     yellow = pools - at_least[threshold + 1]
-                    if green > 0:
-                        level = _level_of_rank(at_least, pools, int(uniform * green), threshold - 1)
-                        if level + 1 < threshold:
-                            green_sent += 1  # the pool replaces the token just used
-                    elif yellow > 0:
-                        level = threshold
+                    if yellow > 0:
+                        # Without green tokens the rank is 0, and the level the threshold itself.
+                        top = threshold - int(green > 0)
+                        level = _level_of_rank(at_least, pools, int(uniform * green), top)
+                        green_sent += int(level + 1 < threshold)  # the pool replaces the token just used
                     else:
                         level = _level_of_rank(at_least, pools, int(uniform * pools), max_level)
                         state.unguided += 1

@@ -163,7 +163,8 @@ def gap_squared(book: Book) -> float:
 @inlined
 def spread(total: int, squares: int, pools: int) -> float:
     """Standard deviation of tasks over pools."""
-    return math.sqrt(max(squares - total * (total / pools), 0.0) / pools)
+    per_pool = 1.0 / pools
+    return math.sqrt(max(squares - total * (total * per_pool), 0.0) * per_pool)
 
 
 @kernel

@@ -4,8 +4,9 @@ One stream each for the holding times, the events (arrival, or which task depart
 pool an arrival gets). Apart from each other they give common random numbers for free: two policies that
 draw different numbers of choices still see the very same arrivals and departures.
 
-The generator is xoshiro256++ (Blackman and Vigna, 2021); exponentials come from a 256-strip ziggurat
-(Marsaglia and Tsang, 2000) with 53-bit mantissas. Both run inside the kernels, into small buffers.
+The generator is xoshiro256++ (Blackman and Vigna, 2021), sixty-four of them side by side and taken in
+turn, which vector instructions do at once; exponentials come from a 256-strip ziggurat (Marsaglia and Tsang, 2000) with 53-bit
+mantissas. Both run inside the kernels, into small buffers: drawn one by one they would cost as much as all else.
 """
 
 from __future__ import annotations
@@ -19,33 +20,52 @@ from numpy.typing import NDArray
 from evenly.sim.jit import kernel
 
 BUFFER = 512
+LANES = 64
 _TWO_53 = 2.0**53
 _STRIPS = 256
 _TAIL = 7.69711747013104972  # where the base strip's tail begins
 _STRIP_AREA = 3.949659822581572e-3  # area of each strip; both constants are Marsaglia and Tsang's
 
+Bits = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
 
 class Streams(NamedTuple):
-    """Generator states and the buffers they fill."""
+    """Generator states (four words a lane) and the buffers they fill."""
 
-    holding_state: NDArray[np.uint64]
-    event_state: NDArray[np.uint64]
-    choice_state: NDArray[np.uint64]
-    holding: NDArray[np.float64]  # standard exponentials, or ones when holding times are replaced by means
-    events: NDArray[np.float64]  # uniforms on [0, 1)
-    choices: NDArray[np.float64]  # uniforms on [0, 1)
+    holding_state: Bits
+    event_state: Bits
+    choice_state: Bits
+    spare_state: Bits  # one more generator, for the rare exponentials that the ziggurat rejects at first
+    holding: Floats  # standard exponentials, or ones when holding times are replaced by means
+    events: Floats  # uniforms on [0, 1)
+    choices: Floats  # uniforms on [0, 1)
+    scratch: Bits
+    rejected: NDArray[np.int64]
 
 
 def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> Streams:
     """Streams of one replication, with the first buffers filled."""
-    states = [np.asarray(child.generate_state(4, np.uint64), np.uint64) for child in seed.spawn(3)]
-    streams = Streams(states[0], states[1], states[2], np.ones(BUFFER), np.ones(BUFFER), np.ones(BUFFER))
+    states = [np.asarray(child.generate_state(4 * LANES, np.uint64), np.uint64) for child in seed.spawn(3)]
+    spare = np.asarray(seed.spawn(1)[0].generate_state(4, np.uint64), np.uint64)
+    holding, events, choices = (state.reshape(4, LANES) for state in states)
+    streams = Streams(
+        holding_state=holding,
+        event_state=events,
+        choice_state=choices,
+        spare_state=spare,
+        holding=np.ones(BUFFER),
+        events=np.ones(BUFFER),
+        choices=np.ones(BUFFER),
+        scratch=np.zeros(BUFFER, np.uint64),
+        rejected=np.zeros(BUFFER + 1, np.int64),
+    )
     refill_events(streams, mean_holding)
     refill_choices(streams)
     return streams
 
 
-def _ziggurat_tables() -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.float64]]:
+def _ziggurat_tables() -> tuple[Bits, Floats, Floats]:
     """Acceptance bounds, widths and heights of the strips under exp(-x)."""
     accept = np.zeros(_STRIPS, np.uint64)
     width = np.zeros(_STRIPS)
@@ -74,19 +94,21 @@ def _rotate(x: np.uint64, k: int) -> np.uint64:
 
 
 @kernel
-def _next(
-    a: np.uint64, b: np.uint64, c: np.uint64, d: np.uint64
-) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, np.uint64]:
-    """One step of xoshiro256++: the output and the new state."""
-    out = _rotate(a + d, 23) + a
-    t = b << np.uint64(17)
-    c ^= a
-    d ^= b
-    b ^= c
-    a ^= d
-    c ^= t
-    d = _rotate(d, 45)
-    return out, a, b, c, d
+def _fill_bits(state: Bits, out: Bits) -> None:
+    """xoshiro256++ in every lane; compilers turn the inner loop into vector instructions."""
+    lanes_a, lanes_b, lanes_c, lanes_d = state[0], state[1], state[2], state[3]
+    for first in range(0, out.size, LANES):
+        part = out[first : first + LANES]
+        for lane in range(LANES):
+            a, b, c, d = lanes_a[lane], lanes_b[lane], lanes_c[lane], lanes_d[lane]
+            part[lane] = _rotate(a + d, 23) + a
+            t = b << np.uint64(17)
+            c ^= a
+            d ^= b
+            b ^= c
+            a ^= d
+            c ^= t
+            lanes_a[lane], lanes_b[lane], lanes_c[lane], lanes_d[lane] = a, b, c, _rotate(d, 45)
 
 
 @kernel
@@ -95,45 +117,71 @@ def _unit(bits: np.uint64) -> np.float64:
 
 
 @kernel
-def _fill_uniform(state: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    a, b, c, d = state[0], state[1], state[2], state[3]
+def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
+    _fill_bits(state, scratch)
     for m in range(out.size):
-        bits, a, b, c, d = _next(a, b, c, d)
-        out[m] = _unit(bits)
-    state[0], state[1], state[2], state[3] = a, b, c, d
+        out[m] = _unit(scratch[m])
 
 
 @kernel
-def _fill_exponential(state: NDArray[np.uint64], out: NDArray[np.float64]) -> None:
-    a, b, c, d = state[0], state[1], state[2], state[3]
+def _fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], spare: Bits, out: Floats) -> None:
+    """The ziggurat without branches; the one draw in a hundred that it rejects is mended afterwards."""
+    _fill_bits(state, scratch)
+    count = 0
     for m in range(out.size):
-        while True:
-            bits, a, b, c, d = _next(a, b, c, d)
-            strip = bits & np.uint64(_STRIPS - 1)
-            mantissa = bits >> np.uint64(11)
-            x = np.float64(mantissa) * _WIDTH[strip]
-            if mantissa < _ACCEPT[strip]:  # inside the strip: 99 % of the draws
-                break
-            bits, a, b, c, d = _next(a, b, c, d)
-            if strip == np.uint64(0):  # the tail is exponential again
-                x = _TAIL - math.log1p(-_unit(bits))
-                break
-            low, high = _HEIGHT[strip], _HEIGHT[strip - np.uint64(1)]
-            if low + _unit(bits) * (high - low) < math.exp(-x):
-                break
-        out[m] = x
-    state[0], state[1], state[2], state[3] = a, b, c, d
+        bits = scratch[m]
+        strip = bits & np.uint64(_STRIPS - 1)
+        mantissa = bits >> np.uint64(11)
+        out[m] = np.float64(mantissa) * _WIDTH[strip]
+        rejected[count] = m
+        count += int(mantissa >= _ACCEPT[strip])
+    for index in range(count):
+        m = rejected[index]
+        out[m] = _mended(scratch[m], spare)
+
+
+@kernel
+def _mended(bits: np.uint64, spare: Bits) -> float:
+    """The exponential of a draw that is not inside its strip for sure; new draws come from the spare."""
+    while True:
+        strip = bits & np.uint64(_STRIPS - 1)
+        mantissa = bits >> np.uint64(11)
+        x = np.float64(mantissa) * _WIDTH[strip]
+        if mantissa < _ACCEPT[strip]:
+            return float(x)
+        uniform = _unit(_next(spare))
+        if strip == np.uint64(0):  # the tail is exponential again
+            return _TAIL - math.log1p(-uniform)
+        low, high = _HEIGHT[strip], _HEIGHT[strip - np.uint64(1)]
+        if low + uniform * (high - low) < math.exp(-x):
+            return float(x)
+        bits = _next(spare)
+
+
+@kernel
+def _next(state: Bits) -> np.uint64:
+    """xoshiro256++, one number."""
+    a, b, c, d = state[0], state[1], state[2], state[3]
+    out: np.uint64 = _rotate(a + d, 23) + a
+    c ^= a
+    d ^= b
+    state[1], state[0] = b ^ c, a ^ d
+    state[2] = c ^ (b << np.uint64(17))
+    state[3] = _rotate(d, 45)
+    return out
 
 
 @kernel
 def refill_events(streams: Streams, mean_holding: bool) -> None:
     """Draw the next holding times and event uniforms."""
     if not mean_holding:
-        _fill_exponential(streams.holding_state, streams.holding)
-    _fill_uniform(streams.event_state, streams.events)
+        _fill_exponential(
+            streams.holding_state, streams.scratch, streams.rejected, streams.spare_state, streams.holding
+        )
+    _fill_uniform(streams.event_state, streams.scratch, streams.events)
 
 
 @kernel
 def refill_choices(streams: Streams) -> None:
     """Draw the next choice uniforms."""
-    _fill_uniform(streams.choice_state, streams.choices)
+    _fill_uniform(streams.choice_state, streams.scratch, streams.choices)

@@ -1,0 +1,164 @@
+"""What is measured, side by side in one run: these ratios hold on a noisy machine where times do not."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from bench import opponents, simpy_model
+from evenly.sim import Scenario, simulate
+from evenly.sim.simulation import Simulation
+
+POOLS, LOAD, ALPHA = 500, 10.5, "0.97"
+PEAK_MEMORY = """
+import resource
+from evenly import Scenario, simulate
+simulate(Scenario(pools=10**6, load=10.5, alpha="0.97", horizon={horizon}))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number against its goal."""
+
+    what: str
+    value: float
+    unit: str
+    goal: float | None = None
+    at_least: bool = True
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None where there is none."""
+        if self.goal is None:
+            return None
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
+
+
+def kernel_rate(horizon: float, *, pools: int = POOLS, steady_state: bool = False) -> float:
+    """Events a second of the aggregate kernel, learning threshold, from a balanced start."""
+    scenario = Scenario(pools=pools, load=LOAD, alpha=ALPHA, threshold=10, initial=LOAD, horizon=1e9)
+    simulation = Simulation(scenario, np.random.SeedSequence(1), mean_holding=steady_state)
+    simulation.advance(min(horizon, 1.0))
+    before = int(simulation.state["events"])
+    started = time.perf_counter()
+    simulation.advance(1.0 + horizon)
+    return (int(simulation.state["events"]) - before) / (time.perf_counter() - started)
+
+
+def chain_rate(program: Path, horizon: float, *, steady_state: bool = False) -> float:
+    """Events a second of the C++ program."""
+    run = opponents.run_chain(
+        program, POOLS, LOAD, float(ALPHA), horizon=horizon, seed=1, mean_holding=steady_state
+    )
+    return run["events"] / run["seconds"]
+
+
+def simpy_rate(horizon: float) -> float:
+    """Events a second of the SimPy model."""
+    run = simpy_model.run(POOLS, LOAD, float(ALPHA), horizon, 1)
+    return run["events"] / run["seconds"]
+
+
+def in_turn(rounds: int, *measures: Callable[[], float]) -> list[float]:
+    """Medians of measurements taken in turn, so that a slow spell of the machine hits all alike."""
+    for measure in measures:
+        measure()
+    rows = [[measure() for measure in measures] for _ in range(rounds)]
+    return [statistics.median(column) for column in zip(*rows, strict=True)]
+
+
+def against_simpy(rounds: int, scale: float) -> list[Figure]:
+    """The kernel against a straightforward model in the best-known simulation library."""
+    kernel, model = in_turn(rounds, lambda: kernel_rate(60 * scale), lambda: simpy_rate(4 * scale))
+    return [
+        Figure("aggregate kernel", kernel / 1e6, "million events/s"),
+        Figure("SimPy", model / 1e6, "million events/s"),
+        Figure("aggregate kernel / SimPy", kernel / model, "times", 200),
+    ]
+
+
+def against_cpp(rounds: int, scale: float) -> list[Figure]:
+    """The kernel against the same chain in C++, where there is a compiler."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = opponents.compile_chain(Path(folder))
+        if program is None:
+            return []
+        horizon = 60 * scale
+        kernel, chain, kernel_mean, chain_mean = in_turn(
+            rounds,
+            lambda: kernel_rate(horizon),
+            lambda: chain_rate(program, horizon),
+            lambda: kernel_rate(horizon, steady_state=True),
+            lambda: chain_rate(program, horizon, steady_state=True),
+        )
+    return [
+        Figure("C++, same chain and records", chain / 1e6, "million events/s"),
+        Figure("aggregate kernel / C++", kernel / chain, "times", 0.9),
+        Figure("with mean holding times", kernel_mean / 1e6, "million events/s"),
+        Figure("with mean holding times / C++ likewise", kernel_mean / chain_mean, "times"),
+    ]
+
+
+def against_size(rounds: int, scale: float) -> list[Figure]:
+    """A million pools against a thousand, and the memory of a whole process."""
+    small, large = in_turn(
+        rounds,
+        lambda: kernel_rate(40 * scale, pools=10**3),
+        lambda: kernel_rate(0.04 * scale, pools=10**6),
+    )
+    code = PEAK_MEMORY.format(horizon=0.2 * scale)
+    memory = float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+    return [
+        Figure("ns per event, 1,000 pools", 1e9 / small, "ns"),
+        Figure("ns per event, 1,000,000 pools", 1e9 / large, "ns"),
+        Figure("1,000,000 pools / 1,000 pools", small / large, "times", 1.5, at_least=False),
+        Figure("peak memory, 1,000,000 pools", memory, "MB", 300, at_least=False),
+    ]
+
+
+def on_two_cores(rounds: int, scale: float) -> list[Figure]:
+    """Replications on two cores against one."""
+    scenario = Scenario(pools=POOLS, load=LOAD, alpha=ALPHA, horizon=100 * scale)
+
+    def speed(workers: int) -> float:
+        result = simulate(scenario, replications=8, workers=workers)
+        return result.events / result.seconds
+
+    one, two = in_turn(rounds, lambda: speed(1), lambda: speed(2))
+    return [Figure("two cores / one, 8 replications", two / one, "times", 1.8)]
+
+
+def start_up(rounds: int) -> list[Figure]:
+    """What a user waits for, in fresh processes; the first simulation compiles."""
+    evenly = [sys.executable, "-m", "evenly"]
+    run = [*evenly, "simulate", "--pools", "100", "--load", "5.5", "--alpha", "0.9", "--horizon", "10"]
+    empty, imported, helped = (
+        in_turn(rounds, lambda command=command: _seconds(command))[0]  # type: ignore[misc]
+        for command in ([sys.executable, "-c", ""], [sys.executable, "-c", "import evenly"], [*evenly, "--help"])
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        first = _seconds(run, NUMBA_CACHE_DIR=cache)
+        later = statistics.median(_seconds(run, NUMBA_CACHE_DIR=cache) for _ in range(rounds))
+    return [
+        Figure("import evenly, beyond an empty Python", imported - empty, "s", 0.3, at_least=False),
+        Figure("evenly --help", helped, "s", 0.5, at_least=False),
+        Figure("first simulate, with compilation", first, "s", 15, at_least=False),
+        Figure("next simulate", later, "s", 2, at_least=False),
+    ]
+
+
+def _seconds(command: list[str], **environment: str) -> float:
+    started = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment})
+    return time.perf_counter() - started
