@@ -23,10 +23,10 @@ time does not. The system is the paper's: 500 pools, load 10.5, learning thresho
 | --- | ---: | ---: | --- |
 {rows}
 
-The opponents are in `bench/`: `chain.cpp` is the same Markov chain with the same records, written by hand in C++17
-(`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a straightforward SimPy model, a process for each
-task. `python -m bench.opponents` checks that they simulate the same system. A figure can be missing: C++ needs a
-compiler.
+The opponents are in `bench/`: `chain.cpp` is the same Markov chain with the same records, written by hand in
+C++17 (`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a straightforward SimPy model with a
+process for each task, and fewer records. `python -m bench.opponents` checks that the two simulate the same
+system. Without a C++ compiler its figures are missing.
 """
 
 

@@ -9,16 +9,20 @@ from fractions import Fraction
 
 from evenly.errors import InputError
 
+_MOST_DECIMALS = 50  # an exponent can be written in a few characters and yet make an endless fraction
+
 
 def _exact(alpha: float | str | Decimal) -> Fraction:
     """Return the decimal that the user wrote, exactly: 0.57 is 57/100, not the float next to it."""
     try:
-        value = Fraction(Decimal(str(alpha)))
-    except (InvalidOperation, ValueError, OverflowError):  # no number, not a number, infinite
-        value = Fraction(0)
-    if not 0 < value < 1:
+        value = Decimal(str(alpha))
+    except InvalidOperation:
+        value = Decimal(0)
+    if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
-    return value
+    if -int(value.as_tuple().exponent) > _MOST_DECIMALS:
+        raise InputError(f"alpha must have at most {_MOST_DECIMALS} decimal places, not {alpha}.")
+    return Fraction(value)
 
 
 class LearningRule:

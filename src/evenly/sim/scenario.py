@@ -96,12 +96,13 @@ class Scenario:
 
     @property
     def first_threshold(self) -> int:
-        """The threshold at time 0: as given, else 0 when it learns, else the optimum."""
+        """The threshold at time 0: as given, else 0 when it learns, else the best that the capacity allows."""
         if self.threshold is not None:
             return self.threshold
+        room = math.inf if self.capacity is None else self.capacity
         if self.policy == "jbt":
-            return math.floor(self.load_at_start) + 1
-        return 0 if self.alpha is not None else math.floor(self.load_at_start)
+            return int(min(math.floor(self.load_at_start) + 1, room))
+        return 0 if self.alpha is not None else int(min(math.floor(self.load_at_start), room - 1))
 
     def initial_tasks(self) -> NDArray[np.int64]:
         """Tasks of each pool at time 0."""

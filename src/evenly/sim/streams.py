@@ -4,9 +4,9 @@ One stream each for the holding times, the events (arrival, or which task depart
 pool an arrival gets). Apart from each other they give common random numbers for free: two policies that
 draw different numbers of choices still see the very same arrivals and departures.
 
-The generator is xoshiro256++ (Blackman and Vigna, 2021), sixty-four of them side by side and taken in
-turn, which vector instructions do at once; exponentials come from a 256-strip ziggurat (Marsaglia and Tsang, 2000) with 53-bit
-mantissas. Both run inside the kernels, into small buffers: drawn one by one they would cost as much as all else.
+The generator is xoshiro256++ (Blackman and Vigna, 2021), sixty-four of them side by side and taken in turn, which
+vector instructions do at once; exponentials come from a 256-strip ziggurat (Marsaglia and Tsang, 2000) with
+53-bit mantissas. Both run inside the kernels and fill small buffers.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from scipy.special import pdtrc
 from evenly.errors import InputError
 from evenly.theory.exact_chain import check_size
 
+MOST_DECIMALS = 50
 SOLVABLE = ("threshold", "jsq", "power-of-d", "random")
 
 
@@ -52,14 +53,16 @@ def start_threshold(load: float, threshold: int | None, alpha: float | str | Non
 def largest_fall(alpha: float | str, pools: int, capacity: int | None) -> int:
     """The largest number of pools that is a fraction of at most `alpha`, from the decimal as written."""
     try:
-        fraction = Fraction(Decimal(str(alpha)))
-    except (InvalidOperation, ValueError, OverflowError):
-        fraction = Fraction(0)
-    if not 0 < fraction < 1:
-        raise InputError(f"alpha must be between 0 and 1, both excluded, not {alpha}.")
+        value = Decimal(str(alpha))
+    except InvalidOperation:
+        value = Decimal(0)
+    if not value.is_finite() or not 0 < value < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
+    if -int(value.as_tuple().exponent) > MOST_DECIMALS:  # the fraction would never end
+        raise InputError(f"alpha must have at most {MOST_DECIMALS} decimal places, not {alpha}.")
     if pools == 1 and capacity is None:
         raise InputError("pools must be at least 2 to learn without a capacity, not 1: nothing would fall.")
-    return floor(fraction * pools)
+    return floor(Fraction(value) * pools)
 
 
 def sample_size(choices: int | None, pools: int) -> int:

@@ -1,0 +1,87 @@
+"""The package as users get it: a wheel, quick to import, typed."""
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import evenly
+
+ROOT = Path(__file__).parents[2]
+UV = Path(sys.executable).with_name("uv")
+
+
+def build_wheel(folder: Path) -> Path:
+    command = [str(UV), "build", "--quiet", "--no-build-isolation", "--wheel", "--out-dir", str(folder), str(ROOT)]
+    subprocess.run([*command, "--python", sys.executable], check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def test_a_wheel_builds_installs_and_runs_away_from_the_checkout(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path)
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+    assert "evenly/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+    assert not any(name.startswith(("tests/", "bench/")) for name in names)
+
+    site = tmp_path / "site"
+    install = [str(UV), "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
+    subprocess.run([*install, "--python", sys.executable], check=True, capture_output=True)
+    code = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); import evenly; print(evenly.__file__);"
+        "print(evenly.simulate(evenly.Scenario(pools=10, load=2, horizon=20)).events)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
+    where, events = done.stdout.split()
+    assert Path(where).is_relative_to(site)
+    assert int(events) > 100
+
+
+def test_importing_evenly_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, evenly; print(sorted({'numpy', 'numba', 'scipy', 'matplotlib', 'typer'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys; from evenly.cli.main import main; code = main(['--help']);"
+        "print('HEAVY', sorted({'numpy', 'numba', 'scipy', 'matplotlib'} & set(sys.modules)), code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.rstrip().endswith("HEAVY [] 0")
+
+
+def test_every_public_name_resolves() -> None:
+    for name in evenly.__all__:
+        assert getattr(evenly, name) is not None
+    assert set(evenly.__all__) <= set(dir(evenly))
+
+
+def test_the_version_has_one_value() -> None:
+    declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert declared is not None
+    assert declared[1] == evenly.__version__
+    assert f"## [{evenly.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_pins_name_no_host_and_carry_hashes() -> None:
+    for name in ("dev.txt", "uv.txt"):
+        text = (ROOT / "requirements" / name).read_text()
+        assert "://" not in text
+        packages = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]
+        assert packages
+        assert all(line.endswith("\\") and "==" in line for line in packages)
+
+
+def test_the_benchmarks_run_at_toy_size(tmp_path: Path) -> None:
+    page = tmp_path / "benchmarks.md"
+    command = [sys.executable, "-m", "bench", "--rounds", "1", "--scale", "0.02", "--write", str(page)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
+    assert "aggregate kernel / SimPy" in done.stdout
+    assert "next simulate" in page.read_text()

@@ -1,0 +1,225 @@
+"""What the tests of this layer share: scenarios of every kind, the reference's path, and honest bounds."""
+
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import chi2, poisson, t
+
+from evenly.sim import Scenario
+from evenly.sim.reference import ReferenceSimulation
+from evenly.sim.tally import Averages
+
+FALSE_ALARM = 1e-9  # of a single statistical comparison; a file makes fewer than a thousand of them
+
+# Every policy with and without capacity; steps, pauses and waves of demand; odd sizes; levels past the first
+# allocation. The last phase always has demand, so that there is a next event.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "threshold fixed": {},
+    "threshold zero": {"threshold": 0},
+    "threshold above the load": {"threshold": 6},
+    "threshold with capacity": {"threshold": 2, "capacity": 4, "initial": [0, 1, 2, 3, 4, 4, 3, 2, 1, 0, 0, 0]},
+    "learning": {"alpha": 0.8},
+    "learning, both rules at once": {"alpha": 0.95},
+    "learning with capacity": {"alpha": 0.8, "capacity": 4, "service_rate": 0.3},
+    "learning from above": {"alpha": "0.75", "threshold": 9, "initial": 7.5},
+    "learning past the first levels": {"pools": 2, "load": 70.0, "alpha": 0.4},
+    "learning with one pool": {"pools": 1, "capacity": 5, "alpha": 0.5},
+    "jsq": {"policy": "jsq", "service_rate": 2.5},
+    "jsq with capacity": {"policy": "jsq", "capacity": 3},
+    "power of two": {"policy": "power-of-d", "initial": 1.25},
+    "power of five with capacity": {"policy": "power-of-d", "choices": 5, "capacity": 4},
+    "power of all": {"policy": "power-of-d", "choices": 12},
+    "power of one": {"policy": "power-of-d", "choices": 1},
+    "random": {"policy": "random"},
+    "random with capacity": {"policy": "random", "capacity": 4, "service_rate": 2.5},
+    "random past the first levels": {"policy": "random", "pools": 3, "load": 84.0},
+    "round-robin": {"policy": "round-robin", "initial": 3},
+    "round-robin with capacity": {"policy": "round-robin", "capacity": 4},
+    "jiq": {"policy": "jiq", "initial": 2, "service_rate": 0.7},
+    "jiq with capacity": {"policy": "jiq", "capacity": 5},
+    "jbt": {"policy": "jbt", "threshold": 3, "initial": 2.5},
+    "jbt with capacity": {"policy": "jbt", "capacity": 5},
+    "jbt at its capacity": {"policy": "jbt", "threshold": 4, "capacity": 4},
+    "pull": {"policy": "pull", "capacity": 4, "initial": 1.5},
+    "pull with room": {"policy": "pull", "capacity": 7, "initial": [7, 0, 3, 1, 1, 5, 6, 2, 0, 7, 4, 4]},
+    "pull with one place": {"policy": "pull", "capacity": 1, "load": 0.9},
+    **{
+        f"steps, {policy}": {"policy": policy, "load": None, "schedule": "0:3,2:0,14.5:6,17:0.5", **more}
+        for policy, more in {
+            "threshold": {"alpha": 0.8},
+            "jsq": {"capacity": 5},
+            "power-of-d": {"service_rate": 1.5},
+            "random": {},
+            "round-robin": {"initial": 2},
+            "jiq": {},
+            "jbt": {"service_rate": 1.5},
+            "pull": {"capacity": 5},
+        }.items()
+    },
+    **{
+        f"waves, {policy}": {"policy": policy, "load": None, "schedule": "0:3~3/4,6:0,9:6~3/2.5,15:2.5~0.5/4", **more}
+        for policy, more in {
+            "threshold": {"alpha": "0.8", "capacity": 6},
+            "jsq": {},
+            "power-of-d": {"choices": 3},
+            "random": {"service_rate": 1.5},
+            "round-robin": {"capacity": 4},
+            "jiq": {"service_rate": 0.5},
+            "jbt": {},
+            "pull": {"capacity": 8},
+        }.items()
+    },
+}
+STEADY_OPTIONS = {name: options for name, options in OPTIONS.items() if "schedule" not in options}
+NO_WAVES = {name: options for name, options in OPTIONS.items() if not name.startswith("waves")}
+WAVES = {name: options for name, options in OPTIONS.items() if name.startswith("waves")}
+
+
+def scenario_of(options: dict[str, Any], **more: Any) -> Scenario:  # noqa: ANN401
+    return Scenario(**{"pools": 12, "load": 3.3, **options, **more})
+
+
+def first_seed(seed: int, replication: int = 0) -> np.random.SeedSequence:
+    """The seed that `simulate` gives to a replication."""
+    return np.random.SeedSequence(seed, spawn_key=(replication,))
+
+
+# --- the reference's path ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The reference from `time` on, until the next moment."""
+
+    time: float
+    tasks: tuple[int, ...]
+    threshold: int | None
+    messages: dict[str, int]
+    arrivals: int
+    lost: int
+
+
+def reference_path(scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> list[Moment]:
+    """Every state of the reference from time 0 up to the horizon."""
+    reference = ReferenceSimulation(scenario, seed, mean_holding=mean_holding)
+    path = [_moment(reference)]
+    while True:
+        reference.step()
+        if reference.time > scenario.horizon:
+            return path
+        path.append(_moment(reference))
+
+
+def _moment(reference: ReferenceSimulation) -> Moment:
+    return Moment(
+        reference.time,
+        tuple(reference.tasks()),
+        reference.threshold,
+        reference.messages,
+        reference.arrivals,
+        reference.lost,
+    )
+
+
+def state_at(path: Sequence[Moment], time: float) -> Moment:
+    return path[bisect_right(path, time, key=lambda moment: moment.time) - 1]
+
+
+def time_average(
+    scenario: Scenario,
+    path: Sequence[Moment],
+    quantity: Callable[[Moment, float], float],
+    since: float,
+    until: float,
+) -> float:
+    """Average of quantity(state, load) over a window, when load is constant between the phases' starts."""
+    cuts = {since, until, *(moment.time for moment in path), *(phase.start for phase in scenario.phases)}
+    times = sorted(time for time in cuts if since <= time <= until)
+    return math.fsum(
+        quantity(state_at(path, begin), scenario.demand(begin)) * (end - begin)
+        for begin, end in zip(times, times[1:], strict=False)
+    ) / (until - since)
+
+
+def balanced_fraction(load: float, level: int) -> float:
+    """q*(level) of the paper's eq. (1)."""
+    if level <= math.floor(load):
+        return 1.0
+    return load - math.floor(load) if level == math.floor(load) + 1 else 0.0
+
+
+def imbalance_of(tasks: Sequence[int], load: float) -> float:
+    """The Euclidean distance between the occupancy and q*, level by level."""
+    levels = range(max(max(tasks), math.floor(load) + 1) + 1)
+    gaps = (
+        sum(count >= level for count in tasks) / len(tasks) - balanced_fraction(load, level) for level in levels
+    )
+    return math.sqrt(math.fsum(gap * gap for gap in gaps))
+
+
+# --- comparisons of results --------------------------------------------------------------------------------
+
+
+def flat(averages: Averages) -> dict[str, NDArray[np.float64]]:
+    """All averages by name, for comparisons."""
+    levels = range(max(averages.threshold_time_at, default=-1) + 1)
+    return {
+        **{name: np.array([value]) for name, value in averages.scalars().items()},
+        "pools_with_exactly": averages.pools_with_exactly,
+        "task_share": averages.task_share,
+        "max_distribution": averages.max_distribution,
+        "threshold_time_at": np.array([averages.threshold_time_at.get(level, 0.0) for level in levels]),
+    }
+
+
+def assert_same_averages(one: Averages, two: Averages, rtol: float = 1e-9, *, but: Sequence[str] = ()) -> None:
+    first, second = flat(one), flat(two)
+    assert first.keys() == second.keys()
+    for name, values in first.items():
+        if name not in but:
+            np.testing.assert_allclose(second[name], values, rtol=rtol, atol=1e-13, err_msg=name)
+
+
+def comparable(result: dict[str, Any]) -> dict[str, Any]:
+    """A result's numbers without the one that is about the machine."""
+    return {name: value for name, value in result.items() if name != "seconds"}
+
+
+# --- bounds with a stated false-alarm rate -----------------------------------------------------------------
+
+
+def assert_mean(samples: ArrayLike, truth: float, what: str = "", slack: float = 1e-8) -> None:
+    """The Student interval for FALSE_ALARM around the samples' mean holds the truth.
+
+    Samples are averages over thousands of mean task times, hence close to normal. `slack` is for rounding
+    and truncation in the truth.
+    """
+    values = np.asarray(samples, float)
+    quantile = float(t.isf(FALSE_ALARM / 2, values.size - 1))
+    width = quantile * float(values.std(ddof=1)) / math.sqrt(values.size)
+    assert abs(values.mean() - truth) <= width + slack, f"{what}: {values.mean()} +- {width}, not {truth}"
+
+
+def assert_chi_square(counts: ArrayLike, expected: ArrayLike) -> None:
+    """Pearson's statistic is neither too large nor too small for counts that the expected ones explain."""
+    observed, mean = np.asarray(counts, float), np.asarray(expected, float)
+    assert mean.min() >= 25  # then the chi-square law is close
+    statistic = float(((observed - mean) ** 2 / mean).sum())
+    freedom = observed.size - 1
+    assert chi2.isf(1 - FALSE_ALARM / 2, freedom) < statistic < chi2.isf(FALSE_ALARM / 2, freedom)
+
+
+def assert_poisson(counts: ArrayLike, mean: float) -> None:
+    """Independent Poisson counts: their sum is Poisson, their index of dispersion close to chi-square."""
+    values = np.asarray(counts, float)
+    total = mean * values.size
+    low, high = poisson.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], total)
+    assert low <= values.sum() <= high, f"{values.mean()} on average, not {mean}"
+    dispersion = float(((values - values.mean()) ** 2).sum() / values.mean())
+    freedom = values.size - 1
+    assert chi2.isf(1 - FALSE_ALARM / 2, freedom) < dispersion < chi2.isf(FALSE_ALARM / 2, freedom)

@@ -1,0 +1,210 @@
+"""The random numbers: the published generator, the laws they should have, and streams that stay apart.
+
+Every statistical bound has a false-alarm rate of 1e-9; there are a few dozen of them.
+"""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import kolmogi
+from scipy.stats import binom, norm
+
+from evenly.sim import streams as module
+from evenly.sim.streams import BUFFER, Streams, new_streams, refill_choices, refill_events
+from tests.sim.support import FALSE_ALARM, assert_chi_square
+
+DRAWS = 2**23
+BINS = 4096
+TAIL = 7.69711747013104972
+MASK = 2**64 - 1
+Z = float(norm.isf(FALSE_ALARM / 2))
+
+
+def large_streams(seed: int, size: int = DRAWS) -> Streams:
+    """Streams whose buffers hold many numbers, filled by the functions that fill the small ones."""
+    streams = new_streams(np.random.SeedSequence(seed))._replace(
+        holding=np.empty(size), events=np.empty(size), choices=np.empty(size)
+    )
+    refill_events(streams, False)
+    refill_choices(streams)
+    return streams
+
+
+@pytest.fixture(scope="module")
+def drawn() -> Streams:
+    return large_streams(20)
+
+
+def rotated(word: int, by: int) -> int:
+    return ((word << by) | (word >> (64 - by))) & MASK
+
+
+class Xoshiro:
+    """xoshiro256++ 1.0 as Blackman and Vigna publish it, on Python's integers."""
+
+    def __init__(self, state: list[int]) -> None:
+        self.s = state
+
+    def next(self) -> int:
+        s = self.s
+        result = (rotated((s[0] + s[3]) & MASK, 23) + s[0]) & MASK
+        shifted = (s[1] << 17) & MASK
+        s[2] ^= s[0]
+        s[3] ^= s[1]
+        s[1] ^= s[2]
+        s[0] ^= s[3]
+        s[2] ^= shifted
+        s[3] = rotated(s[3], 45)
+        return result
+
+    def uniform(self) -> float:
+        return (self.next() >> 11) / 2**53
+
+
+def ziggurat_edges() -> list[float]:
+    """Right edges of the strips, from the tail inwards: strips of equal area under exp(-x)."""
+    area = TAIL * math.exp(-TAIL) + math.exp(-TAIL)
+    edges = [area / math.exp(-TAIL), TAIL]
+    while len(edges) < 256:
+        edges.append(-math.log(area / edges[-1] + math.exp(-edges[-1])))
+    return [*edges, 0.0]
+
+
+def exponential(words: Xoshiro, edges: list[float]) -> float:
+    """Marsaglia and Tsang's method in real arithmetic, a strip a byte (numbered as in their tables)."""
+    while True:
+        word = words.next()
+        number = word & 255
+        place = 0 if number == 0 else 256 - number  # their strip 255 lies on the base strip
+        x = (word >> 11) / 2**53 * edges[place]
+        if x < edges[place + 1]:
+            return x
+        second = words.uniform()
+        if place == 0:
+            return TAIL - math.log(1 - second)
+        low, high = math.exp(-edges[place]), math.exp(-edges[place + 1])
+        if low + second * (high - low) < math.exp(-x):
+            return x
+
+
+def child_state(seed: int, which: int) -> list[int]:
+    child = np.random.SeedSequence(seed).spawn(3)[which]
+    return [int(word) for word in child.generate_state(4, np.uint64)]
+
+
+def test_the_published_state_gives_the_published_numbers() -> None:
+    # First outputs of the reference implementation for the state 1, 2, 3, 4, also in rand_xoshiro's tests.
+    words = Xoshiro([1, 2, 3, 4])
+    assert [words.next() for _ in range(4)] == [41943041, 58720359, 3588806011781223, 3591011842654386]
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
+def test_uniforms_are_those_of_xoshiro_and_a_refill_continues_them(seed: int) -> None:
+    streams = new_streams(np.random.SeedSequence(seed))
+    events, choices = Xoshiro(child_state(seed, 1)), Xoshiro(child_state(seed, 2))
+    for _ in range(4):
+        assert streams.events.tolist() == [events.uniform() for _ in range(BUFFER)]
+        assert streams.choices.tolist() == [choices.uniform() for _ in range(BUFFER)]
+        refill_events(streams, False)
+        refill_choices(streams)
+
+
+def test_exponentials_are_those_of_the_ziggurat_and_a_refill_continues_them() -> None:
+    streams = new_streams(np.random.SeedSequence(5))
+    words, edges = Xoshiro(child_state(5, 0)), ziggurat_edges()
+    for _ in range(60):
+        np.testing.assert_allclose(
+            streams.holding, [exponential(words, edges) for _ in range(BUFFER)], rtol=1e-9
+        )
+        refill_events(streams, False)
+
+
+def test_the_strips_have_equal_areas_and_fill_the_density() -> None:
+    edges = ziggurat_edges()
+    area = edges[0] * math.exp(-TAIL)
+    heights = [math.exp(-edge) for edge in edges]
+    areas = [edges[place] * (heights[place + 1] - heights[place]) for place in range(1, 256)]
+    np.testing.assert_allclose(areas, area, rtol=1e-6)
+    np.testing.assert_allclose(module._WIDTH[1:][::-1] * 2**53, edges[1:256], rtol=1e-9)
+
+
+def test_uniforms_fill_the_unit_interval_evenly(drawn: Streams) -> None:
+    for values in (drawn.events, drawn.choices):
+        assert 0 <= values.min() < values.max() < 1
+        assert_chi_square(np.bincount((values * BINS).astype(int), minlength=BINS), np.full(BINS, DRAWS / BINS))
+
+
+def test_the_lowest_bits_of_uniforms_are_even_too(drawn: Streams) -> None:
+    for values in (drawn.events, drawn.choices):
+        low = (values * 2**53).astype(np.int64) % BINS
+        assert_chi_square(np.bincount(low, minlength=BINS), np.full(BINS, DRAWS / BINS))
+
+
+def test_exponentials_fill_bins_of_equal_probability_evenly(drawn: Streams) -> None:
+    places = np.minimum((np.exp(-drawn.holding) * BINS).astype(int), BINS - 1)
+    assert_chi_square(np.bincount(places, minlength=BINS), np.full(BINS, DRAWS / BINS))
+
+
+def test_exponentials_pass_kolmogorov_and_smirnov(drawn: Streams) -> None:
+    values = np.sort(drawn.holding[: 2**21])
+    ranks = np.arange(values.size + 1) / values.size
+    law = -np.expm1(-values)
+    distance = max(float((ranks[1:] - law).max()), float((law - ranks[:-1]).max()))
+    assert distance * math.sqrt(values.size) < float(kolmogi(FALSE_ALARM))
+
+
+def test_exponentials_have_the_right_moments(drawn: Streams) -> None:
+    for power in (1, 2, 3, 4):  # E X^k = k!, Var X^k = (2k)! - k!^2
+        spread = math.sqrt(math.factorial(2 * power) - math.factorial(power) ** 2)
+        error = abs(float((drawn.holding**power).mean()) - math.factorial(power))
+        assert error < 1.5 * Z * spread / math.sqrt(DRAWS)  # half as much again: high powers are skewed
+
+
+def test_the_tail_beyond_the_last_strip_is_exponential_again(drawn: Streams) -> None:
+    beyond = drawn.holding[drawn.holding > TAIL] - TAIL
+    low, high = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], DRAWS, math.exp(-TAIL))
+    assert low <= beyond.size <= high
+    counts = np.bincount((np.exp(-beyond) * 32).astype(int).clip(0, 31), minlength=32)
+    assert_chi_square(counts, np.full(32, beyond.size / 32))
+
+
+def test_neighbours_in_a_stream_are_independent(drawn: Streams) -> None:
+    for values in (drawn.events, drawn.choices, np.exp(-drawn.holding)):
+        cells = (values[::2] * 64).astype(int).clip(0, 63) * 64 + (values[1::2] * 64).astype(int).clip(0, 63)
+        assert_chi_square(np.bincount(cells, minlength=BINS), np.full(BINS, DRAWS / 2 / BINS))
+
+
+def correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
+    return float(np.corrcoef(one, two)[0, 1])
+
+
+def test_the_three_streams_are_different_and_uncorrelated(drawn: Streams) -> None:
+    for one, two in combinations((drawn.events, drawn.choices, np.exp(-drawn.holding)), 2):
+        assert not np.isin(one[:BUFFER], two[:BUFFER]).any()
+        assert abs(correlation(one, two)) < Z / math.sqrt(DRAWS)
+
+
+def test_replications_are_different_and_uncorrelated() -> None:
+    size = 2**20
+    streams = [new_streams(np.random.SeedSequence(1, spawn_key=(index,))) for index in range(3)]
+    for number, one in enumerate(streams):
+        streams[number] = one._replace(events=np.empty(size))
+        refill_events(streams[number], False)
+    for first, second in combinations(streams, 2):
+        assert not np.isin(first.events[:BUFFER], second.events[:BUFFER]).any()
+        assert abs(correlation(first.events, second.events)) < Z / math.sqrt(size)
+
+
+def test_mean_holding_times_are_ones_and_leave_the_other_streams_alone() -> None:
+    usual = new_streams(np.random.SeedSequence(3))
+    means = new_streams(np.random.SeedSequence(3), mean_holding=True)
+    for _ in range(2):
+        assert means.holding.tolist() == [1.0] * BUFFER
+        assert means.events.tolist() == usual.events.tolist()
+        assert means.choices.tolist() == usual.choices.tolist()
+        for streams, mean_holding in ((usual, False), (means, True)):
+            refill_events(streams, mean_holding)
+            refill_choices(streams)
