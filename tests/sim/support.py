@@ -4,6 +4,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,27 @@ from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.tally import Averages
 
 FALSE_ALARM = 1e-9  # of a single statistical comparison; a file makes fewer than a thousand of them
+
+STEPS: dict[str, dict[str, Any]] = {
+    "threshold": {"alpha": 0.8},
+    "jsq": {"capacity": 5},
+    "power-of-d": {"service_rate": 1.5},
+    "random": {},
+    "round-robin": {"initial": 2},
+    "jiq": {},
+    "jbt": {"service_rate": 1.5},
+    "pull": {"capacity": 5},
+}
+SWINGS: dict[str, dict[str, Any]] = {
+    "threshold": {"alpha": "0.8", "capacity": 6},
+    "jsq": {},
+    "power-of-d": {"choices": 3},
+    "random": {"service_rate": 1.5},
+    "round-robin": {"capacity": 4},
+    "jiq": {"service_rate": 0.5},
+    "jbt": {},
+    "pull": {"capacity": 8},
+}
 
 # Every policy with and without capacity; steps, pauses and waves of demand; odd sizes; levels past the first
 # allocation. The last phase always has demand, so that there is a next event.
@@ -50,29 +72,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "pull with one place": {"policy": "pull", "capacity": 1, "load": 0.9},
     **{
         f"steps, {policy}": {"policy": policy, "load": None, "schedule": "0:3,2:0,14.5:6,17:0.5", **more}
-        for policy, more in {
-            "threshold": {"alpha": 0.8},
-            "jsq": {"capacity": 5},
-            "power-of-d": {"service_rate": 1.5},
-            "random": {},
-            "round-robin": {"initial": 2},
-            "jiq": {},
-            "jbt": {"service_rate": 1.5},
-            "pull": {"capacity": 5},
-        }.items()
+        for policy, more in STEPS.items()
     },
     **{
-        f"waves, {policy}": {"policy": policy, "load": None, "schedule": "0:3~3/4,6:0,9:6~3/2.5,15:2.5~0.5/4", **more}
-        for policy, more in {
-            "threshold": {"alpha": "0.8", "capacity": 6},
-            "jsq": {},
-            "power-of-d": {"choices": 3},
-            "random": {"service_rate": 1.5},
-            "round-robin": {"capacity": 4},
-            "jiq": {"service_rate": 0.5},
-            "jbt": {},
-            "pull": {"capacity": 8},
-        }.items()
+        f"waves, {policy}": {
+            "policy": policy,
+            "load": None,
+            "schedule": "0:3~3/4,6:0,9:6~3/2.5,15:2.5~0.5/4",
+            **more,
+        }
+        for policy, more in SWINGS.items()
     },
 }
 STEADY_OPTIONS = {name: options for name, options in OPTIONS.items() if "schedule" not in options}
@@ -104,7 +113,9 @@ class Moment:
     lost: int
 
 
-def reference_path(scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> list[Moment]:
+def reference_path(
+    scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False
+) -> list[Moment]:
     """Every state of the reference from time 0 up to the horizon."""
     reference = ReferenceSimulation(scenario, seed, mean_holding=mean_holding)
     path = [_moment(reference)]
@@ -130,20 +141,28 @@ def state_at(path: Sequence[Moment], time: float) -> Moment:
     return path[bisect_right(path, time, key=lambda moment: moment.time) - 1]
 
 
-def time_average(
-    scenario: Scenario,
-    path: Sequence[Moment],
-    quantity: Callable[[Moment, float], float],
-    since: float,
-    until: float,
-) -> float:
-    """Average of quantity(state, load) over a window, when load is constant between the phases' starts."""
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of time in which nothing happens: its weight in the window, the state and the load."""
+
+    weight: float
+    state: Moment
+    load: float
+
+
+def pieces(scenario: Scenario, path: Sequence[Moment], since: float, until: float) -> list[Piece]:
+    """A window cut at every event and at every step of demand; the weights add up to 1."""
     cuts = {since, until, *(moment.time for moment in path), *(phase.start for phase in scenario.phases)}
     times = sorted(time for time in cuts if since <= time <= until)
-    return math.fsum(
-        quantity(state_at(path, begin), scenario.demand(begin)) * (end - begin)
-        for begin, end in zip(times, times[1:], strict=False)
-    ) / (until - since)
+    return [
+        Piece((end - begin) / (until - since), state_at(path, begin), scenario.demand(begin))
+        for begin, end in pairwise(times)
+    ]
+
+
+def average(window: Sequence[Piece], quantity: Callable[[Moment], float]) -> float:
+    """Time average of a quantity over a window."""
+    return math.fsum(piece.weight * quantity(piece.state) for piece in window)
 
 
 def balanced_fraction(load: float, level: int) -> float:
@@ -155,7 +174,7 @@ def balanced_fraction(load: float, level: int) -> float:
 
 def imbalance_of(tasks: Sequence[int], load: float) -> float:
     """The Euclidean distance between the occupancy and q*, level by level."""
-    levels = range(max(max(tasks), math.floor(load) + 1) + 1)
+    levels = range(max(*tasks, math.floor(load) + 1) + 1)
     gaps = (
         sum(count >= level for count in tasks) / len(tasks) - balanced_fraction(load, level) for level in levels
     )
@@ -218,7 +237,7 @@ def assert_poisson(counts: ArrayLike, mean: float) -> None:
     """Independent Poisson counts: their sum is Poisson, their index of dispersion close to chi-square."""
     values = np.asarray(counts, float)
     total = mean * values.size
-    low, high = poisson.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], total)
+    low, high = poisson.ppf(FALSE_ALARM / 2, total), poisson.isf(FALSE_ALARM / 2, total)
     assert low <= values.sum() <= high, f"{values.mean()} on average, not {mean}"
     dispersion = float(((values - values.mean()) ** 2).sum() / values.mean())
     freedom = values.size - 1

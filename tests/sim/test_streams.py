@@ -4,7 +4,8 @@ Every statistical bound has a false-alarm rate of 1e-9; there are a few dozen of
 """
 
 import math
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import combinations, cycle
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from scipy.special import kolmogi
 from scipy.stats import binom, norm
 
 from evenly.sim import streams as module
-from evenly.sim.streams import BUFFER, Streams, new_streams, refill_choices, refill_events
+from evenly.sim.streams import BUFFER, LANES, Streams, new_streams, refill_choices, refill_events
 from tests.sim.support import FALSE_ALARM, assert_chi_square
 
 DRAWS = 2**23
@@ -23,10 +24,14 @@ MASK = 2**64 - 1
 Z = float(norm.isf(FALSE_ALARM / 2))
 
 
-def large_streams(seed: int, size: int = DRAWS) -> Streams:
+def large_streams(seed: np.random.SeedSequence, size: int = DRAWS) -> Streams:
     """Streams whose buffers hold many numbers, filled by the functions that fill the small ones."""
-    streams = new_streams(np.random.SeedSequence(seed))._replace(
-        holding=np.empty(size), events=np.empty(size), choices=np.empty(size)
+    streams = new_streams(seed)._replace(
+        holding=np.empty(size),
+        events=np.empty(size),
+        choices=np.empty(size),
+        scratch=np.empty(size, np.uint64),
+        rejected=np.empty(size + 1, np.int64),
     )
     refill_events(streams, False)
     refill_choices(streams)
@@ -35,7 +40,7 @@ def large_streams(seed: int, size: int = DRAWS) -> Streams:
 
 @pytest.fixture(scope="module")
 def drawn() -> Streams:
-    return large_streams(20)
+    return large_streams(np.random.SeedSequence(20))
 
 
 def rotated(word: int, by: int) -> int:
@@ -73,26 +78,32 @@ def ziggurat_edges() -> list[float]:
     return [*edges, 0.0]
 
 
-def exponential(words: Xoshiro, edges: list[float]) -> float:
+def exponential(word: int, spare: Xoshiro, edges: list[float]) -> float:
     """Marsaglia and Tsang's method in real arithmetic, a strip a byte (numbered as in their tables)."""
     while True:
-        word = words.next()
         number = word & 255
         place = 0 if number == 0 else 256 - number  # their strip 255 lies on the base strip
         x = (word >> 11) / 2**53 * edges[place]
         if x < edges[place + 1]:
             return x
-        second = words.uniform()
+        second = spare.uniform()
         if place == 0:
             return TAIL - math.log(1 - second)
         low, high = math.exp(-edges[place]), math.exp(-edges[place + 1])
         if low + second * (high - low) < math.exp(-x):
             return x
+        word = spare.next()
 
 
-def child_state(seed: int, which: int) -> list[int]:
-    child = np.random.SeedSequence(seed).spawn(3)[which]
-    return [int(word) for word in child.generate_state(4, np.uint64)]
+def child_words(seed: int, which: int, count: int) -> list[int]:
+    child = np.random.SeedSequence(seed).spawn(4)[which]
+    return [int(word) for word in child.generate_state(count, np.uint64)]
+
+
+def lanes(seed: int, which: int) -> Iterator[Xoshiro]:
+    """The generators of a stream, in turn for ever; the words of all their states lie side by side."""
+    words = child_words(seed, which, 4 * LANES)
+    return cycle([Xoshiro(words[lane::LANES]) for lane in range(LANES)])
 
 
 def test_the_published_state_gives_the_published_numbers() -> None:
@@ -104,21 +115,20 @@ def test_the_published_state_gives_the_published_numbers() -> None:
 @pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
 def test_uniforms_are_those_of_xoshiro_and_a_refill_continues_them(seed: int) -> None:
     streams = new_streams(np.random.SeedSequence(seed))
-    events, choices = Xoshiro(child_state(seed, 1)), Xoshiro(child_state(seed, 2))
+    events, choices = lanes(seed, 1), lanes(seed, 2)
     for _ in range(4):
-        assert streams.events.tolist() == [events.uniform() for _ in range(BUFFER)]
-        assert streams.choices.tolist() == [choices.uniform() for _ in range(BUFFER)]
+        assert streams.events.tolist() == [next(events).uniform() for _ in range(BUFFER)]
+        assert streams.choices.tolist() == [next(choices).uniform() for _ in range(BUFFER)]
         refill_events(streams, False)
         refill_choices(streams)
 
 
 def test_exponentials_are_those_of_the_ziggurat_and_a_refill_continues_them() -> None:
     streams = new_streams(np.random.SeedSequence(5))
-    words, edges = Xoshiro(child_state(5, 0)), ziggurat_edges()
+    words, spare, edges = lanes(5, 0), Xoshiro(child_words(5, 3, 4)), ziggurat_edges()
     for _ in range(60):
-        np.testing.assert_allclose(
-            streams.holding, [exponential(words, edges) for _ in range(BUFFER)], rtol=1e-9
-        )
+        expected = [exponential(next(words).next(), spare, edges) for _ in range(BUFFER)]
+        np.testing.assert_allclose(streams.holding, expected, rtol=1e-9)
         refill_events(streams, False)
 
 
@@ -165,16 +175,17 @@ def test_exponentials_have_the_right_moments(drawn: Streams) -> None:
 
 def test_the_tail_beyond_the_last_strip_is_exponential_again(drawn: Streams) -> None:
     beyond = drawn.holding[drawn.holding > TAIL] - TAIL
-    low, high = binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], DRAWS, math.exp(-TAIL))
-    assert low <= beyond.size <= high
+    law = binom(DRAWS, math.exp(-TAIL))
+    assert law.ppf(FALSE_ALARM / 2) <= beyond.size <= law.isf(FALSE_ALARM / 2)
     counts = np.bincount((np.exp(-beyond) * 32).astype(int).clip(0, 31), minlength=32)
     assert_chi_square(counts, np.full(32, beyond.size / 32))
 
 
-def test_neighbours_in_a_stream_are_independent(drawn: Streams) -> None:
+def test_neighbours_in_a_stream_and_in_a_lane_are_independent(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices, np.exp(-drawn.holding)):
-        cells = (values[::2] * 64).astype(int).clip(0, 63) * 64 + (values[1::2] * 64).astype(int).clip(0, 63)
-        assert_chi_square(np.bincount(cells, minlength=BINS), np.full(BINS, DRAWS / 2 / BINS))
+        digits = (values * 64).astype(int).clip(0, 63).reshape(-1, 2, LANES)  # two turns of all lanes
+        for pairs in (digits[:, 0] * 64 + digits[:, 1], digits[:, :, ::2] * 64 + digits[:, :, 1::2]):
+            assert_chi_square(np.bincount(pairs.ravel(), minlength=BINS), np.full(BINS, DRAWS / 2 / BINS))
 
 
 def correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
@@ -189,11 +200,8 @@ def test_the_three_streams_are_different_and_uncorrelated(drawn: Streams) -> Non
 
 def test_replications_are_different_and_uncorrelated() -> None:
     size = 2**20
-    streams = [new_streams(np.random.SeedSequence(1, spawn_key=(index,))) for index in range(3)]
-    for number, one in enumerate(streams):
-        streams[number] = one._replace(events=np.empty(size))
-        refill_events(streams[number], False)
-    for first, second in combinations(streams, 2):
+    seeds = [np.random.SeedSequence(1, spawn_key=(index,)) for index in range(3)]
+    for first, second in combinations([large_streams(seed, size) for seed in seeds], 2):
         assert not np.isin(first.events[:BUFFER], second.events[:BUFFER]).any()
         assert abs(correlation(first.events, second.events)) < Z / math.sqrt(size)
 

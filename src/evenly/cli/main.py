@@ -54,16 +54,12 @@ def main(arguments: list[str]) -> int:
         code = app(arguments, standalone_mode=False)
     except InputError as error:
         return _complain(str(error))
-    except typer.Exit as done:
-        return done.exit_code
-    except (typer.Abort, KeyboardInterrupt):
-        typer.echo("Stopped; nothing was written.", err=True)
-        return INTERRUPTED
     except typer.TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)())
-    except BrokenPipeError:  # the reader, `head` say, had enough
-        sys.stderr.close()
-        return 0
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    if code == INTERRUPTED:
+        typer.echo("Stopped; nothing was written.", err=True)
     return code if isinstance(code, int) else 0
 
 

@@ -13,57 +13,75 @@ _RUN = "The run"
 _OUTPUT = "The output"
 
 
-def _flag(name: str, help_: str, panel: str) -> Any:  # noqa: ANN401
+def _parse_number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number.") from None
+
+
+def _parse_whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+
+
+def _option(panel: str, help_: str, metavar: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+    return typer.Option(help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
+
+
+def _whole(panel: str, help_: str) -> Any:  # noqa: ANN401
+    return _option(panel, help_, "N", parser=_parse_whole)
+
+
+def _number(panel: str, help_: str) -> Any:  # noqa: ANN401
+    return _option(panel, help_, "X", parser=_parse_number)
+
+
+def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
-
-
-def _option(help_: str, panel: str, **more: Any) -> Any:  # noqa: ANN401  (typer's own option objects are untyped)
-    return typer.Option(help=help_, rich_help_panel=panel, show_default=False, **more)
 
 
 Policy = Annotated[
     str | None,
-    _option("threshold (default), jsq, power-of-d, random, round-robin, jiq, jbt or pull.", _SYSTEM),
+    _option(_SYSTEM, "threshold (default), jsq, power-of-d, random, round-robin, jiq, jbt or pull.", "NAME"),
 ]
 Policies = Annotated[
     str | None,
-    _option("Policies to compare, with commas (default: random,power-of-d,jsq,threshold).", _SYSTEM),
+    _option(_SYSTEM, "Policies to compare (default: random,power-of-d,jsq,threshold).", "NAME,NAME,..."),
 ]
-Pools = Annotated[int | None, _option("Number of server pools.", _SYSTEM)]
+Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
     int | None,
-    _option(
-        "Where the threshold starts; fixed there without --alpha (default: 0 with --alpha, else floor(load)).",
-        _SYSTEM,
-    ),
+    _whole(_SYSTEM, "First threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
-Alpha = Annotated[str | None, _option("Let the threshold learn, with this alpha between 0 and 1.", _SYSTEM)]
-Choices = Annotated[int | None, _option("Pools sampled by power-of-d (default: 2).", _SYSTEM)]
+Alpha = Annotated[str | None, _option(_SYSTEM, "Let the threshold learn, with this alpha between 0 and 1.", "X")]
+Choices = Annotated[int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).")]
 Capacity = Annotated[
-    int | None,
-    _option("Tasks that fit into a pool; one sent to a full pool is lost (default: no limit).", _SYSTEM),
+    int | None, _whole(_SYSTEM, "Tasks that fit into a pool; one sent to a full pool is lost (default: no limit).")
 ]
-Initial = Annotated[float | None, _option("Tasks per pool at time 0, spread evenly (default: 0).", _SYSTEM)]
-ServiceRate = Annotated[float | None, _option("One over the mean task time (default: 1).", _SYSTEM)]
-Load = Annotated[float | None, _option("Offered load: mean number of tasks per pool.", _DEMAND)]
+Initial = Annotated[float | None, _number(_SYSTEM, "Tasks per pool at time 0, spread evenly (default: 0).")]
+ServiceRate = Annotated[float | None, _number(_SYSTEM, "One over the mean task time (default: 1).")]
+Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
 Schedule = Annotated[
     str | None,
-    _option('Load over time, as "0:5.5,20:10,30:3"; "33:8~2/6" swings by 2 around 8 with period 6.', _DEMAND),
+    _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
-Horizon = Annotated[float | None, _option("When the run ends (default: 200).", _RUN)]
-Warmup = Annotated[float | None, _option("When the averages begin (default: 0).", _RUN)]
-Replications = Annotated[int | None, _option("Independent runs, on all cores (default: 1).", _RUN)]
-Seed = Annotated[int | None, _option("The same seed gives the same numbers (default: 1).", _RUN)]
+Horizon = Annotated[float | None, _number(_RUN, "When the run ends (default: 200).")]
+Warmup = Annotated[float | None, _number(_RUN, "When the averages begin (default: 0).")]
+Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
+Seed = Annotated[int | None, _whole(_RUN, "The same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
-    int | None, _option("Batches of a single run, for intervals (default: 20 if it is long enough).", _RUN)
+    int | None, _whole(_RUN, "Batches of a single run, for intervals (default: 20 if it is long enough).")
 ]
 SteadyState = Annotated[
     bool | None,
-    _flag("--steady-state", "Replace holding times by their means: less variance, for long-run averages.", _RUN),
+    _flag(_RUN, "Replace holding times by their means: less variance, for long-run averages.", "--steady-state"),
 ]
 ScenarioFile = Annotated[
-    Path | None, _option("A TOML file with any of these options; those given here win.", _RUN, metavar="FILE.toml")
+    Path | None, _option(_RUN, "A TOML file with any of these options; those given here win.", "FILE.toml")
 ]
-Plot = Annotated[Path | None, _option("Draw a picture: .png, .svg or .pdf.", _OUTPUT, metavar="FILE")]
-Save = Annotated[Path | None, _option("Save the result for evenly.Result.load.", _OUTPUT, metavar="FILE.npz")]
-Json = Annotated[bool | None, _flag("--json", "Print one JSON object and nothing else.", _OUTPUT)]
+Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
+Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]
+Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

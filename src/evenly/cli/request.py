@@ -39,9 +39,9 @@ def read_request(given: dict[str, Any], default_policies: str = "") -> Request:
     scenario_keys = [field.name for field in fields(Scenario)]
     known = [*scenario_keys, "policies", *_RUN_KEYS, *_OUTPUT_KEYS]
     values = {**(_read_file(path, known) if path else {}), **given}
-    if "load" in given:
+    if "load" in given and "schedule" not in given:
         values.pop("schedule", None)
-    elif "schedule" in given:
+    elif "schedule" in given and "load" not in given:
         values.pop("load", None)
     if "pools" not in values:
         raise InputError("Say how many pools there are: --pools N.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.jit import inlined, kernel
-from evenly.sim.ledger import Book, Code, Record, balance, gap_squared, load_at, settle, spread
+from evenly.sim.ledger import Book, Code, Record, balance, distance, load_at, part_of, settle, spread
 from evenly.sim.streams import BUFFER, Streams, refill_choices, refill_events
 
 _THRESHOLD = int(Code.THRESHOLD)
@@ -84,7 +84,7 @@ def advance(
     wave = rules.amplitude != 0.0
     mean_service = 1.0 / service_rate
 
-    at_least, balanced, area = book.at_least, book.balanced, book.area
+    at_least, full, area = book.at_least, book.full, book.area
     max_time, threshold_time = book.max_time, book.threshold_time
     path_time, path_value = book.path_time, book.path_value
     top_level = at_least.size - 3
@@ -95,12 +95,14 @@ def advance(
     position, choice_position = state.position, state.choice_position
     green_sent, yellow_sent = state.green, state.yellow
     squares, since = state.squares, state.since
-    gap2, gap_area, spread_area = state.gap_squared, state.gap_area, state.spread_area
+    gap, gap_area, spread_area = state.gap, state.gap_area, state.spread_area
+    load = load_at(rules, time)
+    edge, part = math.floor(load) + 1, part_of(pools, load)
     arrivals = departures = 0
 
     while next_time <= until and arrivals + departures < budget:
         time = next_time
-        gap_area += math.sqrt(max(gap2, 0.0)) * (time - since)
+        gap_area += distance(gap, at_least[edge], part) * (time - since)
         spread_area += spread(total, squares, pools) * (time - since)
         since = time
         mark = events[position] * rate
@@ -109,7 +111,7 @@ def advance(
             task = min(int((mark - peak) * mean_service), total - 1)
             level = _level_of_task(at_least, task, max_level)
             count = at_least[level]
-            gap2 += 1.0 - 2.0 * (count - balanced[level])
+            gap += 1.0 - 2.0 * (count - full[level])
             at_least[level] = count - 1
             area[level] += time
             total -= 1
@@ -159,7 +161,7 @@ def advance(
             else:
                 level += 1
                 count = at_least[level]
-                gap2 += 1.0 + 2.0 * (count - balanced[level])
+                gap += 1.0 + 2.0 * (count - full[level])
                 at_least[level] = count + 1
                 area[level] -= time
                 total += 1
@@ -189,8 +191,9 @@ def advance(
                     if state.path_length == path_time.size:
                         budget = 0
         if wave:
-            balance(book, pools, load_at(rules, time))
-            gap2 = gap_squared(book)
+            load = load_at(rules, time)
+            edge, part = math.floor(load) + 1, part_of(pools, load)
+            gap = balance(book, pools, load)
         position = (position + 1) & (BUFFER - 1)
         if position == 0:
             refill_events(streams, mean_holding)
@@ -202,7 +205,7 @@ def advance(
     state.position, state.choice_position = position, choice_position
     state.green, state.yellow = green_sent, yellow_sent
     state.squares, state.since = squares, since
-    state.gap_squared, state.gap_area, state.spread_area = gap2, gap_area, spread_area
+    state.gap, state.gap_area, state.spread_area = gap, gap_area, spread_area
     state.arrivals += arrivals
     state.events += arrivals + departures
     if next_time > until and arrivals + departures < budget:

@@ -79,8 +79,8 @@ STATE = np.dtype(
         ("changes", np.int64),
         ("path_length", np.int64),
         # integrals
-        ("gap_squared", np.float64),  # sum of (at_least[i] - pools * q*(i))^2
-        ("gap_area", np.float64),  # time integral of its square root
+        ("gap", np.float64),  # see `distance`
+        ("gap_area", np.float64),  # time integral of the distance to balance
         ("spread_area", np.float64),  # time integral of the standard deviation of tasks over pools
         ("since", np.float64),  # up to when the last two are integrated
         ("max_since", np.float64),
@@ -94,7 +94,7 @@ class Book(NamedTuple):
     """The level arrays (index: number of tasks, or threshold) and the threshold's path."""
 
     at_least: NDArray[np.int64]
-    balanced: NDArray[np.float64]  # pools * q*(i), for the load in force
+    full: NDArray[np.float64]  # pools up to floor(load), 0 above, for the load in force
     area: NDArray[np.float64]
     max_time: NDArray[np.float64]  # time with this maximum
     threshold_time: NDArray[np.float64]  # time at this threshold
@@ -106,15 +106,15 @@ def new_book(at_least: NDArray[np.int64], levels: int, path: int) -> Book:
     """An empty book for `levels` levels that holds the given counts."""
     counts = np.zeros(levels, np.int64)
     counts[: at_least.size] = at_least
-    balanced, area, max_time, threshold_time = (np.zeros(levels) for _ in range(4))
-    return Book(counts, balanced, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64))
+    full, area, max_time, threshold_time = (np.zeros(levels) for _ in range(4))
+    return Book(counts, full, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64))
 
 
 def grown(book: Book) -> Book:
     """The same book with twice the levels."""
     return book._replace(
         at_least=_doubled(book.at_least),
-        balanced=_doubled(book.balanced),
+        full=_doubled(book.full),
         area=_doubled(book.area),
         max_time=_doubled(book.max_time),
         threshold_time=_doubled(book.threshold_time),
@@ -135,29 +135,34 @@ def load_at(rules: Record, time: float) -> float:
 
 
 @kernel
-def balance(book: Book, pools: int, load: float) -> None:
-    """Set `balanced` to pools * q*(i): the load spread evenly.
+def balance(book: Book, pools: int, load: float) -> float:
+    """Fill `full` for a load, and return the sum over levels of (at_least - full)^2.
+
+    Balanced counts are pools * q*(i): `full` but for the level above floor(load), where they are pools times the
+    fraction of the load. All the terms of the sum are whole numbers, and it is kept up without rounding.
 
     Paper: eq. (1).
     """
     whole = math.floor(load)
-    for level in range(book.balanced.size):
-        if level <= whole:
-            book.balanced[level] = pools
-        elif level == whole + 1:
-            book.balanced[level] = pools * (load - whole)
-        else:
-            book.balanced[level] = 0.0
-
-
-@kernel
-def gap_squared(book: Book) -> float:
-    """Squared distance between the counts and the balanced ones."""
     total = 0.0
-    for level in range(book.at_least.size):
-        gap = book.at_least[level] - book.balanced[level]
-        total += gap * gap
+    for level in range(book.full.size):
+        book.full[level] = pools if level <= whole else 0.0
+        total += (book.at_least[level] - book.full[level]) ** 2
     return total
+
+
+@inlined
+def distance(gap: float, count: int, part: float) -> float:
+    """Euclidean distance to balance, times pools: `gap` knows all but the `part` of pools that the level above
+    floor(load), where there are `count`, should have.
+    """
+    return math.sqrt(max(gap + part * (part - 2.0 * count), 0.0))
+
+
+@inlined
+def part_of(pools: int, load: float) -> float:
+    """Pools that should have one task more than floor(load)."""
+    return pools * (load - math.floor(load))
 
 
 @inlined
@@ -170,7 +175,9 @@ def spread(total: int, squares: int, pools: int) -> float:
 @kernel
 def settle(rules: Record, state: Record, book: Book, time: float) -> None:
     """Bring the lazily kept integrals up to `time`; nothing has happened since the last event."""
-    state.gap_area += math.sqrt(max(state.gap_squared, 0.0)) * (time - state.since)
+    load = load_at(rules, state.time)
+    count = book.at_least[math.floor(load) + 1]
+    state.gap_area += distance(state.gap, count, part_of(rules.pools, load)) * (time - state.since)
     state.spread_area += spread(state.total, state.squares, rules.pools) * (time - state.since)
     state.since = time
     book.max_time[state.max_level] += time - state.max_since

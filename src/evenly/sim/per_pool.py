@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.jit import inlined, kernel
-from evenly.sim.ledger import Book, Code, Record, balance, gap_squared, load_at, settle, spread
+from evenly.sim.ledger import Book, Code, Record, balance, distance, load_at, part_of, settle, spread
 from evenly.sim.streams import BUFFER, Streams, refill_choices, refill_events
 
 _ROUND_ROBIN = int(Code.ROUND_ROBIN)
@@ -87,10 +87,10 @@ def _next_choice(state: Record, streams: Streams, choices: NDArray[np.float64]) 
 
 
 @inlined
-def _add_task(state: Record, at_least: IntArray, balanced: NDArray[np.float64], area: NDArray[np.float64],
+def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
               max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
     """A pool with `level - 1` tasks gets one more."""
-    state.gap_squared += 1.0 + 2.0 * (at_least[level] - balanced[level])
+    state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
     at_least[level] += 1
     area[level] -= state.time
     state.total += 1
@@ -102,10 +102,10 @@ def _add_task(state: Record, at_least: IntArray, balanced: NDArray[np.float64], 
 
 
 @inlined
-def _remove_task(state: Record, at_least: IntArray, balanced: NDArray[np.float64], area: NDArray[np.float64],
+def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
                  max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
     """A pool with `level` tasks loses one."""
-    state.gap_squared += 1.0 - 2.0 * (at_least[level] - balanced[level])
+    state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
     at_least[level] -= 1
     area[level] += state.time
     state.total -= 1
@@ -125,10 +125,12 @@ def advance(
     peak = pools * service_rate * (rules.load + rules.amplitude)
     wave = rules.amplitude != 0.0
     mean_service = 1.0 / service_rate
-    at_least, balanced, area, max_time = book.at_least, book.balanced, book.area, book.max_time
+    at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
     holding, events, choices = streams.holding, streams.events, streams.choices
     tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
     last_event = state.events + budget
+    load = load_at(rules, state.time)
+    edge, part = math.floor(load) + 1, part_of(pools, load)
 
     while (
         state.next_time <= until
@@ -137,7 +139,7 @@ def advance(
         and state.total < owner.size
     ):
         state.time = state.next_time
-        state.gap_area += math.sqrt(max(state.gap_squared, 0.0)) * (state.time - state.since)
+        state.gap_area += distance(state.gap, at_least[edge], part) * (state.time - state.since)
         state.spread_area += spread(state.total, state.squares, pools) * (state.time - state.since)
         state.since = state.time
         mark = events[state.position] * state.rate
@@ -148,7 +150,7 @@ def advance(
             owner[task] = owner[state.total - 1]
             level = tasks[pool]
             tasks[pool] = level - 1
-            _remove_task(state, at_least, balanced, area, max_time, level)
+            _remove_task(state, at_least, full, area, max_time, level)
             if policy == _JBT and level == rules.below:
                 state.green += 1
                 _put(state, tokens, place, pool)
@@ -178,15 +180,16 @@ def advance(
                 level = tasks[pool] + 1
                 tasks[pool] = level
                 owner[state.total] = pool
-                _add_task(state, at_least, balanced, area, max_time, level)
+                _add_task(state, at_least, full, area, max_time, level)
                 if policy == _PULL:
                     busy[pool * capacity + level - 1] = slot
                 elif policy == _JBT and slot >= 0 and level < rules.below:
                     state.green += 1
                     _put(state, tokens, place, pool)
         if wave:
-            balance(book, pools, load_at(rules, state.time))
-            state.gap_squared = gap_squared(book)
+            load = load_at(rules, state.time)
+            edge, part = math.floor(load) + 1, part_of(pools, load)
+            state.gap = balance(book, pools, load)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, rules.mean_holding != 0)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenly.sim import aggregate, per_pool
 from evenly.sim.demand import Phase
-from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, gap_squared, grown, new_book
+from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, distance, grown, new_book, part_of
 from evenly.sim.per_pool import grown_crowd, new_crowd
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.streams import new_streams
@@ -99,8 +99,10 @@ class Simulation:
 
         Paper: e(t) in Sec. 5.3.
         """
-        self._rebalance()
-        return math.sqrt(self._state["gap_squared"]) / self.scenario.pools
+        load = self.scenario.demand(self.time)
+        gap = balance(self._book, self.scenario.pools, load)
+        above = self._book.at_least[math.floor(load) + 1]
+        return distance(gap, int(above), part_of(self.scenario.pools, load)) / self.scenario.pools
 
     @property
     def path(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -186,14 +188,7 @@ class Simulation:
         peak = self.scenario.pools * (phase.load + phase.amplitude)
         state["rate"] = (peak + int(state["total"])) * self.scenario.service_rate
         state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
-        self._rebalance()
-
-    def _rebalance(self) -> None:
-        phase_load = self._rules["load"]
-        if self._rules["amplitude"] > 0:
-            phase_load = self.scenario.demand(self.time)
-        balance(self._book, self.scenario.pools, phase_load)
-        self._state["gap_squared"] = gap_squared(self._book)
+        state["gap"] = balance(self._book, self.scenario.pools, phase.load_at(self.time))
 
     def _run_kernel(self, until: float, budget: int) -> None:
         if self._crowd is None:

@@ -1,0 +1,153 @@
+"""Long-run averages against laws known in closed form. False-alarm rate: 1e-9 a comparison."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import poisson
+
+from evenly.sim import POLICIES, Result, Scenario, simulate
+from evenly.sim.tally import Averages, averages
+from tests.sim.support import assert_mean
+
+LENGTH: dict[str, Any] = {
+    "horizon": 1040.0,
+    "warmup": 40.0,
+}  # what the start leaves behind is of the order of exp(-40)
+
+
+def erlang_b(servers: int, load: float) -> float:
+    """The share lost by so many servers without a queue, by the usual recursion."""
+    blocked = 1.0
+    for server in range(1, servers + 1):
+        blocked = load * blocked / (server + load * blocked)
+    return blocked
+
+
+def run(options: dict[str, Any], *, steady_state: bool = False) -> Result:
+    return simulate(Scenario(**LENGTH, **options), seed=21, replications=48, steady_state=steady_state)
+
+
+def samples(result: Result, value: Callable[[Averages], float]) -> list[float]:
+    return [value(averages(sample, result.scenario.pools)) for sample in result.samples]
+
+
+def assert_levels(result: Result, law: list[float]) -> None:
+    """Pools with exactly i tasks, for the levels that are not rare."""
+    for level, chance in enumerate(law):
+        if chance > 0.01:
+            assert_mean(
+                samples(result, lambda means, at=level: float(means.pools_with_exactly[at])),  # type: ignore[misc]
+                chance,
+                f"level {level}",
+            )
+
+
+every_mode = pytest.mark.parametrize("steady_state", [False, True], ids=["times", "means"])
+
+
+@every_mode
+@pytest.mark.parametrize("policy", POLICIES)
+def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str, steady_state: bool) -> None:
+    capacity = 60 if policy == "pull" else None
+    result = run({"policy": policy, "pools": 5, "load": 2.3, "capacity": capacity}, steady_state=steady_state)
+    assert result.window.lost == 0
+    assert_mean(samples(result, lambda means: means.mean_tasks), 2.3)
+
+
+@every_mode
+def test_random_routing_makes_every_pool_poisson(steady_state: bool) -> None:
+    result = run({"policy": "random", "pools": 6, "load": 2.4}, steady_state=steady_state)
+    assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
+
+
+def test_random_routing_with_one_choice_of_d_is_random_routing() -> None:
+    result = run({"policy": "power-of-d", "choices": 1, "pools": 6, "load": 2.4})
+    assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
+    assert result.averages.messages_per_task == 2
+
+
+def test_a_single_pool_is_poisson_under_every_policy() -> None:
+    for policy in POLICIES:
+        capacity = 60 if policy == "pull" else None
+        result = run({"policy": policy, "pools": 1, "load": 3.1, "choices": 1, "capacity": capacity})
+        assert_levels(result, poisson.pmf(np.arange(15), 3.1).tolist())
+
+
+@every_mode
+def test_random_routing_with_capacity_loses_as_erlang_says(steady_state: bool) -> None:
+    result = run({"policy": "random", "pools": 4, "load": 2.5, "capacity": 4}, steady_state=steady_state)
+    assert_mean(samples(result, lambda means: means.lost_share), erlang_b(4, 2.5))
+    weights = poisson.pmf(np.arange(5), 2.5)
+    assert_levels(result, (weights / weights.sum()).tolist())
+
+
+FREE_WHILE_ANY_PLACE_IS: dict[str, dict[str, Any]] = {
+    "pull": {"policy": "pull"},
+    "jsq": {"policy": "jsq"},
+    "power of all": {"policy": "power-of-d", "choices": 4},
+    "jbt at the capacity": {"policy": "jbt", "threshold": 3},
+    "threshold just below the capacity": {"policy": "threshold", "threshold": 2},
+}
+
+
+@every_mode
+@pytest.mark.parametrize("name", FREE_WHILE_ANY_PLACE_IS)
+def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(name: str, steady_state: bool) -> None:
+    options = {"pools": 4, "load": 2.2, "capacity": 3, **FREE_WHILE_ANY_PLACE_IS[name]}
+    result = run(options, steady_state=steady_state)
+    lost = erlang_b(12, 8.8)
+    assert_mean(samples(result, lambda means: means.lost_share), lost)
+    assert_mean(samples(result, lambda means: means.mean_tasks), 2.2 * (1 - lost))
+
+
+def test_jiq_with_single_places_loses_as_erlang_says() -> None:
+    result = run({"policy": "jiq", "pools": 7, "load": 0.8, "capacity": 1})
+    assert_mean(samples(result, lambda means: means.lost_share), erlang_b(7, 5.6))
+    # One message a departure, and none at an arrival: no pool is idle with a task.
+    assert_mean(samples(result, lambda means: means.messages_per_task), 1 - erlang_b(7, 5.6))
+
+
+def round_robin_law(pools: int, load: float, levels: int) -> list[float]:
+    """A pool sees every n-th arrival: Takacs's binomial moments of GI/M/infinity, at any time."""
+    moments = [1.0, load]
+    for order in range(1, 60):
+        transform = (pools * load / (pools * load + order)) ** pools
+        moments.append(moments[-1] * order / (order + 1) * transform / (1 - transform))
+    return [
+        math.fsum(
+            (-1) ** (order - level) * math.comb(order, level) * moments[order]
+            for order in range(level, len(moments))
+        )
+        for level in range(levels)
+    ]
+
+
+def test_the_law_of_round_robin_is_poisson_with_one_pool() -> None:
+    np.testing.assert_allclose(round_robin_law(1, 2.0, 8), poisson.pmf(np.arange(8), 2.0), rtol=1e-6)
+
+
+@every_mode
+@pytest.mark.parametrize(("pools", "load"), [(2, 1.5), (5, 2.2)])
+def test_round_robin_has_the_law_of_its_renewal_arrivals(pools: int, load: float, steady_state: bool) -> None:
+    result = run({"policy": "round-robin", "pools": pools, "load": load}, steady_state=steady_state)
+    assert_levels(result, round_robin_law(pools, load, 8))
+
+
+def test_jsq_sends_a_message_a_departure_and_power_of_d_two_a_choice() -> None:
+    jsq = run({"policy": "jsq", "pools": 5, "load": 2.0})
+    departures = jsq.window.events - jsq.window.arrivals
+    assert jsq.averages.messages_per_task == pytest.approx(departures / jsq.window.arrivals, rel=1e-12)
+    choices = run({"policy": "power-of-d", "pools": 5, "load": 2.0, "choices": 3})
+    assert choices.averages.messages_per_task == pytest.approx(6.0, rel=1e-12)
+
+
+def test_balanced_policies_are_better_than_chance_in_the_right_order() -> None:
+    spreads = [
+        run({"policy": policy, "pools": 10, "load": 3.5}).averages.spread
+        for policy in ("jsq", "power-of-d", "random")
+    ]
+    assert spreads == sorted(spreads)
+    assert spreads[0] < 0.7 * spreads[2]

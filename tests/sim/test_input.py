@@ -1,0 +1,219 @@
+"""What cannot be simulated is refused with one sentence: what was given, and what is allowed."""
+
+import math
+import re
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenly.errors import InputError
+from evenly.sim import Phase, Scenario, compare, simulate
+from evenly.sim.demand import parse_schedule
+
+NAN, INF = math.nan, math.inf
+
+# What is given, and what the sentence must say.
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"policy": "best"}, ["'best'", "threshold, jsq, power-of-d, random, round-robin, jiq, jbt, pull"]),
+    ({"pools": 0}, ["pools", "from 1 to 1000000000", "not 0"]),
+    ({"pools": -3}, ["pools", "not -3"]),
+    ({"pools": 5.0}, ["pools", "whole number", "not 5.0"]),
+    ({"pools": True}, ["pools", "whole number", "not True"]),
+    ({"pools": 2 * 10**9}, ["pools", "to 1000000000", "not 2000000000"]),
+    ({"pools": 10**8, "policy": "jiq"}, ["pools", "to 10000000", "not 100000000"]),
+    ({"pools": 10**7, "policy": "jiq", "load": 100.0}, ["jiq keeps every task", "100000000", "10000000 pools"]),
+    ({"load": None}, ["load", "schedule"]),
+    ({"schedule": "0:3"}, ["load or a schedule", "not both"]),
+    ({"load": -1.5}, ["load", "positive", "not -1.5"]),
+    ({"load": 0}, ["load", "positive", "not 0"]),
+    ({"load": NAN}, ["load", "positive", "not nan"]),
+    ({"load": INF}, ["load", "positive", "not inf"]),
+    ({"load": "3"}, ["load", "positive", "not 3"]),
+    ({"load": 2e6}, ["load", "between 0 and 1000000", "not 2e+06"]),
+    ({"alpha": 0}, ["alpha", "strictly between 0 and 1", "not 0"]),
+    ({"alpha": 1}, ["alpha", "strictly between 0 and 1", "not 1"]),
+    ({"alpha": 1.2}, ["alpha", "strictly between 0 and 1", "not 1.2"]),
+    ({"alpha": -0.1}, ["alpha", "strictly between 0 and 1", "not -0.1"]),
+    ({"alpha": "abc"}, ["alpha", "strictly between 0 and 1", "not abc"]),
+    ({"alpha": NAN}, ["alpha", "strictly between 0 and 1", "not nan"]),
+    ({"alpha": INF}, ["alpha", "strictly between 0 and 1", "not inf"]),
+    ({"alpha": Decimal("NaN")}, ["alpha", "strictly between 0 and 1", "not NaN"]),
+    ({"alpha": "1e-999999999"}, ["alpha", "1e-999999999"]),
+    ({"warmup": 200.0}, ["warm-up", "before the horizon 200", "not at 200"]),
+    ({"warmup": 300.0}, ["warm-up", "before the horizon 200", "not at 300"]),
+    ({"warmup": -1.0}, ["warmup", "zero or a positive", "not -1"]),
+    ({"warmup": NAN}, ["warmup", "not nan"]),
+    ({"horizon": 0}, ["horizon", "positive", "not 0"]),
+    ({"horizon": -2.0}, ["horizon", "positive", "not -2"]),
+    ({"horizon": INF}, ["horizon", "positive", "not inf"]),
+    ({"service_rate": 0}, ["service_rate", "positive", "not 0"]),
+    ({"service_rate": -1.0}, ["service_rate", "positive", "not -1"]),
+    ({"service_rate": NAN}, ["service_rate", "positive", "not nan"]),
+    ({"policy": "power-of-d", "choices": 6}, ["choices", "1 to 5", "number of pools", "not 6"]),
+    ({"policy": "power-of-d", "choices": 0}, ["choices", "1 to 5", "not 0"]),
+    ({"policy": "power-of-d", "choices": 1.5}, ["choices", "whole number", "not 1.5"]),
+    ({"policy": "power-of-d", "choices": 600, "pools": 1000}, ["choices", "at most 512", "not 600"]),
+    ({"initial": [1, 2]}, ["initial", "5 numbers", "not 2"]),
+    ({"initial": []}, ["initial", "5 numbers", "not 0"]),
+    ({"initial": [1, 2, 3, 4, -1]}, ["initial", "not -1"]),
+    ({"initial": [1, 2, 3, 4, 1.5]}, ["initial", "whole number", "not 1.5"]),
+    ({"initial": "12345"}, ["initial", "whole number"]),
+    ({"initial": -1}, ["initial", "zero or a positive", "not -1"]),
+    ({"initial": None}, ["initial", "not None"]),
+    ({"initial": NAN}, ["initial", "not nan"]),
+    ({"initial": 2e6}, ["initial", "at most 1000000", "not 2e+06"]),
+    ({"capacity": 0}, ["capacity", "whole number from 1", "not 0"]),
+    ({"capacity": 2.5}, ["capacity", "whole number", "not 2.5"]),
+    ({"capacity": 2, "threshold": 2}, ["threshold", "at most 1 with capacity 2", "not 2"]),
+    ({"capacity": 2, "threshold": 2, "alpha": 0.5}, ["threshold", "at most 1 with capacity 2", "not 2"]),
+    ({"capacity": 3, "initial": 4}, ["initial", "capacity 3", "not 4"]),
+    ({"capacity": 3, "initial": 3.5}, ["initial", "capacity 3", "not 4"]),
+    ({"capacity": 3, "initial": [0, 0, 0, 0, 9]}, ["initial", "capacity 3", "not 9"]),
+    ({"threshold": -1}, ["threshold", "from 0", "not -1"]),
+    ({"threshold": 1.5}, ["threshold", "whole number", "not 1.5"]),
+    ({"policy": "jbt", "threshold": 0}, ["threshold", "from 1", "not 0"]),
+    ({"policy": "jbt", "threshold": 4, "capacity": 3}, ["threshold", "at most 3 with capacity 3", "not 4"]),
+    ({"policy": "pull"}, ["pull", "capacity"]),
+    ({"policy": "pull", "pools": 10**6, "capacity": 10**6}, ["pull", "1000000"]),
+]
+
+SCHEDULES: list[tuple[str, list[str]]] = [
+    ("", ["time:load", "''"]),
+    ("3", ["time:load", "'3'"]),
+    ("0:", ["time:load", "'0:'"]),
+    ("0:x", ["time:load", "'0:x'"]),
+    ("0:3;5:2", ["time:load", "'0:3;5:2'"]),
+    ("0:3,", ["time:load", "''"]),
+    ("0:3~1", ["time:load~amplitude/period", "'0:3~1'"]),
+    ("0:3~/2", ["time:load~amplitude/period", "'0:3~/2'"]),
+    ("1:3", ["begin at time 0"]),
+    ("-1:3,0:2", ["begin at time 0"]),
+    ("0:3,5:2,4:1", ["increase", "0, 5, 4"]),
+    ("0:3,0:4", ["increase", "0, 0"]),
+    ("0:-1", ["load", "between 0 and 1000000", "not -1"]),
+    ("0:nan", ["load", "finite", "not nan"]),
+    ("nan:3", ["start", "finite", "not nan"]),
+    ("0:inf", ["load", "finite", "not inf"]),
+    ("0:3~4/2", ["amplitude", "between 0 and the load 3", "not 4"]),
+    ("0:3~-1/2", ["amplitude", "between 0 and the load 3", "not -1"]),
+    ("0:3~1/0", ["period", "positive", "not 0"]),
+    ("0:3~1/-2", ["period", "positive", "not -2"]),
+]
+
+
+def assert_says(error: pytest.ExceptionInfo[InputError], words: list[str]) -> None:
+    sentence = str(error.value)
+    assert all(word in sentence for word in words), sentence
+    assert re.fullmatch(r"[^\n]+\.", sentence)
+
+
+@pytest.mark.parametrize(("options", "words"), REFUSED, ids=[str(options) for options, _ in REFUSED])
+def test_a_scenario_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        Scenario(**{"pools": 5, "load": 2.0, **options})
+    assert_says(error, words)
+
+
+@pytest.mark.parametrize(("schedule", "words"), SCHEDULES, ids=[text or "nothing" for text, _ in SCHEDULES])
+def test_a_schedule_that_makes_no_sense_is_refused(schedule: str, words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        Scenario(pools=5, schedule=schedule)
+    assert_says(error, words)
+
+
+def test_a_schedule_without_phases_is_refused() -> None:
+    with pytest.raises(InputError, match="begin at time 0"):
+        Scenario(pools=5, schedule=[])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"replications": 0}, ["replications", "from 1 to 1000000", "not 0"]),
+        ({"replications": -2}, ["replications", "not -2"]),
+        ({"replications": 10**7}, ["replications", "not 10000000"]),
+        ({"replications": 2.5}, ["replications", "whole number", "not 2.5"]),
+        ({"seed": -1}, ["seed", "from 0", "not -1"]),
+        ({"seed": 2**64}, ["seed", "not 18446744073709551616"]),
+        ({"seed": 1.5}, ["seed", "whole number", "not 1.5"]),
+        ({"batches": -1}, ["batches", "not -1"]),
+        ({"batches": 1}, ["batches", "0 or at least 2", "not 1"]),
+        ({"batches": 10**5}, ["batches", "to 10000", "not 100000"]),
+        ({"batches": 2.5}, ["batches", "whole number", "not 2.5"]),
+        ({"points": -1}, ["points", "not -1"]),
+        ({"points": 1}, ["points", "0 or at least 2", "not 1"]),
+        ({"points": 10**6}, ["points", "to 100000", "not 1000000"]),
+        ({"points": 2.5}, ["points", "whole number", "not 2.5"]),
+        ({"workers": -1}, ["workers", "not -1"]),
+    ],
+    ids=str,
+)
+def test_a_run_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(InputError) as error:
+        simulate(Scenario(pools=5, load=2.0, horizon=1.0), **options)
+    assert_says(error, words)
+
+
+@pytest.mark.parametrize("schedule", ["0:3,5:2", "0:3~1/2"])
+def test_a_steady_state_of_a_varying_demand_is_refused(schedule: str) -> None:
+    with pytest.raises(InputError, match="constant load"):
+        simulate(Scenario(pools=5, schedule=schedule), steady_state=True)
+
+
+def test_nothing_to_compare_compares_to_nothing() -> None:
+    assert compare([]) == []
+
+
+def test_a_schedule_reads_back_as_it_prints() -> None:
+    text = "0:5.5,20:10,33.25:8~2/6"
+    phases = parse_schedule(text)
+    assert phases == (Phase(0, 5.5), Phase(20, 10), Phase(33.25, 8, 2, 6))
+    assert ",".join(map(str, phases)) == text
+
+
+@pytest.mark.parametrize(
+    ("options", "threshold"),
+    [
+        ({}, 2),
+        ({"alpha": 0.8}, 0),
+        ({"threshold": 7}, 7),
+        ({"threshold": 7, "alpha": 0.8}, 7),
+        ({"policy": "jbt"}, 3),
+        ({"policy": "jbt", "capacity": 2}, 2),
+        ({"capacity": 2}, 1),
+        ({"capacity": 9}, 2),
+    ],
+    ids=str,
+)
+def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
+    options: dict[str, Any], threshold: int
+) -> None:
+    assert Scenario(pools=5, load=2.7, **options).first_threshold == threshold
+
+
+@pytest.mark.parametrize(
+    ("initial", "tasks"),
+    [
+        (0, [0, 0, 0, 0]),
+        (2, [2, 2, 2, 2]),
+        (1.5, [2, 2, 1, 1]),
+        (0.25, [1, 0, 0, 0]),
+        ([3, 0, 1, 0], [3, 0, 1, 0]),
+    ],
+)
+def test_the_initial_tasks_are_spread_as_evenly_as_can_be(initial: float | list[int], tasks: list[int]) -> None:
+    scenario = Scenario(pools=4, load=2.0, initial=initial)
+    assert scenario.initial_tasks().tolist() == tasks
+    counts = [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
+    assert scenario.initial_at_least().tolist() == counts
+
+
+def test_any_fraction_of_initial_tasks_gives_the_same_counts_both_ways() -> None:
+    for initial in np.linspace(0, 3, 61):
+        scenario = Scenario(pools=7, load=2.0, initial=float(initial))
+        tasks = scenario.initial_tasks()
+        counts = [int((tasks >= level).sum()) for level in range(int(tasks.max()) + 1)]
+        assert scenario.initial_at_least().tolist() == counts
+        assert abs(tasks.sum() - 7 * initial) <= 0.5 + 1e-9

@@ -1,0 +1,263 @@
+"""What is recorded, recomputed from the reference's path: sums over pools and over intervals, nothing clever."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from evenly.sim import Result, Scenario, simulate
+from evenly.sim.tally import Averages, FloatArray, averages
+from tests.sim.support import (
+    NO_WAVES,
+    OPTIONS,
+    STEADY_OPTIONS,
+    WAVES,
+    Moment,
+    Piece,
+    assert_same_averages,
+    average,
+    first_seed,
+    imbalance_of,
+    pieces,
+    reference_path,
+    scenario_of,
+    state_at,
+)
+
+HORIZON, WARMUP = 25.0, 4.0
+
+
+def spread_of(tasks: Sequence[int]) -> float:
+    mean = math.fsum(tasks) / len(tasks)
+    return math.sqrt(math.fsum((count - mean) ** 2 for count in tasks) / len(tasks))
+
+
+def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: float) -> Averages:
+    """The averages of a window by their definitions."""
+    window = pieces(scenario, path, since, until)
+    first, last = state_at(path, since), state_at(path, until)
+    sent = {kind: last.messages[kind] - first.messages[kind] for kind in last.messages}
+    per_task = 1 / (last.arrivals - first.arrivals) if last.arrivals > first.arrivals else 0.0
+    tasks = average(window, lambda state: sum(state.tasks))
+    exactly = distribution(window, lambda state: state.tasks) / scenario.pools
+    maxima = distribution(window, lambda state: [max(state.tasks)])
+    thresholds = distribution(window, lambda state: [] if state.threshold is None else [state.threshold])
+    return Averages(
+        mean_tasks=tasks / scenario.pools,
+        pools_with_exactly=exactly,
+        task_share=exactly * np.arange(exactly.size) * scenario.pools / tasks,
+        max_tasks=average(window, lambda state: max(state.tasks)),
+        max_distribution=maxima,
+        spread=average(window, lambda state: spread_of(state.tasks)),
+        imbalance=math.fsum(piece.weight * imbalance_of(piece.state.tasks, piece.load) for piece in window),
+        messages_per_task=(sent["green"] + sent["yellow"] + sent["other"]) * per_task,
+        resync_per_task=sent["resync"] * per_task,
+        threshold=None if first.threshold is None else average(window, lambda state: state.threshold or 0),
+        threshold_time_at={level: float(share) for level, share in enumerate(thresholds) if share > 0},
+        lost_share=(last.lost - first.lost) * per_task,
+    )
+
+
+def distribution(window: Sequence[Piece], values: Callable[[Moment], Sequence[int]]) -> FloatArray:
+    """By number, the time average of how often it is among the values."""
+    sums: Counter[int] = Counter()
+    for piece in window:
+        for value in values(piece.state):
+            sums[value] += piece.weight  # type: ignore[assignment]
+    return np.array([sums[level] for level in range(max(sums, default=-1) + 1)], float)
+
+
+@pytest.mark.parametrize("name", NO_WAVES)
+def test_averages_are_those_of_the_path(name: str) -> None:
+    scenario = scenario_of(NO_WAVES[name], horizon=HORIZON, warmup=WARMUP)
+    path = reference_path(scenario, first_seed(8))
+    result = simulate(scenario, seed=8, batches=0)
+    assert_same_averages(recomputed(scenario, path, WARMUP, HORIZON), result.averages)
+
+
+@pytest.mark.parametrize("name", STEADY_OPTIONS)
+def test_averages_with_mean_holding_times_are_those_of_the_path(name: str) -> None:
+    scenario = scenario_of(STEADY_OPTIONS[name], horizon=9.0, warmup=2.0)
+    path = reference_path(scenario, first_seed(8), mean_holding=True)
+    result = simulate(scenario, seed=8, steady_state=True, batches=0)
+    assert_same_averages(recomputed(scenario, path, 2.0, 9.0), result.averages)
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_averages_under_waves_are_those_of_the_path(name: str) -> None:
+    scenario = scenario_of(WAVES[name], horizon=HORIZON, warmup=WARMUP)
+    path = reference_path(scenario, first_seed(8))
+    result = simulate(scenario, seed=8, batches=0)
+    truth = recomputed(scenario, path, WARMUP, HORIZON)
+    assert_same_averages(truth, result.averages, but=["imbalance"])
+    # A wave's load moves between events; the imbalance may lag behind, as far as the load moves meanwhile.
+    lag = math.fsum(
+        steepness(scenario, begin) * (end - begin) ** 2 / 2 / (HORIZON - WARMUP)
+        for begin, end in pairwise(sorted({WARMUP, HORIZON, *(state.time for state in path)}))
+        if begin >= WARMUP
+    )
+    assert abs(result.averages.imbalance - fine_imbalance(scenario, path)) <= lag + 1e-3
+    assert lag < 0.1 * result.averages.imbalance  # the bound says something
+
+
+def steepness(scenario: Scenario, time: float) -> float:
+    """How fast the load can move in the phase of this time."""
+    phase = next(phase for phase in reversed(scenario.phases) if phase.start <= time)
+    return 2 * math.pi * phase.amplitude / phase.period
+
+
+def fine_imbalance(scenario: Scenario, path: Sequence[Moment]) -> float:
+    """The average imbalance with the load as it is at every instant, by the midpoint rule."""
+    times = np.arange(WARMUP, HORIZON, 0.005) + 0.0025
+    return float(np.mean([imbalance_of(state_at(path, time).tasks, scenario.demand(time)) for time in times]))
+
+
+@pytest.mark.parametrize("name", ["learning", "jsq with capacity", "steps, jbt", "steps, threshold"])
+def test_every_batch_is_the_window_that_it_should_be(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=HORIZON, warmup=WARMUP)
+    path = reference_path(scenario, first_seed(8))
+    result = simulate(scenario, seed=8, batches=3)
+    edges = [4.0, 11.0, 18.0, 25.0]
+    for sample, (begin, end) in zip(result.samples, pairwise(edges), strict=True):
+        assert_same_averages(recomputed(scenario, path, begin, end), averages(sample, scenario.pools))
+
+
+def test_every_replication_is_its_own_path_and_the_whole_is_their_mean() -> None:
+    scenario = scenario_of(OPTIONS["learning with capacity"], horizon=HORIZON, warmup=WARMUP)
+    result = simulate(scenario, seed=8, replications=3)
+    truths = []
+    for index, sample in enumerate(result.samples):
+        path = reference_path(scenario, first_seed(8, index))
+        truths.append(recomputed(scenario, path, WARMUP, HORIZON))
+        assert_same_averages(truths[-1], averages(sample, scenario.pools))
+    for name in ("mean_tasks", "max_tasks", "imbalance", "spread", "threshold"):
+        expected = np.mean([truth.scalars()[name] for truth in truths])
+        assert result.averages.scalars()[name] == pytest.approx(expected, rel=1e-9)
+
+
+def test_arrivals_that_find_no_token_are_counted() -> None:
+    for name in ("threshold zero", "threshold with capacity", "jbt", "jiq with capacity"):
+        scenario = scenario_of(OPTIONS[name], horizon=HORIZON)
+        path = reference_path(scenario, first_seed(8))
+        below = {"jbt": scenario.first_threshold, "jiq": 1}.get(scenario.policy)
+        unguided = sum(
+            min(before.tasks) >= (below if before.threshold is None else before.threshold + 1)  # type: ignore[operator]
+            for before, after in pairwise(path)
+            if after.arrivals > before.arrivals
+        )
+        assert simulate(scenario, seed=8).window.unguided == unguided > 0
+
+
+def test_messages_and_losses_are_reported_by_kind() -> None:
+    scenario = scenario_of(OPTIONS["learning with capacity"], horizon=200.0)
+    last = reference_path(scenario, first_seed(9))[-1]
+    report = simulate(scenario, seed=9).to_dict()
+    per_task = (last.messages["green"] + last.messages["yellow"]) / last.arrivals
+    assert report["messages"] == {
+        **last.messages,
+        "tasks": last.arrivals,
+        "per_task": pytest.approx(per_task, rel=1e-12),
+    }
+    assert report["lost"] == last.lost > 0
+
+
+def test_the_threshold_is_reported_as_it_went() -> None:
+    scenario = scenario_of(OPTIONS["learning from above"], horizon=HORIZON)
+    path = reference_path(scenario, first_seed(8))
+    changes = [
+        (after.time, after.threshold) for before, after in pairwise(path) if before.threshold != after.threshold
+    ]
+    result = simulate(scenario, seed=8, points=2)
+    report = result.to_dict()["threshold"]
+    assert (report["initial"], report["final"]) == (9, path[-1].threshold)
+    assert report["changes"] == len(changes) > 5
+    assert report["settled_at"] == pytest.approx(changes[-1][0], rel=1e-12)
+    assert result.trajectories[0].change_thresholds.tolist() == [threshold for _, threshold in changes]
+    np.testing.assert_allclose(result.trajectories[0].change_times, [time for time, _ in changes], rtol=1e-12)
+
+
+def test_a_long_path_of_the_threshold_is_kept_whole() -> None:
+    scenario = Scenario(pools=2, load=5.0, alpha=0.6, horizon=3000.0)
+    result = simulate(scenario, points=2, batches=0)
+    path = result.trajectories[0]
+    assert path.change_times.size == result.window.changes > 3 * 4096
+    values = [0, *path.change_thresholds.tolist()]
+    assert all(abs(later - earlier) == 1 for earlier, later in pairwise(values))
+    assert result.endings[0].threshold == values[-1]
+    lengths = np.diff([0.0, *path.change_times, 3000.0])
+    shares = np.bincount(values, weights=lengths) / 3000.0
+    for level, share in result.averages.threshold_time_at.items():
+        assert share == pytest.approx(shares[level], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_snapshots_are_the_reference_at_their_times(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=HORIZON)
+    path = reference_path(scenario, first_seed(8))
+    result = simulate(scenario, seed=8, points=26)
+    seen = result.trajectories[0]
+    np.testing.assert_allclose(seen.times, np.arange(26.0), rtol=1e-15)
+    for row, time in enumerate(seen.times.tolist()):
+        state = state_at(path, time)
+        counts = [sum(count >= level for count in state.tasks) for level in range(seen.pools_at_least.shape[1])]
+        assert seen.pools_at_least[row].tolist() == counts
+        assert seen.max_tasks[row] == max(state.tasks)
+        assert seen.threshold[row] == (-1 if state.threshold is None else state.threshold)
+        assert seen.demand[row] == scenario.demand(time)
+        assert seen.imbalance[row] == pytest.approx(
+            imbalance_of(state.tasks, scenario.demand(time)), rel=1e-9, abs=1e-7
+        )
+        assert seen.occupancy[row, 1:].sum() == pytest.approx(sum(state.tasks) / scenario.pools)
+
+
+@pytest.mark.parametrize("name", ["threshold fixed", "threshold zero", "learning from above", "waves, threshold"])
+def test_tokens_are_pools_below_and_at_most_at_the_threshold(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=HORIZON)
+    path = reference_path(scenario, first_seed(8))
+    seen = simulate(scenario, seed=8, points=26).trajectories[0]
+    green, yellow = seen.tokens()
+    for row, time in enumerate(seen.times.tolist()):
+        state = state_at(path, time)
+        assert state.threshold is not None
+        assert green[row] == sum(count < state.threshold for count in state.tasks)
+        assert yellow[row] == sum(count <= state.threshold for count in state.tasks)
+    columns = seen.table()
+    assert columns["green_tokens"].tolist() == green.tolist()
+    assert columns["yellow_tokens"].tolist() == yellow.tolist()
+
+
+def test_the_demand_between_and_at_the_steps_is_as_scheduled() -> None:
+    scenario = Scenario(pools=2, schedule="0:3,2:0,14.5:6~3/4")
+    assert [scenario.demand(time) for time in (0, 1.9, 2, 14.4, 14.5)] == [3, 3, 0, 0, 6]
+    assert [scenario.demand(time) for time in (15.5, 17.5, 18.5)] == pytest.approx([9, 3, 6])
+
+
+@pytest.mark.parametrize("quality", [math.log, math.sqrt, lambda share: share, lambda share: -1 / share])
+def test_utility_is_the_sum_over_pools_at_every_instant(quality: Callable[[float], float]) -> None:
+    scenario = scenario_of(OPTIONS["power of two"], horizon=HORIZON, warmup=WARMUP)
+    path = reference_path(scenario, first_seed(8))
+
+    def utility(state: Moment) -> float:
+        return math.fsum(count * quality(1 / count) for count in state.tasks if count > 0)
+
+    truth = average(pieces(scenario, path, WARMUP, HORIZON), utility)
+    assert simulate(scenario, seed=8).utility(quality) == pytest.approx(truth, rel=1e-9)
+
+
+def test_the_share_of_tasks_above_a_level_is_the_tail_of_the_shares() -> None:
+    scenario = scenario_of(OPTIONS["random"], horizon=HORIZON, warmup=WARMUP)
+    path = reference_path(scenario, first_seed(8))
+    result: Result = simulate(scenario, seed=8)
+    window = pieces(scenario, path, WARMUP, HORIZON)
+    tasks = average(window, lambda state: sum(state.tasks))
+    for level in (0, 3, 5, 50):
+        above = average(window, partial(tasks_above, level))
+        assert result.share_above(level) == pytest.approx(above / tasks, rel=1e-9)
+
+
+def tasks_above(level: int, state: Moment) -> int:
+    return sum(count for count in state.tasks if count > level)

@@ -1,0 +1,232 @@
+"""Results as files and as tables: what is written is what is read, and bad files are refused in one sentence."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import fields
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evenly.errors import InputError
+from evenly.sim import Phase, Result, Scenario, Trajectory, simulate
+
+SAVED: dict[str, dict[str, Any]] = {
+    "learning": {"load": 2.3, "alpha": 0.57},
+    "learning, decimal": {"load": 2.3, "alpha": Decimal("0.75"), "threshold": 3},
+    "learning, text": {"load": 2.3, "alpha": "0.9"},
+    "fixed": {"load": 2.3, "capacity": 4, "initial": 1.5},
+    "jsq": {"policy": "jsq", "load": 2.3, "initial": [3, 0, 1, 2, 0, 0, 1, 1]},
+    "power": {"policy": "power-of-d", "load": 2.3, "choices": 3, "initial": (3, 0, 1, 2, 0, 0, 1, 1)},
+    "text schedule": {"policy": "jiq", "schedule": "0:2,3:0,5:4~1/3"},
+    "schedule": {"policy": "pull", "capacity": 6, "schedule": [Phase(0, 1 / 3), Phase(0.1 + 0.2, 3, 1.5, 7.0)]},
+}
+
+
+def simulated(name: str, **more: Any) -> Result:  # noqa: ANN401
+    options = {"replications": 2, "points": 5, "seed": 3, **more}
+    return simulate(Scenario(pools=8, horizon=12.0, warmup=1.0, **SAVED[name]), **options)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> None:
+    result = simulated(name)
+    result.save(tmp_path / "result.npz")
+    again = Result.load(tmp_path / "result.npz")
+    assert again.to_dict() == result.to_dict()
+    assert again.scenario.phases == result.scenario.phases
+    assert again.scenario.initial_tasks().tolist() == result.scenario.initial_tasks().tolist()
+    assert again.scenario.rule is None or again.scenario.rule.alpha == result.scenario.rule.alpha  # type: ignore[union-attr]
+    assert again.endings == result.endings
+    for one, two in zip(result.trajectories, again.trajectories, strict=True):
+        for field in fields(Trajectory):
+            before, after = getattr(one, field.name), getattr(two, field.name)
+            assert after.dtype == before.dtype
+            assert after.tolist() == before.tolist()
+
+
+def test_a_result_with_batches_and_no_trajectory_reads_back_too(tmp_path: Path) -> None:
+    result = simulated("learning", replications=1, batches=4, points=0, steady_state=True)
+    result.save(str(tmp_path / "result.npz"))
+    again = Result.load(str(tmp_path / "result.npz"))
+    assert again.to_dict() == result.to_dict()
+    assert again.ci95 == result.ci95 is not None
+    assert again.trajectories == []
+
+
+def test_what_was_read_simulates_to_the_same(tmp_path: Path) -> None:
+    for name in SAVED:
+        result = simulated(name)
+        result.save(tmp_path / "result.npz")
+        scenario = Result.load(tmp_path / "result.npz").scenario
+        assert simulate(scenario, replications=2, seed=3, points=5).window.gap == result.window.gap
+
+
+def test_the_report_is_plain_json() -> None:
+    for name in SAVED:
+        report = simulated(name).to_dict()
+        assert json.loads(json.dumps(report, allow_nan=False)) == report
+
+
+def test_the_report_has_the_promised_keys() -> None:
+    report = simulated("learning").to_dict()
+    promised = (
+        "policy pools load horizon warmup seed replications events seconds mean_tasks pools_with_exactly "
+        "task_share max_tasks threshold messages imbalance ci95"
+    )
+    assert set(promised.split()) <= report.keys()
+    assert {"mean", "distribution"} <= report["max_tasks"].keys()
+    assert {"initial", "final", "mean", "time_at", "changes", "settled_at"} == report["threshold"].keys()
+    assert {"green", "yellow", "resync", "tasks", "per_task"} <= report["messages"].keys()
+    assert simulated("jsq").to_dict()["threshold"] is None
+
+
+# --- files that cannot be written or read ------------------------------------------------------------------
+
+
+def test_a_missing_directory_is_named_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no directory .*missing"):
+        simulated("fixed").save(tmp_path / "missing" / "result.npz")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_ending_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.npz, not result\.txt"):
+        simulated("fixed").save(tmp_path / "result.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "result.npz").mkdir()
+    with pytest.raises(InputError, match="it is a directory"):
+        simulated("fixed").save(tmp_path / "result.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["result.npz"]
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "result.npz"
+    simulated("fixed").save(target)
+    before = target.read_bytes()
+
+    def full_disk(*_: object, **__: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez_compressed", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        simulated("jsq").save(target)
+    assert target.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def archive(**arrays: Any) -> bytes:  # noqa: ANN401
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def array_alone() -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(3))
+    return stream.getvalue()
+
+
+def meta(value: object) -> bytes:
+    return archive(meta=np.array(json.dumps(value)))
+
+
+def changed(saved: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
+    """A saved file with its arrays or its description changed."""
+    with np.load(io.BytesIO(saved)) as stored:
+        arrays = dict(stored)
+    described = json.loads(str(arrays.pop("meta")))
+    change(arrays, described)
+    return archive(**arrays, meta=np.array(json.dumps(described)))
+
+
+def scrambled(saved: bytes) -> bytes:
+    half = len(saved) // 2
+    return saved[: half - 40] + bytes(80) + saved[half + 40 :]
+
+
+GARBAGE: dict[str, Callable[[bytes], bytes]] = {
+    "nothing": lambda saved: b"",
+    "text": lambda saved: b"policy,pools\njsq,5\n",
+    "half a file": lambda saved: saved[: len(saved) // 2],
+    "a broken archive": lambda saved: b"PK\x03\x04" + bytes(100),
+    "a scrambled file": scrambled,
+    "an array": lambda saved: array_alone(),
+    "another archive": lambda saved: archive(other=np.zeros(3)),
+    "pickled objects": lambda saved: archive(meta=np.array([{}], dtype=object)),
+    "a description that is no JSON": lambda saved: archive(meta=np.array("{")),
+    "a list for a description": lambda saved: meta([1, 2]),
+    "a number for a description": lambda saved: meta(5),
+    "no format": lambda saved: meta({}),
+    "nothing but a format": lambda saved: meta({"format": 1}),
+    "a missing sample": lambda saved: changed(saved, lambda arrays, _: arrays.pop("sample.0.gap")),
+    "a scenario of another kind": lambda saved: changed(saved, lambda _, data: data["scenario"].update(colour=1)),
+    "an impossible scenario": lambda saved: changed(saved, lambda _, data: data["scenario"].update(pools=-1)),
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path: Path) -> None:
+    target = tmp_path / "result.npz"
+    simulated("learning").save(target)
+    target.write_bytes(GARBAGE[kind](target.read_bytes()))
+    with pytest.raises(InputError) as error:
+        Result.load(target)
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:
+    target = tmp_path / "result.npz"
+    target.write_bytes(meta({"format": 99}))
+    with pytest.raises(InputError, match=r"result\.npz has format 99; this version reads format 1"):
+        Result.load(target)
+
+
+@pytest.mark.parametrize("name", ["absent.npz", "."])
+def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not a saved result"):
+        Result.load(tmp_path / name)
+
+
+# --- tables ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["levels", "samples", "trajectory"])
+@pytest.mark.parametrize("name", ["learning", "jsq"])
+def test_frames_are_the_columns(name: str, what: str) -> None:
+    result = simulated(name)
+    columns = result.table(what)
+    pandas, polars = result.to_pandas(what), result.to_polars(what)
+    assert list(pandas.columns) == polars.columns == list(columns)
+    for column, values in columns.items():
+        assert pandas[column].tolist() == polars[column].to_list() == values.tolist()
+
+
+def test_the_tables_hold_what_the_report_says() -> None:
+    result = simulated("learning")
+    report = result.to_dict()
+    levels = result.table("levels")
+    assert levels["tasks"].tolist() == list(range(len(report["pools_with_exactly"])))
+    assert levels["pools_with_exactly"].tolist() == report["pools_with_exactly"]
+    assert levels["task_share"].tolist() == report["task_share"]
+    maxima = levels["max_tasks_share"].tolist()
+    assert maxima[: len(report["max_tasks"]["distribution"])] == report["max_tasks"]["distribution"]
+    samples = result.table("samples")
+    assert samples["mean_tasks"].mean() == pytest.approx(report["mean_tasks"], rel=1e-12)
+    trajectory = result.table("trajectory")
+    assert trajectory["time"].tolist() == [0.0, 3.0, 6.0, 9.0, 12.0]
+    assert {"threshold", "green_tokens", "yellow_tokens"} <= trajectory.keys()
+    assert "threshold" not in simulated("jsq").table("trajectory")
+
+
+def test_a_table_that_is_not_there_is_refused() -> None:
+    with pytest.raises(InputError, match="no table 'loads'; tables are levels, samples"):
+        simulated("jsq").table("loads")
+    with pytest.raises(InputError, match="no table 'trajectory'"):
+        simulated("jsq", points=0).table("trajectory")

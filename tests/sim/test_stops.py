@@ -1,0 +1,117 @@
+"""Where a run stops, how it is cut and on how many cores it runs must not change what happens."""
+
+import numpy as np
+import pytest
+
+from evenly.sim import Scenario, simulate
+from evenly.sim.ledger import STATE
+from evenly.sim.simulation import Simulation
+from tests.sim.support import OPTIONS, assert_same_averages, comparable, scenario_of
+
+COUNTS = ("events", "arrivals", "lost", "unguided", "green", "yellow", "resync", "other", "changes")
+every_kind = pytest.mark.parametrize("name", OPTIONS)
+
+
+@every_kind
+def test_snapshots_do_not_change_the_run(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=30.0, warmup=5.0)
+    plain = simulate(scenario, seed=2)
+    for points in (2, 8, 901):
+        watched = simulate(scenario, seed=2, points=points)
+        assert_same_averages(plain.averages, watched.averages)
+        assert [getattr(watched.window, kind) for kind in COUNTS] == [
+            getattr(plain.window, kind) for kind in COUNTS
+        ]
+        assert [(end.threshold, end.since) for end in watched.endings] == [
+            (end.threshold, end.since) for end in plain.endings
+        ]
+
+
+@every_kind
+def test_a_finer_grid_sees_the_same_path(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=30.0)
+    coarse = simulate(scenario, seed=2, points=16).trajectories[0]
+    fine = simulate(scenario, seed=2, points=16 + 15 * 9).trajectories[0]
+    levels = coarse.pools_at_least.shape[1]
+    np.testing.assert_allclose(fine.times[::10], coarse.times, rtol=1e-12)
+    assert fine.pools_at_least[::10, :levels].tolist() == coarse.pools_at_least.tolist()
+    assert fine.threshold[::10].tolist() == coarse.threshold.tolist()
+    assert fine.change_times.tolist() == coarse.change_times.tolist()
+    assert fine.change_thresholds.tolist() == coarse.change_thresholds.tolist()
+    np.testing.assert_allclose(fine.imbalance[::10], coarse.imbalance, rtol=1e-9, atol=1e-9)
+
+
+@every_kind
+def test_batches_do_not_change_the_run(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=30.0, warmup=5.0)
+    whole = simulate(scenario, seed=2, batches=0)
+    assert len(whole.samples) == 1
+    for batches in (2, 7, 50):
+        cut = simulate(scenario, seed=2, batches=batches)
+        assert len(cut.samples) == batches
+        np.testing.assert_allclose([sample.time for sample in cut.samples], 25.0 / batches, rtol=1e-9)
+        assert_same_averages(whole.averages, cut.averages)
+        assert [getattr(cut.window, kind) for kind in COUNTS] == [getattr(whole.window, kind) for kind in COUNTS]
+
+
+@every_kind
+def test_slices_of_events_do_not_change_the_run(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name])
+
+    def run(slices: list[int]) -> Simulation:
+        simulation = Simulation(scenario, np.random.SeedSequence(6))
+        for events in slices:
+            simulation.advance(1e9, max_events=events)
+        return simulation
+
+    whole = run([1400])
+    for slices in ([1] * 1400, [7] * 200, [333, 1000, 67]):
+        cut = run(slices)
+        assert all(cut.state[field] == whole.state[field] for field in STATE.names or ())
+        assert cut.at_least.tolist() == whole.at_least.tolist()
+        levels = whole.at_least.size + 1
+        assert cut.tally().at_least[:levels].tolist() == whole.tally().at_least[:levels].tolist()
+
+
+def test_rounding_does_not_add_up_in_the_imbalance() -> None:
+    # Six of twenty pools have one task more when balanced: a state that is visited, with imbalance 0.
+    scenario = Scenario(pools=20, load=3.3, alpha=0.8, horizon=5000.0)
+    plain, watched = simulate(scenario, batches=0), simulate(scenario, batches=0, points=1001)
+    assert_same_averages(plain.averages, watched.averages)
+
+
+def test_rounding_does_not_add_up_in_the_spread() -> None:
+    for pools in (3, 7, 10, 49, 98, 187):  # reciprocals that are no binary fractions
+        for level in (1, 5, 11, 23):
+            scenario = Scenario(policy="jsq", pools=pools, schedule="0:0", initial=level, horizon=1e-9)
+            result = simulate(scenario)
+            assert result.events == 0
+            assert result.averages.spread == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", ["learning", "steps, jbt", "waves, power-of-d"])
+def test_the_number_of_workers_does_not_matter(name: str) -> None:
+    scenario = scenario_of(OPTIONS[name], horizon=20.0)
+    results = [
+        simulate(scenario, seed=3, replications=5, points=4, workers=workers) for workers in (1, 2, 3, None)
+    ]
+    for other in results[1:]:
+        assert comparable(other.to_dict()) == comparable(results[0].to_dict())
+        for one, two in zip(results[0].trajectories, other.trajectories, strict=True):
+            assert two.pools_at_least.tolist() == one.pools_at_least.tolist()
+
+
+def test_a_replication_depends_on_the_seed_and_its_index_alone() -> None:
+    scenario = scenario_of(OPTIONS["learning"], horizon=20.0)
+    few, many = simulate(scenario, seed=4, replications=3), simulate(scenario, seed=4, replications=6)
+    gaps = [sample.gap for sample in many.samples]
+    assert [sample.gap for sample in few.samples] == gaps[:3]
+    assert len(set(gaps)) == 6
+    assert simulate(scenario, seed=5).window.gap != simulate(scenario, seed=4).window.gap
+
+
+def test_progress_rises_to_one() -> None:
+    heard: list[float] = []
+    simulate(scenario_of({}, horizon=20.0), replications=4, points=5, workers=1, progress=heard.append)
+    assert heard == sorted(heard)
+    assert heard[-1] == pytest.approx(1.0)
