@@ -1,0 +1,69 @@
+"""What the documentation tells people to type works, and its links lead somewhere."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    return [(match[1], match[2]) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
+def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
+    """In the order of the page, in one empty folder; TOML blocks become the file named in their first line."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path}
+    ran = 0
+    for language, text in blocks(page):
+        if language == "toml":
+            (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+            continue
+        if language == "python":
+            commands = [[sys.executable, "-c", text]]
+        elif language == "console":
+            commands = [
+                ["bash", "-c", line.removeprefix("$ ")] for line in text.splitlines() if line.startswith("$ ")
+            ]
+        else:
+            assert language == "sh", "only the two commands of the front page are left out"
+            continue
+        for command in commands:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                cwd=tmp_path,
+                env={**os.environ, "PATH": path},
+                check=False,
+            )
+            assert done.returncode == 0, f"{command[-1]}\n{done.stderr}"
+            ran += 1
+    assert ran > 0 or page.name == "README.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target.partition("#")[0]).exists(), target
+
+
+def test_the_front_page_has_the_two_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in ("demo", "test"):
+        assert f"make {target}" in text
+        assert f"\n{target}:" in makefile
