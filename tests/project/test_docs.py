@@ -42,12 +42,7 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
             continue
         for command in commands:
             done = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                cwd=tmp_path,
-                env={**os.environ, "PATH": path},
-                check=False,
+                command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
             )
             assert done.returncode == 0, f"{command[-1]}\n{done.stderr}"
             ran += 1
