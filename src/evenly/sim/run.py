@@ -19,9 +19,10 @@ from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
 
-MAX_REPLICATIONS = 10**6
+MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_BATCHES = 10**4
+MAX_SNAPSHOTS = 10**6  # in all replications
 
 Progress = Callable[[float], None]  # hears of the fraction done
 
@@ -127,6 +128,10 @@ def _check(replications: int, seed: int, batches: int | None, points: int) -> No
     ):
         if not low <= value <= high:
             raise InputError(f"{name} must be a whole number from {low} to {high}, not {value}.")
+    if replications * points > MAX_SNAPSHOTS:
+        raise InputError(
+            f"replications times points must be at most {MAX_SNAPSHOTS}, not {replications * points}."
+        )
     if batches == 1 or points == 1:
         raise InputError(f"{'batches' if batches == 1 else 'points'} must be 0 or at least 2, not 1.")
 
@@ -155,22 +160,27 @@ def _run_all(
 ) -> list[_Replication]:
     """Threads suffice: the kernels release the interpreter lock."""
     stop = threading.Event()
-    done = [0.0] * len(jobs)
+    lock = threading.Lock()
+    done = 0.0  # in replications
 
-    def work(place: int) -> _Replication:
-        scenario, plan, index = jobs[place]
+    def work(job: tuple[Scenario, _Plan, int]) -> _Replication:
+        scenario, plan, index = job
+        before = 0.0
 
         def tick(now: float) -> None:
+            nonlocal before, done
             if stop.is_set():
                 raise _Stopped
-            done[place] = now / scenario.horizon
             if progress is not None:
-                progress(sum(done) / len(jobs))
+                with lock:
+                    done += now / scenario.horizon - before
+                    before = now / scenario.horizon
+                    progress(done / len(jobs))
 
         return _replicate(scenario, plan, index, tick)
 
     pool = ThreadPoolExecutor(min(workers or usable_cores(), len(jobs)))
-    futures = [pool.submit(work, place) for place in range(len(jobs))]
+    futures = [pool.submit(work, job) for job in jobs]
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
         return [future.result() for future in futures]

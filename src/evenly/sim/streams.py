@@ -46,20 +46,20 @@ class Streams(NamedTuple):
 
 def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> Streams:
     """Streams of one replication, with the first buffers filled."""
-    states = [np.asarray(child.generate_state(4 * LANES, np.uint64), np.uint64) for child in seed.spawn(3)]
-    spare = np.asarray(seed.spawn(1)[0].generate_state(4, np.uint64), np.uint64)
-    holding, events, choices = (state.reshape(4, LANES) for state in states)
+    words = np.asarray(seed.generate_state(4, np.uint64), np.uint64)
     streams = Streams(
-        holding_state=holding,
-        event_state=events,
-        choice_state=choices,
-        spare_state=spare,
+        holding_state=np.zeros((4, LANES), np.uint64),
+        event_state=np.zeros((4, LANES), np.uint64),
+        choice_state=np.zeros((4, LANES), np.uint64),
+        spare_state=np.zeros((4, 1), np.uint64),
         holding=np.ones(BUFFER),
         events=np.ones(BUFFER),
         choices=np.ones(BUFFER),
         scratch=np.zeros(BUFFER, np.uint64),
         rejected=np.zeros(BUFFER + 1, np.int64),
     )
+    for word, state in zip(words, streams[:4], strict=True):
+        _seed_lanes(word, state)
     refill_events(streams, mean_holding)
     refill_choices(streams)
     return streams
@@ -91,6 +91,17 @@ _ACCEPT, _WIDTH, _HEIGHT = _ziggurat_tables()
 @kernel
 def _rotate(x: np.uint64, k: int) -> np.uint64:
     return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
+
+
+@kernel
+def _seed_lanes(word: np.uint64, state: Bits) -> None:
+    """Spread one word over all the words of the state by SplitMix64, as the generator's authors advise."""
+    for row in range(state.shape[0]):
+        for lane in range(state.shape[1]):
+            word += np.uint64(0x9E3779B97F4A7C15)
+            mixed = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state[row, lane] = mixed ^ (mixed >> np.uint64(31))
 
 
 @kernel
@@ -160,14 +171,14 @@ def _mended(bits: np.uint64, spare: Bits) -> float:
 
 @kernel
 def _next(state: Bits) -> np.uint64:
-    """xoshiro256++, one number."""
-    a, b, c, d = state[0], state[1], state[2], state[3]
+    """xoshiro256++, one number from one lane."""
+    a, b, c, d = state[0, 0], state[1, 0], state[2, 0], state[3, 0]
     out: np.uint64 = _rotate(a + d, 23) + a
     c ^= a
     d ^= b
-    state[1], state[0] = b ^ c, a ^ d
-    state[2] = c ^ (b << np.uint64(17))
-    state[3] = _rotate(d, 45)
+    state[0, 0], state[1, 0] = a ^ d, b ^ c
+    state[2, 0] = c ^ (b << np.uint64(17))
+    state[3, 0] = _rotate(d, 45)
     return out
 
 
