@@ -11,6 +11,7 @@ import pytest
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, compare, simulate
 from evenly.sim.demand import parse_schedule
+from evenly.sim.run import MAX_REPLICATIONS
 
 NAN, INF = math.nan, math.inf
 
@@ -131,10 +132,11 @@ def test_a_schedule_without_phases_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"replications": 0}, ["replications", "from 1 to 1000000", "not 0"]),
+        ({"replications": 0}, ["replications", f"from 1 to {MAX_REPLICATIONS}", "not 0"]),
         ({"replications": -2}, ["replications", "not -2"]),
         ({"replications": 10**7}, ["replications", "not 10000000"]),
         ({"replications": 2.5}, ["replications", "whole number", "not 2.5"]),
+        ({"replications": 1000, "points": 10**4}, ["replications times points", "not 10000000"]),
         ({"seed": -1}, ["seed", "from 0", "not -1"]),
         ({"seed": 2**64}, ["seed", "not 18446744073709551616"]),
         ({"seed": 1.5}, ["seed", "whole number", "not 1.5"]),

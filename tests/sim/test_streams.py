@@ -95,14 +95,26 @@ def exponential(word: int, spare: Xoshiro, edges: list[float]) -> float:
         word = spare.next()
 
 
-def child_words(seed: int, which: int, count: int) -> list[int]:
-    child = np.random.SeedSequence(seed).spawn(4)[which]
-    return [int(word) for word in child.generate_state(count, np.uint64)]
+def split_mix(word: int, count: int) -> list[int]:
+    """SplitMix64 as Vigna publishes it, on Python's integers."""
+    words = []
+    for _ in range(count):
+        word = (word + 0x9E3779B97F4A7C15) & MASK
+        mixed = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+        mixed = ((mixed ^ (mixed >> 27)) * 0x94D049BB133111EB) & MASK
+        words.append(mixed ^ (mixed >> 31))
+    return words
+
+
+def seed_words(seed: int, which: int, count: int) -> list[int]:
+    """The words that seed a stream (0 holding times, 1 events, 2 choices, 3 spare)."""
+    word = int(np.random.SeedSequence(seed).generate_state(4, np.uint64)[which])
+    return split_mix(word, count)
 
 
 def lanes(seed: int, which: int) -> Iterator[Xoshiro]:
     """The generators of a stream, in turn for ever; the words of all their states lie side by side."""
-    words = child_words(seed, which, 4 * LANES)
+    words = seed_words(seed, which, 4 * LANES)
     return cycle([Xoshiro(words[lane::LANES]) for lane in range(LANES)])
 
 
@@ -110,6 +122,11 @@ def test_the_published_state_gives_the_published_numbers() -> None:
     # First outputs of the reference implementation for the state 1, 2, 3, 4, also in rand_xoshiro's tests.
     words = Xoshiro([1, 2, 3, 4])
     assert [words.next() for _ in range(4)] == [41943041, 58720359, 3588806011781223, 3591011842654386]
+
+
+def test_the_published_seeding_gives_the_published_numbers() -> None:
+    # The first outputs for the seed 1234567, as in the examples of Rosetta Code and of several libraries.
+    assert split_mix(1234567, 3) == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
 @pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
@@ -125,7 +142,7 @@ def test_uniforms_are_those_of_xoshiro_and_a_refill_continues_them(seed: int) ->
 
 def test_exponentials_are_those_of_the_ziggurat_and_a_refill_continues_them() -> None:
     streams = new_streams(np.random.SeedSequence(5))
-    words, spare, edges = lanes(5, 0), Xoshiro(child_words(5, 3, 4)), ziggurat_edges()
+    words, spare, edges = lanes(5, 0), Xoshiro(seed_words(5, 3, 4)), ziggurat_edges()
     for _ in range(60):
         expected = [exponential(next(words).next(), spare, edges) for _ in range(BUFFER)]
         np.testing.assert_allclose(streams.holding, expected, rtol=1e-9)

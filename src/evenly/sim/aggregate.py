@@ -99,8 +99,7 @@ def advance(
     green_sent, yellow_sent = state.green, state.yellow
     squares, since = state.squares, state.since
     gap, gap_area, spread_area = state.gap, state.gap_area, state.spread_area
-    load = load_at(rules, time)
-    edge, part = math.floor(load) + 1, part_of(pools, load)
+    edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
     arrivals = departures = 0
 
     while next_time <= until and arrivals + departures < budget:
@@ -194,9 +193,9 @@ def advance(
                     if state.path_length == path_time.size:
                         budget = 0
         if wave:
-            load = load_at(rules, time)
-            edge, part = math.floor(load) + 1, part_of(pools, load)
-            gap = balance(book, pools, load)
+            state.gap_load = load_at(rules, time)
+            edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
+            gap = balance(book, pools, state.gap_load)
         position = (position + 1) & (BUFFER - 1)
         if position == 0:
             refill_events(streams, mean_holding)

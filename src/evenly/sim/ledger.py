@@ -39,7 +39,6 @@ RULES = np.dtype(
     [
         ("policy", np.int64),
         ("pools", np.int64),
-        ("choices", np.int64),
         ("capacity", np.int64),
         ("below", np.int64),  # join-below-threshold's threshold
         ("learning", np.int64),
@@ -80,6 +79,7 @@ STATE = np.dtype(
         ("path_length", np.int64),
         # integrals
         ("gap", np.float64),  # see `distance`
+        ("gap_load", np.float64),  # the load that `gap` refers to: the one in force at the last event
         ("gap_area", np.float64),  # time integral of the distance to balance
         ("spread_area", np.float64),  # time integral of the standard deviation of tasks over pools
         ("since", np.float64),  # up to when the last two are integrated
@@ -175,9 +175,9 @@ def spread(total: int, squares: int, pools: int) -> float:
 @kernel
 def settle(rules: Record, state: Record, book: Book, time: float) -> None:
     """Bring the lazily kept integrals up to `time`; nothing has happened since the last event."""
-    load = load_at(rules, state.time)
-    count = book.at_least[math.floor(load) + 1]
-    state.gap_area += distance(state.gap, count, part_of(rules.pools, load)) * (time - state.since)
+    count = book.at_least[math.floor(state.gap_load) + 1]
+    part = part_of(rules.pools, state.gap_load)
+    state.gap_area += distance(state.gap, count, part) * (time - state.since)
     state.spread_area += spread(state.total, state.squares, rules.pools) * (time - state.since)
     state.since = time
     book.max_time[state.max_level] += time - state.max_since

@@ -129,8 +129,7 @@ def advance(
     holding, events, choices = streams.holding, streams.events, streams.choices
     tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
     last_event = state.events + budget
-    load = load_at(rules, state.time)
-    edge, part = math.floor(load) + 1, part_of(pools, load)
+    edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
 
     while (
         state.next_time <= until
@@ -187,9 +186,9 @@ def advance(
                     state.green += 1
                     _put(state, tokens, place, pool)
         if wave:
-            load = load_at(rules, state.time)
-            edge, part = math.floor(load) + 1, part_of(pools, load)
-            state.gap = balance(book, pools, load)
+            state.gap_load = load_at(rules, state.time)
+            edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
+            state.gap = balance(book, pools, state.gap_load)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, rules.mean_holding != 0)

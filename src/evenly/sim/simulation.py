@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenly.sim import aggregate, per_pool
 from evenly.sim.demand import Phase
-from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, distance, grown, new_book, part_of
+from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, grown, new_book
 from evenly.sim.per_pool import grown_crowd, new_crowd
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.streams import new_streams
@@ -100,9 +100,10 @@ class Simulation:
         Paper: e(t) in Sec. 5.3.
         """
         load = self.scenario.demand(self.time)
-        gap = balance(self._book, self.scenario.pools, load)
-        above = self._book.at_least[math.floor(load) + 1]
-        return distance(gap, int(above), part_of(self.scenario.pools, load)) / self.scenario.pools
+        counts = self.at_least
+        counts = np.pad(counts, (0, max(0, math.floor(load) + 2 - counts.size)))
+        balanced = np.clip(load + 1 - np.arange(counts.size), 0, 1)
+        return float(np.linalg.norm(counts / self.scenario.pools - balanced))
 
     @property
     def path(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -154,7 +155,6 @@ class Simulation:
         scenario, rules = self.scenario, self._rules
         rules["policy"] = self._code
         rules["pools"] = scenario.pools
-        rules["choices"] = scenario.choices
         rules["capacity"] = NO_LIMIT if scenario.capacity is None else scenario.capacity
         rules["below"] = 1 if scenario.policy == "jiq" else scenario.first_threshold
         rules["highest"] = NO_LIMIT if scenario.capacity is None else scenario.capacity - 1
@@ -185,10 +185,11 @@ class Simulation:
             left = (state["next_time"] - state["time"]) * state["rate"]
         rules["load"], rules["amplitude"] = phase.load, phase.amplitude
         rules["period"], rules["start"] = phase.period, phase.start
-        peak = self.scenario.pools * (phase.load + phase.amplitude)
-        state["rate"] = (peak + int(state["total"])) * self.scenario.service_rate
+        peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
+        state["rate"] = peak + state["total"] * self.scenario.service_rate
         state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
-        state["gap"] = balance(self._book, self.scenario.pools, phase.load_at(self.time))
+        state["gap_load"] = phase.load_at(self.time)
+        state["gap"] = balance(self._book, self.scenario.pools, state["gap_load"])
 
     def _run_kernel(self, until: float, budget: int) -> None:
         if self._crowd is None:
