@@ -163,7 +163,7 @@ class Chain {
   double spread() const {
     const double tasks = static_cast<double>(tasks_);
     const double pools = static_cast<double>(pools_);
-    return std::sqrt(std::max(static_cast<double>(squares_) - tasks * (tasks / pools), 0.0) / pools);
+    return std::sqrt(std::max(pools * static_cast<double>(squares_) - tasks * tasks, 0.0)) / pools;
   }
 
   void arrive(double u) {

@@ -89,7 +89,7 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
 
     Here f = g = x - 0.2 in the infinite-server queue, with q = 0.2 + x: 0.4 turns into 0.122.
     """
-    replications, length = 500, 400.0
+    replications, length = 500, 2000.0
     law = [math.exp(-0.2) * 0.2**x / math.factorial(x) for x in range(30)]
     usual = 2 * 0.2
     lowered = usual - sum(chance * (x - 0.2) ** 2 / (0.2 + x) for x, chance in enumerate(law))

@@ -49,7 +49,7 @@ def test_kernel_and_reference_go_the_same_way(name: str) -> None:
 
 @pytest.mark.parametrize("name", STEADY_OPTIONS)
 def test_kernel_and_reference_go_the_same_way_with_mean_holding_times(name: str) -> None:
-    assert_step_together(scenario_of(STEADY_OPTIONS[name]), steps=150, seed=4, mean_holding=True)
+    assert_step_together(scenario_of(STEADY_OPTIONS[name]), steps=600, seed=4, mean_holding=True)
 
 
 @pytest.mark.parametrize("policy", ["round-robin", "jiq"])

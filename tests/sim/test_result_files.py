@@ -184,13 +184,13 @@ def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path
 def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     target.write_bytes(meta({"format": 99}))
-    with pytest.raises(InputError, match=r"result\.npz has format 99; this version reads format 1"):
+    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1"):
         Result.load(target)
 
 
 @pytest.mark.parametrize("name", ["absent.npz", "."])
 def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not a saved result"):
+    with pytest.raises(InputError, match=r"Cannot read .*: (no such file|is a directory)"):
         Result.load(tmp_path / name)
 
 

@@ -168,8 +168,8 @@ def part_of(pools: int, load: float) -> float:
 @inlined
 def spread(total: int, squares: int, pools: int) -> float:
     """Standard deviation of tasks over pools."""
-    per_pool = 1.0 / pools
-    return math.sqrt(max(squares - total * (total * per_pool), 0.0) * per_pool)
+    # Products of whole numbers, as floats: no rounding below 2**53, and no overflow above.
+    return math.sqrt(max(float(pools) * squares - float(total) * total, 0.0)) * (1.0 / pools)
 
 
 @kernel

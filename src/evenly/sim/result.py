@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -26,6 +28,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 FORMAT = 1  # of saved files
+_DAMAGE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    EOFError,
+    NotImplementedError,
+)  # what garbage can raise
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,8 @@ class Trajectory:
 
     def tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Green and yellow tokens at the dispatcher."""
+        if self.threshold[0] < 0:
+            raise InputError("Only the threshold policy has green and yellow tokens.")
         rows = np.arange(self.times.size)
         pools = self.pools_at_least[0, 0]
         padded = np.pad(self.pools_at_least, ((0, 0), (0, max(0, int(self.threshold.max()) + 2))))
@@ -248,15 +260,21 @@ class Result:
     def load(cls, path: str | Path) -> Result:
         """Read what `save` wrote."""
         try:
-            with np.load(Path(path), allow_pickle=False) as stored:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 data = {name: stored[name] for name in stored.files}
-            meta = json.loads(str(data["meta"]))
-            if meta["format"] != FORMAT:
-                raise InputError(f"{path} has format {meta['format']}; this version reads format {FORMAT}.")
-        except (OSError, ValueError, KeyError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"{path} is not a saved result: {error}.") from None
+            return cls._from_arrays(data)
+        except InputError as error:
+            raise InputError(f"{path} is not a result that this version can read: {error}") from None
+        except OSError as error:
+            raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+        except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
+            raise InputError(f"{path} is not a saved result, or damaged ({type(error).__name__}).") from None
+
+    @classmethod
+    def _from_arrays(cls, data: dict[str, NDArray[Any]]) -> Result:
+        meta = json.loads(str(data["meta"]))
+        if meta["format"] != FORMAT:
+            raise InputError(f"its format is {meta['format']}, not {FORMAT}.")
         scenario = meta["scenario"]
         if scenario["schedule"] is not None:
             scenario["schedule"] = [Phase(**phase) for phase in scenario["schedule"]]

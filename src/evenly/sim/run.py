@@ -15,12 +15,13 @@ import numpy as np
 from evenly.errors import InputError
 from evenly.sim.intervals import batch_count
 from evenly.sim.result import Ending, Result, Trajectory
-from evenly.sim.scenario import Scenario
+from evenly.sim.scenario import Scenario, whole_number
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
 
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
+MAX_WORKERS = 1024
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 
@@ -95,7 +96,9 @@ def compare(
 
     Under the same demand and without losses, all see the very same arrivals and departures.
     """
-    _check(replications, seed, batches, points)
+    _check(replications, seed, batches, points, workers)
+    if not scenarios:
+        return []
     plans = []
     for scenario in scenarios:
         if steady_state and len(scenario.phases) + (scenario.phases[0].amplitude > 0) > 1:
@@ -119,15 +122,14 @@ def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]
     return [replace(scenario, policy=policy) for policy in policies]
 
 
-def _check(replications: int, seed: int, batches: int | None, points: int) -> None:
-    for name, value, low, high in (
-        ("replications", replications, 1, MAX_REPLICATIONS),
-        ("seed", seed, 0, 2**64 - 1),
-        ("batches", 0 if batches is None else batches, 0, MAX_BATCHES),
-        ("points", points, 0, MAX_POINTS),
-    ):
-        if not low <= value <= high:
-            raise InputError(f"{name} must be a whole number from {low} to {high}, not {value}.")
+def _check(replications: int, seed: int, batches: int | None, points: int, workers: int | None) -> None:
+    whole_number("replications", replications, 1, MAX_REPLICATIONS)
+    whole_number("seed", seed, 0, 2**64 - 1)
+    whole_number("points", points, 0, MAX_POINTS)
+    if batches is not None:
+        whole_number("batches", batches, 0, MAX_BATCHES)
+    if workers is not None:
+        whole_number("workers", workers, 1, MAX_WORKERS)
     if replications * points > MAX_SNAPSHOTS:
         raise InputError(
             f"replications times points must be at most {MAX_SNAPSHOTS}, not {replications * points}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,16 +51,16 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise InputError(f"The policy must be one of {', '.join(POLICIES)}, not {self.policy!r}.")
-        _whole("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS)
+        whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS)
         if self.load is None and self.schedule is None:
             raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
         if self.load is not None:
-            _number("load", self.load)
+            _positive("load", self.load)
             if self.schedule is not None:
                 raise InputError("A scenario takes a load or a schedule, not both.")
-        _number("service_rate", self.service_rate)
-        _number("horizon", self.horizon)
-        _number("warmup", self.warmup, zero=True)
+        _positive("service_rate", self.service_rate)
+        _positive("horizon", self.horizon)
+        _positive("warmup", self.warmup, zero=True)
         if self.warmup >= self.horizon:
             raise InputError(f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:g}.")
         _ = self.phases  # checks the schedule
@@ -76,9 +77,12 @@ class Scenario:
         """The demand, phase by phase; the first begins at 0."""
         if self.load is not None:
             return (Phase(0.0, float(self.load)),)
-        if isinstance(self.schedule, str):
-            return parse_schedule(self.schedule)
-        return check_schedule(self.schedule or ())
+        schedule = self.schedule
+        if isinstance(schedule, str):
+            return parse_schedule(schedule)
+        if not isinstance(schedule, Sequence) or not all(isinstance(phase, Phase) for phase in schedule):
+            raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {schedule}.")
+        return check_schedule(schedule)
 
     @property
     def load_at_start(self) -> float:
@@ -126,17 +130,22 @@ class Scenario:
 
     def _check_policy(self) -> None:
         if self.threshold is not None:
-            _whole("threshold", self.threshold, 1 if self.policy == "jbt" else 0, MAX_LEVELS)
+            whole_number("threshold", self.threshold, 1 if self.policy == "jbt" else 0, MAX_LEVELS)
         _ = self.rule  # checks alpha
         if self.policy == "power-of-d":
-            _whole("choices", self.choices, 1, self.pools, why="the number of pools")
+            whole_number("choices", self.choices, 1, self.pools, why="the number of pools")
             if self.choices > 512:
                 raise InputError(f"choices must be at most 512, not {self.choices}; jsq looks at all pools.")
         if self.capacity is None:
             if self.policy == "pull":
                 raise InputError("The policy pull needs a capacity: it holds one token for each free slot.")
             return
-        _whole("capacity", self.capacity, 1, MAX_LEVELS)
+        whole_number("capacity", self.capacity, 1, MAX_LEVELS)
+        if self.policy == "pull" and self.pools * self.capacity > MAX_TASKS:
+            raise InputError(
+                f"The policy pull keeps a token for each slot: at most {MAX_TASKS} in all, "
+                f"not {self.pools} pools with {self.capacity} each."
+            )
         limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
         if limit is not None and self.first_threshold > limit:
             raise InputError(
@@ -150,10 +159,10 @@ class Scenario:
                     f"initial must have {self.pools} numbers, one for each pool, not {len(self.initial)}."
                 )
             for tasks in self.initial:
-                _whole("initial", tasks, 0, MAX_LEVELS)
+                whole_number("initial", tasks, 0, MAX_LEVELS)
             most = max(self.initial)
         else:
-            _number("initial", self.initial, zero=True)
+            _positive("initial", self.initial, zero=True)
             most = math.ceil(self.initial)
             if most > MAX_LEVELS:
                 raise InputError(f"initial must be at most {MAX_LEVELS}, not {self.initial:g}.")
@@ -167,16 +176,19 @@ class Scenario:
             )
 
 
-def _whole(name: str, value: object, low: int, high: int, why: str = "") -> None:
+def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
     """Refuse what is not a whole number from low to high."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         reason = f" ({why})" if why else ""
         raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
 
 
-def _number(name: str, value: object, *, zero: bool = False) -> None:
+def _positive(name: str, value: object, *, zero: bool = False) -> None:
     """Refuse what is not a finite positive number, or zero where that is fine."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not good or not (value > 0 or (zero and value == 0)):  # type: ignore[operator]
+    number = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
+            number = float(value)
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
         kind = "zero or a positive number" if zero else "a positive number"
         raise InputError(f"{name} must be {kind}, not {value}.")
