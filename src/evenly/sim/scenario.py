@@ -77,12 +77,12 @@ class Scenario:
         """The demand, phase by phase; the first begins at 0."""
         if self.load is not None:
             return (Phase(0.0, float(self.load)),)
-        schedule = self.schedule
-        if isinstance(schedule, str):
-            return parse_schedule(schedule)
-        if not isinstance(schedule, Sequence) or not all(isinstance(phase, Phase) for phase in schedule):
-            raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {schedule}.")
-        return check_schedule(schedule)
+        if isinstance(self.schedule, str):
+            return parse_schedule(self.schedule)
+        phases = self.schedule if isinstance(self.schedule, Sequence) else [self.schedule]
+        if not all(isinstance(phase, Phase) for phase in phases):
+            raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {self.schedule}.")
+        return check_schedule(phase for phase in phases if isinstance(phase, Phase))
 
     @property
     def load_at_start(self) -> float:
