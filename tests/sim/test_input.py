@@ -136,7 +136,7 @@ def test_a_schedule_without_phases_is_refused() -> None:
         ({"replications": -2}, ["replications", "not -2"]),
         ({"replications": 10**7}, ["replications", "not 10000000"]),
         ({"replications": 2.5}, ["replications", "whole number", "not 2.5"]),
-        ({"replications": 1000, "points": 10**4}, ["replications times points", "not 10000000"]),
+        ({"replications": 1000, "points": 10**4}, ["points times recorded", "not 10000000"]),
         ({"seed": -1}, ["seed", "from 0", "not -1"]),
         ({"seed": 2**64}, ["seed", "not 18446744073709551616"]),
         ({"seed": 1.5}, ["seed", "whole number", "not 1.5"]),

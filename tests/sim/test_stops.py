@@ -115,3 +115,12 @@ def test_progress_rises_to_one() -> None:
     simulate(scenario_of({}, horizon=20.0), replications=4, points=5, workers=1, progress=heard.append)
     assert heard == sorted(heard)
     assert heard[-1] == pytest.approx(1.0)
+
+
+def test_snapshots_are_kept_of_the_first_replications_only_when_asked() -> None:
+    scenario = Scenario(pools=20, load=2.5, alpha="0.8", horizon=5.0)
+    everything = simulate(scenario, replications=3, points=6)
+    first = simulate(scenario, replications=3, points=6, recorded=1)
+    assert (len(everything.trajectories), len(first.trajectories)) == (3, 1)
+    np.testing.assert_array_equal(first.trajectories[0].threshold, everything.trajectories[0].threshold)
+    assert first.averages.spread == pytest.approx(everything.averages.spread, rel=1e-9)

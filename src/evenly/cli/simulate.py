@@ -42,10 +42,9 @@ def command(
     from evenly.cli import show
     from evenly.sim import simulate
 
+    points = _POINTS if request.plot else 0
     with progress_bar("simulating") as progress:
-        result = simulate(
-            request.scenario, **request.run, points=_POINTS if request.plot else 0, progress=progress
-        )
+        result = simulate(request.scenario, **request.run, points=points, recorded=1, progress=progress)
     if request.plot:
         from evenly.plots import trajectory
 

@@ -37,6 +37,7 @@ class _Plan:
     batches: int
     steady_state: bool
     points: int
+    recorded: int  # replications of which snapshots are kept
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def simulate(
     batches: int | None = None,
     steady_state: bool = False,
     points: int = 0,
+    recorded: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
@@ -65,7 +67,8 @@ def simulate(
     Intervals come from the replications, or from `batches` of equal length when there is one only (by
     default 20, if each lasts at least ten mean task times). `steady_state` replaces holding times by their
     means: lower variance and more speed for long-run averages, but times of single events lose their meaning.
-    `points` evenly spaced snapshots are kept of every replication, both ends included.
+    `points` evenly spaced snapshots, both ends included, are kept of the first `recorded` replications (by
+    default of all).
 
     The discrete-time conversion is due to Hordijk, Iglehart and Schassberger (1976).
     """
@@ -76,6 +79,7 @@ def simulate(
         batches=batches,
         steady_state=steady_state,
         points=points,
+        recorded=recorded,
         workers=workers,
         progress=progress,
     )[0]
@@ -89,6 +93,7 @@ def compare(
     batches: int | None = None,
     steady_state: bool = False,
     points: int = 0,
+    recorded: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Result]:
@@ -96,7 +101,9 @@ def compare(
 
     Under the same demand and without losses, all see the very same arrivals and departures.
     """
-    _check(replications, seed, batches, points, workers)
+    kept = replications if recorded is None else recorded
+    _check(replications, seed, batches, workers)
+    _check_snapshots(points, kept)
     if not scenarios:
         return []
     plans = []
@@ -106,7 +113,7 @@ def compare(
         count = batches
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
-        plans.append(_Plan(replications, seed, count if replications == 1 else 0, steady_state, points))
+        plans.append(_Plan(replications, seed, count if replications == 1 else 0, steady_state, points, kept))
     jobs = [(s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)]
     started = time.perf_counter()
     outcomes = _run_all(jobs, workers, progress)
@@ -122,20 +129,26 @@ def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]
     return [replace(scenario, policy=policy) for policy in policies]
 
 
-def _check(replications: int, seed: int, batches: int | None, points: int, workers: int | None) -> None:
+def _check(replications: int, seed: int, batches: int | None, workers: int | None) -> None:
     whole_number("replications", replications, 1, MAX_REPLICATIONS)
     whole_number("seed", seed, 0, 2**64 - 1)
-    whole_number("points", points, 0, MAX_POINTS)
     if batches is not None:
         whole_number("batches", batches, 0, MAX_BATCHES)
+    if batches == 1:
+        raise InputError("batches must be 0 or at least 2, not 1.")
     if workers is not None:
         whole_number("workers", workers, 1, MAX_WORKERS)
-    if replications * points > MAX_SNAPSHOTS:
+
+
+def _check_snapshots(points: int, recorded: int) -> None:
+    whole_number("points", points, 0, MAX_POINTS)
+    whole_number("recorded", recorded, 0, MAX_REPLICATIONS)
+    if points == 1:
+        raise InputError("points must be 0 or at least 2, not 1.")
+    if recorded * points > MAX_SNAPSHOTS:
         raise InputError(
-            f"replications times points must be at most {MAX_SNAPSHOTS}, not {replications * points}."
+            f"points times recorded replications must be at most {MAX_SNAPSHOTS}, not {recorded * points}."
         )
-    if batches == 1 or points == 1:
-        raise InputError(f"{'batches' if batches == 1 else 'points'} must be 0 or at least 2, not 1.")
 
 
 def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:
@@ -199,9 +212,10 @@ def usable_cores() -> int:
 def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Replication:
     """One replication; its random numbers depend on the seed and its index alone."""
     seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
-    simulation = Simulation(scenario, seed, mean_holding=plan.steady_state, keep_path=plan.points > 0)
+    points = plan.points if index < plan.recorded else 0
+    simulation = Simulation(scenario, seed, mean_holding=plan.steady_state, keep_path=points > 0)
     edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
-    grid = np.linspace(0.0, scenario.horizon, plan.points).tolist() if plan.points else []
+    grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
     tallies = [simulation.tally()] if scenario.warmup == 0 else []
     at_grid, at_edge = set(grid), set(edges)
