@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.jit import inlined, kernel
-from evenly.sim.ledger import Book, Code, Record, balance, distance, load_at, part_of, settle, spread
+from evenly.sim.ledger import Book, Code, Record, distance, load_at, part_of, settle, spread, wave_area
 from evenly.sim.streams import BUFFER, Streams, refill_choices, refill_events
 
 _THRESHOLD = int(Code.THRESHOLD)
@@ -99,12 +99,15 @@ def advance(
     green_sent, yellow_sent = state.green, state.yellow
     squares, since = state.squares, state.since
     gap, gap_area, spread_area = state.gap, state.gap_area, state.spread_area
-    edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
+    edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
     arrivals = departures = 0
 
     while next_time <= until and arrivals + departures < budget:
         time = next_time
-        gap_area += distance(gap, at_least[at(edge)], part) * (time - since)
+        if wave:
+            gap_area += wave_area(rules, at_least, since, time)
+        else:
+            gap_area += distance(gap, at_least[at(edge)], part) * (time - since)
         spread_area += spread(total, squares, pools) * (time - since)
         since = time
         mark = events[at(position)] * rate
@@ -145,7 +148,7 @@ def advance(
                     yellow = pools - at_least[at(threshold + 1)]
                     if yellow > 0:
                         # Without green tokens the rank is 0, and the level the threshold itself.
-                        top = threshold - int(green > 0)
+                        top = min(threshold - int(green > 0), max_level)
                         level = _level_of_rank(at_least, pools, int(uniform * green), top)
                         green_sent += int(level + 1 < threshold)  # the pool replaces the token just used
                     else:
@@ -192,10 +195,6 @@ def advance(
                     state.path_length += 1
                     if state.path_length == path_time.size:
                         budget = 0
-        if wave:
-            state.gap_load = load_at(rules, time)
-            edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
-            gap = balance(book, pools, state.gap_load)
         position = (position + 1) & (BUFFER - 1)
         if position == 0:
             refill_events(streams, mean_holding)

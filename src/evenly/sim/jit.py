@@ -1,6 +1,8 @@
-"""How this package compiles its kernels; the decorator keeps the types that Numba itself drops."""
+"""How this package compiles its kernels; the decorators keep the types that Numba itself drops."""
 
 from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from numba import njit
@@ -8,9 +10,20 @@ from numba import njit
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def _stamp() -> str:
+    """A digest of all the sources here: Numba's own stamp knows a kernel's file, not those of what it calls."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+
+
+_STAMP = _stamp()
+
+
 def kernel(function: _Function) -> _Function:
     """Compile once, keep on disk, release the interpreter lock, divide by zero as IEEE says."""
-    return cast(_Function, njit(cache=True, nogil=True, error_model="numpy")(function))
+    compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled._cache._cache_file._source_stamp = _STAMP
+    return cast(_Function, compiled)
 
 
 def inlined(function: _Function) -> _Function:

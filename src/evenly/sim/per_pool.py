@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.jit import inlined, kernel
-from evenly.sim.ledger import Book, Code, Record, balance, distance, load_at, part_of, settle, spread
+from evenly.sim.ledger import Book, Code, Record, distance, load_at, part_of, settle, spread, wave_area
 from evenly.sim.streams import BUFFER, Streams, refill_choices, refill_events
 
 _ROUND_ROBIN = int(Code.ROUND_ROBIN)
@@ -37,21 +37,20 @@ class Crowd(NamedTuple):
 def new_crowd(tasks: IntArray, policy: Code, *, threshold: int, capacity: int) -> tuple[Crowd, int]:
     """Pools that joined one after the other, with these tasks; and the number of tokens they sent."""
     slots = capacity if policy == Code.PULL else 0
+    held = np.zeros(0, np.int64)
     if policy == Code.PULL:
-        held = [pool * slots + slot for pool, busy in enumerate(tasks) for slot in range(busy, slots)]
+        held = np.flatnonzero(np.arange(slots) >= tasks[:, np.newaxis])
     elif policy == Code.JBT:
-        held = np.flatnonzero(tasks < threshold).tolist()
-    else:
-        held = []
+        held = np.flatnonzero(tasks < threshold)
     universe = tasks.size * max(slots, 1)
     tokens = np.zeros(universe, np.int64)
     place = np.full(universe, -1, np.int64)
-    tokens[: len(held)] = held
-    place[held] = np.arange(len(held))
+    tokens[: held.size] = held
+    place[held] = np.arange(held.size)
     owner = np.repeat(np.arange(tasks.size), tasks)
     room = np.zeros(max(1024, owner.size), np.int64)
     busy = np.tile(np.arange(slots), tasks.size)
-    return Crowd(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), len(held)
+    return Crowd(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), held.size
 
 
 def grown_crowd(crowd: Crowd) -> Crowd:
@@ -129,7 +128,7 @@ def advance(
     holding, events, choices = streams.holding, streams.events, streams.choices
     tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
     last_event = state.events + budget
-    edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
+    edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
 
     while (
         state.next_time <= until
@@ -138,7 +137,10 @@ def advance(
         and state.total < owner.size
     ):
         state.time = state.next_time
-        state.gap_area += distance(state.gap, at_least[edge], part) * (state.time - state.since)
+        if wave:
+            state.gap_area += wave_area(rules, at_least, state.since, state.time)
+        else:
+            state.gap_area += distance(state.gap, at_least[edge], part) * (state.time - state.since)
         state.spread_area += spread(state.total, state.squares, pools) * (state.time - state.since)
         state.since = state.time
         mark = events[state.position] * state.rate
@@ -185,10 +187,6 @@ def advance(
                 elif policy == _JBT and slot >= 0 and level < rules.below:
                     state.green += 1
                     _put(state, tokens, place, pool)
-        if wave:
-            state.gap_load = load_at(rules, state.time)
-            edge, part = math.floor(state.gap_load) + 1, part_of(pools, state.gap_load)
-            state.gap = balance(book, pools, state.gap_load)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, rules.mean_holding != 0)

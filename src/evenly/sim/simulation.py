@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +30,9 @@ _CODES = {
     "jbt": Code.JBT,
     "pull": Code.PULL,
 }
-_EVENTS_A_CALL = 1_000_000  # a few hundredths of a second: how soon a run can be stopped
+_SECONDS_A_CALL = 0.05  # how soon a run can be stopped
+_FIRST_EVENTS = 1000
+_MOST_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
 MAX_PATH = 10**6
 
@@ -117,7 +120,7 @@ class Simulation:
         last = None if max_events is None else int(self._state["events"]) + max_events
         while self.time < until:
             stop = min(until, self._later_phases[0].start if self._later_phases else math.inf)
-            left = _EVENTS_A_CALL if last is None else min(_EVENTS_A_CALL, last - int(self._state["events"]))
+            left = self._budget if last is None else min(self._budget, last - int(self._state["events"]))
             if left == 0:
                 return
             self._run_kernel(stop, left)
@@ -179,6 +182,7 @@ class Simulation:
     def _begin_phase(self, phase: Phase) -> None:
         """Put a phase in force. What is left of the time to the next event shrinks as the rate grows."""
         state, rules = self._state, self._rules
+        self._budget = _FIRST_EVENTS  # an event of a wave can take far longer
         first = self.time == 0
         left = self._streams.holding[state["position"]]
         if not first and state["rate"] > 0:
@@ -188,14 +192,20 @@ class Simulation:
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
         state["rate"] = peak + state["total"] * self.scenario.service_rate
         state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
-        state["gap_load"] = phase.load_at(self.time)
-        state["gap"] = balance(self._book, self.scenario.pools, state["gap_load"])
+        state["gap"] = balance(self._book, self.scenario.pools, phase.load)
 
     def _run_kernel(self, until: float, budget: int) -> None:
+        """One call of a kernel; how many events the next may take follows from the time of this one."""
+        started = perf_counter()
         if self._crowd is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
             per_pool.advance(self._rules, self._state, self._book, self._streams, self._crowd, until, budget)
+        seconds = perf_counter() - started
+        if seconds > _SECONDS_A_CALL:
+            self._budget = max(self._budget // 2, 1)
+        elif budget == self._budget and seconds < _SECONDS_A_CALL / 4:
+            self._budget = min(2 * self._budget, _MOST_EVENTS)
 
     def _make_room(self) -> None:
         """Grow what is nearly full; the kernels stop in time."""
