@@ -17,7 +17,7 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 
 demo: setup
 	mkdir -p out
-	$(BIN)/evenly compare --pools 500 --load 10.5 --horizon 220 --warmup 20 --seed 1 --plot out/figure5.png
+	$(BIN)/evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --seed 1 --plot out/figure5.png
 
 check: setup
 	$(BIN)/ruff check .
@@ -28,7 +28,7 @@ test: check
 	$(BIN)/python -m pytest
 
 bench: setup
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench --write docs/benchmarks.md
 
 wheel: setup
 	$(BIN)/uv build --quiet --python $(BIN)/python --no-build-isolation --wheel --out-dir dist

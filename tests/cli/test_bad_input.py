@@ -90,12 +90,31 @@ def test_version(run: Run) -> None:
     assert run("--version").out.startswith("evenly 0.")
 
 
+def test_a_full_disk_behind_stdout_is_said_in_one_sentence() -> None:
+    command = [sys.executable, "-m", "evenly", "exact", "--pools", "2", "--load", "1", "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "Cannot write the output" in done.stderr
+
+
+def test_a_terminal_without_the_letters_gets_others() -> None:
+    command = [sys.executable, "-m", "evenly", "compare", "--pools", "5", "--load", "2", "--horizon", "250"]
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(command, capture_output=True, env=environment, check=False)
+    assert done.returncode == 0
+    assert b"threshold" in done.stdout
+
+
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
     """A real terminal: the progress bar appears after a second, then comes the interrupt."""
     master, slave = pty.openpty()
     command = [
-        sys.executable, "-m", "evenly", "simulate", "--pools", "500", "--load", "10.5", "--alpha", "0.97",
-        "--horizon", "1e8", "--plot", str(tmp_path / "x.png"), "--save", str(tmp_path / "x.npz"),
+        # A test run in the background of a shell ignores the interrupt, and so would its children.
+        "env", "--default-signal=INT", sys.executable, "-m", "evenly", "simulate", "--pools", "500",
+        "--load", "10.5", "--alpha", "0.97", "--horizon", "1e8",
+        "--plot", str(tmp_path / "x.png"), "--save", str(tmp_path / "x.npz"),
     ]  # fmt: skip
     environment = {**os.environ, "TERM": "xterm"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=slave, env=environment, cwd=tmp_path)
@@ -120,6 +139,6 @@ def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
     assert process.stdout.read() == b""
     process.stdout.close()
     os.close(master)
-    assert b"Stopped; nothing was written." in rest
+    assert b"Stopped." in rest
     assert b"Traceback" not in seen + rest
     assert list(tmp_path.iterdir()) == []

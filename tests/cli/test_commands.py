@@ -105,6 +105,47 @@ def test_the_same_seed_draws_the_same_picture(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
 
 
+def test_compare_checks_only_the_policies_asked_for(run: Run) -> None:
+    outcome = run(
+        "compare",
+        "--pools",
+        5,
+        "--load",
+        2,
+        "--policies",
+        "jbt,random",
+        "--threshold",
+        5,
+        "--capacity",
+        5,
+        "--json",
+    )
+    assert [row["policy"] for row in outcome.json()["policies"]] == ["jbt", "random"]
+    assert run("compare", "--pools", 1, "--load", 2, "--horizon", 5).code == 0
+
+
+def test_compare_claims_no_intervals_and_no_ceiling_where_there_are_none(run: Run) -> None:
+    short = run("compare", "--pools", 5, "--load", 2, "--horizon", 10).out
+    assert "±" not in short
+    assert "above 2" in short
+    moving = run("compare", "--pools", 5, "--schedule", "0:2,5:4", "--horizon", 10).out
+    assert "above" not in moving
+
+
+def test_simulate_says_when_the_start_is_part_of_the_averages(run: Run) -> None:
+    arguments = ("simulate", "--pools", 5, "--load", 2, "--horizon", 10)
+    assert "--warmup" in run(*arguments).out
+    assert "--warmup" not in run(*arguments, "--warmup", 5).out
+
+
+def test_saved_results_keep_the_trajectory(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    run("simulate", "--policy", "jiq", "--pools", 20, "--load", 0.5, "--horizon", 20, "--save", path)
+    table = Result.load(path).table("trajectory")
+    assert set(table) >= {"time", "max_tasks", "imbalance", "tokens"}
+    assert table["tokens"][0] == 20
+
+
 def test_saved_results_load_again(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     found = run("simulate", "--pools", 20, "--load", 2.5, "--horizon", 50, "--save", path, "--json").json()

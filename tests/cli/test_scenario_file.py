@@ -88,10 +88,12 @@ def test_each_pool_can_start_with_its_own_tasks(run: Run, write: Write) -> None:
     assert run("simulate", "--scenario", path).json()["mean_tasks"] == pytest.approx(2, rel=1e-4)
 
 
-def test_one_file_serves_simulate_and_compare(run: Run, write: Write) -> None:
+def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
     path = write('pools = 20\nload = 2\nhorizon = 10\npolicy = "jsq"\npolicies = ["jsq", "random"]\njson = true\n')
     assert run("simulate", "--scenario", path).json()["policy"] == "jsq"
     assert [row["policy"] for row in run("compare", "--scenario", path).json()["policies"]] == ["jsq", "random"]
+    small = run("exact", "--scenario", path, "--pools", 3).json()
+    assert (small["policy"], small["pools"], small["load"]) == ("jsq", 3, 2)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +102,12 @@ def test_one_file_serves_simulate_and_compare(run: Run, write: Write) -> None:
         ("polls = 5\nload = 1", ["'polls'", "did you mean 'pools'?"]),
         ("pools = 5\nlaod = 1", ["'laod'", "did you mean 'load'?"]),
         ("pools = 5\nload = 1\nservice_rte = 2", ["'service_rte'", "'service_rate'"]),
-        ("pools = 5\nload = 1\nzzzzqqqq = 2", ["'zzzzqqqq'", "the keys are"]),
+        ("pools = 5\nload = 1\nzzzzqqqq = 2", ["'zzzzqqqq'", "did you mean"]),
         ("[[schedule]]\nstart = 0\nlod = 3", ["'lod'", "'load'"]),
         ("[[schedule]]\nstart = 0", ["no load"]),
+        (f"pools = 5\n[[schedule]]\nstart = 0\nload = 1{'0' * 400}", ["load must be a number"]),
+        ("pools = 5\nload = 1\nservice-rate = 1\nservice_rate = 2", ["'service_rate' twice"]),
+        ('pools = 5\nload = 1\npolicy = "jsq"\nchoices = "abc"', ["choices must be a whole number", "abc"]),
         ("pools = 5\nschedule = [3]", ["each phase", "3"]),
         ('pools = 5\n[[schedule]]\nstart = 0\nload = "x"', ["load must be a number", "'x'"]),
         ('pools = "many"\nload = 1', ["pools must be a whole number", "many"]),

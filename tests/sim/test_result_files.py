@@ -230,3 +230,30 @@ def test_a_table_that_is_not_there_is_refused() -> None:
         simulated("jsq").table("loads")
     with pytest.raises(InputError, match="no table 'trajectory'"):
         simulated("jsq", points=0).table("trajectory")
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        Scenario(pools=5, load=2.0, alpha=0.57, horizon=2.0),
+        Scenario(pools=5, load=2.0, alpha="0.570", horizon=2.0),
+        Scenario(pools=3, schedule="0:2,1:3~1/2", initial=[1, 2, 3], horizon=2.0),
+        Scenario(pools=3, schedule=[Phase(0.0, 2.0), Phase(1.0, 3.0, 1.0, 2.0)], horizon=2.0),
+    ],
+)
+def test_the_scenario_survives_the_file(scenario: Scenario, tmp_path: Path) -> None:
+    simulate(scenario).save(tmp_path / "x.npz")
+    assert Result.load(tmp_path / "x.npz").scenario == scenario
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    plain = Scenario(pools=3, load=2.0, threshold=1, initial=[1, 2, 3], horizon=4.0)
+    theirs = Scenario(
+        pools=np.int64(3),  # type: ignore[arg-type]
+        load=np.float64(2.0),
+        threshold=np.int32(1),  # type: ignore[arg-type]
+        initial=np.array([1, 2, 3]),
+        horizon=np.float32(4.0),  # type: ignore[arg-type]
+    )
+    assert theirs == plain
+    assert json.dumps(simulate(theirs).to_dict()["pools"]) == "3"

@@ -9,9 +9,10 @@ import typer
 from evenly.cli import options
 from evenly.cli.progress import progress_bar
 from evenly.cli.request import read_request
-from evenly.errors import InputError
 
-EXAMPLE = "Example: evenly compare --pools 500 --load 10.5 --horizon 220 --warmup 20 --plot figure5.png"
+EXAMPLE = (
+    "Example: evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --plot figure5.png"
+)
 _POLICIES = "random,power-of-d,jsq,threshold"
 
 
@@ -38,8 +39,6 @@ def command(
 ) -> None:
     """Simulate several policies on the same arrivals and departures, side by side."""
     request = read_request(locals(), _POLICIES)
-    if not request.policies:
-        raise InputError("Name at least one policy to compare.")
 
     from evenly.cli import show
     from evenly.sim import compare, with_policies

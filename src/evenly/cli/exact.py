@@ -8,52 +8,48 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.progress import progress_bar
-from evenly.cli.request import PICTURES
+from evenly.cli.request import flag, picture_path, read_values
 from evenly.errors import InputError
 from evenly.files import check_writable
 
 EXAMPLE = "Example: evenly exact --policy threshold --pools 5 --load 1.5 --alpha 0.7"
 
+_KEYS = ("policy", "pools", "load", "threshold", "alpha", "choices", "capacity")
+
 
 def command(
-    policy: options.Policy = None,
+    policy: options.ExactPolicy = None,
     pools: options.Pools = None,
     load: options.Load = None,
     threshold: options.Threshold = None,
     alpha: options.Alpha = None,
     choices: options.Choices = None,
     capacity: options.Capacity = None,
+    scenario: options.ScenarioFile = None,
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:
-    """Solve a small system exactly, without chance: threshold, jsq, power-of-d or random."""
-    if pools is None or load is None:
+    """Solve a small system exactly, without chance."""
+    values = read_values(locals())
+    if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
-    if plot is not None:
-        if plot.suffix.lower() not in PICTURES:
-            raise InputError(f"plot must name a file that ends in {' or '.join(PICTURES)}, not {str(plot)!r}.")
-        check_writable(plot)
+    picture = picture_path(values.get("plot"))
+    if picture is not None:
+        check_writable(picture)
 
     from evenly.cli import show
     from evenly.theory.exact import exact_law
 
+    asked = {key: values[key] for key in _KEYS if key in values}
     with progress_bar("solving"):
-        law = exact_law(
-            policy=policy or "threshold",
-            pools=pools,
-            load=load,
-            threshold=threshold,
-            alpha=alpha,
-            choices=choices,
-            capacity=capacity,
-        )
-    if plot:
+        law = exact_law(**{"policy": "threshold", **asked})
+    if picture:
         from evenly.plots import law as law_plot
 
-        law_plot.draw(law, plot)
-    if json:
+        law_plot.draw(law, picture)
+    if flag("json", values.get("json", False)):
         typer.echo(json_.dumps(law.to_dict()))
         return
     typer.echo(show.exact_text(law))
-    if plot:
-        typer.echo(f"wrote {plot}")
+    if picture:
+        typer.echo(f"wrote {picture}")

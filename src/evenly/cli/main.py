@@ -1,8 +1,7 @@
-"""The `evenly` command. Bad input ends in one sentence and exit code 2, Ctrl-C in 130."""
+"""The commands and their exit codes: bad input ends in one sentence and 2, Ctrl-C (Typer's doing) in 130."""
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -11,13 +10,12 @@ from evenly import __version__
 from evenly.cli import compare, exact, simulate
 from evenly.errors import InputError
 
-INTERRUPTED = 130
 BAD_INPUT = 2
 
 app = typer.Typer(
     name="evenly",
     help="Keep long-lived concurrent work evenly spread over many servers, without being told the load.",
-    epilog="Start with: evenly compare --pools 500 --load 10.5 --plot figure5.png",
+    epilog="Start with: evenly compare --pools 500 --load 10.5 --alpha 0.96 --plot figure5.png",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -43,11 +41,6 @@ def _root(
     pass
 
 
-def run() -> None:
-    """Entry point of the console script."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def main(arguments: list[str]) -> int:
     """Run a command and return its exit code."""
     try:
@@ -56,10 +49,6 @@ def main(arguments: list[str]) -> int:
         return _complain(str(error))
     except typer.TyperException as error:
         return _complain(getattr(error, "format_message", error.__str__)())
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        typer.echo("Stopped; nothing was written.", err=True)
     return code if isinstance(code, int) else 0
 
 

@@ -47,6 +47,7 @@ Policy = Annotated[
     str | None,
     _option(_SYSTEM, "threshold (default), jsq, power-of-d, random, round-robin, jiq, jbt or pull.", "NAME"),
 ]
+ExactPolicy = Annotated[str | None, _option(_SYSTEM, "threshold (default), jsq, power-of-d or random.", "NAME")]
 Policies = Annotated[
     str | None,
     _option(_SYSTEM, "Policies to compare (default: random,power-of-d,jsq,threshold).", "NAME,NAME,..."),

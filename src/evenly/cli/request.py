@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import tomllib
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -30,31 +31,49 @@ class Request:
     json: bool
 
 
-def read_request(given: dict[str, Any], default_policies: str = "") -> Request:
-    """The request made by the options given and, where they say nothing, the scenario file."""
+def read_request(given: dict[str, Any], default_policies: str | None = None) -> Request:
+    """The request made by the options given and, where they say nothing, the scenario file.
+
+    Keys of the file that the command has no use for are left alone, so that one file serves all commands.
+    """
     from evenly.sim import Scenario
 
+    values = read_values(given)
+    policies = _split(values.get("policies", default_policies or values.get("policy", "threshold")))
+    if default_policies is not None:  # a comparison
+        values["policy"] = policies[0]
+        values.pop("save", None)
+    if "pools" not in values:
+        raise InputError("Say how many pools there are: --pools N.")
+    request = Request(
+        scenario=Scenario(**{key: values[key] for key in scenario_keys() if key in values}),
+        policies=policies,
+        run={key: _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
+        plot=picture_path(values.get("plot")),
+        save=_path("save", values.get("save"), (".npz",)),
+        json=flag("json", values.get("json", False)),
+    )
+    _check_targets(request)
+    return request
+
+
+def read_values(given: dict[str, Any]) -> dict[str, Any]:
+    """The options given and the values of the scenario file, which give way to them."""
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
-    scenario_keys = [field.name for field in fields(Scenario)]
-    known = [*scenario_keys, "policies", *_RUN_KEYS, *_OUTPUT_KEYS]
-    values = {**(_read_file(path, known) if path else {}), **given}
+    values = {**(_read_file(path) if path else {}), **given}
     if "load" in given and "schedule" not in given:
         values.pop("schedule", None)
     elif "schedule" in given and "load" not in given:
         values.pop("load", None)
-    if "pools" not in values:
-        raise InputError("Say how many pools there are: --pools N.")
-    request = Request(
-        scenario=Scenario(**{key: values[key] for key in scenario_keys if key in values}),
-        policies=_split(values.get("policies", default_policies)),
-        run={key: _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
-        plot=_path("plot", values.get("plot"), PICTURES),
-        save=_path("save", values.get("save"), (".npz",)),
-        json=_flag("json", values.get("json", False)),
-    )
-    _check_targets(request)
-    return request
+    return values
+
+
+def scenario_keys() -> list[str]:
+    """The names of what makes a scenario."""
+    from evenly.sim import Scenario
+
+    return [field.name for field in fields(Scenario)]
 
 
 def _check_targets(request: Request) -> None:
@@ -66,16 +85,21 @@ def _check_targets(request: Request) -> None:
             check_writable(path)
 
 
-def _read_file(path: Path, known: list[str]) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a TOML file: {error}.") from None
-    values = {key.replace("-", "_"): value for key, value in values.items()}
-    for key in values:
+    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_OUTPUT_KEYS]
+    values: dict[str, Any] = {}
+    for written, value in raw.items():
+        key = written.replace("-", "_")
         _check_key(path, key, known)
+        if key in values:
+            raise InputError(f"{path} has the key {key!r} twice, with - and with _.")
+        values[key] = value
     if isinstance(values.get("schedule"), list):
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]
     return values
@@ -92,18 +116,21 @@ def _phase(path: Path, phase: object) -> object:
     for key in ("start", "load"):
         if key not in phase:
             raise InputError(f"{path}: a phase of the schedule has no {key}.")
-    for key, value in phase.items():
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise InputError(f"{path}: a phase's {key} must be a number, not {value!r}.")
-    return Phase(**{key: float(value) for key, value in phase.items()})
+    return Phase(**{key: _phase_number(path, key, value) for key, value in phase.items()})
+
+
+def _phase_number(path: Path, key: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
+            return float(value)
+    raise InputError(f"{path}: a phase's {key} must be a number, not {value!r}.")
 
 
 def _check_key(path: Path, key: str, known: list[str]) -> None:
     if key in known:
         return
-    near = get_close_matches(key, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"the keys are {', '.join(known)}."
-    raise InputError(f"{path}: there is no key {key!r}; {hint}")
+    nearest = get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    raise InputError(f"{path}: there is no key {key!r}; did you mean {nearest!r}?")
 
 
 def _split(names: object) -> list[str]:
@@ -111,26 +138,35 @@ def _split(names: object) -> list[str]:
     parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in parts):
         raise InputError(f"policies must be names with commas between them, or a list of names, not {names!r}.")
-    return [name.strip() for name in parts if name.strip()]
+    policies = [name.strip() for name in parts if name.strip()]
+    if not policies:
+        raise InputError("Name at least one policy to compare.")
+    return policies
 
 
 def _checked_run(key: str, value: object) -> object:
     if key == "steady_state":
-        return _flag(key, value)
+        return flag(key, value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise InputError(f"{key} must be a whole number, not {value!r}.")
     return value
 
 
-def _flag(key: str, value: object) -> bool:
+def flag(key: str, value: object) -> bool:
+    """The value, if it is true or false."""
     if not isinstance(value, bool):
         raise InputError(f"{key} must be true or false, not {value!r}.")
     return value
 
 
+def picture_path(value: object) -> Path | None:
+    """Where a picture goes, in a format that can be drawn."""
+    return _path("plot", value, PICTURES)
+
+
 def _path(key: str, value: object, endings: tuple[str, ...]) -> Path | None:
     if value is None:
         return None
-    if not isinstance(value, str | Path) or Path(value).suffix.lower() not in endings:
+    if not isinstance(value, str | Path) or Path(value).suffix not in endings:
         raise InputError(f"{key} must name a file that ends in {' or '.join(endings)}, not {str(value)!r}.")
     return Path(value)

@@ -26,7 +26,7 @@ def policy_name(scenario: Scenario) -> str:
         case "jbt":
             return f"jbt {scenario.first_threshold}"
         case "power-of-d":
-            return f"power-of-{scenario.choices}"
+            return f"power-of-{scenario.sampled}"
         case name:
             return name
 
@@ -52,8 +52,7 @@ def simulation_text(result: Result) -> str:
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
     lines = [
         f"{policy_name(scenario)}: {setting(scenario)}",
-        f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on"
-        + (", ± for 95 % intervals" if ci else ""),
+        f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on{_intervals(result)}",
         "",
         f"  tasks per pool      {_plus_minus(means.mean_tasks, ci.get('mean_tasks'))}",
         f"  fullest pool        {_plus_minus(means.max_tasks, ci.get('max_tasks'))}",
@@ -66,6 +65,8 @@ def simulation_text(result: Result) -> str:
         lines.append(f"  tasks lost          {_percent(means.lost_share)}")
     lines += _threshold_lines(result)
     lines += ["", *_histogram(means.pools_with_exactly.tolist(), "pools")]
+    if scenario.warmup == 0:
+        lines += ["", "The start is part of the averages; --warmup T leaves out what comes before T."]
     lines += ["", f"{result.events:,} events in {result.seconds:.2f} s"]
     return "\n".join(lines)
 
@@ -111,41 +112,52 @@ def print_comparison(results: Sequence[Result]) -> None:
     from rich.table import Table
 
     scenario = results[0].scenario
-    above = math.ceil(scenario.load_at_start)
     lossy = any(result.window.lost for result in results)
+    steady = scenario.schedule is None  # else there is no one ceiling of the load
+    ceiling = math.ceil(scenario.load_at_start)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("policy", no_wrap=True)
-    for heading in ("max", "spread", f"above {above}", "messages", "resync"):
+    headings = ["max", "spread", *([f"above {ceiling}"] if steady else []), "messages", "resync"]
+    for heading in headings + (["lost"] if lossy else []):
         table.add_column(heading, justify="right", no_wrap=True)
-    if lossy:
-        table.add_column("lost", justify="right", no_wrap=True)
     for result in results:
         means, ci = result.averages, result.ci95 or {}
-        row = [
+        table.add_row(
             policy_name(result.scenario),
             _plus_minus(means.max_tasks, ci.get("max_tasks"), 2),
             _plus_minus(means.spread, ci.get("spread")),
-            _percent(result.share_above(above)),
+            *([_percent(result.share_above(ceiling))] if steady else []),
             f"{means.messages_per_task:.3f}",
             f"{means.resync_per_task:.3f}",
-        ]
-        table.add_row(*row, *([_percent(means.lost_share)] if lossy else []))
+            *([_percent(means.lost_share)] if lossy else []),
+        )
     console = Console(highlight=False, soft_wrap=True)
     console.width = max(console.width, _WIDEST_TABLE)
-    console.print(f"{setting(scenario)}, time {scenario.warmup:g} to {scenario.horizon:g}, ± for 95 % intervals")
+    console.print(f"{setting(scenario)}, time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(results[0])}")
     console.print(table)
+    above = f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};\n" if steady else ""
     console.print(
-        "max: tasks in the fullest pool; spread: standard deviation over pools;\n"
-        f"above {above}: share of tasks in a pool with more than ceil(load) = {above};\n"
+        f"max: tasks in the fullest pool; spread: standard deviation over pools;\n{above}"
         "messages and resync: between pools and dispatcher, per task"
     )
+
+
+def _intervals(result: Result) -> str:
+    return ", ± for 95 % intervals" if result.ci95 else ""
+
+
+def law_name(law: ExactLaw) -> str:
+    """The policy of an exact law with the parameters that make it."""
+    if law.policy == "threshold":
+        return f"threshold, alpha {law.alpha}" if law.alpha is not None else f"threshold {law.threshold_start}"
+    return f"power-of-{law.choices}" if law.policy == "power-of-d" else law.policy
 
 
 def exact_text(law: ExactLaw) -> str:
     """What `evenly exact` prints."""
     facts = law.to_dict()
     lines = [
-        f"{law.policy}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",
+        f"{law_name(law)}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",
         "",
         f"  tasks per pool      {law.mean_tasks:.6f}",
         f"  fullest pool        {law.max_tasks_mean:.6f}",

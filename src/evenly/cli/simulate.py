@@ -11,7 +11,7 @@ from evenly.cli.progress import progress_bar
 from evenly.cli.request import read_request
 
 EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
-_POINTS = 801  # snapshots behind a picture
+_POINTS = 801  # snapshots for a picture or a file
 
 
 def command(
@@ -42,7 +42,7 @@ def command(
     from evenly.cli import show
     from evenly.sim import simulate
 
-    points = _POINTS if request.plot else 0
+    points = _POINTS if request.plot or request.save else 0
     with progress_bar("simulating") as progress:
         result = simulate(request.scenario, **request.run, points=points, recorded=1, progress=progress)
     if request.plot:

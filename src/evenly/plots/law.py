@@ -32,4 +32,5 @@ def draw(law: ExactLaw, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if place == 0:
                 axes.set_ylabel("probability")
-        figure.suptitle(f"{law.policy}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)
+        alpha = f", alpha {law.alpha}" if law.alpha is not None else ""
+        figure.suptitle(f"{law.policy}{alpha}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)

@@ -44,9 +44,10 @@ def draw(results: Sequence[Result], path: Path) -> None:
 def _draw_lines(axes: Axes, results: Sequence[Result], levels: NDArray[np.int64]) -> None:
     for place, result in enumerate(results):
         color = COLORS[place % len(COLORS)]
+        shares = np.pad(result.averages.task_share, (0, int(levels[-1]) + 1))[levels]
         axes.plot(
             levels,
-            np.pad(result.averages.task_share, (0, int(levels[-1]) + 1))[levels],
+            np.where(shares >= _VISIBLE, shares, np.nan),
             label=_label(result),
             color=color,
             marker=MARKERS[place % len(MARKERS)],
@@ -66,7 +67,11 @@ def _range(results: Sequence[Result]) -> tuple[int, int]:
 
 def _label(result: Result) -> str:
     scenario = result.scenario
-    name = f"power-of-{scenario.choices}" if scenario.policy == "power-of-d" else scenario.policy
+    name = f"power-of-{scenario.sampled}" if scenario.policy == "power-of-d" else scenario.policy
+    if scenario.policy == "threshold":
+        name += f" {scenario.first_threshold}" if scenario.alpha is None else f", alpha {scenario.alpha}"
+    if scenario.schedule is not None:  # there is no one ceiling of the load
+        return f"{name}: spread {result.averages.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)
     above = 100 * result.share_above(ceiling)
     return f"{name}: spread {result.averages.spread:.2f}, {above:.2g} % of tasks above {ceiling}"

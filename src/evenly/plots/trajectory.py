@@ -36,8 +36,9 @@ def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
     axes.plot(
         run.times, run.max_tasks, color=SKY, linewidth=1.2, drawstyle="steps-post", label="fullest pool m(t)"
     )
-    axes.plot(run.times, run.occupancy[:, 1:].sum(axis=1), color=ORANGE, linewidth=1.2, label="tasks per pool")
-    axes.plot(run.times, run.demand, color=INK, linewidth=1.2, linestyle="--", label="demand")
+    per_pool = run.occupancy[:, 1:].sum(axis=1)
+    axes.plot(run.times, per_pool, color=ORANGE, linewidth=1.4, linestyle=":", label="tasks per pool")
+    axes.plot(run.times, run.demand, color=INK, linewidth=1.0, linestyle="--", label="demand")
     if run.threshold[0] >= 0:
         times = np.concatenate([[0.0], run.change_times, [result.scenario.horizon]])
         values = np.concatenate([[run.threshold[0]], run.change_thresholds, [run.threshold[-1]]])

@@ -37,7 +37,7 @@ def new_policy(scenario: Scenario) -> Policy:
     makers: dict[str, Callable[[], Policy]] = {
         "threshold": lambda: ThresholdPolicy(scenario.first_threshold, scenario.rule, capacity),
         "jsq": lambda: JoinShortestQueue(capacity),
-        "power-of-d": lambda: PowerOfD(scenario.choices, capacity),
+        "power-of-d": lambda: PowerOfD(scenario.sampled, capacity),
         "random": lambda: RandomRouting(capacity),
         "round-robin": lambda: RoundRobin(capacity),
         "jiq": lambda: JoinIdleQueue(capacity),
@@ -137,7 +137,7 @@ class ReferenceSimulation:
 
     def _arrive(self) -> None:
         self.arrivals += 1
-        if self.scenario.policy == "power-of-d" and self._choice_position + self.scenario.choices > BUFFER:
+        if self.scenario.policy == "power-of-d" and self._choice_position + self.scenario.sampled > BUFFER:
             self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
         pool = self.policy.arrive(self._choose)
         if pool is None:

@@ -9,6 +9,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.files import whole_file
 from evenly.sim.demand import Phase
-from evenly.sim.intervals import half_width
+from evenly.sim.intervals import BATCH_TASKS, half_width
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Averages, Tally, averages, total
 
@@ -51,6 +52,7 @@ class Trajectory:
     max_tasks: NDArray[np.int64]
     imbalance: NDArray[np.float64]
     demand: NDArray[np.float64]
+    tokens_held: NDArray[np.int64]  # under join-idle-queue, join-below-threshold and pull; else 0
     change_times: NDArray[np.float64]
     change_thresholds: NDArray[np.int64]
 
@@ -80,6 +82,8 @@ class Trajectory:
         if self.threshold[0] >= 0:
             green, yellow = self.tokens()
             columns |= {"threshold": self.threshold, "green_tokens": green, "yellow_tokens": yellow}
+        elif self.tokens_held.any():
+            columns["tokens"] = self.tokens_held
         return columns
 
 
@@ -118,8 +122,10 @@ class Result:
 
     @cached_property
     def ci95(self) -> dict[str, float] | None:
-        """Half-widths of the 95 % intervals; none from a single sample."""
+        """Half-widths of the 95 % intervals; none from a single sample, nor from batches too short to be apart."""
         if len(self.samples) < 2:
+            return None
+        if self.batches and self.samples[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
             return None
         rows = [averages(sample, self.scenario.pools).scalars() for sample in self.samples]
         return {name: half_width([row[name] for row in rows]) for name in rows[0]}
@@ -237,11 +243,10 @@ class Result:
 
     def _meta(self) -> dict[str, Any]:
         scenario = {f.name: getattr(self.scenario, f.name) for f in fields(Scenario)}
-        scenario["alpha"] = None if self.scenario.alpha is None else str(self.scenario.alpha)
-        if self.scenario.schedule is not None:
+        if isinstance(self.scenario.alpha, Decimal):
+            scenario["alpha"] = str(self.scenario.alpha)
+        if not isinstance(self.scenario.schedule, str | None):
             scenario["schedule"] = [asdict(phase) for phase in self.scenario.phases]
-        if not isinstance(self.scenario.initial, int | float):
-            scenario["initial"] = [int(tasks) for tasks in self.scenario.initial]
         return {
             "format": FORMAT,
             "scenario": scenario,
@@ -276,7 +281,7 @@ class Result:
         if meta["format"] != FORMAT:
             raise InputError(f"its format is {meta['format']}, not {FORMAT}.")
         scenario = meta["scenario"]
-        if scenario["schedule"] is not None:
+        if isinstance(scenario["schedule"], list):
             scenario["schedule"] = [Phase(**phase) for phase in scenario["schedule"]]
         return cls(
             scenario=Scenario(**scenario),

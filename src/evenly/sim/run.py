@@ -6,11 +6,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.sim.intervals import batch_count
@@ -22,6 +23,7 @@ from evenly.sim.tally import Tally
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
+_WAKE_UP = 0.1  # seconds between looks for an interrupt
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 
@@ -175,11 +177,27 @@ def _run_all(
 ) -> list[_Replication]:
     """Threads suffice: the kernels release the interpreter lock."""
     stop = threading.Event()
+    finished = threading.Event()  # all have, or one has failed
     lock = threading.Lock()
     done = 0.0  # in replications
+    left = len(jobs)
+    failures: list[BaseException] = []
 
     def work(job: tuple[Scenario, _Plan, int]) -> _Replication:
-        scenario, plan, index = job
+        nonlocal left
+        try:
+            return _replicate(*job, ticker(job[0].horizon))
+        except BaseException as error:
+            failures.append(error)
+            finished.set()
+            raise
+        finally:
+            with lock:
+                left -= 1
+                if left == 0:
+                    finished.set()
+
+    def ticker(horizon: float) -> Tick:
         before = 0.0
 
         def tick(now: float) -> None:
@@ -188,16 +206,19 @@ def _run_all(
                 raise _Stopped
             if progress is not None:
                 with lock:
-                    done += now / scenario.horizon - before
-                    before = now / scenario.horizon
+                    done += now / horizon - before
+                    before = now / horizon
                     progress(done / len(jobs))
 
-        return _replicate(scenario, plan, index, tick)
+        return tick
 
     pool = ThreadPoolExecutor(min(workers or usable_cores(), len(jobs)))
-    futures = [pool.submit(work, job) for job in jobs]
     try:
-        wait(futures, return_when=FIRST_EXCEPTION)
+        futures = [pool.submit(work, job) for job in jobs]
+        while not finished.wait(_WAKE_UP):  # without a time-out an interrupt can go unheard
+            pass
+        if failures:
+            raise failures[0]
         return [future.result() for future in futures]
     finally:
         stop.set()
@@ -236,23 +257,32 @@ def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Repl
     )
 
 
-_Snapshot = tuple["np.ndarray[tuple[int], np.dtype[np.int64]]", int, float]
+@dataclass(frozen=True)
+class _Snapshot:
+    """A system at a time."""
+
+    at_least: NDArray[np.int64]
+    threshold: int
+    tokens: int
+    imbalance: float
 
 
 def _snapshot(simulation: Simulation) -> _Snapshot:
-    return simulation.at_least, int(simulation.state["threshold"]), simulation.imbalance
+    state = simulation.state
+    return _Snapshot(simulation.at_least, int(state["threshold"]), int(state["tokens"]), simulation.imbalance)
 
 
 def _trajectory(simulation: Simulation, grid: list[float], snapshots: list[_Snapshot]) -> Trajectory:
-    levels = max(counts.size for counts, _, _ in snapshots) + 1
+    levels = max(snapshot.at_least.size for snapshot in snapshots) + 1
     change_times, change_thresholds = simulation.path
     return Trajectory(
         times=np.array(grid),
-        pools_at_least=np.array([np.pad(counts, (0, levels - counts.size)) for counts, _, _ in snapshots]),
-        threshold=np.array([max(threshold, -1) for _, threshold, _ in snapshots]),
-        max_tasks=np.array([counts.size - 1 for counts, _, _ in snapshots]),
-        imbalance=np.array([imbalance for _, _, imbalance in snapshots]),
+        pools_at_least=np.array([np.pad(s.at_least, (0, levels - s.at_least.size)) for s in snapshots]),
+        threshold=np.array([max(snapshot.threshold, -1) for snapshot in snapshots]),
+        max_tasks=np.array([snapshot.at_least.size - 1 for snapshot in snapshots]),
+        imbalance=np.array([snapshot.imbalance for snapshot in snapshots]),
         demand=np.array([simulation.scenario.demand(time_) for time_ in grid]),
+        tokens_held=np.array([snapshot.tokens for snapshot in snapshots]),
         change_times=change_times,
         change_thresholds=change_thresholds,
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,11 @@ AGGREGATE_POLICIES = ("threshold", "jsq", "power-of-d", "random")  # the counts 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
 MAX_TASKS = 10**8  # where every task is stored
+MAX_SLOTS = 10**7  # where every slot is stored
+MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
+SHORTEST = 1e-15  # horizon
+SHORTEST_WINDOW = 1e-9  # in horizons
+MAX_CHOICES = 512
 MAX_LEVELS = 10**6
 
 
@@ -41,9 +47,9 @@ class Scenario:
     schedule: str | Sequence[Phase] | None = None
     threshold: int | None = None
     alpha: float | str | Decimal | None = None
-    choices: int = 2
+    choices: int | None = None
     capacity: int | None = None
-    initial: float | Sequence[int] = 0
+    initial: float | Sequence[int] | NDArray[np.int64] = 0
     service_rate: float = 1.0
     horizon: float = 200.0
     warmup: float = 0.0
@@ -51,21 +57,24 @@ class Scenario:
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
             raise InputError(f"The policy must be one of {', '.join(POLICIES)}, not {self.policy!r}.")
-        whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS)
+        self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
             raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
         if self.load is not None:
-            _positive("load", self.load)
+            self._keep("load", _positive("load", self.load))
             if self.schedule is not None:
                 raise InputError("A scenario takes a load or a schedule, not both.")
-        _positive("service_rate", self.service_rate)
-        _positive("horizon", self.horizon)
-        _positive("warmup", self.warmup, zero=True)
-        if self.warmup >= self.horizon:
-            raise InputError(f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:g}.")
+        self._keep("service_rate", _positive("service_rate", self.service_rate))
+        if not isinstance(self.schedule, str | None):
+            self._keep("schedule", self.phases)
         _ = self.phases  # checks the schedule
+        self._check_times()
         self._check_policy()
         self._check_initial()
+
+    def _keep(self, name: str, value: object) -> None:
+        """Set a field to its checked value: plain numbers, also where NumPy's were given."""
+        object.__setattr__(self, name, value)
 
     @property
     def aggregate(self) -> bool:
@@ -99,6 +108,11 @@ class Scenario:
         return None if self.alpha is None else LearningRule(self.alpha)
 
     @property
+    def sampled(self) -> int:
+        """Pools that power-of-d samples: as given, else two if there are as many."""
+        return min(2, self.pools) if self.choices is None else self.choices
+
+    @property
     def first_threshold(self) -> int:
         """The threshold at time 0: as given, else 0 when it learns, else the best that the capacity allows."""
         if self.threshold is not None:
@@ -110,7 +124,7 @@ class Scenario:
 
     def initial_tasks(self) -> NDArray[np.int64]:
         """Tasks of each pool at time 0."""
-        if isinstance(self.initial, Sequence):
+        if isinstance(self.initial, Sequence | np.ndarray):
             return np.asarray(self.initial, np.int64)
         low = math.floor(self.initial)
         fuller = round((self.initial - low) * self.pools)
@@ -120,7 +134,7 @@ class Scenario:
 
     def initial_at_least(self) -> NDArray[np.int64]:
         """Number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
-        if isinstance(self.initial, Sequence):
+        if isinstance(self.initial, Sequence | np.ndarray):
             exactly = np.bincount(self.initial_tasks())
             return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
         low = math.floor(self.initial)
@@ -128,22 +142,33 @@ class Scenario:
         counts = [self.pools] * (low + 1) + [fuller] * (fuller > 0)
         return np.array(counts, np.int64)
 
+    def _check_times(self) -> None:
+        self._keep("horizon", _positive("horizon", self.horizon))
+        self._keep("warmup", _positive("warmup", self.warmup, zero=True))
+        if self.horizon < SHORTEST:
+            raise InputError(f"The horizon must be at least {SHORTEST:g}, not {self.horizon:g}.")
+        if self.horizon - self.warmup < SHORTEST_WINDOW * self.horizon:
+            raise InputError(
+                f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:.12g}."
+            )
+
     def _check_policy(self) -> None:
         if self.threshold is not None:
-            whole_number("threshold", self.threshold, 1 if self.policy == "jbt" else 0, MAX_LEVELS)
+            lowest = 1 if self.policy == "jbt" else 0
+            self._keep("threshold", whole_number("threshold", self.threshold, lowest, MAX_LEVELS))
         _ = self.rule  # checks alpha
+        if self.choices is not None:
+            self._keep("choices", whole_number("choices", self.choices, 1, MAX_CHOICES))
         if self.policy == "power-of-d":
-            whole_number("choices", self.choices, 1, self.pools, why="the number of pools")
-            if self.choices > 512:
-                raise InputError(f"choices must be at most 512, not {self.choices}; jsq looks at all pools.")
+            whole_number("choices", self.sampled, 1, self.pools, why="the number of pools")
         if self.capacity is None:
             if self.policy == "pull":
                 raise InputError("The policy pull needs a capacity: it holds one token for each free slot.")
             return
-        whole_number("capacity", self.capacity, 1, MAX_LEVELS)
-        if self.policy == "pull" and self.pools * self.capacity > MAX_TASKS:
+        self._keep("capacity", whole_number("capacity", self.capacity, 1, MAX_LEVELS))
+        if self.policy == "pull" and self.pools * self.capacity > MAX_SLOTS:
             raise InputError(
-                f"The policy pull keeps a token for each slot: at most {MAX_TASKS} in all, "
+                f"The policy pull keeps every slot: at most {MAX_SLOTS} in all, "
                 f"not {self.pools} pools with {self.capacity} each."
             )
         limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
@@ -153,19 +178,19 @@ class Scenario:
             )
 
     def _check_initial(self) -> None:
-        if isinstance(self.initial, Sequence):
+        if isinstance(self.initial, Sequence | np.ndarray):
             if len(self.initial) != self.pools:
                 raise InputError(
                     f"initial must have {self.pools} numbers, one for each pool, not {len(self.initial)}."
                 )
-            for tasks in self.initial:
-                whole_number("initial", tasks, 0, MAX_LEVELS)
-            most = max(self.initial)
+            tasks = tuple(whole_number("initial", count, 0, MAX_LEVELS) for count in self.initial)
+            self._keep("initial", tasks)
+            most = max(tasks)
         else:
-            _positive("initial", self.initial, zero=True)
-            most = math.ceil(self.initial)
-            if most > MAX_LEVELS:
+            self._keep("initial", _positive("initial", self.initial, zero=True))
+            if self.initial > MAX_LEVELS:
                 raise InputError(f"initial must be at most {MAX_LEVELS}, not {self.initial:g}.")
+            most = math.ceil(self.initial)
         if self.capacity is not None and most > self.capacity:
             raise InputError(f"initial must be at most the capacity {self.capacity}, not {most}.")
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
@@ -174,21 +199,25 @@ class Scenario:
                 f"The policy {self.policy} keeps every task: at most {MAX_TASKS} in all, "
                 f"not {self.pools} pools with {peak:g} each."
             )
+        if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
+            raise InputError(f"{self.pools} pools with {peak:g} tasks each are too many: reduce one of them.")
 
 
-def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> None:
-    """Refuse what is not a whole number from low to high."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        reason = f" ({why})" if why else ""
-        raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
+def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> int:
+    """The value as a plain whole number from low to high; anything else is refused."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+        return int(value)
+    reason = f" ({why})" if why else ""
+    raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
 
 
-def _positive(name: str, value: object, *, zero: bool = False) -> None:
-    """Refuse what is not a finite positive number, or zero where that is fine."""
+def _positive(name: str, value: object, *, zero: bool = False) -> float:
+    """The value as a plain finite positive number, or zero where that is fine; anything else is refused."""
     number = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, Real) and not isinstance(value, bool):
         with contextlib.suppress(OverflowError):  # a whole number beyond all floats
             number = float(value)
-    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-        kind = "zero or a positive number" if zero else "a positive number"
-        raise InputError(f"{name} must be {kind}, not {value}.")
+    if math.isfinite(number) and (number > 0 or (number == 0 and zero)):
+        return number
+    kind = "zero or a positive number" if zero else "a positive number"
+    raise InputError(f"{name} must be {kind}, not {value}.")

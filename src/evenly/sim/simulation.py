@@ -72,7 +72,7 @@ class Simulation:
                 threshold=int(self._rules["below"]),
                 capacity=int(self._rules["capacity"]),
             )
-        self._ranks = np.zeros(scenario.choices if self._code == Code.POWER_OF_D else 0, np.int64)
+        self._ranks = np.zeros(scenario.sampled if self._code == Code.POWER_OF_D else 0, np.int64)
         self._later_phases = list(scenario.phases)
         self._begin_phase(self._later_phases.pop(0))
 
@@ -135,7 +135,7 @@ class Simulation:
         state, book = self._state, self._book
         arrivals, lost = int(state["arrivals"]), int(state["lost"])
         departures = int(state["events"]) - arrivals
-        other = {Code.JSQ: departures, Code.POWER_OF_D: 2 * self.scenario.choices * arrivals}
+        other = {Code.JSQ: departures, Code.POWER_OF_D: 2 * self.scenario.sampled * arrivals}
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,

@@ -130,7 +130,7 @@ def exact_law(
 
     Paper: Sec. 2.1, Sec. 4.1.
     """
-    check_numbers(pools, load, capacity, tolerance, max_states)
+    check_numbers(pools, load, threshold, choices, capacity, tolerance, max_states)
     check_policy(policy, threshold, alpha, choices)
     is_threshold = policy == "threshold"
     start = start_threshold(load, threshold, alpha, capacity) if is_threshold else None

@@ -1,8 +1,12 @@
-"""What `exact_law` accepts, and the values that follow from it where something is left open."""
+"""What `exact_law` accepts, and the values that follow from it where something is left open.
+
+Written apart from `core` and `sim` on purpose, like all of this oracle; the sentences are kept the same.
+"""
 
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import floor, isfinite, log
+from numbers import Integral, Real
 
 from scipy.special import pdtrc
 
@@ -13,8 +17,21 @@ MOST_DECIMALS = 50
 SOLVABLE = ("threshold", "jsq", "power-of-d", "random")
 
 
-def check_numbers(pools: int, load: float, capacity: int | None, tolerance: float, max_states: int) -> None:
+def check_numbers(
+    pools: int,
+    load: float,
+    threshold: int | None,
+    choices: int | None,
+    capacity: int | None,
+    tolerance: float,
+    max_states: int,
+) -> None:
     """Numbers that no policy could use."""
+    for name, value in (("pools", pools), ("capacity", capacity), ("threshold", threshold), ("choices", choices)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
+            raise InputError(f"{name} must be a whole number, not {value}.")
+    if isinstance(load, bool) or not isinstance(load, Real):
+        raise InputError(f"load must be a positive number, not {load}.")
     if pools < 1:
         raise InputError(f"pools must be at least 1, not {pools}.")
     if not (isfinite(load) and load > 0):
