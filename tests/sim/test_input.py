@@ -55,7 +55,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": "power-of-d", "choices": 6}, ["choices", "1 to 5", "number of pools", "not 6"]),
     ({"policy": "power-of-d", "choices": 0}, ["choices", "1 to 5", "not 0"]),
     ({"policy": "power-of-d", "choices": 1.5}, ["choices", "whole number", "not 1.5"]),
-    ({"policy": "power-of-d", "choices": 600, "pools": 1000}, ["choices", "at most 512", "not 600"]),
+    ({"policy": "power-of-d", "choices": 600, "pools": 1000}, ["choices", "from 1 to 512", "not 600"]),
     ({"initial": [1, 2]}, ["initial", "5 numbers", "not 2"]),
     ({"initial": []}, ["initial", "5 numbers", "not 0"]),
     ({"initial": [1, 2, 3, 4, -1]}, ["initial", "not -1"]),

@@ -101,3 +101,9 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
         found = variance_times_length(steady_state=steady_state, replications=replications, length=length)
         assert truth * least * 0.95 < found < truth * most * 1.05
     assert lowered * most * 1.05 < usual * least * 0.95
+
+
+def test_batches_too_short_to_be_apart_give_no_interval() -> None:
+    scenario = Scenario(policy="random", pools=5, load=2.0, horizon=100.0)
+    assert simulate(scenario, batches=10).ci95 is not None
+    assert simulate(scenario, batches=20).ci95 is None

@@ -49,7 +49,8 @@ def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> Non
 
 
 def test_a_result_with_batches_and_no_trajectory_reads_back_too(tmp_path: Path) -> None:
-    result = simulated("learning", replications=1, batches=4, points=0, steady_state=True)
+    scenario = Scenario(pools=7, load=1.4, alpha="0.7", horizon=45.0, warmup=5.0)
+    result = simulate(scenario, seed=5, batches=4, steady_state=True)
     result.save(str(tmp_path / "result.npz"))
     again = Result.load(str(tmp_path / "result.npz"))
     assert again.to_dict() == result.to_dict()

@@ -6,7 +6,7 @@ import pytest
 from evenly.sim import Scenario, simulate
 from evenly.sim.ledger import STATE
 from evenly.sim.simulation import Simulation
-from tests.sim.support import OPTIONS, assert_same_averages, comparable, scenario_of
+from tests.sim.support import OPTIONS, assert_same_averages, assert_same_run, comparable, scenario_of
 
 COUNTS = ("events", "arrivals", "lost", "unguided", "green", "yellow", "resync", "other", "changes")
 every_kind = pytest.mark.parametrize("name", OPTIONS)
@@ -18,7 +18,7 @@ def test_snapshots_do_not_change_the_run(name: str) -> None:
     plain = simulate(scenario, seed=2)
     for points in (2, 8, 901):
         watched = simulate(scenario, seed=2, points=points)
-        assert_same_averages(plain.averages, watched.averages)
+        assert_same_run(name, plain.averages, watched.averages)
         assert [getattr(watched.window, kind) for kind in COUNTS] == [
             getattr(plain.window, kind) for kind in COUNTS
         ]
@@ -50,7 +50,7 @@ def test_batches_do_not_change_the_run(name: str) -> None:
         cut = simulate(scenario, seed=2, batches=batches)
         assert len(cut.samples) == batches
         np.testing.assert_allclose([sample.time for sample in cut.samples], 25.0 / batches, rtol=1e-9)
-        assert_same_averages(whole.averages, cut.averages)
+        assert_same_run(name, whole.averages, cut.averages)
         assert [getattr(cut.window, kind) for kind in COUNTS] == [getattr(whole.window, kind) for kind in COUNTS]
 
 
