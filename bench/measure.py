@@ -70,21 +70,30 @@ def simpy_rate(horizon: float) -> float:
     return run["events"] / run["seconds"]
 
 
-def in_turn(rounds: int, *measures: Callable[[], float]) -> list[float]:
-    """Medians of measurements taken in turn, so that a slow spell of the machine hits all alike."""
-    for measure in measures:
-        measure()
-    rows = [[measure() for measure in measures] for _ in range(rounds)]
-    return [statistics.median(column) for column in zip(*rows, strict=True)]
+class Rows:
+    """Measurements taken in turn, a row a round, so that a slow spell of the machine hits all alike."""
+
+    def __init__(self, rounds: int, *measures: Callable[[], float]) -> None:
+        for measure in measures:
+            measure()  # compiled, cached and warm
+        self._rows = [[measure() for measure in measures] for _ in range(rounds)]
+
+    def median(self, column: int) -> float:
+        """The middle one of a column."""
+        return statistics.median(row[column] for row in self._rows)
+
+    def ratio(self, over: int, under: int) -> float:
+        """The middle one of the ratios within rounds."""
+        return statistics.median(row[over] / row[under] for row in self._rows)
 
 
 def against_simpy(rounds: int, scale: float) -> list[Figure]:
     """The kernel against a straightforward model in the best-known simulation library."""
-    kernel, model = in_turn(rounds, lambda: kernel_rate(60 * scale), lambda: simpy_rate(4 * scale))
+    rows = Rows(rounds, lambda: kernel_rate(60 * scale), lambda: simpy_rate(4 * scale))
     return [
-        Figure("aggregate kernel", kernel / 1e6, "million events/s"),
-        Figure("SimPy", model / 1e6, "million events/s"),
-        Figure("aggregate kernel / SimPy", kernel / model, "times", 200),
+        Figure("aggregate kernel", rows.median(0) / 1e6, "million events/s"),
+        Figure("SimPy", rows.median(1) / 1e6, "million events/s"),
+        Figure("aggregate kernel / SimPy", rows.ratio(0, 1), "times", 200),
     ]
 
 
@@ -95,7 +104,7 @@ def against_cpp(rounds: int, scale: float) -> list[Figure]:
         if program is None:
             return []
         horizon = 60 * scale
-        kernel, chain, kernel_mean, chain_mean = in_turn(
+        rows = Rows(
             rounds,
             lambda: kernel_rate(horizon),
             lambda: chain_rate(program, horizon),
@@ -103,16 +112,16 @@ def against_cpp(rounds: int, scale: float) -> list[Figure]:
             lambda: chain_rate(program, horizon, steady_state=True),
         )
     return [
-        Figure("C++, same chain and records", chain / 1e6, "million events/s"),
-        Figure("aggregate kernel / C++", kernel / chain, "times", 0.9),
-        Figure("with mean holding times", kernel_mean / 1e6, "million events/s"),
-        Figure("with mean holding times / C++ likewise", kernel_mean / chain_mean, "times"),
+        Figure("C++, same chain and records", rows.median(1) / 1e6, "million events/s"),
+        Figure("aggregate kernel / C++", rows.ratio(0, 1), "times", 0.9),
+        Figure("with mean holding times", rows.median(2) / 1e6, "million events/s"),
+        Figure("with mean holding times / C++ likewise", rows.ratio(2, 3), "times"),
     ]
 
 
 def against_size(rounds: int, scale: float) -> list[Figure]:
     """A million pools against a thousand, and the memory of a whole process."""
-    small, large = in_turn(
+    rows = Rows(
         rounds,
         lambda: kernel_rate(40 * scale, pools=10**3),
         lambda: kernel_rate(0.04 * scale, pools=10**6),
@@ -120,9 +129,9 @@ def against_size(rounds: int, scale: float) -> list[Figure]:
     code = PEAK_MEMORY.format(horizon=0.2 * scale)
     memory = float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
     return [
-        Figure("ns per event, 1,000 pools", 1e9 / small, "ns"),
-        Figure("ns per event, 1,000,000 pools", 1e9 / large, "ns"),
-        Figure("1,000,000 pools / 1,000 pools", small / large, "times", 1.5, at_least=False),
+        Figure("ns per event, 1,000 pools", 1e9 / rows.median(0), "ns"),
+        Figure("ns per event, 1,000,000 pools", 1e9 / rows.median(1), "ns"),
+        Figure("1,000,000 pools / 1,000 pools", rows.ratio(0, 1), "times", 1.5, at_least=False),
         Figure("peak memory, 1,000,000 pools", memory, "MB", 300, at_least=False),
     ]
 
@@ -135,24 +144,26 @@ def on_two_cores(rounds: int, scale: float) -> list[Figure]:
         result = simulate(scenario, replications=8, workers=workers)
         return result.events / result.seconds
 
-    one, two = in_turn(rounds, lambda: speed(1), lambda: speed(2))
-    return [Figure("two cores / one, 8 replications", two / one, "times", 1.8)]
+    rows = Rows(rounds, lambda: speed(1), lambda: speed(2))
+    return [Figure("two cores / one, 8 replications", rows.ratio(1, 0), "times", 1.8)]
 
 
 def start_up(rounds: int) -> list[Figure]:
     """What a user waits for, in fresh processes; the first simulation compiles."""
     evenly = [sys.executable, "-m", "evenly"]
     run = [*evenly, "simulate", "--pools", "100", "--load", "5.5", "--alpha", "0.9", "--horizon", "10"]
-    empty, imported, helped = (
-        in_turn(rounds, lambda command=command: _seconds(command))[0]  # type: ignore[misc]
-        for command in ([sys.executable, "-c", ""], [sys.executable, "-c", "import evenly"], [*evenly, "--help"])
+    rows = Rows(
+        rounds,
+        lambda: _seconds([sys.executable, "-c", ""]),
+        lambda: _seconds([sys.executable, "-c", "import evenly"]),
+        lambda: _seconds([*evenly, "--help"]),
     )
     with tempfile.TemporaryDirectory() as cache:
         first = _seconds(run, NUMBA_CACHE_DIR=cache)
         later = statistics.median(_seconds(run, NUMBA_CACHE_DIR=cache) for _ in range(rounds))
     return [
-        Figure("import evenly, beyond an empty Python", imported - empty, "s", 0.3, at_least=False),
-        Figure("evenly --help", helped, "s", 0.5, at_least=False),
+        Figure("import evenly, beyond an empty Python", rows.median(1) - rows.median(0), "s", 0.3, at_least=False),
+        Figure("evenly --help", rows.median(2), "s", 0.5, at_least=False),
         Figure("first simulate, with compilation", first, "s", 15, at_least=False),
         Figure("next simulate", later, "s", 2, at_least=False),
     ]

@@ -22,7 +22,7 @@ _VISIBLE = 5e-4
 
 def draw(results: Sequence[Result], path: Path) -> None:
     """Share of tasks that share their pool with so many (themselves included), a line a policy."""
-    with picture(path, 8.0, 4.8) as figure:
+    with picture(path, 8.0, 5.2) as figure:
         axes = figure.add_subplot()
         low, high = _range(results)
         _draw_lines(axes, results, np.arange(low, high + 1))
@@ -35,7 +35,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         top = axes.secondary_xaxis("top")
         top.set_xticks(ticks, [f"1/{level:.0f}" for level in ticks])
         top.set_xlabel("share of the pool's resources that a task gets")
-        axes.legend(loc="upper right")
+        figure.legend(loc="outside lower center", ncols=2)
         scenario = results[0].scenario
         span = f"time {scenario.warmup:g} to {scenario.horizon:g}"
         figure.suptitle(f"{scenario.pools:,} pools, load {scenario.load_at_start:g}, {span}", fontsize=10)
@@ -47,7 +47,8 @@ def _draw_lines(axes: Axes, results: Sequence[Result], levels: NDArray[np.int64]
         shares = np.pad(result.averages.task_share, (0, int(levels[-1]) + 1))[levels]
         axes.plot(
             levels,
-            np.where(shares >= _VISIBLE, shares, np.nan),
+            shares,
+            markevery=np.flatnonzero(shares >= _VISIBLE).tolist(),
             label=_label(result),
             color=color,
             marker=MARKERS[place % len(MARKERS)],
