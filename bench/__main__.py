@@ -14,8 +14,8 @@ from bench.measure import Figure
 PAGE = """# Benchmarks
 
 Measured side by side in one run, in turn, {rounds} rounds; a ratio is the median of the ratios within rounds. On a
-busy machine a ratio holds where a time does not. The system is the paper's: 500 pools, load 10.5, learning threshold
-with alpha 0.97.
+busy machine a ratio holds where a time does not. The system is the paper's: 500 pools, load 10.5, learning
+threshold with alpha 0.97.
 
 - Machine: {machine}
 - Command: `make bench`

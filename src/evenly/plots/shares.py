@@ -35,7 +35,7 @@ def draw(results: Sequence[Result], path: Path) -> None:
         top = axes.secondary_xaxis("top")
         top.set_xticks(ticks, [f"1/{level:.0f}" for level in ticks])
         top.set_xlabel("share of the pool's resources that a task gets")
-        figure.legend(loc="outside lower center", ncols=2)
+        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
         scenario = results[0].scenario
         span = f"time {scenario.warmup:g} to {scenario.horizon:g}"
         figure.suptitle(f"{scenario.pools:,} pools, load {scenario.load_at_start:g}, {span}", fontsize=10)
@@ -75,4 +75,4 @@ def _label(result: Result) -> str:
         return f"{name}: spread {result.averages.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)
     above = 100 * result.share_above(ceiling)
-    return f"{name}: spread {result.averages.spread:.2f}, {above:.2g} % of tasks above {ceiling}"
+    return f"{name}: spread {result.averages.spread:.2f}, {above:.2g} % above {ceiling}"
