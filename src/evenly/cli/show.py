@@ -113,7 +113,7 @@ def print_comparison(results: Sequence[Result]) -> None:
 
     scenario = results[0].scenario
     lossy = any(result.window.lost for result in results)
-    steady = scenario.schedule is None  # else there is no one ceiling of the load
+    steady = scenario.steady  # else there is no one ceiling of the load
     ceiling = math.ceil(scenario.load_at_start)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("policy", no_wrap=True)

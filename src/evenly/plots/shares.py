@@ -71,7 +71,7 @@ def _label(result: Result) -> str:
     name = f"power-of-{scenario.sampled}" if scenario.policy == "power-of-d" else scenario.policy
     if scenario.policy == "threshold":
         name += f" {scenario.first_threshold}" if scenario.alpha is None else f", alpha {scenario.alpha}"
-    if scenario.schedule is not None:  # there is no one ceiling of the load
+    if not scenario.steady:  # there is no one ceiling of the load
         return f"{name}: spread {result.averages.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)
     above = 100 * result.share_above(ceiling)

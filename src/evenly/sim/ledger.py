@@ -176,19 +176,27 @@ def wave_distance(rules: Record, at_least: NDArray[np.int64], time: float) -> fl
 
 
 @kernel
-def wave_area(rules: Record, at_least: NDArray[np.int64], begin: float, end: float) -> float:
-    """Time integral of the distance while the load swings and no task comes or goes.
-
-    Gauss's rule with two points on panels of at most a 64th of a period: the error is far below that of chance.
-    """
-    panels = 1 + int((end - begin) / rules.period * 64.0)
-    half = 0.5 * (end - begin) / panels
+def _quadrature(rules: Record, at_least: NDArray[np.int64], begin: float, length: float) -> float:
+    """Integral of the distance over at most a period: Gauss's rule with two points on panels of a 512th of it."""
+    panels = 1 + int(length / rules.period * 512.0)
+    half = 0.5 * length / panels
     area = 0.0
     for panel in range(panels):
         middle = begin + (2 * panel + 1) * half
         area += wave_distance(rules, at_least, middle - half / math.sqrt(3.0))
         area += wave_distance(rules, at_least, middle + half / math.sqrt(3.0))
     return area * half
+
+
+@kernel
+def wave_area(rules: Record, at_least: NDArray[np.int64], begin: float, end: float) -> float:
+    """Time integral of the distance while the load swings and no task comes or goes: whole periods are alike."""
+    periods = math.floor((end - begin) / rules.period)
+    area = 0.0
+    if periods > 0:
+        area = periods * _quadrature(rules, at_least, begin, rules.period)
+    rest = min(max(end - begin - periods * rules.period, 0.0), rules.period)
+    return area + _quadrature(rules, at_least, begin, rest)
 
 
 @inlined

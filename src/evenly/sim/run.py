@@ -110,7 +110,7 @@ def compare(
         return []
     plans = []
     for scenario in scenarios:
-        if steady_state and len(scenario.phases) + (scenario.phases[0].amplitude > 0) > 1:
+        if steady_state and not scenario.steady:
             raise InputError("A steady state needs a constant load, not a schedule.")
         count = batches
         if count is None:

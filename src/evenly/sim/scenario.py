@@ -65,9 +65,9 @@ class Scenario:
             if self.schedule is not None:
                 raise InputError("A scenario takes a load or a schedule, not both.")
         self._keep("service_rate", _positive("service_rate", self.service_rate))
+        phases = self.phases  # checks the schedule
         if not isinstance(self.schedule, str | None):
-            self._keep("schedule", self.phases)
-        _ = self.phases  # checks the schedule
+            self._keep("schedule", phases)
         self._check_times()
         self._check_policy()
         self._check_initial()
@@ -92,6 +92,11 @@ class Scenario:
         if not all(isinstance(phase, Phase) for phase in phases):
             raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {self.schedule}.")
         return check_schedule(phase for phase in phases if isinstance(phase, Phase))
+
+    @property
+    def steady(self) -> bool:
+        """Whether the load never changes."""
+        return len(self.phases) == 1 and self.phases[0].amplitude == 0
 
     @property
     def load_at_start(self) -> float:
@@ -126,8 +131,7 @@ class Scenario:
         """Tasks of each pool at time 0."""
         if isinstance(self.initial, Sequence | np.ndarray):
             return np.asarray(self.initial, np.int64)
-        low = math.floor(self.initial)
-        fuller = round((self.initial - low) * self.pools)
+        low, fuller = self._even_split(self.initial)
         tasks = np.full(self.pools, low, np.int64)
         tasks[:fuller] += 1
         return tasks
@@ -137,10 +141,14 @@ class Scenario:
         if isinstance(self.initial, Sequence | np.ndarray):
             exactly = np.bincount(self.initial_tasks())
             return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
-        low = math.floor(self.initial)
-        fuller = round((self.initial - low) * self.pools)
+        low, fuller = self._even_split(self.initial)
         counts = [self.pools] * (low + 1) + [fuller] * (fuller > 0)
         return np.array(counts, np.int64)
+
+    def _even_split(self, mean: float) -> tuple[int, int]:
+        """The tasks that every pool has, and how many pools have one more, for so many per pool."""
+        low = math.floor(mean)
+        return low, round((mean - low) * self.pools)
 
     def _check_times(self) -> None:
         self._keep("horizon", _positive("horizon", self.horizon))
