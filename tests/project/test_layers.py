@@ -12,13 +12,18 @@ SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 # layer -> (layers and root modules of evenly, other packages) that it may import, besides the standard library
 ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "core": ({"errors"}, set()),
-    "theory": ({"errors"}, {"numpy", "scipy"}),
-    "sim": ({"core", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
-    "plots": ({"sim", "theory", "files"}, {"matplotlib", "numpy"}),
-    "cli": ({"core", "theory", "sim", "plots", "errors", "files", "__init__"}, {"typer", "rich"}),
+    "theory": ({"demand", "errors"}, {"numpy", "scipy"}),
+    "sim": ({"core", "demand", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
+    "advice": ({"sim", "theory", "errors"}, {"numpy"}),
+    "plots": ({"advice", "demand", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
+    "cli": (
+        {"core", "theory", "sim", "advice", "plots", "demand", "errors", "files", "__init__"},
+        {"typer", "rich"},
+    ),
+    "demand": ({"errors"}, set()),
     "errors": (set(), set()),
     "files": ({"errors"}, set()),
-    "__init__": ({"errors", "sim", "theory"}, set()),
+    "__init__": ({"advice", "errors", "demand", "sim", "theory"}, set()),
     "__main__": ({"cli"}, set()),
 }
 

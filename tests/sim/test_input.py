@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evenly.demand import parse_schedule
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, compare, simulate
-from evenly.sim.demand import parse_schedule
 from evenly.sim.run import MAX_REPLICATIONS
 
 NAN, INF = math.nan, math.inf

@@ -3,7 +3,7 @@
 Never imports `evenly.theory`: their agreement is evidence only while they are apart.
 """
 
-from evenly.sim.demand import Phase
+from evenly.demand import Phase
 from evenly.sim.result import Result, Trajectory
 from evenly.sim.run import compare, simulate, with_policies
 from evenly.sim.scenario import POLICIES, Scenario

@@ -12,8 +12,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.demand import Phase
 from evenly.sim import aggregate, per_pool
-from evenly.sim.demand import Phase
 from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, grown, new_book
 from evenly.sim.per_pool import grown_crowd, new_crowd
 from evenly.sim.scenario import MAX_LEVELS, Scenario

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from evenly.theory.balance import balanced_occupancy
 from evenly.theory.exact_chain import (
     Chain,
     FloatArray,
@@ -170,14 +171,6 @@ def exact_law(
     )
 
 
-def _balanced_occupancy(load: float, levels: int) -> FloatArray:
-    """The fraction of pools with at least i tasks, i < levels, when the load is spread evenly.
-
-    Paper: Sec. 2.1, eq. (1).
-    """
-    return np.clip(load - np.arange(levels) + 1, 0.0, 1.0)
-
-
 def _occupancy_means(chain: Chain, law: FloatArray, pools: int, load: float) -> dict[str, Any]:
     """Averages that depend on the occupancy alone."""
     counts = _level_counts(chain)
@@ -205,7 +198,7 @@ def _level_counts(chain: Chain) -> sparse.csc_array:
 def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
     """Per state, the Euclidean distance between its occupancy and the balanced one, level by level."""
     levels = counts.shape[1]
-    balanced = _balanced_occupancy(load, max(levels, floor(load) + 2))
+    balanced = balanced_occupancy(load, max(levels, floor(load) + 2))
     squares = np.full(counts.shape[0], float(np.sum(balanced[levels:] ** 2)))
     at_least = np.full(counts.shape[0], float(pools))
     for level in range(levels):

@@ -3,8 +3,6 @@
 Written apart from `core` and `sim` on purpose, like all of this oracle; the sentences are kept the same.
 """
 
-from decimal import Decimal, InvalidOperation
-from fractions import Fraction
 from math import floor, isfinite, log
 from numbers import Integral, Real
 
@@ -12,8 +10,8 @@ from scipy.special import pdtrc
 
 from evenly.errors import InputError
 from evenly.theory.exact_chain import check_size
+from evenly.theory.inputs import exact_alpha
 
-MOST_DECIMALS = 50
 SOLVABLE = ("threshold", "jsq", "power-of-d", "random")
 
 
@@ -69,17 +67,10 @@ def start_threshold(load: float, threshold: int | None, alpha: float | str | Non
 
 def largest_fall(alpha: float | str, pools: int, capacity: int | None) -> int:
     """The largest number of pools that is a fraction of at most `alpha`, from the decimal as written."""
-    try:
-        value = Decimal(str(alpha))
-    except InvalidOperation:
-        value = Decimal(0)
-    if not value.is_finite() or not 0 < value < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
-    if -int(value.as_tuple().exponent) > MOST_DECIMALS:  # the fraction would never end
-        raise InputError(f"alpha must have at most {MOST_DECIMALS} decimal places, not {alpha}.")
+    value = exact_alpha(alpha)
     if pools == 1 and capacity is None:
         raise InputError("pools must be at least 2 to learn without a capacity, not 1: nothing would fall.")
-    return floor(Fraction(value) * pools)
+    return floor(value * pools)
 
 
 def sample_size(choices: int | None, pools: int) -> int:

@@ -1,0 +1,1 @@
+"""Advice for finite systems, drawn from theory where it reaches and from simulation beyond."""

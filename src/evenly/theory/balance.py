@@ -1,0 +1,32 @@
+"""The balanced load and the thresholds that lead to it."""
+
+from __future__ import annotations
+
+from math import floor
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def balanced_occupancy(load: float, levels: int) -> FloatArray:
+    """The fraction of pools with at least i tasks, i < levels, when the load is spread evenly.
+
+    Paper: Sec. 2.1, eq. (1).
+    """
+    return np.clip(load - np.arange(levels) + 1, 0.0, 1.0)
+
+
+def optimal_thresholds(load: float) -> tuple[int, ...]:
+    """The fluid-optimal thresholds: floor(load), and load - 1 too if the load is a whole number.
+
+    Paper: Thm 2, Cor. 1.
+    """
+    best = floor(load)
+    return (best - 1, best) if load == best else (best,)
+
+
+def exactly(occupancy: FloatArray) -> FloatArray:
+    """Fractions with exactly i tasks from those with at least i, along the last axis."""
+    return -np.diff(occupancy, axis=-1, append=0.0)

@@ -1,0 +1,50 @@
+"""What the predictions accept. Written apart from `core` and `sim` on purpose; the sentences are kept the same."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import isfinite
+from numbers import Integral, Real
+
+from evenly.errors import InputError
+
+MOST_DECIMALS = 50
+MAX_LOAD = 10**5  # beyond it the arrays of levels grow out of hand
+MAX_THRESHOLD = 10**6
+
+
+def positive_load(load: float, name: str = "load") -> float:
+    """The load as a plain number, if it is one that can be computed with."""
+    if isinstance(load, bool) or not isinstance(load, Real) or not isfinite(load) or load <= 0:
+        raise InputError(f"{name} must be a positive number, not {load}.")
+    if load > MAX_LOAD:
+        raise InputError(f"{name} must be at most {MAX_LOAD}, not {load:g}.")
+    return float(load)
+
+
+def whole_number(name: str, value: int, least: int, most: int) -> int:
+    """The value, if it is a whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{name} must be a whole number, not {value}.")
+    if not least <= value <= most:
+        raise InputError(f"{name} must lie between {least} and {most}, not {value}.")
+    return int(value)
+
+
+def checked_threshold(threshold: int) -> int:
+    """The threshold, if it is one."""
+    return whole_number("threshold", threshold, 0, MAX_THRESHOLD)
+
+
+def exact_alpha(alpha: float | str | Decimal) -> Fraction:
+    """Alpha as the very number that was written, not the binary float next to it."""
+    try:
+        value = Decimal(str(alpha))
+    except InvalidOperation:
+        value = Decimal(0)
+    if not value.is_finite() or not 0 < value < 1:
+        raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
+    if -int(value.as_tuple().exponent) > MOST_DECIMALS:  # the fraction would never end
+        raise InputError(f"alpha must have at most {MOST_DECIMALS} decimal places, not {alpha}.")
+    return Fraction(value)
