@@ -21,9 +21,12 @@ def balanced_occupancy(load: float, levels: int) -> FloatArray:
 def optimal_thresholds(load: float) -> tuple[int, ...]:
     """The fluid-optimal thresholds: floor(load), and load - 1 too if the load is a whole number.
 
-    Paper: Thm 2, Cor. 1.
+    Paper: Thm 2, Cor. 1. Departs: below load 1 the threshold 1 is optimal as well, for tasks then go to empty
+    pools as long as there are any. (The equilibrium of Ex. 1 is q* there, which the paper rules out.)
     """
     best = floor(load)
+    if load < 1:
+        return (0, 1)
     return (best - 1, best) if load == best else (best,)
 
 

@@ -1,0 +1,212 @@
+"""Limits of other policies against forward recursion in many digits, closed forms and plain Runge-Kutta steps."""
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom, poisson
+
+from evenly.errors import InputError
+from evenly.theory.balance import FloatArray, balanced_occupancy
+from evenly.theory.peers import (
+    jsq_fixed_point,
+    peer_fixed_point,
+    power_of_d_fixed_point,
+    power_of_d_fluid,
+    random_fixed_point,
+    random_fluid,
+)
+
+CASES = [(0.05, 2), (0.8, 2), (1.0, 3), (2.5, 2), (5.5, 5), (10.5, 2), (10.5, 3), (30.25, 2)]
+
+
+def padded(q: FloatArray, levels: int) -> FloatArray:
+    return np.pad(q, (0, max(0, levels - len(q))))[:levels]
+
+
+# --- fixed points ------------------------------------------------------------------------------------------
+
+
+def forward_recursion(load: float, choices: int, digits: int = 100) -> list[Decimal]:
+    """The fixed point from its equation, level by level, with q_1 found by halving.
+
+    Solved for q_{i+1} the equation gives all levels from q_1. Errors grow by about d a level below the load and
+    faster above it: too large a q_1 makes some q_{i+1} exceed q_i, too small a one makes it negative.
+    """
+    with localcontext() as context:
+        context.prec = digits
+        low, high, best = Decimal(0), Decimal(1), [Decimal(1)]
+        for _ in range(3 * digits):  # a digit takes three and a third
+            q = [Decimal(1), (low + high) / 2]
+            while 0 <= q[-1] <= q[-2] and len(q) < 1000:
+                i = len(q) - 1
+                q.append(q[-1] - Decimal(load) * (q[-2] ** choices - q[-1] ** choices) / i)
+            if q[-1] < 0:
+                low = q[1]
+            else:
+                high = q[1]
+            best = q[:-1]
+        return best
+
+
+@pytest.mark.parametrize(("load", "choices"), CASES)
+def test_the_fixed_point_is_that_of_the_recursion(load: float, choices: int) -> None:
+    exact = [float(value) for value in forward_recursion(load, choices)]
+    assert exact[-1] < 1e-6  # all that matters is there
+    found = padded(power_of_d_fixed_point(load, choices), len(exact))
+    keep = np.array(exact) > 1e-6  # the last ones are where the recursion breaks off
+    assert_allclose(found[keep], np.array(exact)[keep], rtol=0, atol=1e-13)
+
+
+def test_the_fixed_point_at_the_load_of_the_papers_comparison() -> None:
+    found = power_of_d_fixed_point(10.5)
+    assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
+
+
+@pytest.mark.parametrize("choices", [1, 2, 3, 10, 100, 512])
+@pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
+def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, choices: int) -> None:
+    q = np.append(power_of_d_fixed_point(load, choices), [0.0, 0.0])
+    levels = np.arange(1, len(q) - 1)
+    gap = load * (q[:-2] ** choices - q[1:-1] ** choices) - levels * (q[1:-1] - q[2:])
+    # A rounding of q near 1 moves the first term by load times d of it.
+    assert_allclose(gap, 0.0, atol=max(1e-14, 1e-15 * load * choices))
+    assert q[1:].sum() == pytest.approx(load, rel=1e-13)
+    assert q[0] == 1
+    assert (np.diff(q) <= 0).all()
+    assert (q[1:-1] <= np.minimum(1.0, load / levels) * q[:-2] + 1e-14).all()  # the bound for the levels left out
+
+
+@pytest.mark.parametrize("load", [0.01, 0.5, 3.0, 10.5, 250.0, 1e4])
+def test_random_assignment_is_poisson(load: float) -> None:
+    found = random_fixed_point(load)
+    law = poisson.sf(np.arange(len(found)) - 1, load)
+    assert_allclose(found, law, atol=1e-13)
+    assert poisson.sf(len(found) - 1, load) < 1e-19
+    assert_allclose(padded(power_of_d_fixed_point(load, 1), len(law)), law, atol=1e-12)
+
+
+def test_more_choices_balance_the_load_better() -> None:
+    load, levels = 7.3, 40
+    balanced = balanced_occupancy(load, levels)
+    laws = [padded(power_of_d_fixed_point(load, choices), levels) for choices in (1, 2, 3, 5, 20, 500)]
+    tails = [np.cumsum(q[::-1])[::-1] for q in (*laws, balanced)]
+    for fewer, more in pairwise(tails):
+        assert (more <= fewer + 1e-12).all()
+        assert (more < fewer - 1e-4).any()
+    assert_allclose(laws[-1], balanced, atol=0.03)
+
+
+def test_the_shortest_queue_balances_the_load() -> None:
+    assert_allclose(jsq_fixed_point(2.25), [1, 1, 1, 0.25])
+    assert_allclose(jsq_fixed_point(3.0), [1, 1, 1, 1])
+
+
+def test_policies_go_by_name() -> None:
+    assert_allclose(peer_fixed_point("jsq", 2.25), jsq_fixed_point(2.25))
+    assert_allclose(peer_fixed_point("random", 2.25), random_fixed_point(2.25))
+    assert_allclose(peer_fixed_point("power-of-d", 2.25), power_of_d_fixed_point(2.25, 2))
+    assert_allclose(peer_fixed_point("power-of-d", 2.25, 4), power_of_d_fixed_point(2.25, 4))
+
+
+# --- fluid solutions ---------------------------------------------------------------------------------------
+
+
+def runge_kutta(load: float, choices: int, start: FloatArray, horizon: float, steps: int) -> FloatArray:
+    """The occupancy at the horizon, by the classical method; level by level, as the equation is written."""
+
+    def slope(q: FloatArray) -> FloatArray:
+        change = np.zeros(len(q))
+        for i in range(1, len(q)):
+            above = q[i + 1] if i + 1 < len(q) else 0.0
+            change[i] = load * (q[i - 1] ** choices - q[i] ** choices) - i * (q[i] - above)
+        return change
+
+    q, step = start, horizon / steps
+    for _ in range(steps):
+        one = slope(q)
+        two = slope(q + step / 2 * one)
+        three = slope(q + step / 2 * two)
+        q = q + step / 6 * (one + 2 * two + 2 * three + slope(q + step * three))
+    return q
+
+
+@pytest.mark.parametrize("choices", [2, 4])
+def test_the_fluid_solution_is_that_of_small_steps(choices: int) -> None:
+    start = np.array([1.0, 0.9, 0.4, 0.4, 0.1])
+    times, found = power_of_d_fluid(3.2, choices, start, 1.5, 4)
+    assert_allclose(times, [0, 0.5, 1.0, 1.5])
+    assert_allclose(found[0], padded(start, found.shape[1]))
+    for row in (1, 3):
+        steps = runge_kutta(3.2, choices, padded(start, 25), times[row], 100 * row)  # errors of about 1e-9
+        assert_allclose(padded(found[row], 25), steps, atol=2e-8)
+
+
+def thinned_and_joined(exactly: FloatArray, load: float, time: float) -> FloatArray:
+    """The law of a pool under random assignment: each first task stays with chance e^-t, and Poisson ones join."""
+    stays = np.exp(-time)
+    levels = np.arange(len(exactly))
+    left = sum(share * binom.pmf(levels, count, stays) for count, share in enumerate(exactly))
+    return np.convolve(np.asarray(left), poisson.pmf(np.arange(200), load * (1 - stays)))
+
+
+@pytest.mark.parametrize("load", [0.4, 6.5, 60.0])
+def test_random_assignment_over_time_has_a_closed_form(load: float) -> None:
+    start = np.array([1.0, 0.9, 0.9, 0.6, 0.4, 0.4, 0.4])
+    exactly = start - np.append(start[1:], 0.0)
+    times, found = random_fluid(load, start, 3.0, 13)
+    for time, q in zip(times, found, strict=True):
+        law = thinned_and_joined(exactly, load, time)
+        at_least = np.cumsum(law[::-1])[::-1]
+        levels = min(len(at_least), len(q))
+        assert_allclose(q[:levels], at_least[:levels], atol=2e-9)
+
+
+@pytest.mark.parametrize(("load", "choices"), [(0.8, 2), (3.0, 1), (10.5, 2), (10.5, 3), (30.25, 2)])
+@pytest.mark.parametrize("initial", [0, 14.5])
+def test_the_fluid_solution_settles_in_the_fixed_point(load: float, choices: int, initial: float) -> None:
+    times, found = power_of_d_fluid(load, choices, initial, 40.0, 81)
+    mass = load + (initial - load) * np.exp(-times)
+    assert_allclose(found[:, 1:].sum(axis=1), mass, atol=1e-8 * (1 + load))
+    fixed = padded(power_of_d_fixed_point(load, choices), found.shape[1])
+    assert_allclose(found[-1], fixed, atol=1e-10)
+    assert_allclose(found[0], balanced_occupancy(initial, found.shape[1]))
+    assert (np.diff(found, axis=1) <= 1e-9).all()
+
+
+# --- what is refused ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "words"),
+    [
+        (power_of_d_fixed_point, (0, 2), "load must be a positive number, not 0"),
+        (power_of_d_fixed_point, (3.0, 0), "choices must lie between 1 and 512, not 0"),
+        (power_of_d_fixed_point, (3.0, 2.5), "choices must be a whole number, not 2.5"),
+        (random_fixed_point, (-1.0,), "load must be a positive number, not -1"),
+        (jsq_fixed_point, (float("inf"),), "load must be a positive number, not inf"),
+        (peer_fixed_point, ("pull", 3.0), "policy must be one of jsq, power-of-d, random, not pull"),
+        (peer_fixed_point, ("jsq", 3.0, 2), "choices is for policy power-of-d, not jsq"),
+        (
+            power_of_d_fluid,
+            (3.0, 2, -1.0, 5.0, 10),
+            "initial must lie between 0 and 3000 tasks per pool, not -1",
+        ),
+        (power_of_d_fluid, (3.0, 2, float("nan"), 5.0, 10), "initial must lie between .* not nan"),
+        (power_of_d_fluid, (3.0, 2, [0.9, 0.1], 5.0, 10), "start with 1"),
+        (power_of_d_fluid, (3.0, 2, [1.0, 0.1, 0.2], 5.0, 10), "never increase"),
+        (power_of_d_fluid, (3.0, 2, [1.0, 0.1, -0.2], 5.0, 10), "never increase"),
+        (power_of_d_fluid, (3.0, 2, 0.0, 0.0, 10), "horizon must be a positive number, not 0"),
+        (power_of_d_fluid, (3.0, 2, 0.0, 5.0, 1), "points must lie between 2 and 100000, not 1"),
+        (power_of_d_fluid, (1e3, 2, 0.0, 5.0, 10**5), "points times levels must be at most 20000000"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(
+    call: Callable[..., object], arguments: tuple[Any, ...], words: str
+) -> None:
+    with pytest.raises(InputError, match=words):
+        call(*arguments)
