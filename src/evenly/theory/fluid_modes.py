@@ -51,44 +51,39 @@ def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
 
 
 def fill_drift(load_at: Callable[[float], float], threshold: int, levels: int) -> Drift:
-    """Mode (a) in the gaps 1 - q(i) for 1 <= i <= threshold, which may get small, and q(i) above.
+    """Mode (a) in x(i) = q(i) - 1, 1 <= i <= levels: below the threshold it may get small, and stays precise.
 
     Paper: Thm 1 (a).
     """
-    up_to = np.arange(1.0, threshold + 1)
-    above = np.arange(threshold + 1.0, levels + 1)
+    level = np.arange(1.0, levels + 1)
+    padded = np.zeros(levels + 2)  # x(0) = 0
+    padded[-1] = -1.0  # beyond the last level
 
-    def drift(time: float, y: FloatArray) -> FloatArray:
-        gaps, q = y[:threshold], y[threshold:]
-        slope = np.empty_like(y)
-        share = load_at(time) / max(gaps[-1], _SMALLEST_SHARE)
-        leaving = np.empty_like(gaps)
-        leaving[:-1] = gaps[1:] - gaps[:-1]
-        leaving[-1] = 1 - gaps[-1] - q[0]
-        slope[:threshold] = up_to * leaving - share * gaps
-        slope[1:threshold] += share * gaps[:-1]
-        slope[threshold:] = -above * q
-        slope[threshold:-1] += above[:-1] * q[1:]
+    def drift(time: float, x: FloatArray) -> FloatArray:
+        padded[1:-1] = x
+        steps = padded[1:] - padded[:-1]
+        slope = level * steps[1:]
+        slope[:threshold] += load_at(time) / min(x[threshold - 1], -_SMALLEST_SHARE) * steps[:threshold]
         return slope
 
     return drift
 
 
 def spill_drift(load_at: Callable[[float], float], threshold: int, levels: int) -> Drift:
-    """Mode (c) in q(i) for i > threshold + 1.
+    """Mode (c) in q(i) for threshold + 1 < i <= levels.
 
     Paper: Thm 1 (c).
     """
     high = threshold + 1
-    above = np.arange(high + 1.0, levels + 1)
+    level = np.arange(high + 1.0, levels + 1)
+    padded = np.zeros(level.size + 2)  # nothing beyond the last level
+    padded[0] = 1.0  # q(h)
 
     def drift(time: float, q: FloatArray) -> FloatArray:
+        padded[1:-1] = q
+        steps = padded[1:] - padded[:-1]
         to_random = load_at(time) - high * (1 - q[0])
-        slope = -(to_random + above) * q
-        slope[:-1] += above[:-1] * q[1:]
-        slope[1:] += to_random * q[:-1]
-        slope[0] += to_random
-        return slope
+        return level * steps[1:] - to_random * steps[:-1]
 
     return drift
 

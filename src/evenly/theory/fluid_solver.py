@@ -29,9 +29,10 @@ from evenly.theory.integration import integrate
 from evenly.theory.mass import load_over, mass_after
 
 _CLOSE = 1e-8  # a deficit up to this is at the surface
+_LEFT = 1e-6  # one of this has left it, when it came from there; its square does not matter
 _ZERO = 1e-11  # a deficit up to this is none
 _SLACK = 1e-11  # how far the load may fall short before a level is let go
-_SAMPLES = 129
+_SAMPLES = 65
 _SAMPLES_A_PERIOD = 64
 _FORGOTTEN = 45.0  # e^-45: what the start leaves behind is nothing
 
@@ -140,28 +141,25 @@ class Stepper:
         threshold, levels = state.threshold, state.q.size - 1
         deficit = self._deficit(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
-        gaps = np.concatenate([1 - state.q[1 : threshold + 1], state.q[threshold + 1 :]])
 
-        def falls(_: float, y: FloatArray) -> float:
-            return float(self._room - y[threshold - 1])
+        def falls(_: float, x: FloatArray) -> float:
+            return float(self._room + x[threshold - 1])
 
         event = None if self._room == inf else falls
         drift = fill_drift(self._load, threshold, levels)
-        y, end, y_end = integrate(drift, state.time, gaps, end, self._between(state.time, end), event)
+        outputs = self._between(state.time, end)
+        x, end, x_end = integrate(drift, state.time, state.q[1:] - 1, end, outputs, event)
 
-        def occupancy(y: FloatArray) -> FloatArray:
-            rows = np.ones((y.shape[0], levels + 1))
-            rows[:, 1 : threshold + 1] -= y[:, :threshold]
-            rows[:, threshold + 1 :] = y[:, threshold:]
-            return rows
+        def occupancy(x: FloatArray) -> FloatArray:
+            return np.hstack([np.ones((x.shape[0], 1)), 1 + x])
 
-        return self._finish(Mode.FILL, state, end, occupancy(y), occupancy(y_end[None]))
+        return self._finish(Mode.FILL, state, end, occupancy(x), occupancy(x_end[None]))
 
     def _near(self, state: State) -> Stretch:
         """Mode (a) at the surface: the whole deficit is at the threshold's level."""
         threshold = state.threshold
         deficit = self._deficit(state)
-        end = self._first(state, deficit, lambda times: 4 * _CLOSE - deficit(times))
+        end = self._first(state, deficit, lambda times: _LEFT - deficit(times))
 
         def occupancy(times: FloatArray) -> FloatArray:
             rows = np.ones((times.size, state.q.size))

@@ -21,6 +21,7 @@ _CLOSEST_LOOK = 0.05  # time between looks for an event
 _MOST_STEPS = 10**6
 _NEWTON_STEPS = 20
 _TIME_ERROR = 1e-12
+_NUDGE = 1e-7
 
 
 def integrate(
@@ -68,22 +69,28 @@ def _advance(solver: ode, time: float) -> FloatArray:
     return y
 
 
-def _locate(drift: Drift, low: float, y_low: FloatArray, high: float, event: Value) -> tuple[float, FloatArray]:
+def _locate(drift: Drift, low: float, y: FloatArray, high: float, event: Value) -> tuple[float, FloatArray]:
     """The time of an event between two looks, by Newton's method kept inside the bracket."""
-    start, y_start = low, y_low
-    time = (low + high) / 2
+    start = y
+    value, slope = event(low, y), _rate(drift, low, y, event)
+    time = low - value / slope if slope < 0 else high
+    time = time if low < time < high else (low + high) / 2
     for _ in range(_NEWTON_STEPS):
-        y = _advance(_solver(drift, start, y_start), time)
+        y = _advance(_solver(drift, low, start), time)
         value = event(time, y)
         if value > 0:
-            low = time
+            low, start = time, y
         else:
             high = time
-        step = 1e-6 * max(high - low, 1e-6)
-        slope = (event(time + step, y + step * drift(time, y)) - value) / step
-        better = time - value / slope if slope < 0 else (low + high) / 2
-        better = better if low <= better <= high else (low + high) / 2
+        slope = _rate(drift, time, y, event)
+        better = time - value / slope if slope < 0 else high
         if abs(better - time) < _TIME_ERROR or high - low < _TIME_ERROR:
             return better, y + (better - time) * drift(time, y)
-        time = better
+        time = better if low < better < high else (low + high) / 2
     raise ArithmeticError(f"an event near {time:g} could not be located")
+
+
+def _rate(drift: Drift, time: float, y: FloatArray, event: Value) -> float:
+    """How fast the value of the event changes along the solution."""
+    slope = drift(time, y)
+    return (event(time + _NUDGE, y + _NUDGE * slope) - event(time - _NUDGE, y - _NUDGE * slope)) / (2 * _NUDGE)
