@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import measure
+from bench import measure, predictions
 from bench.measure import Figure
 
 PAGE = """# Benchmarks
@@ -27,7 +27,8 @@ threshold with alpha 0.97.
 The opponents are in `bench/`: `chain.cpp` is the same Markov chain with the same records, written by hand in
 C++17 (`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a straightforward SimPy model with a
 process for each task, and fewer records. `python -m bench.opponents` checks that the two simulate the same
-system. Without a C++ compiler its figures are missing.
+system. Without a C++ compiler its figures are missing. The fluid solver meets SciPy's own implicit solver on the one
+stretch that a general solver can take, before the first event.
 """
 
 
@@ -57,6 +58,7 @@ def figures(rounds: int, scale: float) -> Iterator[Figure]:
     yield from measure.against_cpp(rounds, scale)
     yield from measure.against_size(rounds, scale)
     yield from measure.on_two_cores(rounds, scale)
+    yield from predictions.predictions(rounds)
     yield from measure.start_up(max(rounds // 3, 1))
 
 

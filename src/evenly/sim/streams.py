@@ -123,7 +123,8 @@ def _fill_bits(state: Bits, out: Bits) -> None:
 
 
 @kernel
-def _unit(bits: np.uint64) -> np.float64:
+def unit(bits: np.uint64) -> np.float64:
+    """A uniform on [0, 1) from the upper 53 bits."""
     return np.float64(bits >> np.uint64(11)) * (1.0 / _TWO_53)
 
 
@@ -131,7 +132,7 @@ def _unit(bits: np.uint64) -> np.float64:
 def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
     _fill_bits(state, scratch)
     for m in range(out.size):
-        out[m] = _unit(scratch[m])
+        out[m] = unit(scratch[m])
 
 
 @kernel
@@ -160,17 +161,17 @@ def _mended(bits: np.uint64, spare: Bits) -> float:
         x = np.float64(mantissa) * _WIDTH[strip]
         if mantissa < _ACCEPT[strip]:
             return float(x)
-        uniform = _unit(_next(spare))
+        uniform = unit(next_bits(spare))
         if strip == np.uint64(0):  # the tail is exponential again
             return _TAIL - math.log1p(-uniform)
         low, high = _HEIGHT[strip], _HEIGHT[strip - np.uint64(1)]
         if low + uniform * (high - low) < math.exp(-x):
             return float(x)
-        bits = _next(spare)
+        bits = next_bits(spare)
 
 
 @kernel
-def _next(state: Bits) -> np.uint64:
+def next_bits(state: Bits) -> np.uint64:
     """xoshiro256++, one number from one lane."""
     a, b, c, d = state[0, 0], state[1, 0], state[2, 0], state[3, 0]
     out: np.uint64 = _rotate(a + d, 23) + a

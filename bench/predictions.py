@@ -1,0 +1,60 @@
+"""How long the predictions take, next to what a plain use of SciPy takes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from bench.measure import Figure, Rows
+from evenly.theory.equilibrium import equilibrium
+from evenly.theory.fluid import fluid
+from evenly.theory.fluid_modes import fill_drift
+
+LOAD = 10.5
+FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold
+
+
+def _seconds(work: Callable[[], object]) -> Callable[[], float]:
+    def measure() -> float:
+        started = time.perf_counter()
+        work()
+        return time.perf_counter() - started
+
+    return measure
+
+
+def _plain() -> object:
+    """The same equations up to shortly before the first event, which a general solver cannot pass."""
+    start = np.full(12, -1.0)
+    drift = fill_drift(lambda _: LOAD, 10, 12)
+    return solve_ivp(drift, (0, FULL - 1e-3), start, method="BDF", dense_output=True, rtol=1e-10, atol=1e-13)
+
+
+def predictions(rounds: int) -> list[Figure]:
+    """Fluid solutions and equilibria, warm."""
+    rows = Rows(
+        rounds,
+        _seconds(lambda: fluid(load=LOAD, horizon=20.0)),
+        _seconds(lambda: fluid(load=LOAD, alpha="0.96", horizon=20.0)),
+        _seconds(lambda: fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0, horizon=20.0)),
+        _seconds(lambda: equilibrium(1e4, 10_100)),
+        _seconds(lambda: equilibrium(1e4, 9_900)),
+        _seconds(_plain),
+    )
+    names = (
+        ("fluid, fixed threshold, load 10.5, horizon 20", 50),
+        ("fluid, learning from empty, load 10.5, horizon 20", 100),
+        ("fluid, learning from 9 tasks a pool, load 5.5, horizon 20", 100),
+        ("equilibrium at load 10,000, threshold 10,100", 10),
+        ("equilibrium at load 10,000, threshold 9,900", 10),
+    )
+    return [
+        *(
+            Figure(name, 1e3 * rows.median(column), "ms", goal, at_least=False)
+            for column, (name, goal) in enumerate(names)
+        ),
+        Figure("whole fluid solution / SciPy's BDF up to its first event", rows.ratio(0, 5), "times"),
+    ]

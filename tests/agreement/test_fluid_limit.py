@@ -1,0 +1,78 @@
+"""Simulated systems of growing size approach the fluid solution, on one probability space, like n^(-1/2).
+
+False alarms. The largest distance of a run scatters by about a third of its mean from seed to seed (printed
+below when a test fails), so the logarithm of a root mean square over eight seeds has a standard error near 0.12,
+and the slope over sizes 10^2 to 10^5 one near 0.12 / 5.1 = 0.023. The bounds -1/2 +- 0.15 are more than six of
+these away: below 1e-9. The distance itself times n^(1/2) stays below a bound with as much room.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evenly.sim.common_space import common_space
+from evenly.theory.fluid import fluid
+from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
+
+
+@pytest.mark.parametrize("case", [STATIC, LEARNING], ids=["static", "learning"])
+def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
+    found = distances(case, SIZES, range(1, 9))
+    spread = found.std(axis=0) / found.mean(axis=0)
+    assert -0.65 < slope(SIZES, found) < -0.35, spread
+    scaled = np.sqrt(np.mean(found**2, axis=0) * np.array(SIZES))
+    assert np.all(scaled < 8), spread
+    assert np.all(np.diff(found.mean(axis=0)) < 0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [replace(STATIC, threshold=4), replace(STATIC, load=5.7), replace(LEARNING, alpha="0.6")],
+    ids=["threshold", "load", "alpha"],
+)
+def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
+    """The test above can fail: next to the right case the distance stays far above 8 n^(-1/2) = 0.025."""
+    case = LEARNING if wrong.alpha else STATIC
+    run = common_space(case.scenario(), [100_000], seed=1, points=601)[0]
+    limit = wrong.limit().occupancy
+    levels = min(run.occupancy.shape[1], limit.shape[1])
+    assert np.max(np.abs(run.occupancy[:, :levels] - limit[:, :levels])) > 0.05
+
+
+@pytest.mark.parametrize("case", [LEARNING, replace(LEARNING, initial=0.0, threshold=0)], ids=["full", "empty"])
+def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
+    """In a large system the updates are those of the fluid system, at nearly its times.
+
+    An occupancy deviates by at most about (load / n)^(1/2), so a crossing does by that over its speed.
+    """
+    size = 200_000
+    limit = case.limit()
+    run = common_space(replace(case, horizon=3.0).scenario(), [size], seed=2, points=2)[0]
+    assert run.change_thresholds.tolist() == limit.update_thresholds.tolist()
+    before, short = int(limit.threshold[0]), 1e-4
+    for found, time, after in zip(run.change_times, limit.update_times, limit.update_thresholds, strict=True):
+        level, goal = max(before, int(after)), 1.0 if after > before else 0.93
+        just = replace(case, horizon=float(time) - short).limit().occupancy[-1][level]
+        assert abs(found - time) < 7 * np.sqrt(case.load / size) / (abs(just - goal) / short)
+        before = int(after)
+
+
+def test_load_steps_are_followed_alike() -> None:
+    schedule = "0:5.5,2:8.3,4:2.2"
+    limit = fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
+    scenario = replace(LEARNING.scenario(), load=None, schedule=schedule, alpha="0.9", threshold=0, initial=0)
+    gaps = []
+    for size in (1_000, 100_000):
+        run = common_space(scenario, [size], seed=3, points=121)[0]
+        levels = min(run.occupancy.shape[1], limit.occupancy.shape[1])
+        gaps.append(np.max(np.abs(run.occupancy[:, :levels] - limit.occupancy[:, :levels])))
+    assert gaps[1] < 8 / np.sqrt(1e5)
+    assert gaps[1] < gaps[0] / 3
+
+
+def test_the_example_runs_at_toy_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--sizes", "20", "80", "--seeds", "2", "--out", str(tmp_path / "x.png")])
+    assert (tmp_path / "x.png").stat().st_size > 10_000
+    assert capsys.readouterr().out.count("slope") == 2
