@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evenly import __version__
-from evenly.cli import compare, exact, simulate
+from evenly.cli import compare, diffusion, equilibrium, exact, fluid, simulate, tune
 from evenly.errors import InputError
 
 BAD_INPUT = 2
@@ -24,6 +24,10 @@ app = typer.Typer(
 app.command("simulate", epilog=simulate.EXAMPLE)(simulate.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
 app.command("exact", epilog=exact.EXAMPLE)(exact.command)
+app.command("fluid", epilog=fluid.EXAMPLE)(fluid.command)
+app.command("tune", epilog=tune.EXAMPLE)(tune.command)
+app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
+app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
 
 
 def _print_version(wanted: bool) -> None:

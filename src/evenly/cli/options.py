@@ -57,19 +57,26 @@ Threshold = Annotated[
     int | None,
     _whole(_SYSTEM, "First threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
+FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "The threshold, which stays.")]
+Kind = Annotated[
+    str | None, _option(_SYSTEM, "Insist on an equilibrium of this kind: large, small or balanced.", "NAME")
+]
 Alpha = Annotated[str | None, _option(_SYSTEM, "Let the threshold learn, with this alpha between 0 and 1.", "X")]
 Choices = Annotated[int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).")]
 Capacity = Annotated[
     int | None, _whole(_SYSTEM, "Tasks that fit into a pool; one sent to a full pool is lost (default: no limit).")
 ]
 Initial = Annotated[float | None, _number(_SYSTEM, "Tasks per pool at time 0, spread evenly (default: 0).")]
+InitialLoad = Annotated[float | None, _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).")]
 ServiceRate = Annotated[float | None, _number(_SYSTEM, "One over the mean task time (default: 1).")]
 Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
+LoadMax = Annotated[float | None, _number(_DEMAND, "The largest load that can come, or more.")]
 Schedule = Annotated[
     str | None,
     _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
 Horizon = Annotated[float | None, _number(_RUN, "When the run ends (default: 200).")]
+FluidHorizon = Annotated[float | None, _number(_RUN, "Last time, in mean task times (default: 20).")]
 Warmup = Annotated[float | None, _number(_RUN, "When the averages begin (default: 0).")]
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "The same seed gives the same numbers (default: 1).")]
@@ -80,6 +87,13 @@ SteadyState = Annotated[
     bool | None,
     _flag(_RUN, "Replace holding times by their means: less variance, for long-run averages.", "--steady-state"),
 ]
+Limit = Annotated[
+    str | None,
+    _option(_SYSTEM, "Insist on a limit: ornstein-uhlenbeck or reflected (default: the load's).", "NAME"),
+]
+PathHorizon = Annotated[float | None, _number(_RUN, "When the paths end (default: 10).")]
+PathPoints = Annotated[int | None, _whole(_RUN, "Times on a path, both ends included (default: 201).")]
+Paths = Annotated[int | None, _whole(_RUN, "Paths to draw at random from the balanced state (default: 5).")]
 ScenarioFile = Annotated[
     Path | None, _option(_RUN, "A TOML file with any of these options; those given here win.", "FILE.toml")
 ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from evenly.sim import Result, Scenario
     from evenly.theory.exact import ExactLaw
+    from evenly.theory.fluid import FluidPath
 
 _BAR = 40
 _WIDEST_TABLE = 100
 _WORTH_A_LINE = 0.0005
+_MOST_MOVES = 12
 
 
 def policy_name(scenario: Scenario) -> str:
@@ -174,3 +176,110 @@ def exact_text(law: ExactLaw) -> str:
     if law.capacity is not None:
         lines.append(f"  tasks lost          {_percent(facts['lost'])}")
     return "\n".join([*lines, "", *_histogram(facts["pools_with_exactly"], "pools")])
+
+
+def equilibrium_text(facts: dict[str, Any]) -> str:
+    """What `evenly equilibrium` prints."""
+    from evenly.theory.balance import optimal_thresholds
+
+    load, threshold, kind, theta = (facts[key] for key in ("load", "threshold", "kind", "theta"))
+    name = {"threshold": f"threshold {threshold}", "power-of-d": f"power-of-{facts['choices']}"}
+    head = f"{name.get(facts['policy'], facts['policy'])} at load {load:.12g}"
+    more: list[str] = []
+    match kind:
+        case "large":
+            head += f": too large; theta {theta:.6f}, the share of pools at the threshold"
+            more = [f"  offered traffic     {facts['offered']:.6f} to pools below the threshold"]
+        case "small":
+            head += f": too small; theta {theta:.6f}, the share of pools with more than {threshold + 1} tasks"
+            more = [f"  sent at random      {facts['birth_rate']:.6f} per pool, out of {load:.12g}"]
+        case "balanced":
+            head += ": optimal; the load is balanced"
+        case _:
+            head += ": where very many pools settle"
+    best = " or ".join(map(str, optimal_thresholds(load)))
+    low, above = math.floor(load), load - math.floor(load)
+    shares = (
+        f"{_percent(1 - above)} of pools hold {low}, the others {low + 1}" if above else f"every pool holds {low}"
+    )
+    return "\n".join(
+        [
+            head,
+            "",
+            f"  tasks per pool      {facts['mean_tasks']:.6f}",
+            *more,
+            "",
+            *_histogram(facts["pools_with_exactly"], "pools"),
+            "",
+            f"Optimal is threshold {best}: {shares}.",
+        ]
+    )
+
+
+def diffusion_text(facts: dict[str, Any]) -> str:
+    """What `evenly diffusion` prints."""
+    load, pools, low = facts["load"], facts["pools"], facts["threshold"]
+    whole = facts["limit"] == "reflected"
+    kind = "a whole number: reflected limit" if whole else "not a whole number: Ornstein-Uhlenbeck limit"
+    if whole:
+        meanings = {"below": f"tasks missing below {low}", "above": f"pools with more than {low}"}
+        rows = {meaning: facts["stationary"][key] for key, meaning in meanings.items()}
+        unit = f"in units of sqrt(pools); their correlation is {facts['stationary']['correlation']:.3f}"
+    else:
+        rows = {f"pools with {low + 1} or more": facts["stationary"]}
+        unit = f"less {load - low:.6g} of the pools, in units of sqrt(pools)"
+    lines = [
+        f"load {load:.12g} is {kind}",
+        f"under threshold {low}, and under join-the-shortest-queue, in the long run:",
+        "",
+        f"  {'':<24}{'mean':>9}{'deviation':>11}{'5 %':>9}{'50 %':>9}{'95 %':>9}",
+    ]
+    for meaning, law in rows.items():
+        marks = "".join(f"{law['quantiles'][share]:>9.3f}" for share in ("0.05", "0.5", "0.95"))
+        lines.append(f"  {meaning:<24}{law['mean']:>9.3f}{math.sqrt(law['variance']):>11.3f}{marks}")
+    lines += ["", f"  {unit}"]
+    if pools is None:
+        return "\n".join(lines)
+    lines += ["", f"Of {pools:,} pools, mean and standard deviation:", ""]
+    for level, mean in facts["occupancy_mean"].items():
+        deviation = facts["occupancy_deviation"][level]
+        lines.append(f"  {_percent(mean)} ± {_percent(deviation)} have {level} or more tasks")
+    if whole:
+        lines.append(
+            f"  {_percent(facts['saturated_share'])} of arrivals find no pool with fewer than {low} tasks"
+        )
+    if _few_pools(facts):
+        lines += ["", "Two deviations lead past none or all of the pools: so few are far from the limit."]
+    return "\n".join(lines)
+
+
+def _few_pools(facts: dict[str, Any]) -> bool:
+    """Whether the limit puts much weight where no fraction of pools can be; near its boundary it never does."""
+    means, deviations = facts["occupancy_mean"], facts["occupancy_deviation"]
+    first, last = next(iter(means)), next(reversed(means))
+    return bool(means[first] < 2 * deviations[first] or means[last] + 2 * deviations[last] > 1)
+
+
+def fluid_text(path: FluidPath) -> str:
+    """What `evenly fluid` prints: the changes on the way and the state at the end."""
+    from evenly.theory.balance import optimal_thresholds
+
+    learns = path.update_times.size > 0
+    last = dict(zip(path.update_times.tolist(), path.update_thresholds.tolist(), strict=True))  # at each time
+    moves = [f"{value} at {time:.4f}" for time, value in last.items()]
+    shown = moves if len(moves) <= _MOST_MOVES else [*moves[: _MOST_MOVES - 1], "...", moves[-1]]
+    best = " or ".join(map(str, optimal_thresholds(path.demand[-1])))
+    exactly = (path.occupancy[-1] - [*path.occupancy[-1][1:], 0.0]).tolist()
+    return "\n".join(
+        [
+            f"fluid limit, load {path.demand[-1]:g}, at time {path.times[-1]:g}",
+            "",
+            f"  tasks per pool      {path.total_mass[-1]:.6f}",
+            f"  threshold           {path.threshold[-1]} at the end (optimum {best})",
+            *([f"  changes             {', '.join(shown)}"] if learns else []),
+            f"  imbalance           {path.imbalance[-1]:.6f}",
+            f"  error of the mass   {path.mass_error:.1e}",
+            "",
+            *_histogram(exactly, "pools"),
+        ]
+    )

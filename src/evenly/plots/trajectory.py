@@ -9,9 +9,12 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import NDArray
 
 from evenly.plots.style import BLUE, GREEN, INK, ORANGE, RED, SKY, picture
 from evenly.sim import Result, Trajectory
+
+_VISIBLE = 1e-9  # a fraction of pools
 
 
 def draw(result: Result, path: Path) -> None:
@@ -23,7 +26,7 @@ def draw(result: Result, path: Path) -> None:
         imbalance.plot(run.times, run.imbalance, color=RED, linewidth=1)
         imbalance.set_ylabel("imbalance e(t)")
         imbalance.set_ylim(bottom=0)
-        _draw_occupancy(occupancy, run)
+        draw_occupancy(occupancy, run.times, run.occupancy)
         occupancy.set_xlabel("time")
         for axes in (levels, imbalance, occupancy):
             axes.axvspan(0, scenario.warmup, color="#000000", alpha=0.05, linewidth=0)
@@ -48,12 +51,12 @@ def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
     axes.legend(loc="best", ncols=2, fontsize=9)
 
 
-def _draw_occupancy(axes: Axes, run: Trajectory) -> None:
+def draw_occupancy(axes: Axes, times: NDArray[np.float64], occupancy: NDArray[np.float64]) -> None:
     """A band for each number of tasks, as wide as the fraction of pools that have so many."""
-    exactly = run.occupancy - np.pad(run.occupancy[:, 1:], ((0, 0), (0, 1)))
-    used = np.flatnonzero(exactly.max(axis=0) > 0)[::-1]  # the fullest pools at the bottom
+    exactly = occupancy - np.pad(occupancy[:, 1:], ((0, 0), (0, 1)))
+    used = np.flatnonzero(exactly.max(axis=0) > _VISIBLE)[::-1]  # the fullest pools at the bottom
     depths = np.linspace(0.85, 0.0, used.size)
-    axes.stackplot(run.times, exactly[:, used].T, colors=[_shade(depth) for depth in depths], linewidth=0)
+    axes.stackplot(times, exactly[:, used].T, colors=[_shade(depth) for depth in depths], linewidth=0)
     edge = 0.0
     for level in used:
         share = exactly[-1, level]
@@ -63,7 +66,7 @@ def _draw_occupancy(axes: Axes, run: Trajectory) -> None:
             axes.annotate(f"{level}", place, xycoords=coordinates, va="center", fontsize=8, color=BLUE)
         edge += share
     axes.set_ylim(0, 1)
-    axes.set_xlim(run.times[0], run.times[-1])
+    axes.set_xlim(times[0], times[-1])
     axes.set_ylabel("pools, by tasks\n(darker: more)")
     axes.grid(visible=False)
 

@@ -59,6 +59,7 @@ class ExactLaw:
     task_share: FloatArray
     max_tasks_distribution: FloatArray
     max_tasks_mean: float
+    spread_mean: float
     imbalance_mean: float
     lost: float
     threshold_distribution: dict[int, float] | None
@@ -83,6 +84,7 @@ class ExactLaw:
             "max_tasks": {"mean": self.max_tasks_mean, "distribution": self.max_tasks_distribution.tolist()},
             "threshold": self._threshold(),
             "messages": self._messages(),
+            "spread": {"mean": self.spread_mean},
             "imbalance": {"mean": self.imbalance_mean},
             "lost": self.lost,
             "states": self.states,
@@ -184,6 +186,7 @@ def _occupancy_means(chain: Chain, law: FloatArray, pools: int, load: float) -> 
         "task_share": tasks / tasks.sum(),
         "max_tasks_distribution": most,
         "max_tasks_mean": float(highest @ law),
+        "spread_mean": float(_spread(counts, pools) @ law),
         "imbalance_mean": float(_imbalance(counts, pools, load) @ law),
     }
 
@@ -193,6 +196,15 @@ def _level_counts(chain: Chain) -> sparse.csc_array:
     rows = [row for row, state in enumerate(chain.states) for _ in state.occupancy]
     pairs = np.array([pair for state in chain.states for pair in state.occupancy])
     return sparse.csc_array((pairs[:, 1].astype(float), (rows, pairs[:, 0])))
+
+
+def _spread(counts: sparse.csc_array, pools: int) -> FloatArray:
+    """Per state, the standard deviation of the number of tasks over the pools."""
+    levels = np.arange(counts.shape[1], dtype=float)
+    mean = counts @ levels / pools
+    variance = counts @ levels**2 / pools - mean**2
+    spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))  # rounding can leave a negative zero
+    return spread
 
 
 def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:

@@ -1,0 +1,217 @@
+"""Which alpha a system of so many pools should use.
+
+In the limit of many pools any alpha above the paper's bound will do. In a finite system the threshold moves to
+and fro, all the more the closer alpha is to 1, and each move costs a round of messages; a small alpha lets a
+threshold that is too large stay, and balance suffers. So candidates are measured and weighed:
+
+1. Good: spread over pools, relative to the shortest queue's, within 2 % of the best candidate's at the worst of
+   the loads. A bad balance hurts whenever it occurs.
+2. Cheap: at most a tenth of a resync message per task on average over the loads, on top of the two that a task
+   costs at most.
+3. Of the good and cheap ones the largest, since the closer alpha is to 1, the fewer loads there are with a
+   threshold that settles too high (Cor. 2). If none is cheap, the good one with the fewest resync messages.
+
+The measured loads are the largest ones up to `load_max` with fractional parts 0, 0.33 and 0.67, and `load_max`
+itself: balance depends on where the load lies between whole numbers, and hardly on the whole number below it.
+
+Paper: Sec. 4.5. Departs: the paper's rule, eq. (13), does not look at the number of pools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from math import floor
+from typing import Any
+
+import numpy as np
+
+from evenly.advice.alpha_measure import Measurement, Progress, measure
+from evenly.errors import InputError
+from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
+
+TOLERATED = 1.02
+CHEAP = 0.1
+FRACTIONS = (0.0, 0.33, 0.67)
+MAX_LOAD = 1000
+FEW_POOLS = 16  # so few that every candidate is tried
+MANY_TASKS = 10**5  # so many that half the candidates must do
+MOST_TASKS = 2 * 10**5  # a smaller system stands in for one with more
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An alpha and what it was measured to do."""
+
+    alpha: float
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def worst(self) -> Measurement:
+        """The load with the worst balance."""
+        return max(self.measurements, key=lambda measured: measured.relative_spread)
+
+    @property
+    def relative_spread(self) -> float:
+        """At the worst load."""
+        return self.worst.relative_spread
+
+    @property
+    def resync_per_task(self) -> float:
+        """On average over the loads."""
+        return float(np.mean([measured.resync_per_task for measured in self.measurements]))
+
+    @property
+    def changes_rate(self) -> float:
+        """On average over the loads."""
+        return float(np.mean([measured.changes_rate for measured in self.measurements]))
+
+    @property
+    def share_optimal(self) -> float:
+        """The share of time at an optimal threshold, on average over the loads."""
+        return float(np.mean([measured.share_optimal for measured in self.measurements]))
+
+    @property
+    def max_tasks_excess(self) -> float:
+        """By how much the fullest pool exceeds the shortest queue's, on average over time, at the worst load."""
+        return max(measured.max_tasks - measured.jsq_max_tasks for measured in self.measurements)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "alpha": self.alpha,
+            "relative_spread": self.relative_spread,
+            "error": self.worst.error,
+            "max_tasks_excess": self.max_tasks_excess,
+            "resync_per_task": self.resync_per_task,
+            "changes_rate": self.changes_rate,
+            "share_optimal": self.share_optimal,
+            "loads": [
+                {**asdict(measured), "relative_spread": measured.relative_spread} for measured in self.measurements
+            ],
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """The alpha to use, and the candidates it was chosen from, in order of alpha.
+
+    `pools_measured` is less than `pools` where a smaller system stood in; with more pools the threshold is only
+    steadier. `paper_rule_possible` says whether an alpha above `alpha_min` leaves the two rules apart.
+    """
+
+    pools: int
+    pools_measured: int
+    load_max: float
+    loads: tuple[float, ...]
+    alpha: float
+    alpha_min: float
+    method: str
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def chosen(self) -> Candidate:
+        """The candidate that is recommended."""
+        return next(candidate for candidate in self.candidates if candidate.alpha == self.alpha)
+
+    @property
+    def paper_rule_possible(self) -> bool:
+        """Whether the pools are enough for the paper's rule, eq. (13)."""
+        return exact_alpha_min(self.load_max) < 1 - Fraction(1, self.pools)
+
+    @property
+    def paper_rule_met(self) -> bool:
+        """Whether the recommended alpha follows the paper's rule, eq. (13)."""
+        return _meets(self.alpha, self.load_max)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "pools": self.pools,
+            "pools_measured": self.pools_measured,
+            "load_max": self.load_max,
+            "loads": list(self.loads),
+            "alpha_min": self.alpha_min,
+            "recommended": self.alpha,
+            "method": self.method,
+            "paper_rule_possible": self.paper_rule_possible,
+            "paper_rule_met": self.paper_rule_met,
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+        }
+
+
+def recommend(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
+    """Measure candidates for alpha and choose one, for loads up to `load_max`.
+
+    Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which
+    start overloaded with a threshold to match: one that stays too high is seen. A smaller system stands in for
+    one of very many tasks; more pools only make changes rarer, so then the choice is among the candidates above
+    `alpha_min` if there are any, whatever they cost the smaller one.
+    """
+    whole_number("pools", pools, 2, MAX_POOLS)
+    if positive_load(load_max, "load_max") > MAX_LOAD:
+        raise InputError(f"load_max must be at most {MAX_LOAD} for a recommendation, not {load_max:g}.")
+    measured_pools = min(pools, floor(MOST_TASKS / load_max))
+    loads = measured_loads(load_max)
+    alphas = candidate_alphas(measured_pools, load_max)
+    method, rows = measure(measured_pools, loads, alphas, seed, progress)
+    candidates = tuple(
+        Candidate(alpha=alpha, measurements=tuple(row)) for alpha, row in zip(alphas, rows, strict=True)
+    )
+    follows = [candidate for candidate in candidates if _meets(candidate.alpha, load_max)]
+    return Advice(
+        pools=pools,
+        pools_measured=measured_pools,
+        load_max=float(load_max),
+        loads=loads,
+        alpha=choose(candidates if measured_pools == pools or not follows else follows).alpha,
+        alpha_min=float(exact_alpha_min(load_max)),
+        method=method,
+        candidates=candidates,
+    )
+
+
+def choose(candidates: Sequence[Candidate]) -> Candidate:
+    """The largest alpha that is good and cheap, else the cheapest of the good ones."""
+    best = min(candidate.relative_spread for candidate in candidates)
+    good = [candidate for candidate in candidates if candidate.relative_spread <= TOLERATED * best]
+    cheap = [candidate for candidate in good if candidate.resync_per_task <= CHEAP]
+    if cheap:
+        return max(cheap, key=lambda candidate: candidate.alpha)
+    return min(good, key=lambda candidate: candidate.resync_per_task)
+
+
+def measured_loads(load_max: float) -> tuple[float, ...]:
+    """The largest loads up to `load_max` with each of the fractional parts, and `load_max`."""
+    loads = {float(load_max)}
+    for part in FRACTIONS:
+        load = round(floor(round(load_max - part, 9)) + part, 2)
+        if load > 0:
+            loads.add(load)
+    return tuple(sorted(loads))
+
+
+def candidate_alphas(pools: int, load_max: float) -> list[float]:
+    """Short decimals; only the whole number below alpha times the pools matters, and it stays below pools - 1.
+
+    All of them for few pools; for many, some whose distance to 1 grows by a factor, and one just above the
+    paper's bound.
+    """
+    if pools <= FEW_POOLS:
+        falls = set(range(pools - 1))
+    else:
+        count = 14 if pools * load_max <= MANY_TASKS else 7
+        distances = np.geomspace(max(2 / pools, 0.003), 0.5, count)
+        falls = {floor(pools * (1 - Fraction(f"{distance:.2g}"))) for distance in distances}
+        falls |= {floor(exact_alpha_min(load_max) * pools) + 1}
+    return [
+        shortest_decimal(Fraction(fall, pools), Fraction(fall + 1, pools), strictly=fall == 0)
+        for fall in sorted(falls)
+        if fall <= pools - 2
+    ]
+
+
+def _meets(alpha: float, load_max: float) -> bool:
+    return Fraction(str(alpha)) > exact_alpha_min(load_max)

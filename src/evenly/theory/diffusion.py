@@ -1,0 +1,125 @@
+"""Fluctuations around the balanced load when it is not a whole number: an Ornstein-Uhlenbeck process.
+
+Let Q be the number of pools with at least ceil(load) tasks. With threshold floor(load), and under
+join-the-shortest-queue, (Q - pools * (load - floor(load))) / sqrt(pools) tends to the process below as the pools
+become many. What is missing below floor(load) and what is above ceil(load) vanishes at this scale. Whole loads are
+in `reflected`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, expm1, floor, isfinite, sqrt
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr, ndtri
+
+from evenly.errors import InputError
+from evenly.theory.balance import FloatArray
+from evenly.theory.inputs import positive_load, whole_number
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+MAX_POOLS = 10**9
+MAX_VALUES = 10**8  # paths times times: what fits into memory
+
+
+@dataclass(frozen=True)
+class OrnsteinUhlenbeck:
+    """dZ = -Z dt + sqrt(2 load) dW, the fluctuation of the total number of tasks whatever the load.
+
+    Paper: Thm 3 (b).
+    """
+
+    load: float
+
+    @property
+    def stationary_variance(self) -> float:
+        """The variance in the long run."""
+        return self.load
+
+    def mean(self, start: float, time: float) -> float:
+        """The mean at a time, from a start."""
+        return start * exp(-elapsed(time))
+
+    def variance(self, time: float) -> float:
+        """The variance at a time, from any one start."""
+        return -self.load * expm1(-2 * elapsed(time))
+
+    def covariance(self, lag: float) -> float:
+        """The covariance of two values so far apart in time, in the long run."""
+        return self.load * exp(-abs(lag))
+
+    def cdf(self, value: ArrayLike, *, time: float | None = None, start: float = 0.0) -> FloatArray:
+        """The distribution function at a time, from a start; without a time, in the long run."""
+        mean, variance = (0.0, self.load) if time is None else (self.mean(start, time), self.variance(time))
+        if variance == 0:
+            return np.where(np.asarray(value) >= mean, 1.0, 0.0)
+        return np.asarray(ndtr((np.asarray(value) - mean) / sqrt(variance)))
+
+    def sample_path(
+        self, times: ArrayLike, rng: np.random.Generator, *, start: float | None = None, paths: int = 1
+    ) -> FloatArray:
+        """Values at these times, a row a path, with the exact law; without a start, of the stationary process."""
+        grid = checked_times(times)
+        values = np.empty((checked_paths(paths, grid.size), grid.size))
+        state = np.full(paths, start) if start is not None else rng.normal(0, sqrt(self.load), paths)
+        for place, gap in enumerate(np.diff(grid, prepend=0.0)):
+            state = exp(-gap) * state + sqrt(self.variance(gap)) * rng.standard_normal(paths)
+            values[:, place] = state
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        """The stationary law, ready for JSON."""
+        quantiles = {str(share): float(ndtri(share)) * sqrt(self.load) for share in QUANTILES}
+        return {"mean": 0.0, "variance": self.load, "quantiles": quantiles}
+
+    @property
+    def occupancy_mean(self) -> float:
+        """The fraction of pools with at least ceil(load) tasks in a large system, on average."""
+        return self.load - floor(self.load)
+
+    def occupancy_deviation(self, pools: int) -> float:
+        """The standard deviation of that fraction, which is about normal, in the long run."""
+        return sqrt(self.load / whole_number("pools", pools, 1, MAX_POOLS))
+
+
+def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
+    """The limit for a load that is not a whole number.
+
+    Paper: Thm 3.
+    """
+    if is_whole(load):
+        raise InputError(
+            f"The limit is reflected, not Ornstein-Uhlenbeck, for a whole load such as {load:g} (Theorem 4)."
+        )
+    return OrnsteinUhlenbeck(float(load))
+
+
+def is_whole(load: float) -> bool:
+    """Which of the two limits holds: whether the load, if it is one, is a whole number."""
+    return positive_load(load).is_integer()
+
+
+def elapsed(time: float) -> float:
+    """The time, if it is zero or positive."""
+    if isinstance(time, bool) or not isinstance(time, Real) or not isfinite(time) or time < 0:
+        raise InputError(f"time must be zero or a positive number, not {time}.")
+    return float(time)
+
+
+def checked_times(times: ArrayLike) -> FloatArray:
+    """The times as an array, if they begin at 0 or later and increase."""
+    grid = np.asarray(times, float)
+    if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
+        raise InputError("times must be a list of at least one number.")
+    if grid[0] < 0 or (np.diff(grid) <= 0).any():
+        raise InputError("times must begin at 0 or later and increase.")
+    return grid
+
+
+def checked_paths(paths: int, points: int) -> int:
+    """The number of paths, if so many points of each fit into memory."""
+    return whole_number("paths", paths, 1, MAX_VALUES // points)

@@ -1,0 +1,179 @@
+"""Setting alpha, and what to expect of an alpha: where the threshold settles, and how soon.
+
+All of it is about the limit of many pools. Conditions are decided on fractions, from the decimals as written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil, floor, isfinite, log
+from numbers import Real
+from typing import Any
+
+from evenly.errors import InputError
+from evenly.theory.inputs import exact_alpha, positive_load, whole_number
+
+Alpha = float | str | Decimal
+
+MAX_POOLS = 10**9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expectations:
+    """What many pools do with an alpha under a load; times are in mean task times.
+
+    `settled_threshold` is the least and the largest value that the threshold can settle at. `optimal` says that
+    the paper's condition for a fluid-optimal value holds; if not, one may still be reached.
+    """
+
+    load: float
+    alpha: Alpha
+    initial_load: float
+    settled_threshold: tuple[int, int]
+    optimal: bool
+    settle_time_bound: float | None
+
+    @property
+    def whole_load(self) -> bool:
+        """Whether the load is a whole number, so that two thresholds are optimal and no bound on time is known."""
+        return _exact_load(self.load).denominator == 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "load": self.load,
+            "alpha": float(self.alpha),
+            "initial_load": self.initial_load,
+            "settled_threshold": list(self.settled_threshold),
+            "optimal": self.optimal,
+            "settle_time_bound": self.settle_time_bound,
+        }
+
+
+def expectations(load: float, alpha: Alpha, initial_load: float = 0.0) -> Expectations:
+    """What to expect under a load with an alpha, from `initial_load` tasks per pool at time 0.
+
+    Paper: Prop. 6, Cor. 2, Prop. 7.
+    """
+    return Expectations(
+        load=positive_load(load),
+        alpha=alpha,
+        initial_load=_start(initial_load),
+        settled_threshold=settled_threshold(load, alpha),
+        optimal=is_optimal(load, alpha),
+        settle_time_bound=settle_time_bound(load, alpha, initial_load),
+    )
+
+
+def alpha_min(load_max: float) -> float:
+    """What alpha must exceed for the threshold to settle at most one above the optimum at loads up to `load_max`.
+
+    Paper: Sec. 4.5, eq. (13).
+    """
+    return float(exact_alpha_min(load_max))
+
+
+def exact_alpha_min(load_max: float) -> Fraction:
+    """`alpha_min` as a fraction.
+
+    Paper: Sec. 4.5, eq. (13).
+    """
+    largest = _exact_load(load_max, "load_max")
+    return largest / (largest + 1)
+
+
+def suggested_alpha(load_max: float) -> float:
+    """The least alpha with the fewest decimal places that serves all loads up to `load_max`; 0.91 for 10.
+
+    Paper: Sec. 4.5, eq. (13), and the caption of Fig. 6.
+    """
+    return shortest_decimal(exact_alpha_min(load_max), Fraction(1), strictly=True)
+
+
+def check_alpha_for_load(alpha: Alpha, load_max: float) -> None:
+    """Refuse an alpha that does not keep the threshold near the optimum at all loads up to `load_max`.
+
+    Paper: Sec. 4.5, eq. (13).
+    """
+    least = exact_alpha_min(load_max)
+    if exact_alpha(alpha) <= least:
+        raise InputError(
+            f"alpha {alpha} is too small for loads up to {load_max:g}: "
+            f"it must be above {load_max:g}/{float(_exact_load(load_max) + 1):g} = {float(least):.6g}."
+        )
+
+
+def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
+    """Refuse an alpha that lets both rules apply at once with so few pools.
+
+    Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
+    """
+    whole_number("pools", pools, 2, MAX_POOLS)
+    if exact_alpha(alpha) >= 1 - Fraction(1, pools):
+        raise InputError(
+            f"alpha {alpha} is too large for {pools} pools: it must be below 1 - 1/{pools} = {1 - 1 / pools:.6g}, "
+            "or else the rules that raise and lower the threshold cancel."
+        )
+
+
+def settled_threshold(load: float, alpha: Alpha) -> tuple[int, int]:
+    """The least and the largest threshold that learning can settle at.
+
+    Paper: Prop. 6.
+    """
+    exact = _exact_load(load)
+    return ceil(exact) - 1, floor(exact / exact_alpha(alpha))
+
+
+def is_optimal(load: float, alpha: Alpha) -> bool:
+    """Whether the paper's condition for settling at a fluid-optimal value holds; if not, it may be larger.
+
+    Below load 1 the condition asks for threshold 0, though 1 is as good there.
+
+    Paper: Cor. 2, eq. (14). The sentence after it refers to eq. (13), but (14) is what a load can violate.
+    """
+    exact = _exact_load(load)
+    return exact / (floor(exact) + 1) < exact_alpha(alpha)
+
+
+def settle_time_bound(load: float, alpha: Alpha, initial_load: float = 0.0) -> float | None:
+    """A time by which the threshold has settled at floor(load), in mean task times; tight from an empty system.
+
+    None if the load is a whole number or Cor. 2's condition fails: then no bound is known.
+
+    Paper: Prop. 7, eq. (15).
+    """
+    exact, start = _exact_load(load), Fraction(str(_start(initial_load)))
+    if exact.denominator == 1 or not is_optimal(load, alpha):
+        return None
+    below = floor(exact)
+    fill = log(exact / (exact - below))
+    if start <= exact:
+        return fill
+    room = exact_alpha(alpha) * (below + 1) - exact  # positive: Cor. 2's condition
+    return max(log((start - exact) / room), 0.0) + fill
+
+
+def shortest_decimal(low: Fraction, high: Fraction, *, strictly: bool = False) -> float:
+    """The least of the numbers with the fewest decimal places in [low, high), or in (low, high)."""
+    scale = 10
+    while True:
+        digits = floor(low * scale) + 1 if strictly else ceil(low * scale)
+        if Fraction(digits, scale) < high:
+            return digits / scale
+        scale *= 10
+
+
+def _exact_load(load: float, name: str = "load") -> Fraction:
+    """The load as the decimal that was written."""
+    return Fraction(str(positive_load(load, name)))
+
+
+def _start(initial_load: float) -> float:
+    if isinstance(initial_load, bool) or not isinstance(initial_load, Real) or not isfinite(initial_load):
+        raise InputError(f"initial_load must be zero or a positive number, not {initial_load}.")
+    if initial_load < 0:
+        raise InputError(f"initial_load must be zero or a positive number, not {initial_load}.")
+    return float(initial_load)

@@ -1,0 +1,210 @@
+"""`evenly tune`: an alpha, what to expect of one, and advice for so many pools."""
+
+from math import log
+from pathlib import Path
+
+import pytest
+
+from evenly.advice import alpha_measure
+from evenly.advice.alpha import recommend
+from evenly.theory.exact import exact_law
+from tests.cli.conftest import Run
+
+CONTRACT = {
+    "alpha_min",
+    "settled_threshold",
+    "settle_time_bound",
+    "optimal",
+    "recommended",
+    "candidates",
+    "stability",
+}
+
+
+def test_an_alpha_for_a_largest_load(run: Run) -> None:
+    outcome = run("tune", "--load-max", 10, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    found = outcome.json()
+    assert set(found) >= CONTRACT
+    assert found["alpha_min"] == pytest.approx(10 / 11)
+    assert found["recommended"] == 0.91
+    for key in ("settled_threshold", "settle_time_bound", "optimal", "candidates", "stability", "load", "alpha"):
+        assert found[key] is None
+    text = run("tune", "--load-max", 10).out
+    for words in ("loads up to 10", "10/11 = 0.909091", "0.91", "--pools"):
+        assert words in text
+
+
+def test_what_to_expect_of_an_alpha(run: Run) -> None:
+    found = run("tune", "--load", 5.5, "--alpha", 0.93, "--initial-load", 9, "--json").json()
+    assert set(found) >= CONTRACT
+    assert found["settled_threshold"] == [5, 5]
+    assert found["optimal"] is True
+    assert found["settle_time_bound"] == pytest.approx(log(3.5 / 0.08) + log(11))
+    assert (found["load"], found["alpha"], found["initial_load"]) == (5.5, 0.93, 9)
+    for key in ("alpha_min", "recommended", "candidates", "stability"):
+        assert found[key] is None
+    assert run("tune", "--load", 5.5, "--alpha", 0.93, "--json").json()["settle_time_bound"] == pytest.approx(
+        log(11)
+    )
+
+
+@pytest.mark.parametrize(
+    ("load", "alpha", "words"),
+    [
+        (5.5, 0.93, ["at 5\n", "yes: alpha is above 5.5/6 = 0.916667", "2.398 mean task times, from 0 tasks"]),
+        (
+            2.9,
+            0.9,
+            [
+                "at 2 or 3",
+                "not for sure",
+                "2.9/3 = 0.966667, and 2 would be best",
+                "no bound is known: alpha is not",
+            ],
+        ),
+        (10, 0.92, ["at 9 or 10", "yes: alpha is above 10/11", "no bound is known: the load is a whole number"]),
+        (10, "0.5", ["at 9 to 20", "not for sure", "9 or 10 would be best", "whole number"]),
+        (0.5, 0.9, ["at 0\n", "yes: alpha is above 0.5/1", "0.000 mean task times"]),
+        (
+            0.5,
+            0.4,
+            ["at 0 or 1", "yes: alpha is not above 0.5/1", "as good as 0", "known: alpha is not"],
+        ),
+        (0.5, 0.2, ["at 0 to 2", "not for sure: alpha is not above 0.5/1", "0 or 1 would be best"]),
+    ],
+)
+def test_what_to_expect_in_words(run: Run, load: float, alpha: float | str, words: list[str]) -> None:
+    text = run("tune", "--load", load, "--alpha", alpha).out
+    for word in words:
+        assert word in text
+
+
+def test_what_so_many_pools_make_of_it(run: Run) -> None:
+    """Exactly, for three pools; and the paper's example of a threshold that wavers (Fig. 3)."""
+    found = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()
+    exact = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5)
+    assert exact.threshold_distribution is not None
+    assert found["pools"] == 3
+    assert found["settled_threshold"] == [1, 3]
+    time_at = found["stability"]["threshold"]["time_at"]
+    for level, share in exact.threshold_distribution.items():
+        assert time_at.get(str(level), 0) == pytest.approx(share, abs=0.015)
+    text = run("tune", "--load", 2.9, "--alpha", 0.97, "--pools", 100).out
+    for words in ("100 pools, predicted", "off the optimum", "excursions", "resync", "steady from"):
+        assert words in text
+
+
+def test_pools_with_a_threshold_that_stays(run: Run) -> None:
+    outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
+    assert outcome.code == 0
+    assert "with no number of pools up to a million" in outcome.out
+    assert run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()["stable_pools"] is None
+
+
+def test_both_questions_at_once(run: Run) -> None:
+    found = run("tune", "--load-max", 10, "--load", 9.5, "--alpha", 0.92, "--json").json()
+    assert found["alpha_min"] == pytest.approx(10 / 11)
+    assert found["settled_threshold"] == [9, 10]
+    assert found["optimal"] is False
+    assert found["recommended"] is None
+    text = run("tune", "--load-max", 10, "--alpha", 0.92).out
+    assert "0.92" in text
+    assert "will do" in text
+
+
+def test_advice_for_so_many_pools(run: Run) -> None:
+    found = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
+    advice = recommend(pools=3, load_max=1.2)
+    assert set(found) >= CONTRACT
+    assert found["recommended"] == advice.alpha
+    assert found["alpha_min"] == pytest.approx(1.2 / 2.2)
+    assert [row["alpha"] for row in found["candidates"]] == [row.alpha for row in advice.candidates]
+    assert found["method"] == "exact"
+    text = run("tune", "--load-max", 1.2, "--pools", 3).out
+    for words in ("3 pools", "solved exactly", f"take alpha          {advice.alpha}", "1.2/2.2 = 0.545455", "<-"):
+        assert words in text
+
+
+def test_the_seed_decides_a_simulation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
+    arguments = ("tune", "--load-max", 2.9, "--pools", 30, "--json")
+    first = run(*arguments, "--seed", 7).json()
+    assert first["method"] == "simulation"
+    assert first == run(*arguments, "--seed", 7).json()
+    assert first != run(*arguments).json()
+    text = run("tune", "--load-max", 2.9, "--pools", 30).out
+    assert "simulated at loads 2, 2.33, 2.67, 2.9" in text
+
+
+@pytest.mark.parametrize(
+    ("pools", "load_max", "words"),
+    [
+        (2, 1.2, "out of reach with 2 pools"),
+        (5, 0.5, "for many more pools"),
+        (200, 0.5, ": met"),
+    ],
+)
+def test_what_becomes_of_the_papers_rule(run: Run, pools: int, load_max: float, words: str) -> None:
+    assert words in run("tune", "--load-max", load_max, "--pools", pools).out
+
+
+@pytest.mark.parametrize(
+    ("pools", "ending", "magic"), [(2, "svg", b"<?xml"), (5, "pdf", b"%PDF"), (100, "png", b"\x89PNG\r\n")]
+)
+def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: bytes) -> None:
+    path = tmp_path / f"tune.{ending}"
+    outcome = run("tune", "--load-max", 0.6, "--pools", pools, "--plot", path)
+    assert outcome.code == 0
+    assert f"wrote {path}" in outcome.out
+    assert path.read_bytes().startswith(magic)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ["--load-max", "--load and --alpha"]),
+        (("--alpha", 0.9), ["--load-max", "--load and --alpha"]),
+        (("--pools", 10), ["--load-max", "--load and --alpha"]),
+        (("--load", 3), ["--load", "--alpha"]),
+        (("--load-max", 10, "--initial-load", 3), ["--initial-load", "--load"]),
+        (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
+        (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),
+        (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most load-max 10", "11"]),
+        (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
+        (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
+        (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out --alpha", "--load"]),
+        (("--load-max", 5, "--pools", 1), ["pools", "2"]),
+        (("--load-max", 2000, "--pools", 5), ["load_max", "at most 1000", "2000"]),
+        (("--load-max", 0), ["load_max", "positive", "0"]),
+        (("--load", -1, "--alpha", 0.9), ["load", "-1"]),
+        (("--load", 2, "--alpha", 1.2), ["alpha", "between 0 and 1", "1.2"]),
+        (("--load", 2, "--alpha", 0), ["alpha", "between 0 and 1"]),
+        (("--load", 2.5, "--alpha", 0.9, "--initial-load", -3), ["initial_load", "-3"]),
+        (("--load-max", 5, "--pools", 3, "--plot", "x.gif"), ["plot", ".png", "x.gif"]),
+        (("--load-max", 5, "--pools", 3, "--plot", "missing/x.png"), ["there is no directory missing"]),
+        (("--load-max", 5, "--plot", "x.png"), ["picture", "--pools"]),
+        (("--load", 5, "--alpha", 0.9, "--plot", "x.png"), ["picture", "--load-max and --pools"]),
+        (("--load-max", "much"), ["--load-max", "much"]),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
+)
+def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], words: list[str]) -> None:
+    outcome = run("tune", *arguments)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("evenly: ")
+    assert outcome.err.count("\n") == 1
+    for word in words:
+        assert word in outcome.err
+
+
+def test_a_picture_that_cannot_be_written_is_found_before_the_work(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("evenly.advice.alpha.recommend", lambda **_: pytest.fail("the work was done"))
+    assert run("tune", "--load-max", 5, "--pools", 30, "--plot", tmp_path / "missing" / "x.png").code == 2
+
+
+def test_help_has_an_example(run: Run) -> None:
+    assert "evenly tune --load-max" in run("tune", "--help").out
