@@ -9,35 +9,74 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from evenly.advice.alpha import Advice, recommend_alpha
+    from evenly.demand import Phase
     from evenly.errors import InputError
-    from evenly.sim import Phase, Result, Scenario, Trajectory, compare, simulate, with_policies
+    from evenly.sim import Result, Scenario, Trajectory, compare, simulate, with_policies
+    from evenly.sim.common_space import common_space
+    from evenly.sim.coupling import coupled_blocking
+    from evenly.theory.equilibrium import Equilibrium, equilibrium
     from evenly.theory.exact import ExactLaw, exact_law
+    from evenly.theory.fluid import FluidPath, fluid
+    from evenly.theory.peers import peer_fixed_point
+    from evenly.theory.stability import Stability, predict_stability, stable_pools
+    from evenly.theory.tuning import Expectations, expectations, settle_time_bound
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Advice": "evenly.advice.alpha",
+    "Equilibrium": "evenly.theory.equilibrium",
     "ExactLaw": "evenly.theory.exact",
+    "Expectations": "evenly.theory.tuning",
+    "FluidPath": "evenly.theory.fluid",
     "InputError": "evenly.errors",
-    "Phase": "evenly.sim",
+    "Phase": "evenly.demand",
     "Result": "evenly.sim",
     "Scenario": "evenly.sim",
+    "Stability": "evenly.theory.stability",
     "Trajectory": "evenly.sim",
+    "common_space": "evenly.sim.common_space",
     "compare": "evenly.sim",
+    "coupled_blocking": "evenly.sim.coupling",
+    "equilibrium": "evenly.theory.equilibrium",
     "exact_law": "evenly.theory.exact",
+    "expectations": "evenly.theory.tuning",
+    "fluid": "evenly.theory.fluid",
+    "peer_fixed_point": "evenly.theory.peers",
+    "predict_stability": "evenly.theory.stability",
+    "recommend_alpha": "evenly.advice.alpha",
+    "settle_time_bound": "evenly.theory.tuning",
     "simulate": "evenly.sim",
+    "stable_pools": "evenly.theory.stability",
     "with_policies": "evenly.sim",
 }
 
 __all__ = [
+    "Advice",
+    "Equilibrium",
     "ExactLaw",
+    "Expectations",
+    "FluidPath",
     "InputError",
     "Phase",
     "Result",
     "Scenario",
+    "Stability",
     "Trajectory",
+    "common_space",
     "compare",
+    "coupled_blocking",
+    "equilibrium",
     "exact_law",
+    "expectations",
+    "fluid",
+    "peer_fixed_point",
+    "predict_stability",
+    "recommend_alpha",
+    "settle_time_bound",
     "simulate",
+    "stable_pools",
     "with_policies",
 ]
 

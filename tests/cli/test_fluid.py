@@ -10,7 +10,9 @@ from tests.cli.conftest import Run
 
 
 def test_json_keeps_the_contract(run: Run) -> None:
-    outcome = run("fluid", "--load", 5.5, "--threshold", 5, "--initial", 2, "--horizon", 10, "--points", 11, "--json")
+    outcome = run(
+        "fluid", "--load", 5.5, "--threshold", 5, "--initial", 2, "--horizon", 10, "--points", 11, "--json"
+    )
     assert (outcome.code, outcome.err) == (0, "")
     found = outcome.json()
     assert found["times"] == pytest.approx(list(range(11)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evenly.advice import alpha_measure
-from evenly.advice.alpha import recommend
+from evenly.advice.alpha import recommend_alpha
 from evenly.theory.exact import exact_law
 from tests.cli.conftest import Run
 
@@ -115,7 +115,7 @@ def test_both_questions_at_once(run: Run) -> None:
 
 def test_advice_for_so_many_pools(run: Run) -> None:
     found = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
-    advice = recommend(pools=3, load_max=1.2)
+    advice = recommend_alpha(pools=3, load_max=1.2)
     assert set(found) >= CONTRACT
     assert found["recommended"] == advice.alpha
     assert found["alpha_min"] == pytest.approx(1.2 / 2.2)
@@ -202,7 +202,7 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
 def test_a_picture_that_cannot_be_written_is_found_before_the_work(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evenly.advice.alpha.recommend", lambda **_: pytest.fail("the work was done"))
+    monkeypatch.setattr("evenly.advice.alpha.recommend_alpha", lambda **_: pytest.fail("the work was done"))
     assert run("tune", "--load-max", 5, "--pools", 30, "--plot", tmp_path / "missing" / "x.png").code == 2
 
 

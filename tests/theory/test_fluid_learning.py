@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from evenly.demand import parse_schedule
-from evenly.theory.balance import balanced_occupancy
+from evenly.theory.balance import balanced_occupancy, optimal_thresholds
 from evenly.theory.fluid import FluidPath, fluid
 from evenly.theory.mass import tail_mass_bound
+from evenly.theory.tuning import expectations
 from tests.theory.fluid_support import Floats, crawl
 from tests.theory.test_fluid import MASS, random_start
 
@@ -86,6 +87,7 @@ def test_updates_happen_at_alpha_and_at_one() -> None:
         assert 0 < just.occupancy[-1][value + 1] - 0.93 < slope * 1e-7
         at = fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0, horizon=time, points=2)
         assert at.occupancy[-1][value + 1] == pytest.approx(0.93, abs=1e-9)
+        assert at.occupancy[-1][value] > 0.93  # so no second fall is due at once (Lem. 6, App. B.4)
 
 
 def test_no_fall_is_due_before_the_deficit_allows_it() -> None:
@@ -118,6 +120,23 @@ def test_a_start_where_the_rule_applies_moves_the_threshold_at_once() -> None:
     down = fluid(load=5.5, alpha="0.93", threshold=6, initial=2.5, points=5)
     assert down.update_thresholds[:4].tolist() == [5, 4, 3, 2]
     assert np.all(down.update_times[:4] == 0)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.95, 1.0, 2.2, 2.9, 4.0, 4.75, 6.5])
+def test_what_tuning_expects_comes_true(load: float) -> None:
+    """Props 6 and 7 and Cor. 2 as `evenly tune` states them, from starts above and below."""
+    for alpha in ("0.5", "0.75", "0.9", "0.97", "0.99"):
+        for initial, threshold in ((0.0, 0), (3.2, 3), (9.0, 9)):
+            expected = expectations(load, alpha, initial)
+            path = fluid(load=load, alpha=alpha, threshold=threshold, initial=initial, horizon=25.0, points=126)
+            low, high = expected.settled_threshold
+            settled = int(path.threshold[-1])
+            assert low <= settled <= high
+            if expected.optimal:
+                assert settled in optimal_thresholds(load)
+            bound = expected.settle_time_bound
+            if bound is not None:
+                assert np.all(path.threshold[path.times > bound + 1e-9] == math.floor(load))
 
 
 @pytest.mark.parametrize("initial", [0.0, 2.0, 5.5, 9.0, 14.0])

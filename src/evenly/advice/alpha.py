@@ -142,7 +142,7 @@ class Advice:
         }
 
 
-def recommend(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
+def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
     """Measure candidates for alpha and choose one, for loads up to `load_max`.
 
     Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which

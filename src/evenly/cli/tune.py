@@ -147,9 +147,9 @@ def _expectations(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _advice(values: dict[str, Any]) -> Advice:
-    from evenly.advice.alpha import recommend
+    from evenly.advice.alpha import recommend_alpha
 
     with progress_bar("measuring") as progress:
-        return recommend(
+        return recommend_alpha(
             pools=values["pools"], load_max=values["load_max"], seed=values.get("seed", 1), progress=progress
         )

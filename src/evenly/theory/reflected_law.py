@@ -10,7 +10,7 @@ which, measured in sqrt(load), solves
 
 That is a heat equation with -log(y) as its time. It is marched from large y down to 0 in the coordinate y - x,
 which is Z, so that the boundary stays in place. Sums along the way, over x and over y, give the two marginals, and
-two grids are extrapolated to none. Means are then right to a relative 2e-7 and probabilities to 1e-5, whatever the
+two grids are extrapolated to none. Means are then right to a relative 5e-7 and probabilities to 1e-5, whatever the
 load.
 """
 

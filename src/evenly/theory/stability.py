@@ -34,8 +34,8 @@ NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from 
 class Stability:
     """What the learned threshold does in the long run. Times are in mean service times.
 
-    The optimum is floor(load), and load - 1 as well if the load is a whole number: `share_above` and `share_below`
-    are shares of the time above and below all optimal thresholds, and an excursion is a time away from them.
+    The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
+    `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
     `reliable` is False when many pools below the threshold lack several tasks, and there are too many of them to
     keep track of: shares were then seen to be off by up to a fifth of themselves, and rates by a quarter.
     """
@@ -133,7 +133,7 @@ def _combined(fleet: Fleet, alpha: float) -> Stability:
         pools=fleet.pools,
         load=fleet.load,
         alpha=alpha,
-        optimum=optimal[-1],
+        optimum=floor(fleet.load),
         threshold_share={level: part for level, part in sorted(share.items()) if part >= NEGLIGIBLE},
         share_above=above,
         share_below=below,
@@ -148,8 +148,8 @@ def _combined(fleet: Fleet, alpha: float) -> Stability:
 def stable_pools(load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
     """The fewest pools from which on the threshold is off the optimum for at most this share of the time.
 
-    None if no number of pools up to a million will do. In particular if, under the threshold floor(load) + 1, a
-    fraction of pools greater than alpha is at it in equilibrium: then that threshold is at rest too.
+    None if no number of pools up to a million will do. In particular if, under the threshold next above the
+    optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at rest there too.
 
     The share changes by leaps, whenever one more pool must be short before the threshold falls. So the leaps are
     searched first, at both ends of the stretches between them, and then the stretch before the first good one.
@@ -195,7 +195,7 @@ def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
 
 
 def _rests_above(load: float, short: float) -> bool:
-    """Whether the fluid limit has the threshold above the optimum at rest: too few pools are ever short of it."""
-    level = floor(load) + 1
+    """Whether the threshold next above the optimum is at rest in the fluid limit: too few pools are below it."""
+    level = optimal_thresholds(load)[-1] + 1
     extra, _ = extra_when_short(load, level, short)
     return short + extra >= level - load

@@ -1,13 +1,13 @@
 """How the time divides between a threshold and all lower ones, and how often it changes.
 
-The chain of `stability_lattice`, solved over the number of pools above the level. That number falls from any
-state and rises from one only, the state that has no short pool. So the stationary law follows from the top down,
-one banded system at a time: what comes up into a number is what goes down out of it. All terms are
-positive, so nothing cancels.
+The states of `stability_states` are repeated for each number of pools above the level. That number falls from any
+state, but rises from one only, the high state without short pools. So the stationary law follows from the largest
+number down, one banded system each: what comes up into a number equals what goes down out of it. All terms are
+positive, so that nothing cancels.
 
-Higher thresholds are left out: when the threshold would rise above the level, the time until it is back does not
-count. Their chain is solved before, and tells the state in which it comes back, and how many pools
-have two tasks more than the level.
+Higher thresholds are left out: when the threshold rises above the level, the clock stops until it is back. The
+chain of the next higher level, solved before, tells in what state it comes back, and how many pools have two tasks
+more than the level: their tasks leave without a change of what is counted here.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _stationary_sums(
         entry = entries.get(over)
         if entry is not None:
             down_flow = down_flow + gone * entry
-            pending -= float(entry.sum())
+            pending = max(pending - float(entry.sum()), 0.0)
         from_above, from_below = equations.solve(over, up + down, down_flow)
         if over == top:
             law = from_below
@@ -212,7 +212,7 @@ def _returns(lattice: Lattice, mass: FloatArray) -> Returns:
         extra = round(lattice.extra[state])
         short = int(lattice.missing[state]) - extra
         more = float(lattice.lacking_more[state])
-        for after, part in (((short - 1, extra), 1 - more), ((short, extra - 1), more)):
+        for after, part in (((short - 1, extra), 1 - more), ((short, max(extra - 1, 0)), more)):
             if part > 0:
                 returns[after] = returns.get(after, 0.0) + chance * part
     return returns

@@ -1,0 +1,208 @@
+"""Simulated systems come closer to the diffusion limits as they grow.
+
+Every sample is a system of its own, from the balanced state. Distances between distribution functions are held
+against the bound of Dvoretzky, Kiefer and Wolfowitz (with Massart's constant), means against Student's law; each
+comparison has a false-alarm rate of 1e-9.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from math import exp, floor, log, sqrt
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from evenly.sim import Scenario
+from evenly.sim.simulation import Simulation
+from evenly.theory.diffusion import ornstein_uhlenbeck
+from evenly.theory.reflected import ReflectedPaths, reflected
+from tests.sim.support import FALSE_ALARM, assert_mean, first_seed
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+SYSTEMS = 5000
+LIMIT_PATHS = 100_000
+LOAD, WHOLE = 2.5, 3
+LEVELS = 12
+TIMES = (1.0, 2.0)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Pools with at least i tasks, `at_least[system, time, i]`."""
+
+    pools: int
+    at_least: Counts
+
+    def level(self, tasks: int, place: int = 1) -> Counts:
+        return self.at_least[:, place, tasks]
+
+    def missing(self, tasks: int, place: int = 1) -> Counts:
+        """Tasks missing in levels 1 to `tasks`."""
+        return np.asarray(tasks * self.pools - self.at_least[:, place, 1 : tasks + 1].sum(axis=1))
+
+    def total(self, place: int = 1) -> Counts:
+        return np.asarray(self.at_least[:, place, 1:].sum(axis=1))
+
+
+def sampled(load: float, pools: int, policy: str = "threshold") -> Sample:
+    """Systems at times 1 and 2; `simulate` would do the same, but keep more."""
+    return _sampled(load, pools, policy)
+
+
+@cache
+def _sampled(load: float, pools: int, policy: str) -> Sample:
+    scenario = Scenario(policy=policy, pools=pools, load=load, initial=load, horizon=TIMES[-1])
+    at_least = np.zeros((SYSTEMS, len(TIMES), LEVELS), np.int64)
+    for system in range(SYSTEMS):
+        simulation = Simulation(scenario, first_seed(pools, system))
+        for place, time in enumerate(TIMES):
+            simulation.advance(time)
+            counts = simulation.at_least
+            at_least[system, place, : counts.size] = counts
+    return Sample(pools, at_least)
+
+
+def bound(samples: int) -> float:
+    """The distance that samples keep to their law, but for false alarms."""
+    return sqrt(log(2 / FALSE_ALARM) / (2 * samples))
+
+
+def shares(counts: Counts, size: int) -> Array:
+    """The fraction of systems with a count of at most 0, 1, 2, ..."""
+    assert counts.max() < size
+    return np.cumsum(np.bincount(counts, minlength=size)) / counts.size
+
+
+# --- a load that is not whole ------------------------------------------------------------------------------
+
+
+def scaled(sample: Sample, place: int = 1) -> Array:
+    """The paper's Z: pools with at least 3 tasks, centred and scaled."""
+    return np.asarray((sample.level(3, place) - sample.pools * (LOAD - floor(LOAD))) / sqrt(sample.pools))
+
+
+def smooth_distance(sample: Sample) -> float:
+    """Between Z at time 2 and its limit, read halfway between the values that Z can take."""
+    pools = np.arange(sample.pools + 1)
+    values = (pools + 0.5 - sample.pools * (LOAD - floor(LOAD))) / sqrt(sample.pools)
+    law = ornstein_uhlenbeck(LOAD).cdf(values, time=TIMES[1])
+    return float(np.abs(shares(sample.level(3), pools.size) - law).max())
+
+
+@pytest.mark.parametrize(("pools", "policy"), [(100, "threshold"), (500, "jsq"), (2500, "threshold")])
+def test_fluctuations_have_the_normal_law_of_the_limit(pools: int, policy: str) -> None:
+    # The tasks that are missing below 2 shift Z by 0.67 / sqrt(pools), and the law's skewness does as much again.
+    assert smooth_distance(sampled(LOAD, pools, policy)) < bound(SYSTEMS) + 0.3 / sqrt(pools)
+
+
+def test_the_variance_tends_to_that_of_the_limit() -> None:
+    process = ornstein_uhlenbeck(LOAD)
+    gaps = []
+    for pools, allowed in ((20, np.inf), (100, 0.2), (2500, 0.02)):
+        values = scaled(sampled(LOAD, pools))
+        gaps.append(abs(float(values.var()) - process.variance(TIMES[1])))
+        assert_mean((values - values.mean()) ** 2, process.variance(TIMES[1]), slack=allowed)
+    # Twenty pools cut the law off at both ends. The noise of a variance is 0.3 at the false-alarm rate.
+    assert gaps[0] > 0.7 > gaps[1]
+    assert gaps[0] > 0.7 > gaps[2]
+
+
+def test_two_times_have_the_covariance_of_the_limit() -> None:
+    sample = sampled(LOAD, 2500)
+    product = scaled(sample, 0) * scaled(sample, 1)
+    assert_mean(product, exp(-1) * ornstein_uhlenbeck(LOAD).variance(TIMES[0]), slack=0.02)
+
+
+@pytest.mark.parametrize(("pools", "policy"), [(500, "jsq"), (2500, "threshold")])
+def test_the_levels_beside_the_fluctuating_one_vanish(pools: int, policy: str) -> None:
+    sample = sampled(LOAD, pools, policy)
+    # Below: gaps come at rate 2 (n / 2) and are filled at rate 2.5 n, a queue with mean 2 / 3 however many pools,
+    # which is nothing beside sqrt(pools).
+    assert_mean(sample.missing(2), 2 / 3, slack=1 / sqrt(pools))
+    assert np.mean(sample.missing(2) == 0) == pytest.approx(0.6, abs=bound(SYSTEMS) + 0.3 / sqrt(pools))
+    # Above: only when all pools have 3 tasks, hundreds of tasks too many.
+    assert sample.level(4).max() == 0
+
+
+# --- a whole load ------------------------------------------------------------------------------------------
+
+
+@cache
+def limit_at_the_end() -> tuple[Array, Array]:
+    """Sorted values of the limit at time 2: tasks missing below the load, pools above it."""
+    paths: ReflectedPaths = reflected(WHOLE).sample_path(
+        [TIMES[1]], np.random.default_rng(7), start=[0, 0], paths=LIMIT_PATHS
+    )
+    return np.sort(paths.below[:, 0]), np.sort(paths.above[:, 0, 0])
+
+
+def chance(ordered: Array, values: Array) -> Array:
+    """The fraction of the limit's samples below these values."""
+    return np.asarray(np.searchsorted(ordered, values) / ordered.size)
+
+
+def steps(counts: Counts) -> NDArray[np.int64]:
+    return np.arange(counts.max() + 2)
+
+
+def plain_distance(counts: Counts, ordered: Array, pools: int) -> float:
+    """Kolmogorov's, between scaled counts and the limit: at both ends of every step."""
+    levels = steps(counts)
+    share = shares(counts, levels.size)
+    before, after = (chance(ordered, (levels + side) / sqrt(pools)) for side in (0, 1))
+    return float(max((share - before).max(), (after - share).max()))
+
+
+def corrected_distance(counts: Counts, ordered: Array, pools: int) -> float:
+    """The same with i standing for the interval from i to i + 1, as suits a walk that is held back at 0."""
+    levels = steps(counts)
+    return float(np.abs(shares(counts, levels.size) - chance(ordered, (levels + 1) / sqrt(pools))).max())
+
+
+@pytest.mark.parametrize(("pools", "policy"), [(100, "threshold"), (500, "jsq"), (2500, "threshold")])
+def test_both_sides_of_a_whole_load_have_the_reflected_law(pools: int, policy: str) -> None:
+    sample = sampled(WHOLE, pools, policy)
+    below, above = limit_at_the_end()
+    allowed = bound(SYSTEMS) + bound(LIMIT_PATHS) + 0.3 / sqrt(pools)
+    assert corrected_distance(sample.missing(WHOLE), below, pools) < allowed
+    assert corrected_distance(sample.level(WHOLE + 1), above, pools) < allowed
+    # Together too: the product of the two, whose mean is 0.39.
+    limit = reflected(WHOLE).sample_path([TIMES[1]], np.random.default_rng(8), start=[0, 0], paths=LIMIT_PATHS)
+    product = float((limit.below[:, 0] * limit.above[:, 0, 0]).mean())
+    assert_mean(sample.missing(WHOLE) * sample.level(WHOLE + 1) / pools, product, slack=0.02 + 1 / sqrt(pools))
+
+
+def test_the_distance_to_the_reflected_law_shrinks() -> None:
+    # 0.26, 0.13 and 0.03, most of which is the first step of the lattice; the noise of each is below 0.046, and
+    # that of the limit, the same for all, below 0.010.
+    below, _ = limit_at_the_end()
+    distances = [plain_distance(sampled(WHOLE, pools).missing(WHOLE), below, pools) for pools in (20, 100, 2500)]
+    noise = bound(SYSTEMS) + bound(LIMIT_PATHS)
+    for pools, found in zip((20, 100, 2500), distances, strict=True):
+        assert found < 1.3 / sqrt(pools) + noise
+    assert distances[0] > distances[1] > distances[2]
+
+
+def test_means_beside_a_whole_load_tend_to_the_limit() -> None:
+    below, above = limit_at_the_end()
+    for pools, policy in ((500, "jsq"), (2500, "threshold")):
+        sample = sampled(WHOLE, pools, policy)
+        assert_mean(sample.missing(WHOLE) / sqrt(pools), float(below.mean()), slack=0.02 + 0.6 / sqrt(pools))
+        assert_mean(sample.level(WHOLE + 1) / sqrt(pools), float(above.mean()), slack=0.02 + 0.6 / sqrt(pools))
+        # The total has mean 0 and the limit's variance whatever the number of pools.
+        total = (sample.total() - pools * WHOLE) / sqrt(pools)
+        assert_mean(total, 0.0)
+        assert_mean(total**2, reflected(WHOLE).total.variance(TIMES[1]))
+
+
+def test_gaps_further_below_a_whole_load_vanish() -> None:
+    # The paper's Y, not yet divided by sqrt(n). The sqrt(n) Z pools with 2 tasks lose one at rate 2 sqrt(n) Z. The
+    # gap is filled at rate 3 n under join-the-shortest-queue, and as one among sqrt(n) Z under the threshold.
+    below, _ = limit_at_the_end()
+    jsq, threshold = sampled(WHOLE, 500, "jsq"), sampled(WHOLE, 2500)
+    assert_mean(jsq.missing(WHOLE - 1), 2 / 3 * float(below.mean()) / sqrt(500), slack=0.005)
+    assert_mean(threshold.missing(WHOLE - 1), 2 / 3 * float((below**2).mean()), slack=0.1)
+    assert threshold.level(WHOLE + 2).max() == jsq.level(WHOLE + 2).max() == 0
