@@ -15,7 +15,7 @@ from scipy.stats import poisson, skellam
 
 from evenly.advice import alpha as module
 from evenly.advice import alpha_measure
-from evenly.advice.alpha import Advice, Candidate, candidate_alphas, choose, measured_loads, recommend
+from evenly.advice.alpha import Advice, Candidate, candidate_alphas, choose, measured_loads, recommend_alpha
 from evenly.advice.alpha_measure import Measurement
 from evenly.errors import InputError
 from evenly.sim import Scenario, simulate
@@ -154,7 +154,7 @@ def test_the_worst_load_counts_for_balance_and_the_mean_for_messages() -> None:
 
 @pytest.fixture(scope="module")
 def exact_advice() -> Advice:
-    return recommend(pools=3, load_max=1.5)
+    return recommend_alpha(pools=3, load_max=1.5)
 
 
 def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
@@ -180,7 +180,7 @@ def test_simulation_measures_what_the_exact_solution_does(
     exact_advice: Advice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alpha_measure, "EXACT_STATES", 1)
-    simulated = recommend(pools=3, load_max=1.5, seed=5)
+    simulated = recommend_alpha(pools=3, load_max=1.5, seed=5)
     assert simulated.method == "simulation"
     assert simulated.alpha == exact_advice.alpha
     for ours, theirs in zip(simulated.candidates, exact_advice.candidates, strict=True):
@@ -200,7 +200,7 @@ def test_simulation_measures_what_the_exact_solution_does(
 def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The closer to 1, the more messages, for a balance that hardly differs."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
-    advice = recommend(pools=20, load_max=5.5)
+    advice = recommend_alpha(pools=20, load_max=5.5)
     assert advice.method == "simulation"
     assert 0.5 < advice.alpha < 0.7
     assert advice.paper_rule_possible
@@ -238,7 +238,7 @@ def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch
 
     rate = brentq(lambda rate: float(levels @ law(rate)) - load, 1, 100)
     predicted = sqrt(float((levels - load) ** 2 @ law(rate)))
-    advice = recommend(pools=1000, load_max=load)
+    advice = recommend_alpha(pools=1000, load_max=load)
     measured = advice.candidates[0].measurements[-1]
     assert advice.candidates[0].alpha == 0.5
     assert measured.share_optimal < 0.01
@@ -255,7 +255,7 @@ def test_with_enough_pools_the_papers_rule_is_followed(
     pools: int, load_max: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
-    advice = recommend(pools=pools, load_max=load_max)
+    advice = recommend_alpha(pools=pools, load_max=load_max)
     assert advice.paper_rule_met
     assert advice.chosen.relative_spread < 1.02
     assert advice.chosen.resync_per_task <= 0.1
@@ -264,19 +264,19 @@ def test_with_enough_pools_the_papers_rule_is_followed(
 def test_a_smaller_system_stands_in_for_one_of_very_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**5)
     monkeypatch.setattr(module, "MOST_TASKS", 2000)
-    advice = recommend(pools=10**6, load_max=20)
+    advice = recommend_alpha(pools=10**6, load_max=20)
     assert (advice.pools, advice.pools_measured) == (10**6, 100)
     assert advice.paper_rule_met
     assert advice.chosen.resync_per_task > 0.1  # too dear for a hundred pools, which will not have to pay
     monkeypatch.setattr(module, "MOST_TASKS", 50)  # ten pools, too few for an alpha above 5/6 that works there
-    advice = recommend(pools=10**6, load_max=5)
+    advice = recommend_alpha(pools=10**6, load_max=5)
     assert advice.pools_measured == 10
     assert advice.alpha == expected_choice(advice.to_dict()["candidates"])
 
 
 @pytest.mark.parametrize(("pools", "load_max", "possible"), [(2, 0.5, True), (2, 1.0, False), (3, 1.0, True)])
 def test_whether_the_papers_rule_can_hold(pools: int, load_max: float, possible: bool) -> None:
-    advice = recommend(pools=pools, load_max=load_max)
+    advice = recommend_alpha(pools=pools, load_max=load_max)
     assert advice.paper_rule_possible == possible
     assert advice.alpha_min == load_max / (load_max + 1)
 
@@ -284,15 +284,15 @@ def test_whether_the_papers_rule_can_hold(pools: int, load_max: float, possible:
 def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 2 * 10**4)
     heard: list[float] = []
-    first = recommend(pools=30, load_max=2, seed=3, progress=heard.append)
-    assert first == recommend(pools=30, load_max=2, seed=3)
-    assert first != recommend(pools=30, load_max=2, seed=4)
+    first = recommend_alpha(pools=30, load_max=2, seed=3, progress=heard.append)
+    assert first == recommend_alpha(pools=30, load_max=2, seed=3)
+    assert first != recommend_alpha(pools=30, load_max=2, seed=4)
     assert heard[-1] == pytest.approx(1)
     facts = json.loads(json.dumps(first.to_dict()))
     assert facts["recommended"] == first.alpha == first.chosen.alpha
     assert len(facts["candidates"]) == len(first.candidates)
     heard.clear()
-    recommend(pools=2, load_max=0.5, progress=heard.append)
+    recommend_alpha(pools=2, load_max=0.5, progress=heard.append)
     assert_allclose(heard, [0.5, 1.0])
 
 
@@ -308,4 +308,4 @@ def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.Mo
 )
 def test_bad_input_gets_a_sentence(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        recommend(**given)
+        recommend_alpha(**given)

@@ -14,6 +14,7 @@ import pytest
 
 from evenly.sim.common_space import common_space
 from evenly.theory.fluid import fluid
+from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
 
 
@@ -57,6 +58,26 @@ def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
         just = replace(case, horizon=float(time) - short).limit().occupancy[-1][level]
         assert abs(found - time) < 7 * np.sqrt(case.load / size) / (abs(just - goal) / short)
         before = int(after)
+
+
+def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> None:
+    """Cor. 3, with its constant: after the bound all pools have floor(load) tasks, so that the mass above
+    differs from load - floor(load) by the mass's own distance, and what lies higher only dies out."""
+    size, horizon = 200_000, 12.0
+    bound = settle_time_bound(LEARNING.load, "0.93", LEARNING.initial)
+    assert bound is not None
+    run = common_space(replace(LEARNING, horizon=horizon).scenario(), [size], seed=4, points=481)[0]
+    later = run.times >= bound
+    assert np.all(run.threshold[later] == 5)
+    noise = 7 * np.sqrt(LEARNING.load / size)  # seven deviations of the diffusion limit
+    q = run.occupancy[later]
+    # Pools below 5 come at rate 5 (1 - q(6)) n and are filled at rate 5.5 n: nearly geometric with a ratio below
+    # 1/2, so that 60 at once have a probability below 1e-15 at any time.
+    assert np.all(1 - q[:, :6] < 60 / size)
+    constant = (LEARNING.initial - LEARNING.load + LEARNING.initial) * np.exp(-bound)
+    for level, balanced in ((6, 0.5), (7, 0.0), (8, 0.0)):
+        gap = np.abs(q[:, level] - balanced)
+        assert np.all(gap <= constant * np.exp(bound - run.times[later]) + noise)
 
 
 def test_load_steps_are_followed_alike() -> None:

@@ -39,6 +39,8 @@ class Scenario:
     phases takes its place when demand varies. `threshold` is where the threshold starts; it stays there unless
     there is an `alpha`, which makes it learn. Without either it is fixed at floor(load), the paper's optimum.
     `initial` is the number of tasks per pool at time 0, spread as evenly as can be, or a number for each pool.
+
+    Paper: Sec. 2; Sec. 4 (the remark on service rates: what counts is the offered load).
     """
 
     policy: str = "threshold"

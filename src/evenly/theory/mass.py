@@ -61,7 +61,7 @@ def tail_mass_bound(start: float, limit: float, elapsed: FloatArray) -> FloatArr
     With the threshold at m at most: limit (load - m)^+ for the mass from level m + 1 on, and 0 for the mass
     from m + 2 on (or from m + 1 on, while some pools have fewer than m tasks).
 
-    Paper: Prop. 1, eqs. (3a)-(3b); Prop. 5, eqs. (10a)-(10b) and (11).
+    Paper: Lem. 2; Prop. 1, eqs. (3a)-(3b); Prop. 5, eqs. (10a)-(10b) and (11).
     """
     bound: FloatArray = limit + (start - limit) * np.exp(-elapsed)
     return bound

@@ -121,7 +121,7 @@ def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
 def settled_threshold(load: float, alpha: Alpha) -> tuple[int, int]:
     """The least and the largest threshold that learning can settle at.
 
-    Paper: Prop. 6.
+    Paper: Thm 6 (it settles), Prop. 6 (where).
     """
     exact = _exact_load(load)
     return ceil(exact) - 1, floor(exact / exact_alpha(alpha))
@@ -143,7 +143,7 @@ def settle_time_bound(load: float, alpha: Alpha, initial_load: float = 0.0) -> f
 
     None if the load is a whole number or Cor. 2's condition fails: then no bound is known.
 
-    Paper: Prop. 7, eq. (15).
+    Paper: Prop. 7, eq. (15); Cor. 3 (all large enough systems have settled by then).
     """
     exact, start = _exact_load(load), Fraction(str(_start(initial_load)))
     if exact.denominator == 1 or not is_optimal(load, alpha):
