@@ -27,8 +27,8 @@ threshold with alpha 0.97.
 The opponents are in `bench/`: `chain.cpp` is the same Markov chain with the same records, written by hand in
 C++17 (`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a straightforward SimPy model with a
 process for each task, and fewer records. `python -m bench.opponents` checks that the two simulate the same
-system. Without a C++ compiler its figures are missing. The fluid solver meets SciPy's own implicit solver on the one
-stretch that a general solver can take, before the first event.
+system. Without a C++ compiler its figures are missing. The fluid solver meets SciPy's own implicit solver on the
+one stretch that a general solver can take, before the first event.
 """
 
 

@@ -116,7 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found = distances(case, asked.sizes, range(1, asked.seeds + 1))
         results[case.name] = found
         means = ", ".join(f"{mean:.5f}" for mean in np.sqrt(np.mean(found**2, axis=0)))
-        print(f"{case.name}: {means} at {', '.join(map(str, asked.sizes))} pools, slope {slope(asked.sizes, found):.3f}")
+        sizes = ", ".join(map(str, asked.sizes))
+        print(f"{case.name}: {means} at {sizes} pools, slope {slope(asked.sizes, found):.3f}")
     draw(results, asked.sizes, asked.out)
     print(f"wrote {asked.out}")
 

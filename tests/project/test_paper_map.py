@@ -1,4 +1,4 @@
-"""docs/paper-map.md: every statement of the paper has a row, and every row leads to code that cites it and to a test."""
+"""docs/paper-map.md: every statement of the paper has a row, which leads to code that cites it and to tests."""
 
 import ast
 import re
@@ -14,7 +14,8 @@ ROW = re.compile(
 )
 LABELS = [
     "Sec. 2", "Sec. 2.1", "eq. (1)", "Thm 1", "Def. 1", "Lem. 1", "Lem. 2", "Prop. 1", "Thm 2", "Ex. 1", "Ex. 2",
-    "Cor. 1", "Thm 3", "Thm 4", "Prop. 2", "Prop. 3", "Sec. 4", "Sec. 4.1", "Def. 2", "Prop. 4", "Thm 5", "Prop. 5",
+    "Cor. 1", "Thm 3", "Thm 4", "Prop. 2", "Prop. 3", "Sec. 4", "Sec. 4.1", "Def. 2", "Prop. 4", "Thm 5",
+    "Prop. 5",
     "Thm 6", "Prop. 6", "eq. (13)", "Cor. 2", "Prop. 7", "Cor. 3", "App. B.1", "App. B.4",
 ]  # fmt: skip
 

@@ -23,7 +23,7 @@ from evenly.theory.stability_extra import extra_when_short, missing_at_fall, sha
 from evenly.theory.stability_lattice import build_lattice
 from evenly.theory.stability_states import Fleet
 
-# pools, load, alpha; most that shares of time may be off in all; most that changes and messages may be off, relatively
+# pools, load, alpha, and what may be off: shares of time in all; changes and messages, relatively
 SMALL = [
     (2, 1.5, "0.3", 0.0025, 0.06),
     (3, 1.5, "0.5", 0.0016, 0.014),
@@ -35,7 +35,7 @@ SMALL = [
     (6, 1.0, "0.7", 0.0001, 0.001),
     (6, 2.5, "0.5", 0.002, 0.012),
     (8, 1.5, "0.2", 0.0011, 0.003),
-    (8, 0.7, "0.6", 1e-6, 1e-5),
+    (8, 0.7, "0.6", 3e-6, 3e-6),
     (10, 1.2, "0.85", 5e-5, 0.0004),
 ]
 
@@ -200,7 +200,7 @@ def test_shares_and_times_fit_together() -> None:
     assert found.time_between_excursions == pytest.approx(2 / found.changes_rate, rel=1e-5)
 
 
-@pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 10), (5.5, "0.93", 100)])
+@pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 20), (5.5, "0.93", 100)])
 def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
     # Multiples of 1 / (1 - alpha): between them there are leaps.
     found = [predict_stability(pools=step * 2**i, load=load, alpha=alpha).share_off for i in range(6)]
@@ -209,7 +209,7 @@ def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
 
 
 def test_rare_excursions_are_as_rare_as_the_tail_of_all_tasks() -> None:
-    # An excursion above 2 needs 3 n tasks: its share falls like the Poisson tail, n * (3 log(3 / load) - 3 + load).
+    # An excursion above 2 needs 3 n tasks. The Poisson tail falls at the rate 3 log(3 / load) - 3 + load in n.
     rates = [-log(predict_stability(pools=n, load=2.6, alpha="0.9").share_above) for n in (200, 400)]
     assert (rates[1] - rates[0]) / 200 == pytest.approx(3 * log(3 / 2.6) - 3 + 2.6, rel=0.12)
 
@@ -240,18 +240,13 @@ def test_no_threshold_rises_when_tasks_are_too_few() -> None:
     assert predict_stability(pools=50, load=0.01, alpha="0.9").threshold_share == {0: 1.0}
 
 
-def test_the_bound_for_never_is_one() -> None:
-    fleet = Fleet(200, 5.5, 14)
-    chain = solve_level(fleet, 5, solve_level(fleet, 6, None))
-    assert chain.share_low > 1e-3
-    assert not never_falls(fleet, 5)
-    for pools in (1000, 4000):
-        assert (
-            not never_falls(Fleet(pools, 2.9, 3), 2)
-            or solve_level(Fleet(pools, 2.9, 3), 2, None).share_low < 1e-10
-        )
-        assert never_falls(Fleet(pools, 2.9, pools // 30), 2)
-        assert solve_level(Fleet(pools, 2.9, pools // 30), 2, None).share_low < 1e-12
+def test_a_threshold_that_never_falls_is_one_that_hardly_would() -> None:
+    for fleet, level in [(Fleet(1000, 2.9, 50), 2), (Fleet(300, 1.7, 60), 1), (Fleet(4000, 5.5, 280), 5)]:
+        assert never_falls(fleet, level)
+        assert solve_level(fleet, level, None).share_low < 1e-12
+    for fleet, level in [(Fleet(200, 5.5, 14), 5), (Fleet(100, 2.9, 3), 2), (Fleet(100, 2.9, 3), 3)]:
+        assert not never_falls(fleet, level)
+        assert solve_level(fleet, level, None).share_low > 1e-4
 
 
 def test_alpha_is_the_number_that_was_written() -> None:
@@ -281,22 +276,15 @@ def test_to_dict_has_every_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("load", "alpha", "share", "beyond"),
-    [
-        (1.5, "0.8", 0.02, 60),
-        (3.0, "0.9", 0.01, 60),
-        (2.2, "0.6", 0.03, 60),
-        (5.5, "0.93", 0.25, 60),
-        (5.1, "0.9", 0.485, 35),
-    ],
+    ("load", "alpha", "share"),
+    [(1.5, "0.8", 0.02), (3.0, "0.9", 0.01), (5.5, "0.93", 0.34), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
 )
-def test_stable_pools_are_the_fewest_from_which_on_all_are(
-    load: float, alpha: str, share: float, beyond: int
-) -> None:
+def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: str, share: float) -> None:
+    # At load 1.05 the share rises with the pools, but for the leaps: 26 and 27 pools do with 0.27, 28 to 30 do not.
     least = stable_pools(load, alpha, share)
     assert least is not None
     first = int(1 / (1 - Fraction(alpha))) + 1  # fewer pools cannot work with this alpha
-    off = {n: predict_stability(pools=n, load=load, alpha=alpha).share_off for n in range(first, least + beyond)}
+    off = {n: predict_stability(pools=n, load=load, alpha=alpha).share_off for n in range(first, least + 25)}
     assert least == max(n for n in off if off[n] > share) + 1
 
 
@@ -315,7 +303,7 @@ def test_none_are_stable_when_a_higher_threshold_is_at_rest(load: float) -> None
     theta = equilibrium(load, optimal_thresholds(load)[-1] + 1).theta
     assert theta is not None
     assert stable_pools(load, f"{theta - 0.005:.3f}") is None
-    assert stable_pools(load, f"{theta + 0.06:.2f}", 0.05) is not None
+    assert stable_pools(load, f"{theta + 0.06:.2f}", 0.1) is not None
 
 
 def test_the_condition_of_the_paper_suffices_but_is_not_needed() -> None:

@@ -83,7 +83,8 @@ def spill_drift(load_at: Callable[[float], float], threshold: int, levels: int) 
         padded[1:-1] = q
         steps = padded[1:] - padded[:-1]
         to_random = load_at(time) - high * (1 - q[0])
-        return level * steps[1:] - to_random * steps[:-1]
+        slope: FloatArray = level * steps[1:] - to_random * steps[:-1]
+        return slope
 
     return drift
 

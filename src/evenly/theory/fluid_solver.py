@@ -93,8 +93,8 @@ class Stepper:
     def settle(self, state: State) -> State:
         """Changes of the threshold that are due at once.
 
-        Paper: Def. 2 (b), (c); after a fall no other is due (Lem. 6, App. B.4). Departs: a start where the rule applies at once is allowed; the first arrivals
-        of a large system then change the threshold in no time.
+        Paper: Def. 2 (b), (c); after a fall no other is due (Lem. 6, App. B.4). Departs: a start where the rule
+        applies at once is allowed; the first arrivals of a large system then change the threshold in no time.
         """
         if self._room == inf:
             return state
