@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json as json_
-
-import typer
-
 from evenly.cli import options
+from evenly.cli.delivery import deliver
 from evenly.cli.progress import progress_bar
 from evenly.cli.request import read_request
 
@@ -50,9 +47,9 @@ def command(
         from evenly.plots import shares
 
         shares.draw(results, request.plot)
-    if request.json:
-        typer.echo(json_.dumps({"policies": [result.to_dict() for result in results]}))
-        return
-    show.print_comparison(results)
-    if request.plot:
-        typer.echo(f"wrote {request.plot}")
+    deliver(
+        {"policies": [result.to_dict() for result in results]},
+        lambda: show.print_comparison(results),
+        as_json=request.json,
+        files=[request.plot],
+    )

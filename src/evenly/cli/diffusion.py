@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
-
 import typer
 
 from evenly.cli import options
+from evenly.cli.delivery import deliver, wanted_picture, wants_json
 from evenly.cli.progress import progress_bar
-from evenly.cli.request import flag, picture_path, read_values
+from evenly.cli.request import read_values
 from evenly.errors import InputError
-from evenly.files import check_writable
 
 EXAMPLE = "Example: evenly diffusion --load 2.5 --pools 400 --plot diffusion.png"
 
@@ -32,9 +30,7 @@ def command(
     values = read_values(locals())
     if "load" not in values:
         raise InputError("The diffusion limit needs --load.")
-    picture = picture_path(values.get("plot"))
-    if picture is not None:
-        check_writable(picture)
+    picture = wanted_picture(values)
 
     from evenly.cli import show
     from evenly.theory.limits import diffusion_limit
@@ -45,9 +41,4 @@ def command(
         from evenly.plots import diffusion as diffusion_plot
 
         diffusion_plot.draw(facts, picture)
-    if flag("json", values.get("json", False)):
-        typer.echo(json_.dumps(facts))
-        return
-    typer.echo(show.diffusion_text(facts))
-    if picture:
-        typer.echo(f"wrote {picture}")
+    deliver(facts, lambda: typer.echo(show.diffusion_text(facts)), as_json=wants_json(values), files=[picture])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_
 from typing import Any
 
 import typer
 
 from evenly.cli import options
-from evenly.cli.request import flag, picture_path, read_values
+from evenly.cli.delivery import deliver, wanted_picture, wants_json
+from evenly.cli.request import read_values
 from evenly.errors import InputError
-from evenly.files import check_writable
 
 EXAMPLE = "Example: evenly equilibrium --load 5.5 --threshold 7"
 
@@ -26,9 +25,7 @@ def command(
 ) -> None:
     """Predict where very many pools settle: under a fixed threshold, or under another policy."""
     values = read_values(locals())
-    picture = picture_path(values.get("plot"))
-    if picture is not None:
-        check_writable(picture)
+    picture = wanted_picture(values)
 
     from evenly.cli import show
 
@@ -37,12 +34,7 @@ def command(
         from evenly.plots import equilibrium as equilibrium_plot
 
         equilibrium_plot.draw(facts, picture)
-    if flag("json", values.get("json", False)):
-        typer.echo(json_.dumps(facts))
-        return
-    typer.echo(show.equilibrium_text(facts))
-    if picture:
-        typer.echo(f"wrote {picture}")
+    deliver(facts, lambda: typer.echo(show.equilibrium_text(facts)), as_json=wants_json(values), files=[picture])
 
 
 def _facts(values: dict[str, Any]) -> dict[str, Any]:

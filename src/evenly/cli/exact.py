@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json as json_
-
 import typer
 
 from evenly.cli import options
+from evenly.cli.delivery import deliver, wanted_picture, wants_json
 from evenly.cli.progress import progress_bar
-from evenly.cli.request import flag, picture_path, read_values
+from evenly.cli.request import read_values
 from evenly.errors import InputError
-from evenly.files import check_writable
 
 EXAMPLE = "Example: evenly exact --policy threshold --pools 5 --load 1.5 --alpha 0.7"
 
@@ -33,9 +31,7 @@ def command(
     values = read_values(locals())
     if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
-    picture = picture_path(values.get("plot"))
-    if picture is not None:
-        check_writable(picture)
+    picture = wanted_picture(values)
 
     from evenly.cli import show
     from evenly.theory.exact import exact_law
@@ -47,9 +43,4 @@ def command(
         from evenly.plots import law as law_plot
 
         law_plot.draw(law, picture)
-    if flag("json", values.get("json", False)):
-        typer.echo(json_.dumps(law.to_dict()))
-        return
-    typer.echo(show.exact_text(law))
-    if picture:
-        typer.echo(f"wrote {picture}")
+    deliver(law.to_dict(), lambda: typer.echo(show.exact_text(law)), as_json=wants_json(values), files=[picture])

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json as json_
 from typing import Any
 
 import typer
 
 from evenly.cli import options
+from evenly.cli.delivery import deliver, wanted_picture, wants_json
 from evenly.cli.progress import progress_bar
-from evenly.cli.request import flag, picture_path, read_values
+from evenly.cli.request import read_values
 from evenly.errors import InputError
-from evenly.files import check_writable
 
 EXAMPLE = "Example: evenly fluid --load 5.5 --alpha 0.93 --initial 9 --plot settling.png"
 
@@ -33,9 +32,7 @@ def command(
     """Solve the fluid limit: what very many pools do over time, without chance."""
     values = read_values(locals())
     _check(values)
-    picture = picture_path(values.get("plot"))
-    if picture is not None:
-        check_writable(picture)
+    picture = wanted_picture(values)
 
     from evenly.cli.show import fluid_text
     from evenly.theory.fluid import fluid
@@ -46,12 +43,7 @@ def command(
         from evenly.plots import fluid as fluid_plot
 
         fluid_plot.draw(path, picture)
-    if flag("json", values.get("json", False)):
-        typer.echo(json_.dumps(path.to_dict()))
-        return
-    typer.echo(fluid_text(path))
-    if picture:
-        typer.echo(f"wrote {picture}")
+    deliver(path.to_dict(), lambda: typer.echo(fluid_text(path)), as_json=wants_json(values), files=[picture])
 
 
 def _check(values: dict[str, Any]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json as json_
-
 import typer
 
 from evenly.cli import options
+from evenly.cli.delivery import deliver
 from evenly.cli.progress import progress_bar
 from evenly.cli.request import read_request
 
@@ -51,10 +50,9 @@ def command(
         trajectory.draw(result, request.plot)
     if request.save:
         result.save(request.save)
-    if request.json:
-        typer.echo(json_.dumps(result.to_dict()))
-        return
-    typer.echo(show.simulation_text(result))
-    for path in (request.plot, request.save):
-        if path:
-            typer.echo(f"wrote {path}")
+    deliver(
+        result.to_dict(),
+        lambda: typer.echo(show.simulation_text(result)),
+        as_json=request.json,
+        files=[request.plot, request.save],
+    )

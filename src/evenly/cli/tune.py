@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from evenly.cli import options
+from evenly.cli.delivery import deliver, wanted_picture, wants_json
 from evenly.cli.progress import progress_bar
-from evenly.cli.request import flag, picture_path, read_values
+from evenly.cli.request import read_values
 from evenly.errors import InputError
-from evenly.files import check_writable
 
 if TYPE_CHECKING:
     from evenly.advice.alpha import Advice
@@ -73,9 +70,7 @@ def command(
     """
     values = read_values(locals())
     _check_combination(values)
-    picture = picture_path(values.get("plot"))
-    if picture is not None:
-        check_writable(picture)
+    picture = wanted_picture(values)
 
     from evenly.cli import show_tune
 
@@ -84,12 +79,7 @@ def command(
         from evenly.plots import tune as tune_plot
 
         tune_plot.draw(answer.advice, picture)
-    if flag("json", values.get("json", False)):
-        typer.echo(json_.dumps(answer.to_dict()))
-        return
-    show_tune.print_answer(answer)
-    if picture is not None:
-        typer.echo(f"wrote {picture}")
+    deliver(answer.to_dict(), lambda: show_tune.print_answer(answer), as_json=wants_json(values), files=[picture])
 
 
 def _check_combination(values: dict[str, Any]) -> None:

@@ -1,0 +1,139 @@
+"""How much of the time a learned threshold is off the optimum: predicted, and simulated.
+
+Each point is a simulation of the whole policy with its 95 % interval, each line a prediction that simulates nothing.
+The teeth of the lines are no noise: one more pool may raise the number of pools that must be short before the
+threshold falls, and excursions above the optimum then last longer, while those below it become rarer.
+
+    python -m examples.stability --out docs/images/stability.png
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from math import floor
+from pathlib import Path
+
+import numpy as np
+
+from evenly import Scenario, simulate
+from evenly.plots.style import COLORS, DASHES, MARKERS, picture
+from evenly.sim.intervals import half_width
+from evenly.sim.tally import averages
+from evenly.theory.balance import optimal_thresholds
+from evenly.theory.stability import Stability, predict_stability
+
+CASES = {
+    (2.9, "0.97"): (50, 100, 200, 400, 500, 1000, 2000),
+    (5.1, "0.9"): (20, 50, 100, 200, 500, 1000),
+    (5.5, "0.93"): (20, 50, 100, 150, 200),
+    (10.5, "0.96"): (50, 100, 200, 500),
+}
+QUICK_CASES = {(2.9, "0.97"): (50, 100), (5.5, "0.93"): (20, 50)}
+TASKS, QUICK_TASKS = 1e8, 2e5  # in each simulation
+REPLICATIONS = 16
+WARMUP = 15.0  # mean service times; after them the start is forgotten but for 3e-7
+NAMES = ("share_above", "share_below", "changes_rate", "resync_per_task")
+POINTS, QUICK_POINTS = 60, 8  # of a line
+
+
+def simulated(load: float, alpha: str, pools: int, tasks: float, seed: int = 1) -> dict[str, list[float]]:
+    """The same numbers as a prediction's, a value for each replication."""
+    length = max(tasks / (pools * load * REPLICATIONS), 1.0)
+    scenario = Scenario(
+        pools=pools,
+        load=load,
+        alpha=alpha,
+        threshold=floor(load),
+        initial=load,
+        warmup=WARMUP,
+        horizon=WARMUP + length,
+    )
+    result = simulate(scenario, replications=REPLICATIONS, seed=seed, steady_state=True)
+    optimal = optimal_thresholds(load)
+    columns: dict[str, list[float]] = {name: [] for name in NAMES}
+    for sample in result.samples:
+        means = averages(sample, pools)
+        time_at = means.threshold_time_at
+        columns["share_above"].append(sum(share for level, share in time_at.items() if level > optimal[-1]))
+        columns["share_below"].append(sum(share for level, share in time_at.items() if level < optimal[0]))
+        columns["changes_rate"].append(sample.changes / sample.time)
+        columns["resync_per_task"].append(means.resync_per_task)
+    return columns
+
+
+def line_sizes(sizes: Sequence[int], points: int) -> list[int]:
+    """Pools of a line's points: those simulated, and many in between."""
+    between = np.geomspace(sizes[0], sizes[-1], points).round().astype(int).tolist()
+    return sorted({*sizes, *between})
+
+
+def print_row(found: Stability, columns: dict[str, list[float]]) -> None:
+    """A line of the table."""
+    cells = [f"{found.load:>5g} {found.alpha:>5g} {found.pools:>6}"]
+    for name in NAMES:
+        values = columns[name]
+        cells.append(f"{getattr(found, name):>8.5f} {np.mean(values):>8.5f} +- {half_width(values):.5f}")
+    cells.append(f"{found.time_between_excursions:>9.3g} {found.excursion_length:>8.3g}")
+    print("  ".join(cells))
+
+
+def draw(
+    lines: dict[tuple[float, str], list[Stability]],
+    points: dict[tuple[float, str], list[tuple[int, float, float]]],
+    path: Path,
+) -> None:
+    """Share of the time off the optimum against the number of pools."""
+    with picture(path, 7.2, 4.6) as figure:
+        axes = figure.add_subplot()
+        for (case, found), color, dash, marker in zip(lines.items(), COLORS, DASHES, MARKERS, strict=False):
+            load, alpha = case
+            axes.plot(
+                [stability.pools for stability in found],
+                [stability.share_off for stability in found],
+                color=color,
+                linestyle=dash,
+                linewidth=1.3,
+                label=f"load {load:g}, alpha {alpha}",
+            )
+            sizes, shares, widths = zip(*points[case], strict=True)
+            axes.errorbar(
+                sizes, shares, yerr=widths, color=color, fmt=marker, markersize=4.5, capsize=3, linewidth=1
+            )
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylim(top=1.0)
+        axes.set_xlabel("pools")
+        axes.set_ylabel("share of the time off the optimal threshold")
+        axes.legend(title="lines predicted, points simulated", loc="lower left", fontsize=9, title_fontsize=9)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Predict, simulate, print and draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("stability.png"), help="where the picture goes")
+    parser.add_argument("--quick", action="store_true", help="few and short simulations")
+    asked = parser.parse_args(arguments)
+    cases, tasks, per_line = (QUICK_CASES, QUICK_TASKS, QUICK_POINTS) if asked.quick else (CASES, TASKS, POINTS)
+    print(f"{tasks:,.0f} tasks in each simulation. Predicted, then simulated with 95 % intervals:\n")
+    heads = ["above the optimum", "below it", "changes per time", "resync per task"]
+    print(f"{'load':>5} {'alpha':>5} {'pools':>6}  " + "  ".join(f"{head:<29}" for head in heads), end="")
+    print(f"  {'between':>9} {'length':>8}")
+    lines, points = {}, {}
+    for case, sizes in cases.items():
+        load, alpha = case
+        found = {n: predict_stability(pools=n, load=load, alpha=alpha) for n in line_sizes(sizes, per_line)}
+        lines[case], points[case] = list(found.values()), []
+        for pools in sizes:
+            columns = simulated(load, alpha, pools, tasks)
+            print_row(found[pools], columns)
+            off = [
+                above + below for above, below in zip(columns["share_above"], columns["share_below"], strict=True)
+            ]
+            points[case].append((pools, float(np.mean(off)), half_width(off)))
+    draw(lines, points, asked.out)
+    print(f"\nwrote {asked.out}")
+
+
+if __name__ == "__main__":
+    main()
