@@ -1,8 +1,8 @@
 """How much of the time a learned threshold is off the optimum: predicted, and simulated.
 
-Each point is a simulation of the whole policy with its 95 % interval, each line a prediction that simulates nothing.
-The teeth of the lines are no noise: one more pool may raise the number of pools that must be short before the
-threshold falls, and excursions above the optimum then last longer, while those below it become rarer.
+Each point is a simulation of the whole policy with its 95 % interval, each line a prediction that simulates
+nothing. The teeth of the lines are no noise: with one more pool it may take one more below the threshold to make
+it fall. Excursions above the optimum then last longer, and those below it become rarer.
 
     python -m examples.stability --out docs/images/stability.png
 """
@@ -34,12 +34,14 @@ TASKS, QUICK_TASKS = 1e8, 2e5  # in each simulation
 REPLICATIONS = 16
 WARMUP = 15.0  # mean service times; after them the start is forgotten but for 3e-7
 NAMES = ("share_above", "share_below", "changes_rate", "resync_per_task")
-POINTS, QUICK_POINTS = 60, 8  # of a line
+POINTS, QUICK_POINTS = 100, 8  # of a line
 
 
-def simulated(load: float, alpha: str, pools: int, tasks: float, seed: int = 1) -> dict[str, list[float]]:
+def simulated(
+    load: float, alpha: str, pools: int, tasks: float, replications: int = REPLICATIONS, seed: int = 1
+) -> dict[str, list[float]]:
     """The same numbers as a prediction's, a value for each replication."""
-    length = max(tasks / (pools * load * REPLICATIONS), 1.0)
+    length = max(tasks / (pools * load * replications), 1.0)
     scenario = Scenario(
         pools=pools,
         load=load,
@@ -49,7 +51,7 @@ def simulated(load: float, alpha: str, pools: int, tasks: float, seed: int = 1) 
         warmup=WARMUP,
         horizon=WARMUP + length,
     )
-    result = simulate(scenario, replications=REPLICATIONS, seed=seed, steady_state=True)
+    result = simulate(scenario, replications=replications, seed=seed, steady_state=True)
     optimal = optimal_thresholds(load)
     columns: dict[str, list[float]] = {name: [] for name in NAMES}
     for sample in result.samples:
@@ -119,7 +121,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     heads = ["above the optimum", "below it", "changes per time", "resync per task"]
     print(f"{'load':>5} {'alpha':>5} {'pools':>6}  " + "  ".join(f"{head:<29}" for head in heads), end="")
     print(f"  {'between':>9} {'length':>8}")
-    lines, points = {}, {}
+    lines: dict[tuple[float, str], list[Stability]] = {}
+    points: dict[tuple[float, str], list[tuple[int, float, float]]] = {}
     for case, sizes in cases.items():
         load, alpha = case
         found = {n: predict_stability(pools=n, load=load, alpha=alpha) for n in line_sizes(sizes, per_line)}

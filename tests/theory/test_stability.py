@@ -277,10 +277,10 @@ def test_to_dict_has_every_number() -> None:
 
 @pytest.mark.parametrize(
     ("load", "alpha", "share"),
-    [(1.5, "0.8", 0.02), (3.0, "0.9", 0.01), (5.5, "0.93", 0.34), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
+    [(1.5, "0.8", 0.05), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
 )
 def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: str, share: float) -> None:
-    # At load 1.05 the share rises with the pools, but for the leaps: 26 and 27 pools do with 0.27, 28 to 30 do not.
+    # At load 1.05 the share rises with the pools, but for leaps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
     least = stable_pools(load, alpha, share)
     assert least is not None
     first = int(1 / (1 - Fraction(alpha))) + 1  # fewer pools cannot work with this alpha
