@@ -25,7 +25,7 @@ check: setup
 	$(BIN)/mypy
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 bench: setup
 	$(BIN)/python -m bench --write docs/benchmarks.md
