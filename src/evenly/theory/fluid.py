@@ -32,6 +32,9 @@ from evenly.theory.fluid_solver import State, Stepper, Stretch
 from evenly.theory.inputs import checked_threshold
 from evenly.theory.mass import load_over, total_mass
 
+_STANDSTILL = 50  # stretches at one and the same time
+_WRONG = 1e-6  # an error of the mass that no solution of ours has
+
 
 @dataclass(frozen=True, kw_only=True)
 class FluidPath:
@@ -114,8 +117,8 @@ def fluid(
     `initial` is the number of tasks per pool at time 0, spread evenly, or the occupancy q(0), q(1), ... there.
     A `schedule` (see `evenly.Phase`) takes the place of `load` when demand varies.
 
-    Paper: Thm 1; Def. 2 and Thm 5 with learning. Departs: a start at which the learning rule applies at once
-    is allowed, and the changes are then made at time 0; demand may vary.
+    Paper: Thm 1; Def. 2, Prop. 4 (updates do not pile up) and Thm 5 with learning. Departs: a start at which the
+    learning rule applies at once is allowed, and the changes are then made at time 0; demand may vary.
     """
     phases = demand_phases(load, schedule)
     exact = None if alpha is None else fluid_alpha(alpha)
@@ -123,13 +126,16 @@ def fluid(
     check_turns(phases, horizon)
     start = initial_occupancy(initial)
     first = (floor(phases[0].load) if exact is None else 0) if threshold is None else checked_threshold(threshold)
-    levels, truncation = last_level(phases, start, first, exact)
+    levels, truncation = last_level(phases, start, first, learns=exact is not None)
     if (levels + 1) * points > MAX_CELLS:
         raise InputError(f"points times levels must be at most {MAX_CELLS}, not {points} times {levels + 1}.")
     q = np.zeros(levels + 1)
     q[: start.size] = start
     stretches = _solve(phases, times, exact, State(0.0, q, first))
-    return _path(phases, times, stretches, first, float(start[1:].sum()), truncation)
+    path = _path(phases, times, stretches, first, float(start[1:].sum()), truncation)
+    if path.mass_error > _WRONG:
+        raise ArithmeticError(f"the fluid solution lost track of the tasks: {path.mass_error:.1e} per pool")
+    return path
 
 
 def _solve(phases: Sequence[Phase], times: FloatArray, alpha: Fraction | None, state: State) -> list[Stretch]:
@@ -141,6 +147,8 @@ def _solve(phases: Sequence[Phase], times: FloatArray, alpha: Fraction | None, s
         while state.time < end:
             stretches.append(stepper.stretch(stepper.settle(state)))
             state = stretches[-1].end_state
+            if len(stretches) >= _STANDSTILL and stretches[-_STANDSTILL].start == state.time:
+                raise ArithmeticError(f"the fluid equations do not get past time {state.time:g}")
     return stretches
 
 

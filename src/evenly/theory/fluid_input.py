@@ -17,9 +17,10 @@ from evenly.theory.balance import FloatArray, balanced_occupancy
 from evenly.theory.inputs import exact_alpha, positive_load, whole_number
 
 MAX_POINTS = 10**5
+MAX_HORIZON = 10**6
 MAX_LEVELS = 3000
 MAX_CELLS = 2 * 10**7  # times by levels
-MAX_TURNS = 10**4  # periods of waves, and phases, within the horizon
+MAX_TURNS = 10**3  # periods of waves, and phases, within the horizon
 _CLOSEST_ALPHA = Fraction(1, 10**6)
 _TRUNCATION = 1e-13
 
@@ -33,6 +34,8 @@ def demand_phases(load: float | None, schedule: str | Sequence[Phase] | None) ->
     if isinstance(schedule, str):
         return parse_schedule(schedule)
     phases = schedule if isinstance(schedule, Sequence) else [schedule]
+    if not all(isinstance(phase, Phase) for phase in phases):
+        raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {schedule}.")
     return check_schedule(phase for phase in phases if isinstance(phase, Phase))
 
 
@@ -48,6 +51,8 @@ def output_times(horizon: float, points: int) -> FloatArray:
     """Evenly spaced times, both ends included."""
     if isinstance(horizon, bool) or not isinstance(horizon, Real) or not isfinite(horizon) or horizon <= 0:
         raise InputError(f"horizon must be a positive number, not {horizon}.")
+    if horizon > MAX_HORIZON:
+        raise InputError(f"horizon must be at most {MAX_HORIZON} mean task times, not {horizon:g}.")
     return np.linspace(0.0, float(horizon), whole_number("points", points, 2, MAX_POINTS))
 
 
@@ -73,22 +78,20 @@ def initial_occupancy(initial: float | Sequence[float] | FloatArray) -> FloatArr
     return q
 
 
-def last_level(
-    phases: Sequence[Phase], start: FloatArray, threshold: int, alpha: Fraction | None
-) -> tuple[int, float]:
+def last_level(phases: Sequence[Phase], start: FloatArray, threshold: int, *, learns: bool) -> tuple[int, float]:
     """The last level to keep, and a bound for the mass beyond it.
 
     Tasks come to pools above threshold + 1 at random only, at most at the load's rate, and only if the mass
     can reach threshold + 1. So such a pool has no more tasks than at the start (or threshold + 1) and a Poisson
-    number on top. A learned threshold is at most mass / alpha.
+    number on top. A learned threshold rises to a level only when all pools, and so the mass, have reached it.
 
-    Paper: Thm 1; the bound for a learned threshold is from the proof of Prop. 4.
+    Paper: Thm 1; Def. 2. The thresholds are bounded, as in the proof of Prop. 4.
     """
     peak = max(phase.load + phase.amplitude for phase in phases)
     most = max(float(start[1:].sum()), peak)
     used = max(start.size - 1, threshold + 1)
-    if alpha is not None:
-        used, truncation = max(used, floor(most / alpha) + 1), 0.0
+    if learns:
+        used, truncation = max(used, floor(most) + 1), 0.0
     elif most < threshold + 1:
         truncation = 0.0
     else:

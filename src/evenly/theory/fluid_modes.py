@@ -18,9 +18,9 @@ import numpy as np
 from scipy.special import bdtrc
 
 from evenly.theory.balance import FloatArray, exactly
+from evenly.theory.integration import Equations
 
-Drift = Callable[[float, FloatArray], FloatArray]
-_SMALLEST_SHARE = 1e-12  # of pools below the threshold, in a division
+_SMALLEST_GAP = 1e-10  # in a division; beyond the end of mode (a) a solver may look for less
 _NEGLIGIBLE = 1e-18
 
 
@@ -50,26 +50,55 @@ def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
     return rates
 
 
-def fill_drift(load_at: Callable[[float], float], threshold: int, levels: int) -> Drift:
-    """Mode (a) in x(i) = q(i) - 1, 1 <= i <= levels: below the threshold it may get small, and stays precise.
+def fill_equations(
+    load_at: Callable[[float], float], mass_at: Callable[[float], float], threshold: int, levels: int
+) -> Equations:
+    """Mode (a) in the gaps 1 - q(i) for 1 <= i < threshold and q(i) for threshold < i <= levels.
+
+    The gap at the threshold is what the total mass leaves for it: `threshold_gap`.
 
     Paper: Thm 1 (a).
     """
-    level = np.arange(1.0, levels + 1)
-    padded = np.zeros(levels + 2)  # x(0) = 0
-    padded[-1] = -1.0  # beyond the last level
+    below, above = np.arange(1.0, threshold), np.arange(threshold + 1.0, levels + 1)
+    gaps = np.zeros(threshold + 1)  # none at level 0
+    q = np.zeros(above.size + 1)  # nothing beyond the last level
 
-    def drift(time: float, x: FloatArray) -> FloatArray:
-        padded[1:-1] = x
-        steps = padded[1:] - padded[:-1]
-        slope = level * steps[1:]
-        slope[:threshold] += load_at(time) / min(x[threshold - 1], -_SMALLEST_SHARE) * steps[:threshold]
+    def share(time: float, y: FloatArray) -> float:
+        """Rate at which a pool below the threshold gets tasks."""
+        gaps[-1] = max(threshold_gap(mass_at(time), y, threshold), _SMALLEST_GAP)
+        return load_at(time) / float(gaps[-1])
+
+    def drift(time: float, y: FloatArray) -> FloatArray:
+        rate = share(time, y)
+        gaps[1:-1] = y[: threshold - 1]
+        q[:-1] = y[threshold - 1 :]
+        steps = gaps[1:] - gaps[:-1]
+        slope = np.empty_like(y)
+        slope[: threshold - 1] = below * steps[1:] - rate * steps[:-1]
+        slope[threshold - 1 :] = above * (q[1:] - q[:-1])
         return slope
 
-    return drift
+    def bands(time: float, y: FloatArray) -> FloatArray:
+        rate, size = share(time, y), y.size
+        packed = np.zeros((3, size))
+        packed[1, : threshold - 1] = -below - rate
+        packed[1, threshold - 1 :] = -above
+        packed[0, 1 : threshold - 1] = below[:-1]
+        packed[0, threshold:] = above[:-1]
+        packed[2, : max(threshold - 2, 0)] = rate
+        if threshold > 1:  # the gap at the threshold shrinks by what the one below grows
+            packed[1, threshold - 2] -= below[-1]
+        return packed
+
+    return Equations(drift, bands)
 
 
-def spill_drift(load_at: Callable[[float], float], threshold: int, levels: int) -> Drift:
+def threshold_gap(mass: float, y: FloatArray, threshold: int) -> float:
+    """1 - q(threshold) in mode (a), from the total mass and the variables of `fill_equations`."""
+    return float(threshold - mass - y[: threshold - 1].sum() + y[threshold - 1 :].sum())
+
+
+def spill_equations(load_at: Callable[[float], float], threshold: int, levels: int) -> Equations:
     """Mode (c) in q(i) for threshold + 1 < i <= levels.
 
     Paper: Thm 1 (c).
@@ -86,7 +115,16 @@ def spill_drift(load_at: Callable[[float], float], threshold: int, levels: int) 
         slope: FloatArray = level * steps[1:] - to_random * steps[:-1]
         return slope
 
-    return drift
+    def bands(time: float, q: FloatArray) -> FloatArray:
+        to_random = load_at(time) - high * (1 - q[0])
+        packed = np.zeros((3, q.size))
+        packed[0, 1:] = level[:-1]
+        packed[1] = -level - to_random
+        packed[1, 0] += high * (1 - q[0])
+        packed[2, :-1] = to_random
+        return packed
+
+    return Equations(drift, bands)
 
 
 def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:

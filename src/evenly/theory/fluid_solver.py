@@ -24,15 +24,23 @@ import numpy as np
 from evenly.demand import Phase
 from evenly.theory.balance import FloatArray
 from evenly.theory.crossing import first_crossing
-from evenly.theory.fluid_modes import Mode, fill_drift, spill_drift, surviving_mass, survivors
+from evenly.theory.fluid_modes import (
+    Mode,
+    fill_equations,
+    spill_equations,
+    surviving_mass,
+    survivors,
+    threshold_gap,
+)
 from evenly.theory.integration import integrate
 from evenly.theory.mass import load_over, mass_after
 
 _CLOSE = 1e-8  # a deficit up to this is at the surface
 _LEFT = 1e-6  # one of this has left it, when it came from there; its square does not matter
 _ZERO = 1e-11  # a deficit up to this is none
-_SLACK = 1e-11  # how far the load may fall short before a level is let go
+_SLACK = 1e-11  # how far the load may fall short, per task, before a level is let go
 _SAMPLES = 65
+_HALVINGS = 0.5 ** np.arange(1, 31)
 _SAMPLES_A_PERIOD = 64
 _FORGOTTEN = 45.0  # e^-45: what the start leaves behind is nothing
 
@@ -88,6 +96,7 @@ class Stepper:
         self._phase = phase
         self._outputs = outputs
         self._end = end
+        self._restless = phase.amplitude > 0
         self._room = inf if alpha is None else float(1 - alpha)  # gap at which the threshold falls
 
     def settle(self, state: State) -> State:
@@ -112,11 +121,16 @@ class Stepper:
         high = threshold + 1
         if deficit > 2 * _CLOSE:
             return self._far(state)
-        if deficit > _ZERO or load - threshold * (1 - q[high]) < -_SLACK:
+        slack = _SLACK * (1 + high + load)
+        if deficit > _ZERO or load - threshold * (1 - q[high]) < -slack:
             return self._near(state)
-        if q[high] < 1 - _ZERO or load - high * (1 - q[high + 1]) < -_SLACK:
+        if q[high] < 1 - _ZERO or load - high * (1 - q[high + 1]) < -slack:
             return self._hold(state)
         return self._spill(state)
+
+    def _let_go(self, high: int) -> float:
+        """The shortfall at which a level is let go: for sure more than what makes `stretch` hold it."""
+        return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
 
     def _load(self, time: float) -> float:
         return self._phase.load_at(time)
@@ -133,27 +147,47 @@ class Stepper:
     def _first(self, state: State, *functions: Callable[[FloatArray], FloatArray]) -> float:
         """The first event of these, or the end of the phase."""
         grid = grid_over(self._phase, state.time, self._end)
+        soon = state.time + (grid[1] - state.time) * _HALVINGS  # for what leaves zero and is soon back
+        grid = np.union1d(grid, soon)
         found = (first_crossing(function, grid) for function in functions)
         return min((time for time in found if time is not None), default=self._end)
 
     def _far(self, state: State) -> Stretch:
         """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
         threshold, levels = state.threshold, state.q.size - 1
-        deficit = self._deficit(state)
+        deficit, mass = self._deficit(state), self._mass(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
 
-        def falls(_: float, x: FloatArray) -> float:
-            return float(self._room + x[threshold - 1])
+        def mass_at(time: float) -> float:
+            return float(mass(np.asarray(time)))
 
-        event = None if self._room == inf else falls
-        drift = fill_drift(self._load, threshold, levels)
+        def falls(time: float, y: FloatArray) -> float:
+            return self._room - threshold_gap(mass_at(time), y, threshold)
+
+        y = np.concatenate([1 - state.q[1:threshold], state.q[threshold + 1 :]])
         outputs = self._between(state.time, end)
-        x, end, x_end = integrate(drift, state.time, state.q[1:] - 1, end, outputs, event)
+        rows, end, last = integrate(
+            fill_equations(self._load, mass_at, threshold, levels),
+            state.time,
+            y,
+            end,
+            outputs,
+            None if self._room == inf else falls,
+            restless=self._restless,
+        )
 
-        def occupancy(x: FloatArray) -> FloatArray:
-            return np.hstack([np.ones((x.shape[0], 1)), 1 + x])
+        def occupancy(y: FloatArray, times: FloatArray) -> FloatArray:
+            q = np.ones((times.size, levels + 1))
+            q[:, 1:threshold] -= y[:, : threshold - 1]
+            q[:, threshold + 1 :] = y[:, threshold - 1 :]
+            gaps = [threshold_gap(mass_at(t), row, threshold) for t, row in zip(times, y, strict=True)]
+            q[:, threshold] = 1 - np.array(gaps)
+            return q
 
-        return self._finish(Mode.FILL, state, end, occupancy(x), occupancy(x_end[None]))
+        ends = np.array([end])
+        return self._finish(
+            Mode.FILL, state, end, occupancy(rows, outputs[: rows.shape[0]]), occupancy(last[None], ends)
+        )
 
     def _near(self, state: State) -> Stretch:
         """Mode (a) at the surface: the whole deficit is at the threshold's level."""
@@ -174,13 +208,14 @@ class Stepper:
         """Mode (b), in closed form: v_h = u - threshold, and the levels above h only lose tasks."""
         threshold, high = state.threshold, state.threshold + 1
         mass = self._mass(state)
+        room = self._let_go(high)
 
         def at_high(times: FloatArray) -> FloatArray:
             rest = surviving_mass(state.q, high + 1, times - state.time)
             return mass(times) - threshold - rest
 
         def slack(times: FloatArray) -> FloatArray:
-            return load_over(self._phase, times) - threshold * (1 - at_high(times)) + 2 * _SLACK
+            return load_over(self._phase, times) - threshold * (1 - at_high(times)) + room
 
         end = self._first(state, lambda times: 1 - at_high(times), slack)
 
@@ -195,13 +230,16 @@ class Stepper:
     def _spill(self, state: State) -> Stretch:
         """Mode (c), integrated until threshold + 1 can no longer be held."""
         high, levels = state.threshold + 1, state.q.size - 1
+        room = self._let_go(high)
 
         def lets_go(time: float, q: FloatArray) -> float:
-            return float(self._load(time) - high * (1 - q[0]) + 2 * _SLACK)
+            return float(self._load(time) - high * (1 - q[0]) + room)
 
-        drift = spill_drift(self._load, state.threshold, levels)
+        equations = spill_equations(self._load, state.threshold, levels)
         outputs = self._between(state.time, self._end)
-        y, end, y_end = integrate(drift, state.time, state.q[high + 1 :], self._end, outputs, lets_go)
+        y, end, y_end = integrate(
+            equations, state.time, state.q[high + 1 :], self._end, outputs, lets_go, restless=self._restless
+        )
 
         def occupancy(y: FloatArray) -> FloatArray:
             return np.hstack([np.ones((y.shape[0], high + 1)), y])

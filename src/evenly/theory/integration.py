@@ -1,96 +1,170 @@
 """Stiff differential equations, integrated up to a time or to an event.
 
 SciPy's VODE with backward differences: mode (a) of the fluid equations is stiff without bound near its
-surface, and solvers that guess when to be implicit stall there.
+surface, and solvers that guess when to be implicit stall there. The equations couple neighbours in the main, so
+Newton's method inside makes do with a tridiagonal Jacobian. It must be given: differences would be spoilt by the
+couplings that it leaves out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.integrate import ode
 
 from evenly.theory.balance import FloatArray
 
-Drift = Callable[[float, FloatArray], FloatArray]
+Field = Callable[[float, FloatArray], FloatArray]
 Value = Callable[[float, FloatArray], float]
 
-_RELATIVE, _ABSOLUTE = 1e-10, 1e-13
-_CLOSEST_LOOK = 0.05  # time between looks for an event
+_RELATIVE, _ABSOLUTE = 1e-11, 1e-14
 _MOST_STEPS = 10**6
-_NEWTON_STEPS = 20
+_LIVELY = 60.0  # how long a solution moves: deviations fade like e^-t
+_NEWTON_STEPS = 100
 _TIME_ERROR = 1e-12
 _NUDGE = 1e-7
+_FAR = 4.0  # a value so many times its change in a step does not dip to zero there
+
+
+@dataclass(frozen=True)
+class Equations:
+    """y' = drift(t, y), with the derivatives of y_i' by y_(i+1), y_i and y_(i-1) as SciPy packs three bands."""
+
+    drift: Field
+    bands: Field
+
+
+@dataclass(frozen=True)
+class _Point:
+    """The solution at a time, and the value of the event there."""
+
+    time: float
+    y: FloatArray
+    value: float
 
 
 def integrate(
-    drift: Drift, start: float, y: FloatArray, end: float, outputs: FloatArray, event: Value | None = None
+    equations: Equations,
+    start: float,
+    y: FloatArray,
+    end: float,
+    outputs: FloatArray,
+    event: Value | None = None,
+    *,
+    restless: bool = False,
 ) -> tuple[FloatArray, float, FloatArray]:
     """Values at the output times, and the time and value at which the integration ends.
 
     It ends at `end`, or before when the value of `event` falls to zero; outputs after that are left out.
+    Unless it is `restless`, the solution is taken to be at rest after a time in which deviations have faded.
     """
-    looks = outputs
-    if event is not None:
-        looks = np.union1d(outputs, np.linspace(start, end, int((end - start) / _CLOSEST_LOOK) + 2)[1:-1])
-    looks = np.append(looks[(looks > start) & (looks < end)], end)
-    solver = _solver(drift, start, y)
-    wanted = set(outputs.tolist())
-    rows = [y] if start in wanted else []
-    before, y_before = start, y
-    for look in looks.tolist():
-        y_now = _advance(solver, look)
-        if event is not None and event(look, y_now) <= 0:
-            time, y_now = _locate(drift, before, y_before, look, event)
-            return _stack(rows, y), time, y_now
-        if look in wanted:
-            rows.append(y_now)
-        before, y_before = look, y_now
-    return _stack(rows, y), end, y_before
+    reach = end if restless else min(end, start + _LIVELY)
+    value = event if event is not None else _never
+    solver = _solver(equations, start, y)
+    wanted = outputs.tolist()
+    rows = [y] if wanted and wanted[0] == start else []
+    here = _Point(start, y, value(start, y))
+    while here.time < reach:
+        there = _next_point(solver, reach, value)
+        found = _event_between(equations, here, there, value) if event is not None else None
+        until = there.time if found is None else found.time
+        while len(rows) < len(wanted) and wanted[len(rows)] <= until:
+            rows.append(_advance(solver, wanted[len(rows)]))  # within the step just taken: interpolated
+        if found is not None:
+            return _stack(rows, y), found.time, found.y
+        here = there
+    rows += [here.y] * (len(wanted) - len(rows))
+    return _stack(rows, y), end, here.y
+
+
+def _never(_: float, __: FloatArray) -> float:
+    return 1.0
 
 
 def _stack(rows: list[FloatArray], y: FloatArray) -> FloatArray:
     return np.array(rows) if rows else np.empty((0, y.size))
 
 
-def _solver(drift: Drift, start: float, y: FloatArray) -> ode:
-    solver = ode(drift)
+def _solver(equations: Equations, start: float, y: FloatArray) -> ode:
+    solver = ode(equations.drift, equations.bands)
     solver.set_integrator(
-        "vode", method="bdf", with_jacobian=True, rtol=_RELATIVE, atol=_ABSOLUTE, nsteps=_MOST_STEPS
+        "vode",
+        method="bdf",
+        with_jacobian=True,
+        lband=1,
+        uband=1,
+        rtol=_RELATIVE,
+        atol=_ABSOLUTE,
+        nsteps=_MOST_STEPS,
     )
     return solver.set_initial_value(y, start)
 
 
-def _advance(solver: ode, time: float) -> FloatArray:
-    y = np.array(solver.integrate(time))
+def _advance(solver: ode, time: float, *, step: bool = False) -> FloatArray:
+    y = np.array(solver.integrate(time, step=step))
     if not solver.successful():
         raise ArithmeticError(f"the differential equations could not be integrated to {time:g}")
     return y
 
 
-def _locate(drift: Drift, low: float, y: FloatArray, high: float, event: Value) -> tuple[float, FloatArray]:
-    """The time of an event between two looks, by Newton's method kept inside the bracket."""
-    start = y
-    value, slope = event(low, y), _rate(drift, low, y, event)
-    time = low - value / slope if slope < 0 else high
-    time = time if low < time < high else (low + high) / 2
+def _next_point(solver: ode, reach: float, value: Value) -> _Point:
+    """The end of the solver's next step, or `reach` if that comes first."""
+    y = _advance(solver, reach, step=True)
+    if solver.t > reach:
+        y = _advance(solver, reach)
+    time = float(solver.t)
+    return _Point(time, y, value(time, y))
+
+
+def _event_between(equations: Equations, here: _Point, there: _Point, value: Value) -> _Point | None:
+    """Where the value falls to zero within a step, be it that it has risen again at the step's end."""
+    if there.value <= 0:
+        return _locate(equations, here, there.time, value)
+    if min(here.value, there.value) > _FAR * abs(there.value - here.value):
+        return None
+    falling = _rate(equations, here, value)
+    rising = _rate(equations, there, value)
+    if falling < 0 < rising:
+        lowest = here.time + (there.time - here.time) * falling / (falling - rising)
+        dip = _reach(equations, here, lowest, value)
+        if dip.value <= 0:
+            return _locate(equations, here, dip.time, value)
+    return None
+
+
+def _reach(equations: Equations, start: _Point, time: float, value: Value) -> _Point:
+    """The solution a little later."""
+    if time - start.time < _TIME_ERROR:
+        y = start.y + (time - start.time) * equations.drift(start.time, start.y)
+    else:
+        y = _advance(_solver(equations, start.time, start.y), time)
+    return _Point(time, y, value(time, y))
+
+
+def _locate(equations: Equations, low: _Point, high: float, value: Value) -> _Point:
+    """The event between a point before it and a time after it, by Newton's method kept inside the bracket."""
+    point, slope = low, _rate(equations, low, value)
     for _ in range(_NEWTON_STEPS):
-        y = _advance(_solver(drift, low, start), time)
-        value = event(time, y)
-        if value > 0:
-            low, start = time, y
-        else:
-            high = time
-        slope = _rate(drift, time, y, event)
-        better = time - value / slope if slope < 0 else high
-        if abs(better - time) < _TIME_ERROR or high - low < _TIME_ERROR:
-            return better, y + (better - time) * drift(time, y)
-        time = better if low < better < high else (low + high) / 2
-    raise ArithmeticError(f"an event near {time:g} could not be located")
+        time = point.time - point.value / slope if slope < 0 else high
+        if not low.time < time < high:
+            time = (low.time + high) / 2
+        if high - low.time < _TIME_ERROR or abs(time - point.time) < _TIME_ERROR:
+            return _reach(equations, low, time, value)
+        point = _reach(equations, low, time, value)
+        slope = _rate(equations, point, value)
+        width = high - low.time
+        low, high = (point, high) if point.value > 0 else (low, point.time)
+        if high - low.time > width / 2:  # Newton's method creeps: halve
+            middle = _reach(equations, low, (low.time + high) / 2, value)
+            low, high = (middle, high) if middle.value > 0 else (low, middle.time)
+    raise ArithmeticError(f"an event near {low.time:g} could not be located")
 
 
-def _rate(drift: Drift, time: float, y: FloatArray, event: Value) -> float:
+def _rate(equations: Equations, point: _Point, value: Value) -> float:
     """How fast the value of the event changes along the solution."""
-    slope = drift(time, y)
-    return (event(time + _NUDGE, y + _NUDGE * slope) - event(time - _NUDGE, y - _NUDGE * slope)) / (2 * _NUDGE)
+    slope = equations.drift(point.time, point.y)
+    after = value(point.time + _NUDGE, point.y + _NUDGE * slope)
+    before = value(point.time - _NUDGE, point.y - _NUDGE * slope)
+    return (after - before) / (2 * _NUDGE)

@@ -26,8 +26,10 @@ def mass_after(phase: Phase, start: float, mass: float, times: FloatArray) -> Fl
     Paper: Lem. 1, eq. (9). Departs: also for a load that swings.
     """
     decay = np.exp(start - times)
-    swing = _swing(phase, times) - _swing(phase, np.asarray(start)) * decay
-    return phase.load + (mass - phase.load) * decay + swing
+    steady: FloatArray = phase.load + (mass - phase.load) * decay
+    if not phase.amplitude:
+        return steady
+    return steady + _swing(phase, times) - _swing(phase, np.asarray(start)) * decay
 
 
 def _swing(phase: Phase, times: FloatArray) -> FloatArray:
