@@ -28,9 +28,11 @@ def _seconds(work: Callable[[], object]) -> Callable[[], float]:
 
 def _plain() -> object:
     """The same equations up to shortly before the first event, which a general solver cannot pass."""
-    start = np.full(12, -1.0)
-    drift = fill_drift(lambda _: LOAD, 10, 12)
-    return solve_ivp(drift, (0, FULL - 1e-3), start, method="BDF", dense_output=True, rtol=1e-10, atol=1e-13)
+    start = np.concatenate([np.ones(9), np.zeros(2)])  # gaps below the threshold, pools above it
+    equations = fill_equations(lambda _: LOAD, lambda t: LOAD * (1 - np.exp(-t)), 10, 12)
+    return solve_ivp(
+        equations.drift, (0, FULL - 1e-3), start, method="BDF", dense_output=True, rtol=1e-10, atol=1e-13
+    )
 
 
 def predictions(rounds: int) -> list[Figure]:

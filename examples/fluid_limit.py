@@ -111,6 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of pools")
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds")
     asked = parser.parse_args(arguments)
+    if asked.seeds < 1:
+        parser.error(f"--seeds must be at least 1, not {asked.seeds}")
+    if min(asked.sizes) < 1 or len(set(asked.sizes)) < 2:
+        parser.error(f"--sizes must be at least two different positive numbers, not {asked.sizes}")
     results = {}
     for case in (STATIC, LEARNING):
         found = distances(case, asked.sizes, range(1, asked.seeds + 1))

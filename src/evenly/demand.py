@@ -1,7 +1,6 @@
 """Demand over time: phases of constant load or of a smooth wave around it.
 
-Waves are simulated exactly, by thinning: arrivals are proposed at the phase's peak rate and accepted with
-probability demand(t) / peak.
+Simulations and predictions share it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from evenly.errors import InputError
 from evenly.sim import Scenario, simulate
 from evenly.theory.exact import exact_law
 from evenly.theory.stability import predict_stability
-from evenly.theory.tuning import exact_alpha_min
+from evenly.theory.tuning import check_alpha_for_load, check_alpha_for_pools, exact_alpha_min, suggested_alpha
 
 # Student's t with 19 degrees of freedom exceeds 9 in size with probability 3e-8, and the 95 % half-width is 2.093
 # standard errors: less than 1e-6 for thirty comparisons.
@@ -257,6 +257,7 @@ def test_with_enough_pools_the_papers_rule_is_followed(
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
     advice = recommend_alpha(pools=pools, load_max=load_max)
     assert advice.paper_rule_met
+    assert advice.chosen is not None
     assert advice.chosen.relative_spread < 1.02
     assert advice.chosen.resync_per_task <= 0.1
 
@@ -267,11 +268,32 @@ def test_a_smaller_system_stands_in_for_one_of_very_many_tasks(monkeypatch: pyte
     advice = recommend_alpha(pools=10**6, load_max=20)
     assert (advice.pools, advice.pools_measured) == (10**6, 100)
     assert advice.paper_rule_met
+    assert advice.chosen is not None
     assert advice.chosen.resync_per_task > 0.1  # too dear for a hundred pools, which will not have to pay
-    monkeypatch.setattr(module, "MOST_TASKS", 50)  # ten pools, too few for an alpha above 5/6 that works there
-    advice = recommend_alpha(pools=10**6, load_max=5)
-    assert advice.pools_measured == 10
-    assert advice.alpha == expected_choice(advice.to_dict()["candidates"])
+
+
+@pytest.mark.parametrize(
+    ("pools", "alpha"),
+    # 9/10 must be exceeded, and 1 - 1/pools not be reached; with ten pools there is no room.
+    [(10**6, 0.91), (100, 0.91), (11, 0.901), (10, None)],
+)
+def test_where_the_stand_in_has_too_few_pools_the_papers_rule_is_followed(
+    pools: int, alpha: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
+    monkeypatch.setattr(module, "MOST_TASKS", 45)
+    advice = recommend_alpha(pools=pools, load_max=9)
+    assert advice.pools_measured == 5
+    assert advice.paper_rule_possible == advice.paper_rule_met == (alpha is not None)
+    if alpha is None:
+        assert advice.alpha == expected_choice(advice.to_dict()["candidates"])
+    else:
+        assert advice.alpha == advice.to_dict()["recommended"] == alpha
+        assert advice.chosen is None
+        check_alpha_for_load(alpha, 9)
+        check_alpha_for_pools(alpha, pools)
+    if pools == 10**6:
+        assert advice.alpha == suggested_alpha(9)
 
 
 @pytest.mark.parametrize(("pools", "load_max", "possible"), [(2, 0.5, True), (2, 1.0, False), (3, 1.0, True)])
@@ -288,6 +310,7 @@ def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.Mo
     assert first == recommend_alpha(pools=30, load_max=2, seed=3)
     assert first != recommend_alpha(pools=30, load_max=2, seed=4)
     assert heard[-1] == pytest.approx(1)
+    assert first.chosen is not None
     facts = json.loads(json.dumps(first.to_dict()))
     assert facts["recommended"] == first.alpha == first.chosen.alpha
     assert len(facts["candidates"]) == len(first.candidates)

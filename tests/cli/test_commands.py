@@ -191,3 +191,11 @@ def test_help_shows_an_example_that_works(run: Run, command: str, tmp_path: Path
         place = example.index("--plot") + 1
         example[place] = str(tmp_path / example[place])
     assert run(command, *example).code == 0
+
+
+def test_exact_prints_the_spread(run: Run) -> None:
+    law = exact_law(policy="random", pools=3, load=1.2)
+    assert (
+        f"spread over pools   {law.spread_mean:.6f}"
+        in run("exact", "--policy", "random", "--pools", 3, "--load", 1.2).out
+    )

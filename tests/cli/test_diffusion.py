@@ -89,6 +89,35 @@ def test_text_says_which_limit_and_what_it_means(run: Run) -> None:
         assert "far from the limit" in run("diffusion", "--load", load, "--pools", pools).out
 
 
+def test_a_great_whole_load_is_answered_without_paths(run: Run) -> None:
+    found = run("diffusion", "--load", 100_000, "--pools", 10**9, "--json").json()
+    assert found["paths"] == 0
+    assert found["sample_paths"] == {"below": [], "above": []}
+    # The total is normal with variance load, and both parts of it have about the same law by then.
+    assert found["stationary"]["below"]["mean"] == pytest.approx(math.sqrt(100_000 / (2 * math.pi)), rel=1e-3)
+    columns = [
+        line for line in run("diffusion", "--load", 100_000).out.splitlines() if " 5 %" in line or "126." in line
+    ]
+    assert len(columns) == 3
+    assert len({len(line) for line in columns}) == 1
+
+
+@pytest.mark.parametrize("load", [2.5, 3])
+def test_paths_can_be_left_out(run: Run, tmp_path: Path, load: float) -> None:
+    arguments = ("diffusion", "--load", load, "--paths", 0, "--plot", tmp_path / "x.svg", "--json")
+    found = run(*arguments).json()
+    assert not any(found["sample_paths"].values())
+    assert found["stationary"] == run("diffusion", "--load", load, "--json").json()["stationary"]
+    assert "at random" not in (tmp_path / "x.svg").read_text()
+
+
+@pytest.mark.parametrize(("paths", "label"), [(1, "a path drawn at random"), (3, "3 paths drawn at random")])
+@pytest.mark.parametrize("load", [2.5, 3])
+def test_the_legend_names_the_paths(run: Run, tmp_path: Path, load: float, paths: int, label: str) -> None:
+    run("diffusion", "--load", load, "--points", 11, "--paths", paths, "--plot", tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").read_text().count(f"<!-- {label} -->") == 1
+
+
 @pytest.mark.parametrize("load", [2.5, 3, 100])
 def test_pictures_are_drawn(run: Run, tmp_path: Path, load: float) -> None:
     path = tmp_path / "limit.png"
@@ -119,10 +148,14 @@ def test_help_shows_an_example_that_works(run: Run, tmp_path: Path) -> None:
         (("--load", 3, "--pools", 0), ["pools", "0"]),
         (("--load", 2.5, "--horizon", 0), ["horizon", "0"]),
         (("--load", 2.5, "--points", 1), ["points", "1"]),
-        (("--load", 2.5, "--paths", 0), ["paths", "0"]),
+        (("--load", 2.5, "--paths", -1), ["paths", "0", "-1"]),
         (("--load", 2.5, "--points", 1000, "--paths", 1001), ["paths", "1000", "1001"]),
         (("--load", 2.5, "--seed", -1), ["seed", "-1"]),
-        (("--load", 99_999, "--horizon", 1000), ["steps", "shorter"]),
+        (("--load", 2.5, "--points", 100_000, "--paths", 11), ["paths", "at most 10", "100000 points", "11"]),
+        (("--load", 2.5, "--points", 100_001), ["points", "100000", "100001"]),
+        (("--load", 4999, "--paths", 2), ["paths", "at most 0", "steps each", "shorter horizon"]),
+        (("--load", 500, "--paths", 1000), ["paths", "at most 199", "steps each", "1000"]),
+        (("--load", 3, "--limit", ""), ["limit", "ornstein-uhlenbeck or reflected", "not ''"]),
         (("--load", 2.5, "--plot", "x.gif"), ["plot", "x.gif"]),
         (("--load", 2.5, "--plot", "nowhere/x.png"), ["nowhere"]),
     ],

@@ -5,13 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy.stats import poisson
 
 from evenly.theory.equilibrium import equilibrium
 from tests.cli.conftest import Run
 
 CONTRACT = {
-    "policy", "load", "threshold", "kind", "theta", "pools_with_exactly", "occupancy", "mean_tasks"
+    "policy", "choices", "load", "threshold", "kind", "theta", "pools_with_exactly", "occupancy", "mean_tasks",
+    "offered", "birth_rate", "truncation",
 }  # fmt: skip
 
 
@@ -53,8 +55,28 @@ def test_other_policies_have_the_same_keys(run: Run, options: tuple[object, ...]
     assert (found["policy"], found["choices"], found["threshold"], found["kind"], found["theta"]) == (
         options[0], choices, None, None, None
     )  # fmt: skip
+    assert found["offered"] is found["birth_rate"] is found["truncation"] is None
     assert found["mean_tasks"] == pytest.approx(4.5)
     assert sum(found["pools_with_exactly"]) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("options", [("--policy", "jsq"), ("--policy", "power-of-d"), ("--threshold", 5)])
+def test_no_share_is_a_negative_zero(run: Run, options: tuple[object, ...]) -> None:
+    assert "-0.0" not in run("equilibrium", "--load", 5.5, "--json", *options).out
+
+
+def test_a_long_histogram_leaves_out_the_rarest_rows(run: Run) -> None:
+    whole = run("equilibrium", "--load", 10.5, "--policy", "random").out
+    assert "other numbers" not in whole
+    cut = run("equilibrium", "--load", 60, "--policy", "random").out
+    rows = [int(line.split()[0]) for line in cut.splitlines() if "█" in line]
+    shares = poisson.pmf(np.arange(200), 60)
+    assert rows == sorted(np.argsort(-shares)[:40])
+    left = 100 * (1 - shares[rows].sum())
+    assert f"and {left:.2f} % of pools with other numbers of tasks" in cut
+    assert len(run("equilibrium", "--load", 100_000, "--policy", "random").out.splitlines()) < 50
+    single = run("exact", "--policy", "random", "--pools", 1, "--load", 150).out
+    assert single.count("█\n") == 40
 
 
 def test_policies_give_their_own_laws(run: Run) -> None:
@@ -75,6 +97,7 @@ def test_policies_give_their_own_laws(run: Run) -> None:
         (("--load", 5.5, "--threshold", 3), ["threshold 3 at load 5.5: too small; theta 0.681270", "4.225082"]),
         (("--load", 5.5, "--threshold", 5), ["threshold 5 at load 5.5: optimal", "50.00 %"]),
         (("--load", 5.5, "--threshold", 9), ["Optimal is threshold 5: 50.00 % of pools hold 5, the others 6."]),
+        (("--load", 5.5, "--threshold", 0), ["the share of pools with 2 or more tasks"]),
         (("--load", 5, "--threshold", 9), ["Optimal is threshold 4 or 5: every pool holds 5."]),
         (("--load", 5.999999, "--threshold", 6), ["threshold 6 at load 5.999999: too large"]),
         (("--policy", "power-of-d", "--load", 10.5), ["power-of-2 at load 10.5", "11 tasks  28.99 %"]),
@@ -104,9 +127,11 @@ def test_the_text_says_what_it_is_and_what_would_be_optimal(
         (("--load", 5.5, "--threshold", 5.5), ["5.5", "whole number"]),
         (("--load", 5.5, "--threshold", 5, "--kind", "large"), ["threshold 5 is optimal", "balanced"]),
         (("--load", 5.5, "--threshold", 5, "--kind", "huge"), ["kind", "large, small, balanced", "huge"]),
-        (("--load", 5.5, "--threshold", 5, "--choices", 2), ["--choices", "power-of-d", "threshold"]),
-        (("--policy", "jsq", "--load", 5.5, "--threshold", 5), ["--threshold", "jsq"]),
-        (("--policy", "random", "--load", 5.5, "--kind", "large"), ["--kind", "random"]),
+        (("--load", 5.5, "--threshold", 5, "--kind", ""), ["kind", "large, small, balanced", "not ''."]),
+        (("--policy", "", "--load", 5.5), ["policy", "not ''"]),
+        (("--load", 5.5, "--threshold", 5, "--choices", 2), ["choices", "power-of-d", "threshold"]),
+        (("--policy", "jsq", "--load", 5.5, "--threshold", 5), ["threshold is for policy threshold, not jsq"]),
+        (("--policy", "random", "--load", 5.5, "--kind", "large"), ["kind is for policy threshold, not random"]),
         (("--policy", "jsq", "--load", 5.5, "--choices", 5), ["choices", "jsq"]),
         (("--policy", "power-of-d", "--load", 5.5, "--choices", 0), ["choices", "0"]),
         (("--policy", "pull", "--load", 5.5), ["policy", "pull", "threshold, jsq"]),
@@ -146,11 +171,18 @@ def test_pictures_are_drawn(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def bar_heights(svg: str, color: str) -> list[float]:
-    """Heights of the bars of a colour, in the order drawn; the last is the legend's."""
+def bars(svg: str, color: str) -> list[NDArray[np.float64]]:
+    """Corners of the bars of a colour, in the order drawn; the last is the legend's."""
     paths = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: {color}', svg)
-    points = [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
-    return [float(np.ptp(corners[:, 1])) for corners in points]
+    return [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
+
+
+def bar_heights(svg: str, color: str) -> list[float]:
+    return [float(np.ptp(corners[:, 1])) for corners in bars(svg, color)]
+
+
+def bar_middles(svg: str, color: str) -> list[float]:
+    return [float((corners[:, 0].min() + corners[:, 0].max()) / 2) for corners in bars(svg, color)]
 
 
 def test_the_bars_of_the_picture_are_the_two_laws(run: Run, tmp_path: Path) -> None:
@@ -161,6 +193,21 @@ def test_the_bars_of_the_picture_are_the_two_laws(run: Run, tmp_path: Path) -> N
     scale = sum(balanced)
     np.testing.assert_allclose(np.array(balanced) / scale, [0.75, 0.25], atol=1e-4)
     np.testing.assert_allclose(np.array(settled) / scale, equilibrium(5.25, 7).pools_with_exactly, atol=1e-4)
+
+
+def test_bars_stand_on_their_ticks(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "bars.svg"
+    run("equilibrium", "--load", 5.25, "--threshold", 7, "--plot", path)
+    svg = path.read_text()
+    axis = svg.partition('<g id="matplotlib.axis_1">')[2].partition('<g id="matplotlib.axis_2">')[0]
+    ticks = np.array(re.findall(r'<use xlink:href="#\w+" x="([\d.]+)"', axis), float)
+    numbers = [comment for comment in re.findall(r"<!-- (.*?) -->", axis) if comment.isdigit()]
+    assert numbers == [str(level) for level in range(8)]
+    assert ticks.size == 8
+    *settled, _ = bar_middles(svg, "#0072b2")
+    *balanced, _ = bar_middles(svg, "#e69f00")
+    np.testing.assert_allclose(settled, ticks, atol=1e-3)
+    np.testing.assert_allclose(balanced, ticks[5:7], atol=1e-3)
 
 
 def test_help_shows_an_example_that_works(run: Run) -> None:

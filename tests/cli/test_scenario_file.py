@@ -92,6 +92,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
     path = write('pools = 20\nload = 2\nhorizon = 10\npolicy = "jsq"\npolicies = ["jsq", "random"]\njson = true\n')
     assert run("simulate", "--scenario", path).json()["policy"] == "jsq"
     assert [row["policy"] for row in run("compare", "--scenario", path).json()["policies"]] == ["jsq", "random"]
+    assert run("fluid", "--scenario", path, "--load", 3).code == 2  # the policy is not threshold
     small = run("exact", "--scenario", path, "--pools", 3).json()
     assert (small["policy"], small["pools"], small["load"]) == ("jsq", 3, 2)
 

@@ -1,13 +1,21 @@
 """`evenly tune`: an alpha, what to expect of one, and advice for so many pools."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import pairwise
 from math import log
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from evenly.advice import alpha_measure
 from evenly.advice.alpha import recommend_alpha
+from evenly.plots import tune as tune_plot
+from evenly.plots.style import picture
 from evenly.theory.exact import exact_law
+from evenly.theory.stability import ROUGH_PART, ROUGH_SHARE, Stability, predict_stability
 from tests.cli.conftest import Run
 
 CONTRACT = {
@@ -98,8 +106,56 @@ def test_what_so_many_pools_make_of_it(run: Run) -> None:
 def test_pools_with_a_threshold_that_stays(run: Run) -> None:
     outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
     assert outcome.code == 0
-    assert "with no number of pools up to a million" in outcome.out
-    assert run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()["stable_pools"] is None
+    assert "also rests at       3 with very many pools, so that no number of pools is steady" in outcome.out
+    assert "longer than any run" not in outcome.out  # with so few it comes and goes
+    found = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()
+    assert found["stable_pools"] is None
+    assert found["stability"]["also_rests_at"] == 3
+
+
+def test_pools_so_many_that_the_start_decides(run: Run) -> None:
+    text = run("tune", "--load", 5.5, "--alpha", 0.5, "--pools", 2000).out
+    for words in (
+        "5: 100.00 %",
+        "also rests at       6",
+        "longer than any run: these shares are those of all time",
+    ):
+        assert words in text
+    assert "rough" not in text
+
+
+def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
+    text = run("tune", "--load", 5.5, "--alpha", 0.1, "--pools", 10).out
+    for words in (
+        "rough",
+        f"off by {100 * ROUGH_SHARE:g} % of all time",
+        f"{100 * ROUGH_PART:g} % of themselves",
+    ):
+        assert words in text
+    assert "rough" not in run("tune", "--load", 5.5, "--alpha", 0.5, "--pools", 10).out
+
+
+@pytest.mark.parametrize(
+    ("load", "alpha", "pools", "words"),
+    [
+        (1000, 0.93, 20, "not sought at loads above 100"),
+        (5.5, 0.99999, 200000, "not found with up to 9,090 pools; more were not tried"),
+    ],
+)
+def test_a_search_that_would_take_long_is_left(
+    run: Run, monkeypatch: pytest.MonkeyPatch, load: float, alpha: float, pools: int, words: str
+) -> None:
+    """One prediction, and no other: each of these takes seconds."""
+    asked: list[int] = []
+    quick = predict_stability(pools=30, load=5.5, alpha="0.9")
+
+    def counted(*, pools: int, load: float, alpha: str) -> Stability:
+        asked.append(pools)
+        return replace(quick, load=load)
+
+    monkeypatch.setattr("evenly.theory.stability.predict_stability", counted)
+    assert words in run("tune", "--load", load, "--alpha", alpha, "--pools", pools).out
+    assert asked == [pools]
 
 
 def test_both_questions_at_once(run: Run) -> None:
@@ -149,6 +205,20 @@ def test_what_becomes_of_the_papers_rule(run: Run, pools: int, load_max: float, 
     assert words in run("tune", "--load-max", load_max, "--pools", pools).out
 
 
+def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenly.advice.alpha.MOST_TASKS", 40)
+    monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
+    text = run("tune", "--load-max", 10, "--pools", 1000000000).out
+    for words in (
+        "with 4 pools instead",
+        "take alpha          0.91\n",
+        "10/11 = 0.909091: met; so large a system was",
+    ):
+        assert words in text
+    assert "costs messages" not in text
+    assert "<- take this" not in text
+
+
 @pytest.mark.parametrize(
     ("pools", "ending", "magic"), [(2, "svg", b"<?xml"), (5, "pdf", b"%PDF"), (100, "png", b"\x89PNG\r\n")]
 )
@@ -171,6 +241,13 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
         (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),
         (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most load-max 10", "11"]),
+        (("--load-max", 10, "--alpha", 0.85, "--load", 3, "--pools", 100), ["alpha 0.85 is too small"]),
+        (("--load", 3, "--alpha", 0.85, "--seed", 3), ["--seed", "--load-max and --pools"]),
+        (("--load-max", 3, "--seed", 3), ["--seed", "--load-max and --pools"]),
+        (("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3), ["--seed", "--load-max and --pools only"]),
+        (("--load", 3, "--alpha", 0.85, "--pools", 2000000), ["pools must be at most 1000000 for a prediction"]),
+        (("--load", 2000, "--alpha", 0.85, "--pools", 20), ["load must be at most 1000 for a prediction"]),
+        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_load", "between 0 and 1000000"]),
         (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
         (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out --alpha", "--load"]),
@@ -199,11 +276,55 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
         assert word in outcome.err
 
 
+@pytest.mark.parametrize(("pools", "load_max"), [(2, 1.5), (5, 0.6), (40, 2.9)])
+def test_what_the_picture_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: int, load_max: float
+) -> None:
+    monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
+    drawn: list[Figure] = []
+
+    @contextmanager
+    def kept(path: Path, width: float, height: float) -> Iterator[Figure]:
+        with picture(path, width, height) as figure:
+            yield figure
+        drawn.append(figure)
+
+    monkeypatch.setattr(tune_plot, "picture", kept)
+    advice = recommend_alpha(pools=pools, load_max=load_max)
+    tune_plot.draw(advice, tmp_path / "x.png")
+    (figure,) = drawn
+    (legend,) = figure.legends
+    labels = {text.get_text() for text in legend.get_texts()}
+    assert labels >= {f"take {advice.alpha:g}", "good (left), cheap (right)", "mean over the loads"}
+    for axes in figure.axes:
+        assert axes.get_legend() is None
+        assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+        assert f"{advice.alpha:g}" in [text.get_text() for text in axes.get_xticklabels()]
+        places = sorted(text.get_window_extent().x0 for text in axes.get_xticklabels())
+        widths = [text.get_window_extent().width for text in axes.get_xticklabels()]
+        assert all(right - left > max(widths) for left, right in pairwise(places))
+    low, high = figure.axes[1].get_ylim()
+    assert low < 0.011
+    assert high > 0.99
+    ticks = {text.get_text() for text in figure.axes[1].get_yticklabels()}
+    assert ticks >= {"0.1", "1"}
+
+
 def test_a_picture_that_cannot_be_written_is_found_before_the_work(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("evenly.advice.alpha.recommend_alpha", lambda **_: pytest.fail("the work was done"))
     assert run("tune", "--load-max", 5, "--pools", 30, "--plot", tmp_path / "missing" / "x.png").code == 2
+
+
+def test_every_key_is_in_the_reference(run: Run) -> None:
+    reference = Path(__file__).parents[2] / "docs" / "reference" / "commands.md"
+    section = reference.read_text(encoding="utf-8").split("### `evenly tune --json`")[1].split("\n#")[0]
+    advice = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
+    stability = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()["stability"]
+    candidate = advice["candidates"][0]
+    keys = {*advice, *stability, *stability["threshold"], *candidate, *candidate["loads"][0]}
+    assert not [key for key in keys if f"`{key}`" not in section and f".{key}`" not in section]
 
 
 def test_help_has_an_example(run: Run) -> None:

@@ -369,7 +369,7 @@ def test_a_kind_that_is_there_may_be_asked_for() -> None:
         ((5.5, 7, "small"), "7 is too large for load 5.5: .* a large-threshold one, not a small-threshold one"),
         ((5.999999, 6, "balanced"), "6 is too large for load 5.999999: .*, not the balanced one"),
         ((5.5, 3, "large"), "3 is too small for load 5.5: .* a small-threshold one, not a large-threshold one"),
-        ((5.5, 3, "tiny"), "kind must be one of large, small, balanced, not tiny"),
+        ((5.5, 3, "tiny"), "kind must be one of large, small, balanced, not 'tiny'"),
         ((0, 3), "load must be a positive number, not 0"),
         ((float("nan"), 3), "load must be a positive number, not nan"),
         ((2e5, 3), "load must be at most 100000"),

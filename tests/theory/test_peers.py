@@ -12,7 +12,9 @@ from scipy.stats import binom, poisson
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
+from evenly.theory.equilibrium import equilibrium
 from evenly.theory.peers import (
+    describe_equilibrium,
     jsq_fixed_point,
     peer_fixed_point,
     power_of_d_fixed_point,
@@ -178,6 +180,17 @@ def test_the_fluid_solution_settles_in_the_fixed_point(load: float, choices: int
     assert (np.diff(found, axis=1) <= 1e-9).all()
 
 
+def test_equilibria_are_described_with_the_same_keys() -> None:
+    own = describe_equilibrium("threshold", 2.25, threshold=5)
+    assert own == {"policy": "threshold", "choices": None, **equilibrium(2.25, 5).to_dict()}
+    for policy, choices in (("jsq", None), ("random", None), ("power-of-d", 4)):
+        found = describe_equilibrium(policy, 2.25, choices=choices)
+        assert found.keys() == own.keys()
+        assert found["choices"] == choices
+        assert_allclose(found["occupancy"], peer_fixed_point(policy, 2.25, choices))
+        assert_allclose(np.cumsum(found["pools_with_exactly"][::-1])[::-1], found["occupancy"], atol=1e-15)
+
+
 # --- what is refused ---------------------------------------------------------------------------------------
 
 
@@ -189,7 +202,9 @@ def test_the_fluid_solution_settles_in_the_fixed_point(load: float, choices: int
         (power_of_d_fixed_point, (3.0, 2.5), "choices must be a whole number, not 2.5"),
         (random_fixed_point, (-1.0,), "load must be a positive number, not -1"),
         (jsq_fixed_point, (float("inf"),), "load must be a positive number, not inf"),
-        (peer_fixed_point, ("pull", 3.0), "policy must be one of jsq, power-of-d, random, not pull"),
+        (peer_fixed_point, ("pull", 3.0), "policy must be one of jsq, power-of-d, random, not 'pull'"),
+        (describe_equilibrium, ("threshold", 3.0), "needs a threshold"),
+        (describe_equilibrium, ("pull", 3.0), "one of threshold, jsq, power-of-d, random here, not 'pull'"),
         (peer_fixed_point, ("jsq", 3.0, 2), "choices is for policy power-of-d, not jsq"),
         (
             power_of_d_fluid,

@@ -98,6 +98,7 @@ def test_an_alpha_at_the_boundary_is_not_above_it(load: float, alpha: float | st
     [
         (5.5, 0.93, 0, log(11)),  # the left of the paper's Fig. 4
         (5.5, 0.93, 9, log(3.5 / 0.08) + log(11)),  # the right
+        (5.5, 0.93, 1e6, log(999994.5 / 0.08) + log(11)),  # the most
         (5.5, 0.93, 5.5, log(11)),
         (5.5, 0.93, 5.55, log(11)),  # log(0.05 / 0.08) is negative
         (5.5, 0.93, 5.59, log(0.09 / 0.08) + log(11)),
@@ -170,9 +171,11 @@ def test_an_alpha_that_cannot_work_is_refused() -> None:
         (lambda: settled_threshold(-1, 0.9), "load must be a positive number, not -1"),
         (lambda: settled_threshold(1, 0), "alpha must lie strictly between 0 and 1, not 0"),
         (lambda: is_optimal(1, 1.0), "alpha must lie strictly between 0 and 1, not 1.0"),
-        (lambda: settle_time_bound(1.5, 0.9, -2), "initial_load must be zero or a positive number, not -2"),
-        (lambda: expectations(1.5, 0.9, float("inf")), "initial_load must be zero or a positive number, not inf"),
-        (lambda: expectations(1.5, 0.9, True), "initial_load must be zero or a positive number, not True"),
+        (lambda: settle_time_bound(1.5, 0.9, -2), "initial_load must lie between 0 and 1000000, not -2"),
+        (lambda: expectations(1.5, 0.9, float("inf")), "initial_load must lie between 0 and 1000000, not inf"),
+        (lambda: expectations(5.5, 0.93, 1e308), r"initial_load must lie between 0 and 1000000, not 1e\+308"),
+        (lambda: expectations(1.5, 0.9, 1000001), "initial_load must lie between 0 and 1000000, not 1000001"),
+        (lambda: expectations(1.5, 0.9, True), "initial_load must lie between 0 and 1000000, not True"),
         (lambda: check_alpha_for_pools(0.5, 1), "pools must lie between 2"),
     ],
 )

@@ -73,18 +73,12 @@ class Candidate:
         """The share of time at an optimal threshold, on average over the loads."""
         return float(np.mean([measured.share_optimal for measured in self.measurements]))
 
-    @property
-    def max_tasks_excess(self) -> float:
-        """By how much the fullest pool exceeds the shortest queue's, on average over time, at the worst load."""
-        return max(measured.max_tasks - measured.jsq_max_tasks for measured in self.measurements)
-
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "alpha": self.alpha,
             "relative_spread": self.relative_spread,
             "error": self.worst.error,
-            "max_tasks_excess": self.max_tasks_excess,
             "resync_per_task": self.resync_per_task,
             "changes_rate": self.changes_rate,
             "share_optimal": self.share_optimal,
@@ -112,14 +106,14 @@ class Advice:
     candidates: tuple[Candidate, ...]
 
     @property
-    def chosen(self) -> Candidate:
-        """The candidate that is recommended."""
-        return next(candidate for candidate in self.candidates if candidate.alpha == self.alpha)
+    def chosen(self) -> Candidate | None:
+        """The candidate that is recommended; None if it is the paper's rule and could not be measured."""
+        return next((candidate for candidate in self.candidates if candidate.alpha == self.alpha), None)
 
     @property
     def paper_rule_possible(self) -> bool:
         """Whether the pools are enough for the paper's rule, eq. (13)."""
-        return exact_alpha_min(self.load_max) < 1 - Fraction(1, self.pools)
+        return _possible(self.pools, self.load_max)
 
     @property
     def paper_rule_met(self) -> bool:
@@ -148,7 +142,8 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which
     start overloaded with a threshold to match: one that stays too high is seen. A smaller system stands in for
     one of very many tasks; more pools only make changes rarer, so then the choice is among the candidates above
-    `alpha_min` if there are any, whatever they cost the smaller one.
+    `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's rule is followed
+    unmeasured.
     """
     whole_number("pools", pools, 2, MAX_POOLS)
     if positive_load(load_max, "load_max") > MAX_LOAD:
@@ -160,17 +155,26 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     candidates = tuple(
         Candidate(alpha=alpha, measurements=tuple(row)) for alpha, row in zip(alphas, rows, strict=True)
     )
-    follows = [candidate for candidate in candidates if _meets(candidate.alpha, load_max)]
     return Advice(
         pools=pools,
         pools_measured=measured_pools,
         load_max=float(load_max),
         loads=loads,
-        alpha=choose(candidates if measured_pools == pools or not follows else follows).alpha,
+        alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),
         alpha_min=float(exact_alpha_min(load_max)),
         method=method,
         candidates=candidates,
     )
+
+
+def _chosen_alpha(pools: int, measured_pools: int, load_max: float, candidates: Sequence[Candidate]) -> float:
+    """By the measurements; where a smaller system stood in, by the paper's rule first."""
+    if measured_pools == pools or not _possible(pools, load_max):
+        return choose(candidates).alpha
+    follows = [candidate for candidate in candidates if _meets(candidate.alpha, load_max)]
+    if follows:
+        return choose(follows).alpha
+    return shortest_decimal(exact_alpha_min(load_max), 1 - Fraction(1, pools), strictly=True)
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
@@ -211,6 +215,10 @@ def candidate_alphas(pools: int, load_max: float) -> list[float]:
         for fall in sorted(falls)
         if fall <= pools - 2
     ]
+
+
+def _possible(pools: int, load_max: float) -> bool:
+    return exact_alpha_min(load_max) < 1 - Fraction(1, pools)
 
 
 def _meets(alpha: float, load_max: float) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,6 +12,12 @@ from evenly.cli.delivery import deliver, wanted_picture, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.cli.request import read_values
 from evenly.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from evenly.demand import Phase
+    from evenly.theory.fluid import FluidPath
 
 EXAMPLE = "Example: evenly fluid --load 5.5 --alpha 0.93 --initial 9 --plot settling.png"
 
@@ -34,16 +41,50 @@ def command(
     _check(values)
     picture = wanted_picture(values)
 
-    from evenly.cli.show import fluid_text
+    from evenly.cli.show import fluid_text, fluid_title
     from evenly.theory.fluid import fluid
+    from evenly.theory.fluid_input import demand_phases
 
+    phases = demand_phases(values.get("load"), values.get("schedule"))
+    asked = {key: values[key] for key in _KEYS if key in values}
     with progress_bar("solving"):
-        path = fluid(**{key: values[key] for key in _KEYS if key in values})
+        path = fluid(**asked | {"initial": _start(values)})
+    facts = _echo(values, phases, path) | path.to_dict()
     if picture:
         from evenly.plots import fluid as fluid_plot
 
-        fluid_plot.draw(path, picture)
-    deliver(path.to_dict(), lambda: typer.echo(fluid_text(path)), as_json=wants_json(values), files=[picture])
+        fluid_plot.draw(path, phases, fluid_title(facts), picture)
+    deliver(facts, lambda: typer.echo(fluid_text(path, facts)), as_json=wants_json(values), files=[picture])
+
+
+def _echo(values: dict[str, Any], phases: Sequence[Phase], path: FluidPath) -> dict[str, Any]:
+    """What was asked, defaults filled in; as in a simulation, `load` is the one at time 0."""
+    alpha = values.get("alpha")
+    return {
+        "load": phases[0].load,
+        "schedule": ",".join(map(str, phases)) if "schedule" in values else None,
+        "alpha": None if alpha is None else float(alpha),
+        "first_threshold": values.get("threshold", int(path.threshold[0]) if alpha is None else 0),
+        "initial": values.get("initial", 0),
+        "horizon": float(path.times[-1]),
+        "points": path.times.size,
+    }
+
+
+def _start(values: dict[str, Any]) -> float | list[float]:
+    """Tasks per pool or, from a list with the tasks of each pool, the fractions of pools with at least so many."""
+    from evenly.theory.fluid_input import MAX_LEVELS
+    from evenly.theory.inputs import whole_number
+
+    initial = values.get("initial", 0)
+    if isinstance(initial, int | float) and not isinstance(initial, bool):
+        return initial
+    if not isinstance(initial, list) or not initial:
+        raise InputError(f"initial must be tasks per pool, or a list with the tasks of each, not {initial!r}.")
+    if len(initial) != values.get("pools", len(initial)):
+        raise InputError(f"initial must have {values['pools']} numbers, one for each pool, not {len(initial)}.")
+    tasks = sorted(whole_number("initial", count, 0, MAX_LEVELS - 1) for count in initial)
+    return [1 - bisect_left(tasks, level) / len(tasks) for level in range(tasks[-1] + 1)]
 
 
 def _check(values: dict[str, Any]) -> None:

@@ -93,7 +93,9 @@ Limit = Annotated[
 ]
 PathHorizon = Annotated[float | None, _number(_RUN, "When the paths end (default: 10).")]
 PathPoints = Annotated[int | None, _whole(_RUN, "Times on a path, both ends included (default: 201).")]
-Paths = Annotated[int | None, _whole(_RUN, "Paths to draw at random from the balanced state (default: 5).")]
+Paths = Annotated[
+    int | None, _whole(_RUN, "Paths to draw at random from the balanced state (default: 5; 0 for none).")
+]
 ScenarioFile = Annotated[
     Path | None, _option(_RUN, "A TOML file with any of these options; those given here win.", "FILE.toml")
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from evenly.sim import Scenario
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
+_PREDICTION_KEYS = ("points",)
 _OUTPUT_KEYS = ("plot", "save", "json")
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -92,7 +93,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a TOML file: {error}.") from None
-    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_OUTPUT_KEYS]
+    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
         key = written.replace("-", "_")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from evenly.plots.names import policy_name, scenario_name
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -13,24 +15,10 @@ if TYPE_CHECKING:
     from evenly.theory.fluid import FluidPath
 
 _BAR = 40
-_WIDEST_TABLE = 100
-_WORTH_A_LINE = 0.0005
+WIDEST_TABLE = 100
+WORTH_A_LINE = 0.0005
 _MOST_MOVES = 12
-
-
-def policy_name(scenario: Scenario) -> str:
-    """The policy with the parameters that make it."""
-    match scenario.policy:
-        case "threshold" if scenario.alpha is not None:
-            return f"threshold, alpha {scenario.alpha}"
-        case "threshold":
-            return f"threshold {scenario.first_threshold}"
-        case "jbt":
-            return f"jbt {scenario.first_threshold}"
-        case "power-of-d":
-            return f"power-of-{scenario.sampled}"
-        case name:
-            return name
+_MOST_ROWS = 40
 
 
 def setting(scenario: Scenario) -> str:
@@ -53,7 +41,7 @@ def simulation_text(result: Result) -> str:
     means, ci, scenario = result.averages, result.ci95 or {}, result.scenario
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
     lines = [
-        f"{policy_name(scenario)}: {setting(scenario)}",
+        f"{scenario_name(scenario)}: {setting(scenario)}",
         f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on{_intervals(result)}",
         "",
         f"  tasks per pool      {_plus_minus(means.mean_tasks, ci.get('mean_tasks'))}",
@@ -64,7 +52,7 @@ def simulation_text(result: Result) -> str:
         + (f", and {means.resync_per_task:.3f} to resync" if result.window.resync else ""),
     ]
     if result.window.lost:
-        lines.append(f"  tasks lost          {_percent(means.lost_share)}")
+        lines.append(f"  tasks lost          {percent(means.lost_share)}")
     lines += _threshold_lines(result)
     lines += ["", *_histogram(means.pools_with_exactly.tolist(), "pools")]
     if scenario.warmup == 0:
@@ -81,11 +69,11 @@ def _threshold_lines(result: Result) -> list[str]:
     optimum = math.floor(result.scenario.demand(result.scenario.horizon))
     return [
         f"  threshold           {ending.threshold} at the end (optimum {optimum}), "
-        f"{best[0]} for {_percent(best[1])} of the time, last change at {ending.since:.2f}"
+        f"{best[0]} for {percent(best[1])} of the time, last change at {ending.since:.2f}"
     ]
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
     """A share in per cent, never rounded to 0 or 100 unless it is."""
     if 0 < share < 0.0001:
         return "< 0.01 %"
@@ -95,16 +83,23 @@ def _percent(share: float) -> str:
 
 
 def _histogram(shares: Sequence[float], things: str) -> list[str]:
-    """Rows of bars for the shares that can be seen."""
-    shown = [level for level, share in enumerate(shares) if share >= _WORTH_A_LINE]
-    if not shown:
+    """Rows of bars for the shares that can be seen, or for the largest of them if there are many."""
+    seen = [level for level, share in enumerate(shares) if share >= WORTH_A_LINE]
+    if not seen:
         return []
-    top = max(shares)
-    return [
-        f"  {level:>4} task{' ' if level == 1 else 's'} {_percent(shares[level]):>8} of {things} "
-        f"{'█' * max(1, round(_BAR * shares[level] / top)) if shares[level] >= _WORTH_A_LINE else ''}"
-        for level in range(shown[0], shown[-1] + 1)
+    shown = list(range(seen[0], seen[-1] + 1))
+    if len(shown) > _MOST_ROWS:
+        shown = sorted(sorted(seen, key=lambda level: -shares[level])[:_MOST_ROWS])
+    top, width = max(shares), max(4, len(str(shown[-1])))
+    rows = [
+        f"  {level:>{width}} task{' ' if level == 1 else 's'} {percent(shares[level]):>8} of {things} "
+        f"{'█' * max(1, round(_BAR * shares[level] / top)) if shares[level] >= WORTH_A_LINE else ''}"
+        for level in shown
     ]
+    if len(shown) < len(seen):
+        left = percent(1 - sum(shares[level] for level in shown))
+        rows.append(f"  and {left} of {things} with other numbers of tasks, each of them rarer")
+    return rows
 
 
 def print_comparison(results: Sequence[Result]) -> None:
@@ -125,16 +120,16 @@ def print_comparison(results: Sequence[Result]) -> None:
     for result in results:
         means, ci = result.averages, result.ci95 or {}
         table.add_row(
-            policy_name(result.scenario),
+            scenario_name(result.scenario),
             _plus_minus(means.max_tasks, ci.get("max_tasks"), 2),
             _plus_minus(means.spread, ci.get("spread")),
-            *([_percent(result.share_above(ceiling))] if steady else []),
+            *([percent(result.share_above(ceiling))] if steady else []),
             f"{means.messages_per_task:.3f}",
             f"{means.resync_per_task:.3f}",
-            *([_percent(means.lost_share)] if lossy else []),
+            *([percent(means.lost_share)] if lossy else []),
         )
     console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, _WIDEST_TABLE)
+    console.width = max(console.width, WIDEST_TABLE)
     console.print(f"{setting(scenario)}, time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(results[0])}")
     console.print(table)
     above = f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};\n" if steady else ""
@@ -148,21 +143,16 @@ def _intervals(result: Result) -> str:
     return ", ± for 95 % intervals" if result.ci95 else ""
 
 
-def law_name(law: ExactLaw) -> str:
-    """The policy of an exact law with the parameters that make it."""
-    if law.policy == "threshold":
-        return f"threshold, alpha {law.alpha}" if law.alpha is not None else f"threshold {law.threshold_start}"
-    return f"power-of-{law.choices}" if law.policy == "power-of-d" else law.policy
-
-
 def exact_text(law: ExactLaw) -> str:
     """What `evenly exact` prints."""
     facts = law.to_dict()
+    name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.choices)
     lines = [
-        f"{law_name(law)}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",
+        f"{name}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",
         "",
         f"  tasks per pool      {law.mean_tasks:.6f}",
         f"  fullest pool        {law.max_tasks_mean:.6f}",
+        f"  spread over pools   {law.spread_mean:.6f}",
         f"  imbalance           {law.imbalance_mean:.6f}",
     ]
     if facts["messages"]:
@@ -171,10 +161,10 @@ def exact_text(law: ExactLaw) -> str:
             f"and {facts['messages']['resync_per_task']:.6f} to resync"
         )
     if facts["threshold"]:
-        shares = ", ".join(f"{level}: {_percent(share)}" for level, share in facts["threshold"]["time_at"].items())
+        shares = ", ".join(f"{level}: {percent(share)}" for level, share in facts["threshold"]["time_at"].items())
         lines.append(f"  threshold           {facts['threshold']['mean']:.6f} on average ({shares})")
     if law.capacity is not None:
-        lines.append(f"  tasks lost          {_percent(facts['lost'])}")
+        lines.append(f"  tasks lost          {percent(facts['lost'])}")
     return "\n".join([*lines, "", *_histogram(facts["pools_with_exactly"], "pools")])
 
 
@@ -183,15 +173,15 @@ def equilibrium_text(facts: dict[str, Any]) -> str:
     from evenly.theory.balance import optimal_thresholds
 
     load, threshold, kind, theta = (facts[key] for key in ("load", "threshold", "kind", "theta"))
-    name = {"threshold": f"threshold {threshold}", "power-of-d": f"power-of-{facts['choices']}"}
-    head = f"{name.get(facts['policy'], facts['policy'])} at load {load:.12g}"
+    name = policy_name(facts["policy"], threshold=threshold, choices=facts["choices"])
+    head = f"{name} at load {load:.12g}"
     more: list[str] = []
     match kind:
         case "large":
             head += f": too large; theta {theta:.6f}, the share of pools at the threshold"
             more = [f"  offered traffic     {facts['offered']:.6f} to pools below the threshold"]
         case "small":
-            head += f": too small; theta {theta:.6f}, the share of pools with more than {threshold + 1} tasks"
+            head += f": too small; theta {theta:.6f}, the share of pools with {threshold + 2} or more tasks"
             more = [f"  sent at random      {facts['birth_rate']:.6f} per pool, out of {load:.12g}"]
         case "balanced":
             head += ": optimal; the load is balanced"
@@ -200,7 +190,7 @@ def equilibrium_text(facts: dict[str, Any]) -> str:
     best = " or ".join(map(str, optimal_thresholds(load)))
     low, above = math.floor(load), load - math.floor(load)
     shares = (
-        f"{_percent(1 - above)} of pools hold {low}, the others {low + 1}" if above else f"every pool holds {low}"
+        f"{percent(1 - above)} of pools hold {low}, the others {low + 1}" if above else f"every pool holds {low}"
     )
     return "\n".join(
         [
@@ -228,26 +218,25 @@ def diffusion_text(facts: dict[str, Any]) -> str:
     else:
         rows = {f"pools with {low + 1} or more": facts["stationary"]}
         unit = f"less {load - low:.6g} of the pools, in units of sqrt(pools)"
+    width = 2 + max(22, *map(len, rows))
     lines = [
         f"load {load:.12g} is {kind}",
         f"under threshold {low}, and under join-the-shortest-queue, in the long run:",
         "",
-        f"  {'':<24}{'mean':>9}{'deviation':>11}{'5 %':>9}{'50 %':>9}{'95 %':>9}",
+        f"  {'':<{width}}{'mean':>9}{'deviation':>11}{'5 %':>9}{'50 %':>9}{'95 %':>9}",
     ]
     for meaning, law in rows.items():
         marks = "".join(f"{law['quantiles'][share]:>9.3f}" for share in ("0.05", "0.5", "0.95"))
-        lines.append(f"  {meaning:<24}{law['mean']:>9.3f}{math.sqrt(law['variance']):>11.3f}{marks}")
+        lines.append(f"  {meaning:<{width}}{law['mean']:>9.3f}{math.sqrt(law['variance']):>11.3f}{marks}")
     lines += ["", f"  {unit}"]
     if pools is None:
         return "\n".join(lines)
     lines += ["", f"Of {pools:,} pools, mean and standard deviation:", ""]
     for level, mean in facts["occupancy_mean"].items():
         deviation = facts["occupancy_deviation"][level]
-        lines.append(f"  {_percent(mean)} ± {_percent(deviation)} have {level} or more tasks")
+        lines.append(f"  {percent(mean)} ± {percent(deviation)} have {level} or more tasks")
     if whole:
-        lines.append(
-            f"  {_percent(facts['saturated_share'])} of arrivals find no pool with fewer than {low} tasks"
-        )
+        lines.append(f"  {percent(facts['saturated_share'])} of arrivals find no pool with fewer than {low} tasks")
     if _few_pools(facts):
         lines += ["", "Two deviations lead past none or all of the pools: so few are far from the limit."]
     return "\n".join(lines)
@@ -260,19 +249,32 @@ def _few_pools(facts: dict[str, Any]) -> bool:
     return bool(means[first] < 2 * deviations[first] or means[last] + 2 * deviations[last] > 1)
 
 
-def fluid_text(path: FluidPath) -> str:
+def fluid_title(facts: dict[str, Any]) -> str:
+    """What a fluid solution is one of."""
+    name = policy_name("threshold", threshold=facts["first_threshold"], alpha=facts["alpha"])
+    load = f"{facts['load']:.12g}" if facts["schedule"] is None else facts["schedule"]
+    initial = facts["initial"]
+    if isinstance(initial, list):
+        start = f"pools with {min(initial)} to {max(initial)} tasks"
+    else:
+        start = f"{initial:.12g} task{'' if initial == 1 else 's'} per pool" if initial else "empty pools"
+    return f"fluid limit: {name}, load {load}, from {start}"
+
+
+def fluid_text(path: FluidPath, facts: dict[str, Any]) -> str:
     """What `evenly fluid` prints: the changes on the way and the state at the end."""
-    from evenly.theory.balance import optimal_thresholds
+    from evenly.theory.balance import exactly, optimal_thresholds
 
     learns = path.update_times.size > 0
     last = dict(zip(path.update_times.tolist(), path.update_thresholds.tolist(), strict=True))  # at each time
     moves = [f"{value} at {time:.4f}" for time, value in last.items()]
     shown = moves if len(moves) <= _MOST_MOVES else [*moves[: _MOST_MOVES - 1], "...", moves[-1]]
     best = " or ".join(map(str, optimal_thresholds(path.demand[-1])))
-    exactly = (path.occupancy[-1] - [*path.occupancy[-1][1:], 0.0]).tolist()
+    shares = exactly(path.occupancy[-1]).tolist()
     return "\n".join(
         [
-            f"fluid limit, load {path.demand[-1]:g}, at time {path.times[-1]:g}",
+            fluid_title(facts),
+            f"at time {path.times[-1]:g}, when the load is {path.demand[-1]:.6g}",
             "",
             f"  tasks per pool      {path.total_mass[-1]:.6f}",
             f"  threshold           {path.threshold[-1]} at the end (optimum {best})",
@@ -280,6 +282,6 @@ def fluid_text(path: FluidPath) -> str:
             f"  imbalance           {path.imbalance[-1]:.6f}",
             f"  error of the mass   {path.mass_error:.1e}",
             "",
-            *_histogram(exactly, "pools"),
+            *_histogram(shares, "pools"),
         ]
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from evenly.cli.show import _percent
+from evenly.cli.show import WIDEST_TABLE, WORTH_A_LINE, percent
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from evenly.theory.stability import Stability
     from evenly.theory.tuning import Expectations
 
-_WIDEST_TABLE = 100
-_WORTH_NAMING = 0.0005
+_LONG = 1000.0  # mean task times
+_LEAST_SHOWN = 0.0005  # of an error with three places
 
 
 def print_answer(answer: Answer) -> None:
@@ -88,13 +88,13 @@ def _expected_lines(expected: Expectations) -> list[str]:
 
 def _stability_lines(stability: Stability, stable_pools: int | None) -> list[str]:
     """How far a finite system is from that."""
-    levels = [(level, share) for level, share in stability.threshold_share.items() if share >= _WORTH_NAMING]
-    above, below = _percent(stability.share_above), _percent(stability.share_below)
+    levels = [(level, share) for level, share in stability.threshold_share.items() if share >= WORTH_A_LINE]
+    above, below = percent(stability.share_above), percent(stability.share_below)
     lines = [
         f"{stability.pools:,} pools, predicted",
         "",
-        f"  threshold           {', '.join(f'{level}: {_percent(share)}' for level, share in levels)}",
-        f"  off the optimum     {_percent(stability.share_off)} of the time ({above} above, {below} below)",
+        f"  threshold           {', '.join(f'{level}: {percent(share)}' for level, share in levels)}",
+        f"  off the optimum     {percent(stability.share_off)} of the time ({above} above, {below} below)",
     ]
     if isfinite(stability.time_between_excursions):
         lines.append(
@@ -105,18 +105,41 @@ def _stability_lines(stability: Stability, stable_pools: int | None) -> list[str
         f"  changes             {stability.changes_rate:.3g} per mean task time, "
         f"at {stability.resync_per_task:.3g} resync messages per task"
     )
-    if stable_pools is None:
-        lines.append("  steady              with no number of pools up to a million")
-    else:
-        lines.append(
-            f"  steady from         {stable_pools:,} pools on: off the optimum for at most 1 % of the time"
-        )
+    lines += _steady_lines(stability, stable_pools)
     if not stability.reliable:
-        lines += [
-            "",
-            "So far from the optimum the prediction is rough: shares may be off by a tenth of themselves.",
-        ]
+        lines += ["", *_rough_lines()]
     return lines
+
+
+def _rough_lines() -> list[str]:
+    from evenly.theory.stability import ROUGH_PART, ROUGH_SHARE
+
+    share, part = f"{100 * ROUGH_SHARE:g} %", f"{100 * ROUGH_PART:g} %"
+    return [
+        "Many pools lack several tasks when the threshold falls, which makes this prediction rough: shares may be",
+        f"off by {share} of all time, small ones and rates by {part} of themselves.",
+    ]
+
+
+def _steady_lines(stability: Stability, stable_pools: int | None) -> list[str]:
+    """How many pools it takes, or why none will do."""
+    from evenly.theory.stability import MOST_SEARCHED_LOAD, most_searched
+
+    rests_at = stability.also_rests_at
+    if rests_at is not None:
+        lines = [f"  also rests at       {rests_at} with very many pools, so that no number of pools is steady"]
+        if stability.time_between_excursions > _LONG:
+            lines += [
+                "",
+                f"Once at {rests_at} it may stay for longer than any run: these shares are those of all time.",
+            ]
+        return lines
+    if stable_pools is not None:
+        return [f"  steady from         {stable_pools:,} pools on: off the optimum for at most 1 % of the time"]
+    most = most_searched(stability.load)
+    if most == 0:
+        return [f"  steady              not sought at loads above {MOST_SEARCHED_LOAD}"]
+    return [f"  steady              not found with up to {most:,} pools; more were not tried"]
 
 
 def _print_advice(advice: Advice) -> None:
@@ -124,7 +147,7 @@ def _print_advice(advice: Advice) -> None:
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, _WIDEST_TABLE)
+    console.width = max(console.width, WIDEST_TABLE)
     how = "solved exactly" if advice.method == "exact" else "simulated"
     stand_in = "" if advice.pools_measured == advice.pools else f" with {advice.pools_measured:,} pools instead"
     loads = ", ".join(f"{load:g}" for load in advice.loads)
@@ -141,6 +164,8 @@ def _print_advice(advice: Advice) -> None:
 
 def _rule_verdict(advice: Advice) -> str:
     bound = f"alpha above {advice.load_max:g}/{advice.load_max + 1:g} = {advice.alpha_min:.6f}"
+    if advice.chosen is None:
+        return f"{bound}: met; so large a system was not measured, and {advice.pools_measured:,} pools are too few"
     if advice.paper_rule_met:
         return f"{bound}: met"
     if advice.paper_rule_possible:
@@ -159,10 +184,10 @@ def _table(advice: Advice) -> Table:
         error = candidate.worst.error
         table.add_row(
             f"{candidate.alpha}",
-            f"{candidate.relative_spread:.3f}" + (f" ± {error:.3f}" if error and error >= 0.0005 else ""),
+            f"{candidate.relative_spread:.3f}" + (f" ± {error:.3f}" if error and error >= _LEAST_SHOWN else ""),
             f"{candidate.resync_per_task:.3f}",
             f"{candidate.changes_rate:.3g}",
-            _percent(candidate.share_optimal),
+            percent(candidate.share_optimal),
             "<- take this" if candidate.alpha == advice.alpha else "",
         )
     return table

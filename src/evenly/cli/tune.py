@@ -99,6 +99,10 @@ def _check_combination(values: dict[str, Any]) -> None:
         )
     if "plot" in values and not searches:
         raise InputError("A picture is drawn of the candidates for alpha: give --load-max and --pools only.")
+    if "seed" in values and not searches:
+        raise InputError(
+            "Chance decides nothing but a search for alpha: give --seed with --load-max and --pools only."
+        )
 
 
 def _answer(values: dict[str, Any]) -> Answer:
@@ -110,7 +114,7 @@ def _answer(values: dict[str, Any]) -> Answer:
         raise InputError(f"load must be at most load-max {load_max:g}, not {load:g}.")
     if alpha is not None and pools is not None:
         tuning.check_alpha_for_pools(alpha, pools)
-    elif alpha is not None and load_max is not None:
+    if alpha is not None and load_max is not None:
         tuning.check_alpha_for_load(alpha, load_max)
     found: dict[str, Any] = {"alpha_min": None if load_max is None else tuning.alpha_min(load_max)}
     if load is not None:

@@ -79,9 +79,11 @@ def _draw_reflected(facts: dict[str, Any], path: Path) -> None:
 
 
 def _draw_paths(axes: Axes, times: FloatArray, paths: FloatArray) -> None:
-    """The first few paths."""
-    for row, color in zip(paths[:_MOST_PATHS], COLORS, strict=False):
-        axes.plot(times, row, color=color, linewidth=0.8)
+    """The first few paths, of which one stands for all in the legend."""
+    shown = paths[:_MOST_PATHS]
+    label = "a path drawn at random" if len(paths) == 1 else f"{len(shown)} paths drawn at random"
+    for place, (row, color) in enumerate(zip(shown, COLORS, strict=False)):
+        axes.plot(times, row, color=color, linewidth=0.8, label=None if place else label)
     axes.set_xlim(times[0], times[-1])
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.ticker import MaxNLocator
 
+from evenly.plots.names import policy_name
 from evenly.plots.style import BLUE, GREEN, ORANGE, picture
 from evenly.theory.exact import ExactLaw
 
@@ -32,5 +33,5 @@ def draw(law: ExactLaw, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if place == 0:
                 axes.set_ylabel("probability")
-        alpha = f", alpha {law.alpha}" if law.alpha is not None else ""
-        figure.suptitle(f"{law.policy}{alpha}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)
+        name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.choices)
+        figure.suptitle(f"{name}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from evenly.plots.names import scenario_name
 from evenly.plots.style import COLORS, DASHES, MARKERS, picture
 from evenly.sim import Result
 
@@ -68,9 +69,7 @@ def _range(results: Sequence[Result]) -> tuple[int, int]:
 
 def _label(result: Result) -> str:
     scenario = result.scenario
-    name = f"power-of-{scenario.sampled}" if scenario.policy == "power-of-d" else scenario.policy
-    if scenario.policy == "threshold":
-        name += f" {scenario.first_threshold}" if scenario.alpha is None else f", alpha {scenario.alpha}"
+    name = scenario_name(scenario)
     if not scenario.steady:  # there is no one ceiling of the load
         return f"{name}: spread {result.averages.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)

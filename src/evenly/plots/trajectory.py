@@ -5,16 +5,21 @@ Paper: Figs. 3, 4 and 6.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
+from evenly.demand import Phase
+from evenly.plots.names import scenario_name
 from evenly.plots.style import BLUE, GREEN, INK, ORANGE, RED, SKY, picture
 from evenly.sim import Result, Trajectory
 
 _VISIBLE = 1e-9  # a fraction of pools
+_NAMED = 0.08  # a fraction of pools, too
 
 
 def draw(result: Result, path: Path) -> None:
@@ -30,9 +35,7 @@ def draw(result: Result, path: Path) -> None:
         occupancy.set_xlabel("time")
         for axes in (levels, imbalance, occupancy):
             axes.axvspan(0, scenario.warmup, color="#000000", alpha=0.05, linewidth=0)
-        learns = scenario.policy == "threshold" and scenario.alpha is not None
-        alpha = f", alpha {scenario.alpha}" if learns else ""
-        figure.suptitle(f"{scenario.policy}{alpha}, {scenario.pools:,} pools", fontsize=10)
+        figure.suptitle(f"{scenario_name(scenario)}, {scenario.pools:,} pools", fontsize=10)
 
 
 def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
@@ -41,7 +44,7 @@ def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
     )
     per_pool = run.occupancy[:, 1:].sum(axis=1)
     axes.plot(run.times, per_pool, color=ORANGE, linewidth=1.4, linestyle=":", label="tasks per pool")
-    axes.plot(run.times, run.demand, color=INK, linewidth=1.0, linestyle="--", label="demand")
+    draw_demand(axes, result.scenario.phases, run.times)
     if run.threshold[0] >= 0:
         times = np.concatenate([[0.0], run.change_times, [result.scenario.horizon]])
         values = np.concatenate([[run.threshold[0]], run.change_thresholds, [run.threshold[-1]]])
@@ -49,6 +52,17 @@ def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
     axes.set_ylabel("tasks")
     axes.set_ylim(bottom=0)
     axes.legend(loc="best", ncols=2, fontsize=9)
+
+
+def draw_demand(axes: Axes, phases: Sequence[Phase], times: NDArray[np.float64]) -> None:
+    """The demand, upright where one phase follows another, whatever the times in between."""
+    horizon = times[-1]
+    begun = [phase for phase in phases if phase.start < horizon]
+    line: list[tuple[float, float]] = []
+    for phase, (start, end) in zip(begun, pairwise([*(phase.start for phase in begun), horizon]), strict=True):
+        inside = times[(times > start) & (times < end)]
+        line += [(at, phase.load_at(at)) for at in (start, *inside, end)]
+    axes.plot(*zip(*line, strict=True), color=INK, linewidth=1.0, linestyle="--", label="demand")
 
 
 def draw_occupancy(axes: Axes, times: NDArray[np.float64], occupancy: NDArray[np.float64]) -> None:
@@ -60,7 +74,7 @@ def draw_occupancy(axes: Axes, times: NDArray[np.float64], occupancy: NDArray[np
     edge = 0.0
     for level in used:
         share = exactly[-1, level]
-        if share > 0.08:
+        if share > _NAMED or share == exactly[-1].max():
             place = (1.005, edge + share / 2)
             coordinates = ("axes fraction", "data")
             axes.annotate(f"{level}", place, xycoords=coordinates, va="center", fontsize=8, color=BLUE)

@@ -32,4 +32,4 @@ def optimal_thresholds(load: float) -> tuple[int, ...]:
 
 def exactly(occupancy: FloatArray) -> FloatArray:
     """Fractions with exactly i tasks from those with at least i, along the last axis."""
-    return -np.diff(occupancy, axis=-1, append=0.0)
+    return 0.0 - np.diff(occupancy, axis=-1, append=0.0)  # no negative zeros

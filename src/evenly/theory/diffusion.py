@@ -122,4 +122,7 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 def checked_paths(paths: int, points: int) -> int:
     """The number of paths, if so many points of each fit into memory."""
-    return whole_number("paths", paths, 1, MAX_VALUES // points)
+    whole_number("paths", paths, 1, MAX_VALUES)
+    if paths * points > MAX_VALUES:
+        raise InputError(f"paths times values of each must be at most {MAX_VALUES}, not {paths} times {points}.")
+    return int(paths)

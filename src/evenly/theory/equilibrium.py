@@ -98,7 +98,7 @@ def threshold_kind(load: float, threshold: int) -> str:
 
 def _check_kind(kind: str, found: str, load: float, threshold: int) -> None:
     if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {kind}.")
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
     if kind == found:
         return
     verdict = "optimal" if found == "balanced" else f"too {found}"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import floor, isfinite
-from numbers import Real
+from math import floor
 
 import numpy as np
 from scipy.special import pdtrc
@@ -14,7 +13,7 @@ from scipy.special import pdtrc
 from evenly.demand import Phase, check_schedule, parse_schedule
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.inputs import exact_alpha, positive_load, whole_number
+from evenly.theory.inputs import exact_alpha, positive_load, positive_number, whole_number
 
 MAX_POINTS = 10**5
 MAX_HORIZON = 10**6
@@ -49,11 +48,8 @@ def fluid_alpha(alpha: float | str | Decimal) -> Fraction:
 
 def output_times(horizon: float, points: int) -> FloatArray:
     """Evenly spaced times, both ends included."""
-    if isinstance(horizon, bool) or not isinstance(horizon, Real) or not isfinite(horizon) or horizon <= 0:
-        raise InputError(f"horizon must be a positive number, not {horizon}.")
-    if horizon > MAX_HORIZON:
-        raise InputError(f"horizon must be at most {MAX_HORIZON} mean task times, not {horizon:g}.")
-    return np.linspace(0.0, float(horizon), whole_number("points", points, 2, MAX_POINTS))
+    last = positive_number("horizon", horizon, MAX_HORIZON)
+    return np.linspace(0.0, last, whole_number("points", points, 2, MAX_POINTS))
 
 
 def check_turns(phases: Sequence[Phase], horizon: float) -> None:
@@ -66,7 +62,7 @@ def check_turns(phases: Sequence[Phase], horizon: float) -> None:
 def initial_occupancy(initial: float | Sequence[float] | FloatArray) -> FloatArray:
     """q(0), q(1), ... at time 0."""
     if isinstance(initial, int | float | np.integer | np.floating) and not isinstance(initial, bool):
-        if not (isfinite(initial) and 0 <= initial <= MAX_LEVELS):
+        if not 0 <= initial <= MAX_LEVELS:
             raise InputError(f"initial must lie between 0 and {MAX_LEVELS} tasks per pool, not {initial}.")
         return balanced_occupancy(float(initial), floor(initial) + 2)
     q = np.asarray(initial, float)

@@ -1,10 +1,11 @@
-"""What the predictions accept. Written apart from `core` and `sim` on purpose; the sentences are kept the same."""
+"""What the predictions accept. Written apart from `core` and `sim` on purpose."""
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from math import isfinite
+from math import inf
 from numbers import Integral, Real
 
 from evenly.errors import InputError
@@ -16,11 +17,17 @@ MAX_THRESHOLD = 10**6
 
 def positive_load(load: float, name: str = "load") -> float:
     """The load as a plain number, if it is one that can be computed with."""
-    if isinstance(load, bool) or not isinstance(load, Real) or not isfinite(load) or load <= 0:
-        raise InputError(f"{name} must be a positive number, not {load}.")
-    if load > MAX_LOAD:
-        raise InputError(f"{name} must be at most {MAX_LOAD}, not {load:g}.")
-    return float(load)
+    return positive_number(name, load, MAX_LOAD)
+
+
+def positive_number(name: str, value: float, most: float) -> float:
+    """The value as a plain number, if it is positive and not too large."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < inf:
+        raise InputError(f"{name} must be a positive number, not {value!r}.")
+    if not value <= most:
+        shown = f"{float(value):g}" if value <= sys.float_info.max else "a number beyond all floats"
+        raise InputError(f"{name} must be at most {most:g}, not {shown}.")
+    return float(value)
 
 
 def whole_number(name: str, value: int, least: int, most: int) -> int:

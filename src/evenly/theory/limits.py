@@ -11,11 +11,15 @@ from evenly.errors import InputError
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion import OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
 from evenly.theory.inputs import positive_load, whole_number
-from evenly.theory.reflected import reflected
+from evenly.theory.reflected import STEP, reflected
 from evenly.theory.reflected_law import stationary_summary
 
 ORNSTEIN_UHLENBECK, REFLECTED = "ornstein-uhlenbeck", "reflected"
+MAX_POINTS = 10**5
 MAX_VALUES = 10**6  # on all paths
+MAX_STEPS = 250_000  # of each path, within half a minute
+MAX_MOVES = 2 * 10**7  # steps times paths
+PATHS = 5
 
 
 def diffusion_limit(
@@ -25,23 +29,25 @@ def diffusion_limit(
     pools: int | None = None,
     horizon: float = 10.0,
     points: int = 201,
-    paths: int = 5,
+    paths: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
     """The limit for a load: its long run, that of so many pools, and paths from the balanced state.
 
     `variance` is that of the total number of tasks at each time. A `limit` other than the load's is refused.
+    Paths are five if not given, or none where the load is too great for them; the long run needs none.
 
     Paper: Thms 3 and 4.
     """
-    name = limit or (REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK)
+    own_limit = REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK
+    name = own_limit if limit is None else limit
     if name not in _DESCRIBE:
-        raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {name}.")
-    whole_number("points", points, 2, MAX_VALUES)
-    whole_number("paths", paths, 1, MAX_VALUES // points)
+        raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {name!r}.")
+    whole_number("points", points, 2, MAX_POINTS)
     whole_number("seed", seed, 0, 2**64 - 1)
     times = np.linspace(0.0, positive_load(horizon, "horizon"), points)
-    own = _DESCRIBE[name](load, times, paths, np.random.default_rng(seed), pools)
+    paths = _affordable_paths(paths, times, load if name == REFLECTED else 0.0)
+    described = _DESCRIBE[name](load, times, paths, np.random.default_rng(seed), pools)
     return {
         "load": float(load),
         "limit": name,
@@ -51,10 +57,24 @@ def diffusion_limit(
         "points": points,
         "paths": paths,
         "seed": seed,
-        **own,
+        **described,
         "times": times.tolist(),
         "variance": [OrnsteinUhlenbeck(load).variance(time) for time in times.tolist()],
     }
+
+
+def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
+    """The number of paths, if they are drawn within half a minute; steps are short at a great whole load."""
+    steps = times.size + ceil(times[-1] * (load + 1) / STEP) * (load > 0)
+    most = 0 if steps > MAX_STEPS else min(MAX_VALUES // times.size, MAX_MOVES // steps)
+    if paths is None:
+        return min(PATHS, most)
+    if whole_number("paths", paths, 0, MAX_VALUES) > most:
+        reason = f"{times.size} points each" if most == MAX_VALUES // times.size else f"{steps:.3g} steps each"
+        raise InputError(
+            f"paths must be at most {most} with {reason}, not {paths}: ask for fewer points, or a shorter horizon."
+        )
+    return int(paths)
 
 
 def _describe_smooth(
@@ -66,14 +86,15 @@ def _describe_smooth(
         "occupancy_mean": None if pools is None else {level: process.occupancy_mean},
         "occupancy_deviation": None if pools is None else {level: process.occupancy_deviation(pools)},
         "saturated_share": None,
-        "sample_paths": {"total": process.sample_path(times, rng, start=0.0, paths=paths).tolist()},
+        "sample_paths": {
+            "total": process.sample_path(times, rng, start=0.0, paths=paths).tolist() if paths else []
+        },
     }
 
 
 def _describe_reflected(
     load: float, times: FloatArray, paths: int, rng: np.random.Generator, pools: int | None
 ) -> dict[str, Any]:
-    sampled = reflected(load).sample_path(times, rng, start=(0.0, 0.0), paths=paths)
     summary = stationary_summary(load)
     levels = {} if pools is None else summary.occupancy(pools)
     return {
@@ -81,8 +102,15 @@ def _describe_reflected(
         "occupancy_mean": {str(level): mean for level, (mean, _) in levels.items()} or None,
         "occupancy_deviation": {str(level): deviation for level, (_, deviation) in levels.items()} or None,
         "saturated_share": None if pools is None else summary.saturated_share(pools),
-        "sample_paths": {"below": sampled.below.tolist(), "above": sampled.above[:, :, 0].tolist()},
+        "sample_paths": _reflected_paths(load, times, paths, rng),
     }
+
+
+def _reflected_paths(load: float, times: FloatArray, paths: int, rng: np.random.Generator) -> dict[str, Any]:
+    if paths == 0:
+        return {"below": [], "above": []}
+    sampled = reflected(load).sample_path(times, rng, start=(0.0, 0.0), paths=paths)
+    return {"below": sampled.below.tolist(), "above": sampled.above[:, :, 0].tolist()}
 
 
 _DESCRIBE = {ORNSTEIN_UHLENBECK: _describe_smooth, REFLECTED: _describe_reflected}

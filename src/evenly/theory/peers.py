@@ -15,14 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
 
 from evenly.errors import InputError
-from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.equilibrium import likely_levels, normalised, poisson_weights
+from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
+from evenly.theory.equilibrium import equilibrium, likely_levels, normalised, poisson_weights
 from evenly.theory.fluid_input import MAX_CELLS, initial_occupancy, output_times
 from evenly.theory.inputs import positive_load, whole_number
 
@@ -32,10 +33,47 @@ _MOST_STEPS = 100  # of Newton's method, which takes ten
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-13  # errors a step of the fluid equations
 
 
+def describe_equilibrium(
+    policy: str,
+    load: float,
+    *,
+    threshold: int | None = None,
+    kind: str | None = None,
+    choices: int | None = None,
+) -> dict[str, Any]:
+    """Where a policy settles, with a fixed threshold or without: ready for JSON, and with the same keys."""
+    if policy == "threshold":
+        if choices is not None:
+            raise InputError("choices is for policy power-of-d, not threshold.")
+        if threshold is None:
+            raise InputError("The equilibrium under policy threshold needs a threshold.")
+        return {"policy": policy, "choices": None, **equilibrium(load, threshold, kind).to_dict()}
+    if policy not in PEERS:
+        raise InputError(f"policy must be one of threshold, {', '.join(PEERS)} here, not {policy!r}.")
+    for name, value in (("threshold", threshold), ("kind", kind)):
+        if value is not None:
+            raise InputError(f"{name} is for policy threshold, not {policy}.")
+    occupancy = peer_fixed_point(policy, load, choices)
+    return {
+        "policy": policy,
+        "choices": (2 if choices is None else choices) if policy == "power-of-d" else None,
+        "load": float(load),
+        "threshold": None,
+        "kind": None,
+        "theta": None,
+        "mean_tasks": float(occupancy[1:].sum()),
+        "pools_with_exactly": exactly(occupancy).tolist(),
+        "occupancy": occupancy.tolist(),
+        "offered": None,
+        "birth_rate": None,
+        "truncation": None,
+    }
+
+
 def peer_fixed_point(policy: str, load: float, choices: int | None = None) -> FloatArray:
     """The occupancy, from level 0, in which a policy without a threshold settles."""
     if policy not in PEERS:
-        raise InputError(f"policy must be one of {', '.join(PEERS)}, not {policy}.")
+        raise InputError(f"policy must be one of {', '.join(PEERS)}, not {policy!r}.")
     if policy == "power-of-d":
         return power_of_d_fixed_point(load, 2 if choices is None else choices)
     if choices is not None:

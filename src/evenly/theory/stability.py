@@ -4,9 +4,10 @@ The paper shows that the learned threshold comes to rest at the optimum in the l
 it leaves the optimum again and again: here is how often, for how long, and what that costs in messages.
 
 For each level, one chain divides the time between the threshold at that level and all lower ones
-(`stability_chain`). Together they give the law of the threshold. Against exact laws, shares of time are off by at
-most a hundredth of all time with two or three pools, and a thousandth with ten; against simulations of more pools,
-by less than these can tell.
+(`stability_chain`). Together they give the law of the threshold. Where it is `reliable`, its shares were seen to
+be off by up to 0.004 of all time in all, and rates by up to 2 %, against exact laws of three to ten pools and
+simulations of ten with a small alpha; against simulations of more pools, by half a per cent or less than these can
+tell. A share below 0.01 can be off by a tenth of itself.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ from typing import Any
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.inputs import exact_alpha, positive_load, whole_number
+from evenly.theory.inputs import exact_alpha, positive_load
 from evenly.theory.stability_chain import LevelChain, highest_level, never_falls, solve_level
 from evenly.theory.stability_extra import extra_when_short
 from evenly.theory.stability_states import Fleet
+from evenly.theory.tuning import check_alpha_for_pools
 
 MAX_POOLS = 10**6
+MAX_LOAD = 1000  # with few pools, the levels in reach grow with its root
 MAX_TASKS = 10**7  # pools times load: time grows with its root
+MOST_SEARCHED_LOAD, MOST_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
+MOST_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
+ROUGH_SHARE = 0.04  # what an unreliable share was seen to be off by at most, of all time
+ROUGH_PART = 0.5  # the same, relatively: for small shares, and rates
 NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from never
 
 
@@ -36,8 +43,12 @@ class Stability:
 
     The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
     `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
-    `reliable` is False when many pools below the threshold lack several tasks, and there are too many of them to
-    keep track of: shares were then seen to be off by up to a fifth of themselves, and rates by a quarter.
+    `also_rests_at` is the threshold next above them if that is at rest too in the limit of many pools: a large
+    system that comes there stays for very long, and the shares are those of all time.
+
+    `reliable` is False when very many of the pools below the threshold lack several tasks at a fall, or many of
+    them and they are too many to keep track of: shares were then seen to be off by up to `ROUGH_SHARE` of all
+    time, and small ones and rates by up to `ROUGH_PART` of themselves.
     """
 
     pools: int
@@ -51,6 +62,7 @@ class Stability:
     excursion_length: float
     changes_rate: float
     resync_per_task: float
+    also_rests_at: int | None
     reliable: bool
 
     @property
@@ -76,6 +88,7 @@ class Stability:
             "time_between_excursions": None if never else self.time_between_excursions,
             "excursion_length": self.excursion_length,
             "messages": {"resync_per_task": self.resync_per_task},
+            "also_rests_at": self.also_rests_at,
             "reliable": self.reliable,
         }
 
@@ -90,27 +103,28 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
     Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper has the limit of many pools only, where the
     threshold comes to rest (Thm 6).
     """
-    pools = whole_number("pools", pools, 1, MAX_POOLS)
+    check_alpha_for_pools(alpha, pools)
     load = positive_load(load)
-    if pools * load > MAX_TASKS:
-        raise InputError(f"pools times load must be at most {MAX_TASKS}, not {pools * load:g}.")
-    cut = pools - floor(exact_alpha(alpha) * pools)
-    if cut <= 1:
-        raise InputError(
-            f"alpha {alpha} cannot work with {pools} pools: from 1 - 1/{pools} = {1 - 1 / pools:g} on one pool "
-            "below the threshold makes it fall, and the rules that raise and lower it cancel each other."
-        )
-    return _combined(Fleet(pools, load, cut), float(alpha))
+    for name, value, most in (
+        ("pools", pools, MAX_POOLS),
+        ("load", load, MAX_LOAD),
+        ("pools times load", pools * load, MAX_TASKS),
+    ):
+        if value > most:
+            raise InputError(f"{name} must be at most {most} for a prediction, not {value:.12g}.")
+    alpha_of_pools = exact_alpha(alpha) * pools
+    rests_at = _rests_above(load, float(1 - exact_alpha(alpha)))
+    return _combined(Fleet(int(pools), load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
 
 
-def _combined(fleet: Fleet, alpha: float) -> Stability:
+def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
     """Each chain splits the time that is left between its level and all lower ones."""
     left = 1.0
     share: dict[int, float] = {}
     changes: dict[int, float] = {}  # rate of falls from the level, which is that of rises to it
     resync_rate = 0.0
     chain: LevelChain | None = None
-    reliable = True
+    accurate = True
     for level in range(highest_level(fleet), 0, -1):
         if never_falls(fleet, level):
             share[level], left = left, 0.0
@@ -118,7 +132,7 @@ def _combined(fleet: Fleet, alpha: float) -> Stability:
         chain = solve_level(fleet, level, chain)
         share[level], changes[level] = left * chain.share_high, left * chain.fall_rate
         resync_rate += changes[level] * chain.messages
-        reliable = reliable and (chain.accurate or left * min(chain.share_low, chain.share_high) < NEGLIGIBLE)
+        accurate = accurate and (chain.accurate or left * min(chain.share_low, chain.share_high) < NEGLIGIBLE)
         left *= chain.share_low
         if left < NEGLIGIBLE:
             break
@@ -141,15 +155,31 @@ def _combined(fleet: Fleet, alpha: float) -> Stability:
         excursion_length=(above + below) / leaving if seen else 0.0,
         changes_rate=2 * fsum(changes.values()),
         resync_per_task=resync_rate / fleet.arrivals,
-        reliable=reliable,
+        also_rests_at=rests_at,
+        reliable=accurate and _lacking_at_falls(fleet, changes) <= MOST_LACKING,
     )
+
+
+def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
+    """The share of short pools that lack several tasks when the threshold falls, on average."""
+    total = fsum(falls.values())
+    if total < NEGLIGIBLE:
+        return 0.0
+    lacking = {level: extra_when_short(fleet.arrivals, level, fleet.cut)[1] for level in falls}
+    return fsum(rate * lacking[level] for level, rate in falls.items()) / total
+
+
+def most_searched(load: float) -> int:
+    """The most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
+    return 0 if positive_load(load) > MOST_SEARCHED_LOAD else min(MAX_POOLS, floor(MOST_SEARCHED_TASKS / load))
 
 
 def stable_pools(load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
     """The fewest pools from which on the threshold is off the optimum for at most this share of the time.
 
-    None if no number of pools up to a million will do. In particular if, under the threshold next above the
-    optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at rest there too.
+    None if no number of pools up to `most_searched(load)` will do. No number at all will if, under the threshold
+    next above the optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at
+    rest there too.
 
     The share changes by leaps, whenever one more pool must be short before the threshold falls. So the leaps are
     searched first, at both ends of the stretches between them, and then the stretch before the first good one.
@@ -161,8 +191,8 @@ def stable_pools(load: float, alpha: float | str | Decimal, share: float = 0.01)
     short = 1 - exact_alpha(alpha)
     if not 0 < share < 1:
         raise InputError(f"share must lie strictly between 0 and 1, not {share}.")
-    most = min(MAX_POOLS, floor(MAX_TASKS / load))
-    if _rests_above(load, float(short)) or most * short <= 1:
+    most = most_searched(load)
+    if most * short <= 1 or _rests_above(load, float(short)) is not None:
         return None
 
     @cache
@@ -194,8 +224,8 @@ def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
     return low, high
 
 
-def _rests_above(load: float, short: float) -> bool:
-    """Whether the threshold next above the optimum is at rest in the fluid limit: too few pools are below it."""
+def _rests_above(load: float, short: float) -> int | None:
+    """The threshold next above the optimum if it is at rest in the fluid limit: too few pools are below it."""
     level = optimal_thresholds(load)[-1] + 1
     extra, _ = extra_when_short(load, level, short)
-    return short + extra >= level - load
+    return level if short + extra >= level - load else None

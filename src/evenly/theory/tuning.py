@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from math import ceil, floor, isfinite, log
+from math import ceil, floor, log
 from numbers import Real
 from typing import Any
 
@@ -18,6 +18,7 @@ from evenly.theory.inputs import exact_alpha, positive_load, whole_number
 Alpha = float | str | Decimal
 
 MAX_POOLS = 10**9
+MAX_INITIAL_LOAD = 10**6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,8 +173,8 @@ def _exact_load(load: float, name: str = "load") -> Fraction:
 
 
 def _start(initial_load: float) -> float:
-    if isinstance(initial_load, bool) or not isinstance(initial_load, Real) or not isfinite(initial_load):
-        raise InputError(f"initial_load must be zero or a positive number, not {initial_load}.")
-    if initial_load < 0:
-        raise InputError(f"initial_load must be zero or a positive number, not {initial_load}.")
+    """The tasks per pool at time 0, as a plain number."""
+    number = isinstance(initial_load, Real) and not isinstance(initial_load, bool)
+    if not number or not 0 <= initial_load <= MAX_INITIAL_LOAD:
+        raise InputError(f"initial_load must lie between 0 and {MAX_INITIAL_LOAD}, not {initial_load}.")
     return float(initial_load)
