@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 from bench.measure import Figure, Rows
 from evenly.theory.equilibrium import equilibrium
 from evenly.theory.fluid import fluid
-from evenly.theory.fluid_modes import fill_equations
+from evenly.theory.fluid_modes import fill_equations, threshold_gap
 
 LOAD = 10.5
 FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold
@@ -29,7 +29,8 @@ def _seconds(work: Callable[[], object]) -> Callable[[], float]:
 def _plain() -> object:
     """The same equations up to shortly before the first event, which a general solver cannot pass."""
     start = np.concatenate([np.ones(9), np.zeros(2)])  # gaps below the threshold, pools above it
-    equations = fill_equations(lambda _: LOAD, lambda t: LOAD * (1 - np.exp(-t)), 10, 12)
+    gap_at = threshold_gap(lambda time: LOAD * (1 - float(np.exp(-time))), 10, 12)
+    equations = fill_equations(lambda _: LOAD, gap_at, 10, 12)
     return solve_ivp(
         equations.drift, (0, FULL - 1e-3), start, method="BDF", dense_output=True, rtol=1e-10, atol=1e-13
     )

@@ -20,6 +20,8 @@ from scipy.special import bdtrc
 from evenly.theory.balance import FloatArray, exactly
 from evenly.theory.integration import Equations
 
+Gap = Callable[[float, FloatArray], float]
+
 _SMALLEST_GAP = 1e-10  # in a division; beyond the end of mode (a) a solver may look for less
 _NEGLIGIBLE = 1e-18
 
@@ -50,12 +52,10 @@ def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
     return rates
 
 
-def fill_equations(
-    load_at: Callable[[float], float], mass_at: Callable[[float], float], threshold: int, levels: int
-) -> Equations:
+def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: int, levels: int) -> Equations:
     """Mode (a) in the gaps 1 - q(i) for 1 <= i < threshold and q(i) for threshold < i <= levels.
 
-    The gap at the threshold is what the total mass leaves for it: `threshold_gap`.
+    The gap at the threshold itself is what the total mass leaves for it: `threshold_gap`.
 
     Paper: Thm 1 (a).
     """
@@ -65,8 +65,9 @@ def fill_equations(
 
     def share(time: float, y: FloatArray) -> float:
         """Rate at which a pool below the threshold gets tasks."""
-        gaps[-1] = max(threshold_gap(mass_at(time), y, threshold), _SMALLEST_GAP)
-        return load_at(time) / float(gaps[-1])
+        gap = max(gap_at(time, y), _SMALLEST_GAP)
+        gaps[-1] = gap
+        return load_at(time) / gap
 
     def drift(time: float, y: FloatArray) -> FloatArray:
         rate = share(time, y)
@@ -93,9 +94,10 @@ def fill_equations(
     return Equations(drift, bands)
 
 
-def threshold_gap(mass: float, y: FloatArray, threshold: int) -> float:
+def threshold_gap(mass_at: Callable[[float], float], threshold: int, levels: int) -> Gap:
     """1 - q(threshold) in mode (a), from the total mass and the variables of `fill_equations`."""
-    return float(threshold - mass - y[: threshold - 1].sum() + y[threshold - 1 :].sum())
+    signs = np.concatenate([-np.ones(threshold - 1), np.ones(levels - threshold)])
+    return lambda time, y: threshold - mass_at(time) + float(signs @ y)
 
 
 def spill_equations(load_at: Callable[[float], float], threshold: int, levels: int) -> Equations:

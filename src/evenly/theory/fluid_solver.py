@@ -158,16 +158,15 @@ class Stepper:
         deficit, mass = self._deficit(state), self._mass(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
 
-        def mass_at(time: float) -> float:
-            return float(mass(np.asarray(time)))
+        gap_at = threshold_gap(lambda time: float(mass(np.float64(time))), threshold, levels)
 
         def falls(time: float, y: FloatArray) -> float:
-            return self._room - threshold_gap(mass_at(time), y, threshold)
+            return self._room - gap_at(time, y)
 
         y = np.concatenate([1 - state.q[1:threshold], state.q[threshold + 1 :]])
         outputs = self._between(state.time, end)
         rows, end, last = integrate(
-            fill_equations(self._load, mass_at, threshold, levels),
+            fill_equations(self._load, gap_at, threshold, levels),
             state.time,
             y,
             end,
@@ -180,7 +179,7 @@ class Stepper:
             q = np.ones((times.size, levels + 1))
             q[:, 1:threshold] -= y[:, : threshold - 1]
             q[:, threshold + 1 :] = y[:, threshold - 1 :]
-            gaps = [threshold_gap(mass_at(t), row, threshold) for t, row in zip(times, y, strict=True)]
+            gaps = [gap_at(time, row) for time, row in zip(times.tolist(), y, strict=True)]
             q[:, threshold] = 1 - np.array(gaps)
             return q
 
