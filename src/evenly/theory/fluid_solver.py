@@ -6,8 +6,8 @@ threshold + 1. On the surfaces q(threshold) = 1 and q(h) = 1 the solution slides
 load >= threshold (1 - q(h)), (c) while load >= h (1 - q(h + 1)). The speed at which a surface is reached is
 the very slack that keeps the solution on it, so modes cannot chatter.
 
-Close to the surface the equations of mode (a) are stiff without bound. But there the deficit w is known, and
-all of it up to w^2 sits at the threshold's level: `_near` uses that, so no division by zero is approached.
+Close to the surface the equations of mode (a) are stiff without bound. But there the deficit w is known, and so
+is where it sits, up to w^3: `_near` uses that, so no division by zero is approached.
 
 Paper: Thm 1, Def. 2.
 """
@@ -36,9 +36,10 @@ from evenly.theory.integration import integrate
 from evenly.theory.mass import load_over, mass_after
 
 _CLOSE = 1e-8  # a deficit up to this is at the surface
-_LEFT = 1e-6  # one of this has left it, when it came from there; its square does not matter
+_LEFT = 1e-4  # one of this has left it, when it came from there; its third power does not matter
 _ZERO = 1e-11  # a deficit up to this is none
 _SLACK = 1e-11  # how far the load may fall short, per task, before a level is let go
+_SLOWEST = 1e-6  # in a division
 _SAMPLES = 65
 _HALVINGS = 0.5 ** np.arange(1, 31)
 _SAMPLES_A_PERIOD = 64
@@ -189,16 +190,25 @@ class Stepper:
         )
 
     def _near(self, state: State) -> Stretch:
-        """Mode (a) at the surface: the whole deficit is at the threshold's level."""
-        threshold = state.threshold
+        """Mode (a) at the surface: the deficit is at the threshold's level, but for its square one level below.
+
+        A gap g at the threshold that grows at speed c makes a gap of (threshold - 1) g^2 / (load + 2 c) there.
+        """
+        threshold, high = state.threshold, state.threshold + 1
         deficit = self._deficit(state)
-        end = self._first(state, deficit, lambda times: _LEFT - deficit(times))
+        left = min(_LEFT, 0.1 * self._room)  # before the threshold can fall
+        end = self._first(state, deficit, lambda times: left - deficit(times))
 
         def occupancy(times: FloatArray) -> FloatArray:
             rows = np.ones((times.size, state.q.size))
+            rows[:, high:] = survivors(state.q, high, times - state.time)
             gap = np.maximum(deficit(times), 0.0)
-            rows[:, threshold] -= np.where(gap < _ZERO, 0.0, gap)
-            rows[:, threshold + 1 :] = survivors(state.q, threshold + 1, times - state.time)
+            gap = np.where(gap < _ZERO, 0.0, gap)
+            load = load_over(self._phase, times)
+            speed = np.maximum(threshold * (1 - rows[:, high]) - load, 0.0)
+            second = (threshold - 1) * gap**2 / np.maximum(load + 2 * speed, _SLOWEST)
+            rows[:, threshold] -= gap - second
+            rows[:, threshold - 1] -= second
             return rows
 
         return self._explicit(Mode.FILL, state, end, occupancy)
