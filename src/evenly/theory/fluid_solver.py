@@ -159,7 +159,7 @@ class Stepper:
         deficit, mass = self._deficit(state), self._mass(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
 
-        gap_at = threshold_gap(lambda time: float(mass(np.float64(time))), threshold, levels)
+        gap_at = threshold_gap(lambda time: float(mass(np.asarray(time))), threshold, levels)
 
         def falls(time: float, y: FloatArray) -> float:
             return self._room - gap_at(time, y)
