@@ -1,1 +1,1 @@
-"""Predictions by mathematics, without chance: `exact` solves small systems. Never imports `sim`."""
+"""Predictions by mathematics: limits of many pools, and the exact law of few. Never imports `sim`."""

@@ -24,6 +24,7 @@ Gap = Callable[[float, FloatArray], float]
 
 _SMALLEST_GAP = 1e-10  # in a division; beyond the end of mode (a) a solver may look for less
 _NEGLIGIBLE = 1e-18
+_BLOCK = 10**6
 
 
 class Mode(Enum):
@@ -137,13 +138,16 @@ def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
     share = exactly(q)
     starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first
     rows = np.zeros((elapsed.size, q.size - first))
-    if starts.size:
-        level = np.arange(first, int(starts[-1]) + 1)
-        keeps = np.exp(-elapsed)[:, None, None]
-        at_least = np.where(
-            level <= starts[:, None], bdtrc(level - 1, np.maximum(starts[:, None], level), keeps), 0.0
-        )
-        rows[:, : level.size] = np.einsum("m,tmi->ti", share[starts], at_least)
+    if not starts.size:
+        return rows
+    level = np.arange(first, int(starts[-1]) + 1)
+    tasks = np.maximum(starts[:, None], level)
+    possible = level <= starts[:, None]
+    block = max(_BLOCK // possible.size, 1)  # times at once, for the sake of memory
+    for begin in range(0, elapsed.size, block):
+        keeps = np.exp(-elapsed[begin : begin + block])[:, None, None]
+        at_least = np.where(possible, bdtrc(level - 1, tasks, keeps), 0.0)
+        rows[begin : begin + block, : level.size] = np.einsum("m,tmi->ti", share[starts], at_least)
     return rows
 
 

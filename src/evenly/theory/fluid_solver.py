@@ -158,7 +158,6 @@ class Stepper:
         threshold, levels = state.threshold, state.q.size - 1
         deficit, mass = self._deficit(state), self._mass(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
-
         gap_at = threshold_gap(lambda time: float(mass(np.asarray(time))), threshold, levels)
 
         def falls(time: float, y: FloatArray) -> float:
