@@ -43,7 +43,7 @@ def _first_dip(at: Callable[[float], float], grid: FloatArray, values: FloatArra
     inner = values[1:-1]
     lowest = np.flatnonzero((inner > 0) & (inner <= values[:-2]) & (inner <= values[2:])) + 1
     for place in lowest:
-        # A dip no deeper than the neighbours stand above the middle one cannot be told from a parabola's.
+        # A parabola through the three dips below the middle one by less than the higher neighbour stands above it.
         if values[place] > max(values[place - 1], values[place + 1]) - values[place]:
             continue
         found = minimize_scalar(at, bounds=(grid[place - 1], grid[place + 1]), method="bounded")
