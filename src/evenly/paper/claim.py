@@ -1,0 +1,102 @@
+"""A claim of the paper, what was measured about it, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from evenly.paper.lab import Lab
+
+
+class Verdict(Enum):
+    """What became of a claim."""
+
+    HOLDS = "holds"
+    NOTE = "holds, with a note"
+    FAILS = "does not hold as stated"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A number and whether it supports the claim.
+
+    `error` is the half-width of a 95 % interval, None for what is counted or computed without chance. `expected`
+    is what the paper or its mathematics says the number is, or has to stay below or above, as `relation` says.
+    """
+
+    what: str
+    value: float
+    supports: bool
+    error: float | None = None
+    expected: float | None = None
+    relation: str = "="
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of the paper in our words.
+
+    `labels` are its rows in docs/paper-map.md. `note` says where to be careful. `refuted` marks a statement that a
+    correct policy does not bear out: its row is red when all is well.
+    """
+
+    name: str
+    place: str
+    labels: tuple[str, ...]
+    statement: str
+    how: str
+    measure: Callable[[Lab], Sequence[Measured]]
+    note: str = ""
+    refuted: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A claim and what was measured about it."""
+
+    claim: Claim
+    measured: tuple[Measured, ...]
+
+    @property
+    def supported(self) -> bool:
+        """Whether all the numbers support the claim."""
+        return all(number.supports for number in self.measured)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The word for it."""
+        if not self.supported:
+            return Verdict.FAILS
+        return Verdict.NOTE if self.claim.note else Verdict.HOLDS
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether a correct policy comes to the same verdict."""
+        return self.supported != self.claim.refuted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        claim = self.claim
+        return {
+            "name": claim.name,
+            "place": claim.place,
+            "labels": list(claim.labels),
+            "statement": claim.statement,
+            "how": claim.how,
+            "note": claim.note,
+            "measured": [
+                {
+                    "what": number.what,
+                    "value": number.value,
+                    "error": number.error,
+                    "relation": number.relation,
+                    "expected": number.expected,
+                    "supports": number.supports,
+                }
+                for number in self.measured
+            ],
+            "verdict": self.verdict.value,
+            "as_expected": self.as_expected,
+        }

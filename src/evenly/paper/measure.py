@@ -1,0 +1,88 @@
+"""Numbers that support a claim or do not, with their errors.
+
+Intervals are 95 % intervals. A number that is said to equal another may be farther from it than that: a claim
+fails when such a distance has a probability below `FALSE_ALARM` if the claim is true. A number that is said to lie
+on one side of a limit must do so with its whole interval; claims measure long enough for the truth to be at least
+six standard errors inside. With fewer than a thousand comparisons, all of them together raise a false alarm less
+often than once in a million seeds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import t as student
+
+from evenly.paper.claim import Measured
+
+FALSE_ALARM = 1e-9
+CONFIDENCE = 0.95
+
+
+def mean_and_error(samples: ArrayLike, chance: float = 1 - CONFIDENCE) -> tuple[float, float]:
+    """The mean of independent samples, and how far it is from the truth but for this chance (Student's law)."""
+    values = np.asarray(samples, float)
+    reach = student.isf(chance / 2, values.size - 1)
+    return float(values.mean()), float(reach * values.std(ddof=1) / sqrt(values.size))
+
+
+def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -> Measured:
+    """The mean of independent samples is `expected`, up to chance and a known bias of at most `slack`."""
+    mean, error = mean_and_error(samples)
+    _, reach = mean_and_error(samples, FALSE_ALARM)
+    return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected)
+
+
+def below(what: str, samples: ArrayLike, limit: float) -> Measured:
+    """The mean of independent samples lies below `limit`, its whole interval does."""
+    mean, error = mean_and_error(samples)
+    return Measured(what, mean, mean + error < limit, error, limit, "<")
+
+
+def above(what: str, samples: ArrayLike, limit: float) -> Measured:
+    """The mean of independent samples lies above `limit`, its whole interval does."""
+    mean, error = mean_and_error(samples)
+    return Measured(what, mean, mean - error > limit, error, limit, ">")
+
+
+def is_exactly(what: str, value: float, expected: float) -> Measured:
+    """A count, or a number without chance, that has to be met."""
+    return Measured(what, value, value == expected, None, expected)
+
+
+def is_near(what: str, value: float, expected: float, tolerance: float) -> Measured:
+    """A number without chance that equals another up to errors of computation."""
+    return Measured(what, value, abs(value - expected) <= tolerance, None, expected)
+
+
+def at_most(what: str, value: float, limit: float) -> Measured:
+    """A number without chance, or the largest of many, that must not exceed a limit."""
+    return Measured(what, value, value <= limit, None, limit, "≤")
+
+
+def at_least(what: str, value: float, limit: float) -> Measured:
+    """A number without chance, or the least of many, that must reach a limit."""
+    return Measured(what, value, value >= limit, None, limit, "≥")
+
+
+def proportion(hits: int, trials: int) -> tuple[float, float]:
+    """A frequency, and the half-width of its interval (Wilson's, about the frequency's own place)."""
+    z = 1.959963984540054
+    share = hits / trials
+    return share, float(z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)))
+
+
+def empirical_reach(samples: int, chance: float = FALSE_ALARM) -> float:
+    """How far an empirical distribution function is from its law at most, but for this chance.
+
+    Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
+    """
+    return sqrt(log(2 / chance) / (2 * samples))
+
+
+def powers(sizes: Sequence[int], rows: ArrayLike) -> NDArray[np.float64]:
+    """The power of the size that fits best: a row of values for each independent repetition, a column a size."""
+    return np.asarray(np.polyfit(np.log(sizes), np.log(np.asarray(rows, float)).T, 1)[0])
