@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo test check bench wheel lock clean
+.PHONY: setup demo paper test check bench wheel lock clean
 
 setup: $(READY)
 
@@ -18,6 +18,9 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 demo: setup
 	mkdir -p out
 	$(BIN)/evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --seed 1 --plot out/figure5.png
+
+paper: setup
+	$(BIN)/evenly paper --out out/paper
 
 check: setup
 	$(BIN)/ruff check .

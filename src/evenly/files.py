@@ -21,6 +21,17 @@ def check_writable(path: Path) -> None:
         raise InputError(f"Cannot write {path}: {reason}.")
 
 
+def made_folder(path: Path) -> Path:
+    """A folder that can be written to, made if it is not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot make the folder {path}: {(error.strerror or str(error)).lower()}.") from None
+    if not os.access(path, os.W_OK):
+        raise InputError(f"Cannot write to the folder {path}: permission denied.")
+    return path
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path`, moved onto it if all goes well and removed if not."""

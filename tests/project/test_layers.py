@@ -16,8 +16,12 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "sim": ({"core", "demand", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
     "advice": ({"sim", "theory", "errors"}, {"numpy"}),
     "plots": ({"advice", "demand", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
+    "paper": (
+        {"core", "demand", "errors", "files", "plots", "sim", "theory", "__init__"},
+        {"jinja2", "matplotlib", "numpy", "scipy"},
+    ),
     "cli": (
-        {"core", "theory", "sim", "advice", "plots", "demand", "errors", "files", "__init__"},
+        {"core", "theory", "sim", "advice", "plots", "paper", "demand", "errors", "files", "__init__"},
         {"typer", "rich"},
     ),
     "demand": ({"errors"}, set()),

@@ -17,6 +17,7 @@ LABELS = [
     "Cor. 1", "Thm 3", "Thm 4", "Prop. 2", "Prop. 3", "Sec. 4", "Sec. 4.1", "Def. 2", "Prop. 4", "Thm 5",
     "Prop. 5",
     "Thm 6", "Prop. 6", "eq. (13)", "Cor. 2", "Prop. 7", "Cor. 3", "App. B.1", "App. B.4",
+    "Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6",
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evenly import __version__
-from evenly.cli import compare, diffusion, equilibrium, exact, fluid, simulate, tune
+from evenly.cli import compare, diffusion, equilibrium, exact, fluid, paper, simulate, tune
 from evenly.errors import InputError
 
 BAD_INPUT = 2
@@ -28,6 +28,7 @@ app.command("fluid", epilog=fluid.EXAMPLE)(fluid.command)
 app.command("tune", epilog=tune.EXAMPLE)(tune.command)
 app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
+app.command("paper", epilog=paper.EXAMPLE)(paper.command)
 
 
 def _print_version(wanted: bool) -> None:

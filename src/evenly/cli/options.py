@@ -99,6 +99,12 @@ Paths = Annotated[
 ScenarioFile = Annotated[
     Path | None, _option(_RUN, "A TOML file with any of these options; those given here win.", "FILE.toml")
 ]
+Figures = Annotated[
+    list[str] | None,
+    typer.Argument(help="Draw these figures only: fig1 ... fig6 (default: all, and the report).", metavar="[FIG]..."),
+]
+Quick = Annotated[bool, _flag(_RUN, "Smaller systems and shorter runs: wider intervals, the same verdicts.", "--quick")]
+Out = Annotated[Path, _option(_OUTPUT, "Folder to write to, made if need be (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
 Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

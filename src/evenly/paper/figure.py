@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -12,6 +13,21 @@ from evenly.paper.lab import Lab
 from evenly.plots.style import picture
 
 FORMATS = (".png", ".svg")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that was drawn."""
+
+    name: str
+    title: str
+    caption: str
+    files: dict[str, Path]  # by format
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        files = [str(file) for file in self.files.values()]
+        return {"name": self.name, "title": self.title, "caption": self.caption, "files": files}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +40,10 @@ class PaperFigure:
     caption: Callable[[Lab], str]
     draw: Callable[[Lab, Figure], None]
 
-    def write(self, lab: Lab, folder: Path) -> list[Path]:
+    def write(self, lab: Lab, folder: Path) -> Drawing:
         """Draw it into a folder, once in each format."""
-        paths = [folder / f"{self.name}{suffix}" for suffix in FORMATS]
-        for path in paths:
+        files = {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
+        for path in files.values():
             with picture(path, *self.size) as figure:
                 self.draw(lab, figure)
-        return paths
+        return Drawing(self.name, self.title, self.caption(lab), files)

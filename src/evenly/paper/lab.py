@@ -8,6 +8,8 @@ from zlib import crc32
 
 import numpy as np
 
+from evenly.sim.scenario import whole_number
+
 T = TypeVar("T")
 
 
@@ -15,7 +17,7 @@ class Lab:
     """Where the measuring is done. `quick` means less of everything: wider intervals, the same verdicts."""
 
     def __init__(self, seed: int = 1, *, quick: bool = False) -> None:
-        self.seed = seed
+        self.seed = whole_number("seed", seed, 0, 2**64 - 1)
         self.quick = quick
         self._done: dict[str, Any] = {}
 

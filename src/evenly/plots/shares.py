@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -24,22 +25,27 @@ _VISIBLE = 5e-4
 def draw(results: Sequence[Result], path: Path) -> None:
     """Share of tasks that share their pool with so many (themselves included), a line a policy."""
     with picture(path, 8.0, 5.2) as figure:
-        axes = figure.add_subplot()
-        low, high = _range(results)
-        _draw_lines(axes, results, np.arange(low, high + 1))
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(low - 0.5, high + 0.5)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.set_xlabel("tasks in the pool, the task itself included")
-        axes.set_ylabel("share of tasks")
-        ticks = [level for level in axes.get_xticks() if low <= level <= high and level >= 1]
-        top = axes.secondary_xaxis("top")
-        top.set_xticks(ticks, [f"1/{level:.0f}" for level in ticks])
-        top.set_xlabel("share of the pool's resources that a task gets")
-        figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+        draw_on(figure, results)
         scenario = results[0].scenario
         span = f"time {scenario.warmup:g} to {scenario.horizon:g}"
         figure.suptitle(f"{scenario.pools:,} pools, load {scenario.load_at_start:g}, {span}", fontsize=10)
+
+
+def draw_on(figure: Figure, results: Sequence[Result]) -> None:
+    """The lines, axes and legend, on an empty figure."""
+    axes = figure.add_subplot()
+    low, high = _range(results)
+    _draw_lines(axes, results, np.arange(low, high + 1))
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(low - 0.5, high + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("tasks in the pool, the task itself included")
+    axes.set_ylabel("share of tasks")
+    ticks = [level for level in axes.get_xticks() if low <= level <= high and level >= 1]
+    top = axes.secondary_xaxis("top")
+    top.set_xticks(ticks, [f"1/{level:.0f}" for level in ticks])
+    top.set_xlabel("share of the pool's resources that a task gets")
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9)
 
 
 def _draw_lines(axes: Axes, results: Sequence[Result], levels: NDArray[np.int64]) -> None:

@@ -27,7 +27,7 @@ def draw(result: Result, path: Path) -> None:
     run, scenario = result.trajectories[0], result.scenario
     with picture(path, 8.0, 7.2) as figure:
         levels, imbalance, occupancy = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.4, 2])
-        _draw_levels(levels, result, run)
+        draw_levels(levels, result, run)
         imbalance.plot(run.times, run.imbalance, color=RED, linewidth=1)
         imbalance.set_ylabel("imbalance e(t)")
         imbalance.set_ylim(bottom=0)
@@ -38,7 +38,8 @@ def draw(result: Result, path: Path) -> None:
         figure.suptitle(f"{scenario_name(scenario)}, {scenario.pools:,} pools", fontsize=10)
 
 
-def _draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
+def draw_levels(axes: Axes, result: Result, run: Trajectory) -> None:
+    """Demand, tasks per pool, the fullest pool and the threshold, if there is one."""
     axes.plot(
         run.times, run.max_tasks, color=SKY, linewidth=1.2, drawstyle="steps-post", label="fullest pool m(t)"
     )

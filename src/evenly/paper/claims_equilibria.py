@@ -1,0 +1,276 @@
+"""Claims about thresholds that are not optimal: they are the only such ones, and where they lead.
+
+Paper: Sec. 3.2, Exs 1 and 2, Cor. 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil, factorial
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import poisson
+
+from evenly.paper.claim import Claim, Measured
+from evenly.paper.fig2 import LARGE, LOAD, SMALL, bias, occupancy_rows, settled, simulated
+from evenly.paper.lab import Lab
+from evenly.paper.measure import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
+from evenly.sim import Result, Scenario, compare, simulate
+from evenly.sim.tally import averages
+from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
+from evenly.theory.equilibrium import equilibrium
+
+_LEVELS = 60  # a truncated Poisson law of mean 5.5 has nothing beyond
+
+
+def _imbalances(run: Result) -> list[float]:
+    return [averages(sample, run.scenario.pools).imbalance for sample in run.samples]
+
+
+# --- no other threshold ------------------------------------------------------------------------------------
+
+
+def _others(lab: Lab) -> list[Measured]:
+    runs = [simulated(lab)[threshold] for threshold in (3, 4, 6, 7)] + settled(lab, 5.0, (3, 6))
+    numbers = []
+    for run in runs:
+        load, threshold = run.scenario.load_at_start, run.scenario.first_threshold
+        limit = equilibrium(load, threshold).occupancy
+        away = float(np.linalg.norm(limit - balanced_occupancy(load, limit.size)))
+        what = f"imbalance at load {load:g}, threshold {threshold}, {run.scenario.pools:,} pools"
+        # A vector that fluctuates with variance load / n in all is longer by that over twice its length.
+        longer = load / (2 * away * run.scenario.pools)
+        numbers.append(equals(what, _imbalances(run), away, slack=bias(run) + longer))
+    return numbers
+
+
+def _below_one(lab: Lab) -> list[Measured]:
+    pools = lab.pick(100_000, 10_000)
+    case = Scenario(pools=pools, load=0.5, initial=0.5, warmup=2.0, horizon=8.0)
+    zero, one = compare(
+        [replace(case, threshold=threshold) for threshold in (0, 1)],
+        replications=8,
+        seed=lab.seed_for("below one"),
+        steady_state=True,
+    )
+    crowded = occupancy_rows(one, 3)[:, 2]
+    more = np.subtract(_imbalances(one), _imbalances(zero))
+    return [
+        above(f"imbalance at threshold 1, {pools:,} pools", _imbalances(one), 0.05),
+        above("share of pools with two tasks or more at threshold 1", crowded, 0.0),
+        above("imbalance at threshold 1 less that at threshold 0, same randomness", more, 0.0),
+    ]
+
+
+# --- the equilibria of the examples ------------------------------------------------------------------------
+
+
+def theta_of_large(load: float, threshold: int) -> float:
+    """The solution of the equation of Ex. 1, as it is printed.
+
+    Paper: Ex. 1, eq. (4).
+    """
+
+    def gap(x: float) -> float:
+        terms = (
+            factorial(threshold) / factorial(threshold - i) * ((1 - x) / load) ** (i - 1)
+            for i in range(1, threshold + 1)
+        )
+        return load / x - sum(terms)
+
+    return float(brentq(gap, 1e-9, 1.0, xtol=1e-14))
+
+
+def theta_of_small(load: float, threshold: int) -> float:
+    """The solution of the equation of Ex. 2, as it is printed.
+
+    Paper: Ex. 2, eq. (5).
+    """
+    high = threshold + 1
+
+    def gap(x: float) -> float:
+        rate = load - high * (1 - x)
+        terms = (factorial(high) / factorial(i) * rate ** (i - high) for i in range(high, _LEVELS))
+        return (1 - x) * sum(terms) - 1
+
+    return float(brentq(gap, 0.0, 1.0, xtol=1e-14))
+
+
+def erlang_b(servers: int, traffic: float) -> FloatArray:
+    """The stationary law of a loss system, state by state from its balance equations."""
+    weights = [1.0]
+    for busy in range(1, servers + 1):
+        weights.append(weights[-1] * traffic / busy)
+    return np.asarray(weights) / sum(weights)
+
+
+def _large(lab: Lab) -> list[Measured]:
+    numbers, laws = [], []
+    for threshold in LARGE:
+        run = simulated(lab)[threshold]
+        theta = theta_of_large(LOAD, threshold)
+        found = occupancy_rows(run, threshold + 2)
+        what = f"theta = q({threshold}) at threshold {threshold}"
+        numbers.append(equals(what, found[:, threshold], theta, bias(run)))
+        law = erlang_b(threshold, LOAD / (1 - theta))
+        laws.append(at_most(f"distance from the Erlang-B law, threshold {threshold}", *_law_distance(run, law)))
+    return [*numbers, *laws]
+
+
+def _small(lab: Lab) -> list[Measured]:
+    numbers, laws = [], []
+    for threshold in SMALL:
+        run = simulated(lab)[threshold]
+        theta, high = theta_of_small(LOAD, threshold), threshold + 1
+        found = occupancy_rows(run, high + 2)
+        what = f"theta = q({high + 1}) at threshold {threshold}"
+        numbers.append(equals(what, found[:, high + 1], theta, bias(run)))
+        weights = poisson.pmf(np.arange(_LEVELS), LOAD - high * (1 - theta))
+        weights[:high] = 0.0
+        law = weights / weights.sum()
+        laws.append(at_most(f"distance from the birth-death law, threshold {threshold}", *_law_distance(run, law)))
+    return [*numbers, *laws]
+
+
+def _law_distance(run: Result, law: FloatArray) -> tuple[float, float]:
+    """The largest distance of the time-average shares of pools from a law, and what chance and bias allow."""
+    shares = exactly(occupancy_rows(run, law.size))
+    expected = np.pad(law, (0, shares.shape[1] - law.size))
+    gaps = np.abs(shares.mean(axis=0) - expected)
+    worst = int(np.argmax(gaps))
+    # Of some ten levels the worst is taken, so that each may have a tenth of the chance.
+    _, reach = mean_and_error(shares[:, worst], FALSE_ALARM / 10)
+    return float(gaps[worst]), reach + bias(run)
+
+
+# --- the fullest pool --------------------------------------------------------------------------------------
+
+
+def _fullest_of_large(lab: Lab) -> list[Measured]:
+    return [
+        is_near(
+            f"share of time in which the fullest pool has {threshold} tasks, threshold {threshold}",
+            float(simulated(lab)[threshold].averages.max_distribution[threshold]),
+            1.0,
+            1e-9,
+        )
+        for threshold in LARGE
+    ]
+
+
+def fullest_expected(pools: int, law: FloatArray) -> float:
+    """The mean number of tasks of the fullest of so many independent pools."""
+    return float(np.sum(1 - np.cumsum(law) ** pools))
+
+
+def _fullest_of_small(lab: Lab) -> list[Measured]:
+    law = equilibrium(LOAD, 3).pools_with_exactly
+    numbers = []
+    sizes = lab.pick((100, 1000, 10_000), (100, 500, 2500))
+    for pools, window in zip(sizes, lab.pick((200.0, 40.0, 5.0), (20.0, 5.0, 1.5)), strict=True):
+        found = _fullest(lab, pools, 3, window)
+        # Pools are independent in the limit only; less than a tenth of a task is due to that from 100 pools on.
+        expected = fullest_expected(pools, law)
+        numbers.append(equals(f"tasks in the fullest of {pools:,} pools, threshold 3", found, expected, slack=0.1))
+    for pools in sizes[1:]:
+        stays = float(np.mean(_fullest(lab, pools, 5, 1.0)))
+        numbers.append(is_near(f"tasks in the fullest of {pools:,} pools, threshold 5", stays, ceil(LOAD), 1e-9))
+    return numbers
+
+
+def _fullest(lab: Lab, pools: int, threshold: int, window: float) -> list[float]:
+    case = Scenario(pools=pools, load=LOAD, threshold=threshold, initial=LOAD, warmup=3.0, horizon=3.0 + window)
+    seed = lab.seed_for(f"fullest of {pools} at {threshold}")
+    run = simulate(case, replications=16, seed=seed, steady_state=True)
+    return [averages(sample, pools).max_tasks for sample in run.samples]
+
+
+_RUNS = (
+    "The runs of Figure 2: load 5.5, 20 long runs a threshold. The mean over finitely many pools may be off by "
+    "5 / pools. "
+)
+
+CLAIMS = (
+    Claim(
+        name="no-other-threshold-balances",
+        place="Sec. 3.2, Cor. 1",
+        labels=("Cor. 1",),
+        statement=(
+            "From load 1 on, no other threshold balances the load than floor(load) and, if the load is a whole "
+            "number, load - 1."
+        ),
+        how=(
+            "Large systems started in balance: load 5.5 with the runs of Figure 2 and load 5 with runs alike. "
+            "Their imbalance in the long run must be that of the equilibria of Examples 1 and 2, up to terms of "
+            "order 1 / pools."
+        ),
+        measure=_others,
+    ),
+    Claim(
+        name="unique-below-load-one",
+        place="Sec. 3.2, Cor. 1",
+        labels=("Cor. 1", "Ex. 1"),
+        statement=(
+            "Also at a load below 1 only floor(load) = 0 balances the load: at load 0.5 the threshold 1 leaves it "
+            "unbalanced."
+        ),
+        how=(
+            "8 runs of a large system with thresholds 0 and 1 at load 0.5, on the same randomness. With threshold "
+            "1 tasks go to empty pools as long as there are any, which is balance."
+        ),
+        note=(
+            "Below load 1 the equilibrium of Example 1 at threshold 1 is the balanced one, so that example does "
+            "not rule the threshold out. From load 1 on the corollary stands."
+        ),
+        measure=_below_one,
+        refuted=True,
+    ),
+    Claim(
+        name="equilibrium-of-a-large-threshold",
+        place="Sec. 3.2, Ex. 1",
+        labels=("Ex. 1", "Fig. 2"),
+        statement=(
+            "Above floor(load), a share theta of the pools, which solves an equation, is at the threshold, and "
+            "the tasks of a pool have the Erlang-B law with offered traffic load / (1 - theta)."
+        ),
+        how=_RUNS + "Theta solves the equation as printed, and the law follows state by state.",
+        measure=_large,
+    ),
+    Claim(
+        name="equilibrium-of-a-small-threshold",
+        place="Sec. 3.2, Ex. 2",
+        labels=("Ex. 2", "Fig. 2"),
+        statement=(
+            "Below the optimum, a share theta of the pools, which solves an equation, has more than threshold + 1 "
+            "tasks, and the tasks of a pool follow a birth-death process that never falls below threshold + 1."
+        ),
+        how=(
+            _RUNS + "Theta solves the equation as printed; the law is Poisson with rate load - (threshold + 1)(1 "
+            "- theta), cut off below threshold + 1."
+        ),
+        measure=_small,
+    ),
+    Claim(
+        name="fullest-pool-of-a-large-threshold",
+        place="Sec. 3.2, after Ex. 1",
+        labels=("Ex. 1",),
+        statement="With too large a threshold the fullest pool has exactly that many tasks.",
+        how=_RUNS + "More would need a total beyond pools times threshold, which is many deviations away.",
+        measure=_fullest_of_large,
+    ),
+    Claim(
+        name="fullest-pool-of-a-small-threshold",
+        place="Sec. 3.2, after Ex. 1",
+        labels=("Ex. 2", "Thm 2"),
+        statement=(
+            "With too small a threshold the fullest pool grows with the number of pools without bound, while at "
+            "floor(load) it stays at ceil(load)."
+        ),
+        how=(
+            "Load 5.5, threshold 3, 16 long runs each with growing numbers of pools. The mean must be that of the "
+            "fullest of as many independent pools with the law of Example 2, which has no bound, up to 0.1."
+        ),
+        measure=_fullest_of_small,
+    ),
+)

@@ -1,0 +1,139 @@
+"""The learning rule watched event by event: what the threshold did, and what the paper's words ask for.
+
+The rule is written out once more here, from the text alone and on fractions, so that neither the kernel nor the
+objects of `evenly.core` are their own judge.
+
+Paper: Sec. 4.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import cast
+
+import numpy as np
+
+from evenly.core import ThresholdPolicy
+from evenly.sim.reference import ReferenceSimulation
+from evenly.sim.scenario import Scenario
+from evenly.sim.simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Step:
+    """An event: pools with at least i tasks before and after it, the threshold before it and its change.
+
+    `green` and `yellow` count the tokens that the dispatcher holds right before it.
+    """
+
+    arrival: bool
+    before: Sequence[int]
+    after: Sequence[int]
+    threshold: int
+    change: int
+    green: int = 0
+    yellow: int = 0
+
+
+def reaching(at_least: Sequence[int], tasks: int) -> int:
+    """Pools with at least so many tasks."""
+    return at_least[tasks] if tasks < len(at_least) else 0
+
+
+def rises(at_least: Sequence[int], threshold: int) -> bool:
+    """Whether all pools but at most one have more tasks than the threshold."""
+    return reaching(at_least, threshold + 1) >= at_least[0] - 1
+
+
+def falls(at_least: Sequence[int], threshold: int, alpha: Fraction) -> bool:
+    """Whether the fraction of pools with at least as many tasks as the threshold is at most alpha."""
+    return Fraction(reaching(at_least, threshold), at_least[0]) <= alpha
+
+
+def due(at_least: Sequence[int], threshold: int, alpha: Fraction) -> int:
+    """The change of the threshold that a state asks for.
+
+    Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
+    """
+    return int(rises(at_least, threshold)) - int(falls(at_least, threshold, alpha))
+
+
+@dataclass
+class StateReview:
+    """How often the threshold rose and fell, and how often it did not do what the states asked for.
+
+    `both` counts arrivals where both rules apply and cancel, `hindsight` those where the state right after the
+    arrival would have said something else.
+    """
+
+    rises: int = 0
+    falls: int = 0
+    both: int = 0
+    hindsight: int = 0
+    wrong: int = 0
+
+    def add(self, steps: Iterable[Step], alpha: Fraction) -> None:
+        """Hold each event against the rule."""
+        for step in steps:
+            asked = 0
+            if step.arrival:
+                up, down = rises(step.before, step.threshold), falls(step.before, step.threshold, alpha)
+                asked = int(up) - int(down)
+                self.both += up and down
+                self.hindsight += due(step.after, step.threshold, alpha) != asked
+            self.rises += step.change > 0
+            self.falls += step.change < 0
+            self.wrong += step.change != asked
+
+
+@dataclass
+class TokenReview:
+    """How often the tokens held do not explain what the threshold did at an arrival.
+
+    `unlike` counts arrivals where they are not the tokens that the pools' tasks call for, `kept` the rises where the
+    one pool with a yellow token has a green one too: it keeps the yellow one, so that there is one left.
+    """
+
+    wrong: int = 0
+    unlike: int = 0
+    kept: int = 0
+
+    def add(self, steps: Iterable[Step], alpha: Fraction) -> None:
+        """Hold each arrival against the rule in tokens: up with at most one yellow, down with many green."""
+        for step in steps:
+            if step.arrival:
+                pools = step.before[0]
+                up, down = step.yellow <= 1, step.green >= (1 - alpha) * pools
+                called = [pools - reaching(step.before, step.threshold + more) for more in (0, 1)]
+                self.wrong += step.change != int(up) - int(down)
+                self.unlike += [step.green, step.yellow] != called
+                self.kept += step.change > 0 and step.yellow == step.green == 1
+
+
+def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
+    """Events of the compiled kernel, one call each."""
+    simulation = Simulation(scenario, seed)
+    before, threshold, arrivals = simulation.at_least.tolist(), scenario.first_threshold, 0
+    for _ in range(events):
+        simulation.advance(math.inf, max_events=1)
+        after, state = simulation.at_least.tolist(), simulation.state
+        now, count = int(state["threshold"]), int(state["arrivals"])
+        yield Step(count > arrivals, before, after, threshold, now - threshold)
+        before, threshold, arrivals = after, now, count
+
+
+def core_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
+    """Events of the dispatcher and the pools of `evenly.core`, with the tokens that the dispatcher holds."""
+    simulation = ReferenceSimulation(scenario, seed)
+    policy = cast(ThresholdPolicy, simulation.policy)
+    before = simulation.at_least()
+    for _ in range(events):
+        threshold, arrivals = policy.threshold, simulation.arrivals
+        green, yellow = len(policy.dispatcher.green), len(policy.dispatcher.yellow)
+        simulation.step()
+        after, change = simulation.at_least(), policy.threshold - threshold
+        yield Step(simulation.arrivals > arrivals, before, after, threshold, change, green, yellow)
+        before = after

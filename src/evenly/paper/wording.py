@@ -1,0 +1,48 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+from evenly.paper.claim import Measured, Verdict
+
+SYMBOLS = {Verdict.HOLDS: "✓", Verdict.NOTE: "✓*", Verdict.FAILS: "✗"}
+_TINY = 1e-3
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def measured_text(number: Measured) -> str:
+    """A number with its error and what it is held against: 0.6402 ± 0.0003 (expected 0.6402)."""
+    text = number_text(number.value, number.error)
+    if number.expected is None:
+        return text
+    word = "expected" if number.relation == "=" else f"has to be {number.relation}"
+    return f"{text} ({word} {_plain(number.expected)})"
+
+
+def number_text(value: float, error: float | None = None) -> str:
+    """A number to the digits that its error leaves, or to six."""
+    if error is None:
+        return _plain(value)
+    if not error:
+        return f"{_plain(value)} ± 0"
+    largest = max(abs(value), error)
+    if largest < _TINY:
+        power = floor(log10(largest))
+        scale = 10.0**-power
+        return f"({_rounded(value * scale, error * scale)})·10{str(power).translate(_SUPERSCRIPTS)}"
+    return _rounded(value, error)
+
+
+def _rounded(value: float, error: float) -> str:
+    decimals = max(0, 1 - floor(log10(error)))
+    return f"{value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+def _plain(value: float) -> str:
+    if value and abs(value) < _TINY:
+        power = floor(log10(abs(value)))
+        return f"{value * 10.0**-power:.3g}·10{str(power).translate(_SUPERSCRIPTS)}"
+    if value == floor(value):
+        return f"{value:,.0f}"
+    return f"{value:.6g}"

@@ -1,0 +1,84 @@
+"""Numbers that support a claim or do not."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+
+from evenly.paper.measure import (
+    above,
+    at_least,
+    at_most,
+    below,
+    empirical_reach,
+    equals,
+    is_exactly,
+    is_near,
+    mean_and_error,
+    powers,
+    proportion,
+)
+
+SAMPLES = np.arange(10.0)  # mean 4.5, standard error sqrt(55 / 6 / 10)
+ERROR = 2.2621571628 * sqrt(55 / 60)  # Student's 97.5 % quantile with nine degrees of freedom, from a table
+
+
+def test_an_interval_is_students() -> None:
+    assert mean_and_error(SAMPLES) == pytest.approx((4.5, ERROR))
+
+
+def test_equal_up_to_chance() -> None:
+    found = equals("x", SAMPLES, 6.0)
+    assert (found.value, found.error, found.expected) == (4.5, pytest.approx(ERROR), 6.0)
+    assert found.supports
+    # At 1e-9 the quantile with nine degrees of freedom is 22.4, so the reach is 21.5.
+    assert equals("x", SAMPLES, 4.5 + 21).supports
+    assert not equals("x", SAMPLES, 4.5 + 22).supports
+    assert equals("x", SAMPLES, 4.5 + 22, slack=1.0).supports
+
+
+def test_the_rate_of_false_alarms_is_that_of_the_quantile() -> None:
+    """At a chance of 5 % about 5 % of the intervals miss: 4,000 of them within six deviations of it."""
+    rng = np.random.default_rng(1)
+    missed = sum(
+        abs(mean) > reach for mean, reach in (mean_and_error(rng.normal(size=5), 0.05) for _ in range(4000))
+    )
+    assert abs(missed - 200) < 6 * sqrt(4000 * 0.05 * 0.95)
+
+
+def test_on_one_side_with_the_whole_interval() -> None:
+    assert below("x", SAMPLES, 4.5 + ERROR + 0.01).supports
+    assert not below("x", SAMPLES, 4.5 + ERROR - 0.01).supports
+    assert above("x", SAMPLES, 4.5 - ERROR - 0.01).supports
+    assert not above("x", SAMPLES, 4.5 - ERROR + 0.01).supports
+
+
+def test_without_chance() -> None:
+    assert is_exactly("x", 3, 3).supports
+    assert not is_exactly("x", 3, 4).supports
+    assert is_near("x", 1.0, 1.1, 0.2).supports
+    assert not is_near("x", 1.0, 1.1, 0.05).supports
+    assert at_most("x", 2, 2).supports
+    assert not at_most("x", 3, 2).supports
+    assert at_least("x", 2, 2).supports
+    assert not at_least("x", 1, 2).supports
+
+
+def test_a_frequency_has_wilsons_interval() -> None:
+    share, error = proportion(5, 50)  # Wilson's interval is 0.0434752 to 0.2136023
+    assert (share, error) == (0.1, pytest.approx((0.2136023 - 0.0434752) / 2, abs=1e-6))
+    assert proportion(0, 50)[1] > 0
+
+
+def test_the_reach_of_a_distribution_function() -> None:
+    assert empirical_reach(100, 0.05) == pytest.approx(sqrt(log(40) / 200))
+    samples = np.sort(np.random.default_rng(2).uniform(size=(2000, 100)), axis=1)
+    steps = np.arange(100) / 100
+    distances = np.maximum(samples - steps, steps + 0.01 - samples).max(axis=1)
+    assert (distances > empirical_reach(100, 0.05)).mean() < 0.05 + 6 * sqrt(0.05 * 0.95 / 2000)
+
+
+def test_the_power_that_fits() -> None:
+    sizes = [10, 100, 1000]
+    rows = [[3.0 * size**-0.5 for size in sizes], [2.0 * size**-1.0 for size in sizes]]
+    assert powers(sizes, rows) == pytest.approx([-0.5, -1.0])

@@ -1,0 +1,146 @@
+"""`evenly paper` from end to end: every figure, every claim, the report."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli.main import main
+from evenly.paper.claim import Claim, Measured, Outcome, Verdict
+from evenly.paper.claims import CLAIMS
+from evenly.paper.figures import FIGURES
+from evenly.paper.lab import Lab
+from evenly.paper.reproduce import examine
+
+Capture = pytest.CaptureFixture[str]
+
+
+class Page(HTMLParser):
+    """What a browser would load, and the places that links lead to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.loaded: list[str] = []
+        self.links: list[str] = []
+        self.anchors: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        if tag in ("script", "link", "iframe", "object"):
+            self.loaded.append(tag)
+        if values.get("src"):
+            self.loaded.append(str(values["src"]))
+        if tag == "a":
+            self.links.append(str(values["href"]))
+        if values.get("id"):
+            self.anchors.append(str(values["id"]))
+
+
+def run(capsys: Capture, *arguments: str) -> tuple[int, dict[str, Any]]:
+    code = main(["paper", *arguments, "--json"])
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_the_whole_paper_is_reproduced(tmp_path: Path, capsys: Capture) -> None:
+    code, facts = run(capsys, "--quick", "--out", str(tmp_path / "first"))
+    assert facts["surprises"] == []
+    assert code == 0
+    assert len(facts["claims"]) == len(CLAIMS) >= 25
+    verdicts = {claim["verdict"] for claim in facts["claims"]}
+    assert verdicts == {verdict.value for verdict in Verdict}
+    for figure in facts["figures"]:
+        files = [Path(name) for name in figure["files"]]
+        assert [file.suffix for file in files] == [".png", ".svg"]
+        assert all(file.stat().st_size > 5_000 for file in files), figure["name"]
+    _check_report(tmp_path / "first", facts)
+    # The same seed gives the same numbers, pictures and page.
+    _, again = run(capsys, "--quick", "--out", str(tmp_path / "second"))
+    assert again["claims"] == facts["claims"]
+    for file in sorted((tmp_path / "first").iterdir()):
+        assert file.read_bytes() == (tmp_path / "second" / file.name).read_bytes(), file.name
+
+
+def _check_report(folder: Path, facts: dict[str, Any]) -> None:
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    page = Page(text)
+    assert len(page.loaded) == len(FIGURES)
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page.loaded)
+    assert "@import" not in text
+    assert "url(" not in text
+    assert len(page.anchors) == len(set(page.anchors))
+    for link in page.links:
+        if link.startswith("#"):
+            assert link[1:] in page.anchors, link
+        else:
+            assert (folder / link).is_file(), link
+    for claim in facts["claims"]:
+        assert claim["name"] in page.anchors
+    for figure in facts["figures"]:
+        assert figure["name"] in page.anchors
+
+
+def test_verdicts_do_not_depend_on_the_seed() -> None:
+    lab = Lab(seed=20231109, quick=True)
+    outcomes = [examine(claim, lab) for claim in CLAIMS]
+    assert [outcome.claim.name for outcome in outcomes if not outcome.as_expected] == []
+
+
+def test_one_figure_alone(tmp_path: Path, capsys: Capture) -> None:
+    code, facts = run(capsys, "fig1", "--quick", "--out", str(tmp_path / "new" / "folder"))
+    assert code == 0
+    assert sorted(file.name for file in (tmp_path / "new" / "folder").iterdir()) == ["fig1.png", "fig1.svg"]
+    assert facts["claims"] == []
+    assert facts["report"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["fig9"], "evenly: There is no figure 'fig9'; the figures are fig1, fig2, fig3, fig4, fig5, fig6.\n"),
+        (["--seed", "-1"], "seed must be a whole number from 0 to"),
+        (["--out", "taken"], "evenly: Cannot make the folder taken: file exists.\n"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(
+    arguments: list[str], sentence: str, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("mine", encoding="utf-8")
+    assert main(["paper", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert len(re.findall(r"\n", error)) == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.parametrize(
+    ("supports", "note", "refuted", "verdict", "as_expected"),
+    [
+        (True, "", False, Verdict.HOLDS, True),
+        (True, "careful", False, Verdict.NOTE, True),
+        (False, "careful", False, Verdict.FAILS, False),
+        (False, "", True, Verdict.FAILS, True),
+        (True, "", True, Verdict.HOLDS, False),
+    ],
+)
+def test_the_verdict_follows_from_the_numbers(
+    supports: bool, note: str, refuted: bool, verdict: Verdict, as_expected: bool
+) -> None:
+    numbers = (Measured("x", 1.0, supports=True), Measured("y", 2.0, supports=supports))
+    claim = Claim(
+        name="c",
+        place="Sec. 2",
+        labels=("Sec. 2",),
+        statement="So.",
+        how="Thus.",
+        measure=lambda _: numbers,
+        note=note,
+        refuted=refuted,
+    )
+    outcome = examine(claim, Lab())
+    assert (outcome.verdict, outcome.as_expected) == (verdict, as_expected)
+    assert outcome == Outcome(claim, numbers)

@@ -1,0 +1,32 @@
+"""Numbers as people read them."""
+
+import pytest
+
+from evenly.paper.claim import Measured
+from evenly.paper.wording import measured_text, number_text
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.640231, 0.00031, "0.64023 ± 0.00031"),
+        (10.4996, 0.0214, "10.500 ± 0.021"),
+        (5012.3, 12.4, "5012 ± 12"),
+        (2.75e-5, 3.1e-6, "(2.75 ± 0.31)·10⁻⁵"),
+        (0.0, 4.2e-4, "(0.0 ± 4.2)·10⁻⁴"),
+        (0.0, 0.0, "0 ± 0"),
+        (-0.4951, 0.012, "-0.495 ± 0.012"),
+        (1e-12, None, "1·10⁻¹²"),
+        (100_000.0, None, "100,000"),
+        (2.0, None, "2"),
+        (2.3978952728, None, "2.3979"),
+    ],
+)
+def test_a_number_has_the_digits_that_its_error_leaves(value: float, error: float | None, text: str) -> None:
+    assert number_text(value, error) == text
+
+
+def test_what_a_number_is_held_against() -> None:
+    assert measured_text(Measured("x", 0.5, True)) == "0.5"
+    assert measured_text(Measured("x", 0.5, True, 0.01, 0.49)) == "0.500 ± 0.010 (expected 0.49)"
+    assert measured_text(Measured("x", 2.0, True, None, 3.0, "<")) == "2 (has to be < 3)"
