@@ -40,7 +40,7 @@ def test_rows_of_a_result_average_to_its_occupancy() -> None:
 
 
 def test_captions_state_the_parameters() -> None:
-    for figure, words in ((fig1, ("12 pools", "5.5", "seed 4")), (fig2, ("400 pools", "time 8 to 11", "seed 4"))):
+    for figure, words in ((fig1, ("12 pools", "5.5", "seed 4")), (fig2, ("800 pools", "time 7 to 10", "seed 4"))):
         caption = figure.FIGURE.caption(Lab(seed=4, quick=True))
         assert all(word in caption for word in words)
 

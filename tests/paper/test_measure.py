@@ -1,11 +1,13 @@
 """Numbers that support a claim or do not."""
 
-from math import log, sqrt
+from math import gamma, inf, log, pi, sqrt
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
 from evenly.paper.measure import (
+    FALSE_ALARM,
     above,
     at_least,
     at_most,
@@ -29,12 +31,17 @@ def test_an_interval_is_students() -> None:
 
 def test_equal_up_to_chance() -> None:
     found = equals("x", SAMPLES, 6.0)
-    assert (found.value, found.error, found.expected) == (4.5, pytest.approx(ERROR), 6.0)
     assert found.supports
-    # At 1e-9 the quantile with nine degrees of freedom is 22.4, so the reach is 21.5.
-    assert equals("x", SAMPLES, 4.5 + 21).supports
-    assert not equals("x", SAMPLES, 4.5 + 22).supports
-    assert equals("x", SAMPLES, 4.5 + 22, slack=1.0).supports
+    assert found.value == 4.5
+    assert found.error == pytest.approx(ERROR)
+    assert found.expected == 6.0
+    _, reach = mean_and_error(SAMPLES, FALSE_ALARM)
+    # Student's density with nine degrees of freedom, integrated over both tails beyond the reach.
+    tails, _ = quad(lambda x: (1 + x**2 / 9) ** -5, reach / sqrt(55 / 60), inf, epsabs=0)
+    assert 2 * tails * gamma(5) / (sqrt(9 * pi) * gamma(4.5)) == pytest.approx(FALSE_ALARM, rel=1e-6)
+    assert equals("x", SAMPLES, 4.5 + 0.99 * reach).supports
+    assert not equals("x", SAMPLES, 4.5 + 1.01 * reach).supports
+    assert equals("x", SAMPLES, 4.5 + 1.01 * reach, slack=0.02 * reach).supports
 
 
 def test_the_rate_of_false_alarms_is_that_of_the_quantile() -> None:
@@ -66,7 +73,8 @@ def test_without_chance() -> None:
 
 def test_a_frequency_has_wilsons_interval() -> None:
     share, error = proportion(5, 50)  # Wilson's interval is 0.0434752 to 0.2136023
-    assert (share, error) == (0.1, pytest.approx((0.2136023 - 0.0434752) / 2, abs=1e-6))
+    assert share == 0.1
+    assert error == pytest.approx((0.2136023 - 0.0434752) / 2, abs=1e-6)
     assert proportion(0, 50)[1] > 0
 
 

@@ -101,9 +101,9 @@ ScenarioFile = Annotated[
 ]
 Figures = Annotated[
     list[str] | None,
-    typer.Argument(help="Draw these figures only: fig1 ... fig6 (default: all, and the report).", metavar="[FIG]..."),
+    typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="[FIGURE]..."),
 ]
-Quick = Annotated[bool, _flag(_RUN, "Smaller systems and shorter runs: wider intervals, the same verdicts.", "--quick")]
+Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, the same verdicts.", "--quick")]
 Out = Annotated[Path, _option(_OUTPUT, "Folder to write to, made if need be (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
 Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]

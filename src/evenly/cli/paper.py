@@ -41,8 +41,8 @@ def command(
     started = perf_counter()
     found = _work(lab, chosen, folder)
     facts = {"seed": lab.seed, "quick": quick, "seconds": perf_counter() - started, **_facts(found)}
-    written = [file for drawing in found.drawings for file in drawing.files.values()] if chosen else [found.report]
-    deliver(facts, lambda: _show(found), as_json=bool(json), files=written)
+    drawn = [file for drawing in found.drawings for file in drawing.files.values()]
+    deliver(facts, lambda: _show(found), as_json=bool(json), files=[*drawn, found.report])
     if found.surprises:
         raise typer.Exit(UNEXPECTED)
 

@@ -73,7 +73,7 @@ def passage_probability(pools: int, load: float, goal: int, horizon: float) -> f
     states = np.arange(lowest, goal + 1)
     diagonal = -(pools * load + states)
     diagonal[0] = -pools * load  # no way down
-    slowest = (states.size - MODES, states.size - 1)
+    slowest = (max(0, states.size - MODES), states.size - 1)
     values, vectors = eigh_tridiagonal(
         diagonal, np.sqrt(pools * load * states[1:]), select="i", select_range=slowest
     )
@@ -95,7 +95,7 @@ def _frequency(lab: Lab, policy: str, pools: int, runs: int) -> int:
 
 
 def _random_routing(lab: Lab) -> list[Measured]:
-    runs = lab.pick(250, 50)
+    runs = lab.pick(250, 40)
     numbers = []
     chances = {
         pools: passage_probability(pools, LOAD, pools * (FLOOR + 1), HORIZON) for pools in (300, 1000, 3000)

@@ -187,9 +187,9 @@ CLAIMS = (
         how="The same runs, seen every 0.4: over all time, later than 3 after jumps and slow waves, and during "
         "the slow waves. Most of the time means more than half of it.",
         measure=_fullest_pool,
-        note="With this demand. While the demand moves by more than one the fullest pool lags behind the number "
-        "of tasks, and most of all when it falls: 3 mean task times after a jump and during slow waves it mostly "
-        "is another.",
+        note="With this demand. The fullest pool follows the number of tasks, which lags, most of all when it "
+        "falls: for about 3 mean task times after a jump and during the slow waves it mostly has another number "
+        "of tasks.",
     ),
     Claim(
         name="imbalance-peaks-at-jumps",

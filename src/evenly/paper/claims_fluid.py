@@ -51,7 +51,7 @@ def _fluid_limit(lab: Lab) -> list[Measured]:
         return [largest_gap(run.occupancy, limit.occupancy) for run in runs]
 
     with ThreadPoolExecutor(CORES) as pool:
-        rows = np.array(list(pool.map(distances, range(first, first + lab.pick(48, 16)))))
+        rows = np.array(list(pool.map(distances, range(first, first + lab.pick(40, 16)))))
     # The distance over n^(-1/2) scatters by about a third. Its next term is of order 1 / n, next to n^(-1/2) about
     # 3 n^(-1/2) at most, which bends the fitted power by less than 0.1 from 64 pools on.
     return [

@@ -1,4 +1,4 @@
-"""Claims about the rule by which the threshold is learned, and about its fluid limit.
+"""Claims about the rule by which the threshold is learned, and the fluid systems that learn.
 
 Paper: Secs. 4 to 4.4.
 """
@@ -7,27 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from math import sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from evenly.paper import claims_learning_limit
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.lab import Lab
-from evenly.paper.learning_cases import FROM_EMPTY, OVERLOADED, POOLS, Case, large_systems, sizes, solved
-from evenly.paper.learning_steps import (
-    StateReview,
-    Step,
-    TokenReview,
-    core_steps,
-    kernel_steps,
-)
-from evenly.paper.measure import above, at_least, at_most, below, is_exactly, is_near, powers
+from evenly.paper.learning_cases import EXACT, OVERLOADED
+from evenly.paper.learning_steps import StateReview, Step, TokenReview, core_steps, kernel_steps
+from evenly.paper.measure import at_least, at_most, is_exactly
 from evenly.sim import Scenario, compare
-from evenly.sim.common_space import common_space
-from evenly.theory.mass import tail_mass_bound
-
-Floats = NDArray[np.float64]
 
 # Pools, alpha and load: few pools, so that rises and falls are frequent; alphas that are met exactly (0.6 of
 # 5, 0.8 of 10), and some so large that both rules can apply at once (0.7 of 3, 0.95 of 10).
@@ -39,10 +28,6 @@ WATCHED = (
     (10, "0.95", 1.8),
     (30, "0.9", 1.9),
 )
-DISTANCE_HORIZON, DISTANCE_POINTS = 3.0, 151
-DISTANCE_SIZES = (100, 1000, 10_000)
-NOISE = 7  # deviations that no fluctuation reaches
-EXACT = 1e-9  # error of the fluid solver
 
 
 def _service_rates(lab: Lab) -> list[Measured]:
@@ -69,7 +54,7 @@ def _watched(lab: Lab) -> Iterator[tuple[Fraction, Scenario, np.random.SeedSeque
 
 
 def _core(lab: Lab) -> list[tuple[Fraction, list[Step]]]:
-    events = lab.pick(2500, 400)
+    events = lab.pick(2000, 300)
     return lab.once(
         "core steps",
         lambda: [(alpha, list(core_steps(scenario, seed, events))) for alpha, scenario, seed in _watched(lab)],
@@ -77,7 +62,7 @@ def _core(lab: Lab) -> list[tuple[Fraction, list[Step]]]:
 
 
 def _rule(lab: Lab) -> list[Measured]:
-    events = lab.pick(5000, 600)
+    events = lab.pick(3000, 500)
     kernel, core = StateReview(), StateReview()
     for alpha, scenario, seed in _watched(lab):
         kernel.add(kernel_steps(scenario, seed, events), alpha)
@@ -102,93 +87,6 @@ def _tokens(lab: Lab) -> list[Measured]:
         is_exactly("arrivals where the tokens are not those of the tasks", total.unlike, 0),
         at_least("rises that leave a yellow token", total.kept, 1),
     ]
-
-
-def _gap(first: Floats, second: Floats) -> float:
-    """The largest distance over times and levels."""
-    levels = max(first.shape[1], second.shape[1])
-    padded = [np.pad(rows, ((0, 0), (0, levels - rows.shape[1]))) for rows in (first, second)]
-    return float(np.max(np.abs(padded[0] - padded[1])))
-
-
-def _distance(lab: Lab) -> list[Measured]:
-    limit = OVERLOADED.solved(DISTANCE_HORIZON, DISTANCE_POINTS).occupancy
-    scenario = OVERLOADED.scenario(1, DISTANCE_HORIZON)
-    rows = []
-    for index in range(lab.pick(16, 8)):
-        seed = lab.seed_for(f"fluid limit {index}")
-        runs = common_space(scenario, DISTANCE_SIZES, seed=seed, points=DISTANCE_POINTS)
-        rows.append([_gap(run.occupancy, limit) for run in runs])
-    found = np.array(rows)
-    fitted = powers(DISTANCE_SIZES, found)
-    return [
-        *(
-            below(f"distance times sqrt(n), {size} pools", found[:, place] * sqrt(size), 9)
-            for place, size in enumerate(DISTANCE_SIZES)
-        ),
-        below("power of n", fitted, -0.3),
-        above("power of n", fitted, -0.7),
-    ]
-
-
-def _update_times(lab: Lab) -> list[Measured]:
-    run, size = large_systems(lab)[-1], sizes(lab)[-1]
-    limit = OVERLOADED.solved(2.5, 12_501)
-    numbers = [is_exactly("changes of the threshold", run.change_times.size, limit.update_times.size)]
-    levels = zip(
-        run.change_times.tolist(), limit.update_times.tolist(), limit.update_thresholds.tolist(), strict=False
-    )
-    for found, time, after in levels:
-        # The occupancy deviates by sqrt(load / n) at most, so that the crossing does by that over its speed.
-        before = int(np.searchsorted(limit.times, time)) - 1
-        step = limit.times[1]
-        speed = float(limit.occupancy[before - 1, after + 1] - limit.occupancy[before, after + 1]) / step
-        tolerance = NOISE * sqrt(OVERLOADED.load / size) / speed
-        numbers.append(is_near(f"time of the fall to {after}", found, time, tolerance))
-    return numbers
-
-
-def _settles(lab: Lab) -> list[Measured]:
-    latest = max(float(path.update_times[-1]) for _, path in solved(lab) if path.update_times.size)
-    chosen = [OVERLOADED, FROM_EMPTY, Case(2.2, "0.85", 9, 9.0), Case(0.7, "0.85", 3, 6.5)]
-    horizon = lab.pick(60.0, 30.0)
-    scenarios = [case.scenario(POOLS, horizon) for case in chosen]
-    results = compare(scenarios, replications=lab.pick(4, 2), seed=lab.seed_for("no more changes"))
-    endings = [(case, ending) for case, result in zip(chosen, results, strict=True) for ending in result.endings]
-    wrong = sum(ending.threshold != case.floor for case, ending in endings)
-    return [
-        at_most("latest change of a fluid system", latest, 15),
-        at_most("latest change of a simulated system", max(ending.since for _, ending in endings), 15),
-        is_exactly("simulated systems that end elsewhere", wrong, 0),
-    ]
-
-
-def _excess(times: Floats, occupancy: Floats, thresholds: NDArray[np.int64], load: float) -> float:
-    """By how much a tail mass exceeds its bounds at most, from several times on.
-
-    Paper: Prop. 5, eqs. (10a), (10b) and (11).
-    """
-    worst = -np.inf
-    for begin in range(0, times.size // 2, times.size // 8):
-        most = int(thresholds[begin:].max())
-        elapsed = times[begin:] - times[begin]
-        unfilled = bool(np.all(occupancy[begin:, most] < 1))
-        for level, limit in ((most + 1, 0.0 if unfilled else max(load - most, 0.0)), (most + 2, 0.0)):
-            tail = occupancy[begin:, level:].sum(axis=1)
-            worst = max(worst, float(np.max(tail - tail_mass_bound(float(tail[0]), limit, elapsed))))
-    return worst
-
-
-def _tails(lab: Lab) -> list[Measured]:
-    fluid_excess = max(
-        _excess(path.times, path.occupancy, path.threshold, case.load) for case, path in solved(lab)
-    )
-    numbers = [at_most("largest excess, fluid systems", fluid_excess, EXACT)]
-    for run, size in zip(large_systems(lab), sizes(lab), strict=True):
-        excess = _excess(run.times, run.occupancy, run.threshold, OVERLOADED.load)
-        deviation = sqrt((OVERLOADED.load + OVERLOADED.initial) / size)
-        numbers.append(at_most(f"largest excess in deviations, {size} pools", excess / deviation, NOISE))
-    return numbers
 
 
 CLAIMS = (
@@ -243,60 +141,5 @@ CLAIMS = (
         ),
         measure=_tokens,
     ),
-    Claim(
-        name="learning-fluid-limit",
-        place="Sec. 4.3, Thm 5",
-        labels=("Def. 2", "Thm 5"),
-        statement="Systems that learn approach a fluid system as the pools become many.",
-        how=(
-            "Load 5.5, alpha 0.93, from 9 tasks a pool, 100 to 10000 pools on the appendix's common space: the "
-            "largest distance to the fluid solution up to time 3, times sqrt(n), which stays bounded, and the "
-            "power of n that fits, which has to be near -1/2."
-        ),
-        measure=_distance,
-    ),
-    Claim(
-        name="learning-update-times",
-        place="Sec. 4.3, Thm 5",
-        labels=("Thm 5",),
-        statement="The threshold of a large system changes when that of the fluid system does.",
-        how=(
-            "One system of 200000 pools (10000 in quick runs), load 5.5, alpha 0.93, from 9 tasks a pool: its "
-            "changes against those of the fluid solution, up to seven deviations sqrt(load/n) of the occupancy "
-            "over the speed at which it crosses alpha."
-        ),
-        measure=_update_times,
-    ),
-    Claim(
-        name="threshold-settles",
-        place="Secs 4.2 and 4.4, Prop. 4 and Thm 6",
-        labels=("Prop. 4", "Thm 6"),
-        statement="The threshold changes finitely often and then never again.",
-        how=(
-            "Fluid systems of many loads, alphas and starts over 40 task times, and simulated ones of 2000 pools "
-            "over far longer than it takes to settle: the last change must come early, and simulated thresholds "
-            "must end at floor(load)."
-        ),
-        note=(
-            "This is about the limit of many pools. A finite system whose load is close to a whole number changes "
-            "its threshold now and then for ever, and ever more rarely as pools are added."
-        ),
-        measure=_settles,
-    ),
-    Claim(
-        name="learning-tail-bounds",
-        place="Sec. 4.4, Prop. 5",
-        labels=("Prop. 5",),
-        statement=(
-            "While the threshold is at most m, the tasks above level m + 1 die out at least exponentially, and "
-            "those above level m fall to load - m in the same way, or die out too as long as some pools have "
-            "fewer than m."
-        ),
-        how=(
-            "Fluid systems of many loads, alphas and starts, and simulated ones on the common space: the three "
-            "bounds from several times on, with m the largest threshold from there, up to the solver's error and "
-            "up to seven deviations sqrt((load + start)/n)."
-        ),
-        measure=_tails,
-    ),
+    *claims_learning_limit.CLAIMS,
 )

@@ -98,7 +98,7 @@ def _utility(lab: Lab) -> list[Measured]:
     random, two, jsq, threshold = (-_shares(lab, policy) @ log_levels for policy in fig5.POLICIES)
     balanced = exactly(balanced_occupancy(LOAD, 12))
     best = -float(np.arange(balanced.size) * balanced / LOAD @ log_levels[: balanced.size])
-    # The tasks per pool vary with variance load / n; the best is bent by 0.02 there, so that its mean moves by 2e-4.
+    # The tasks per pool have variance load / n = 0.02; the best is bent by 0.02 there: its mean moves by 2e-4.
     return [
         equals("mean utility of a task under the threshold policy", threshold, best, 1e-3),
         equals("the same less JSQ's", threshold - jsq, 0.0, 1e-3),

@@ -62,7 +62,7 @@ def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
 
 def scenarios(lab: Lab) -> dict[str, Scenario]:
     """Too small a threshold, too large a one, and one that learns under a load that rises and falls."""
-    stay = lab.pick(8, 1)
+    stay = lab.pick(5, 1)
     return {
         "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial=5.5),
         "large": Scenario(pools=POOLS, load=5.5, threshold=6),
@@ -77,7 +77,7 @@ def recorded(lab: Lab, where: str) -> dict[str, list[Event]]:
     return lab.once(
         f"events of the {where}",
         lambda: {
-            name: list(watch(scenario, np.random.SeedSequence([seed, index]), lab.pick(8000, 900)))
+            name: list(watch(scenario, np.random.SeedSequence([seed, index]), lab.pick(5000, 900)))
             for index, (name, scenario) in enumerate(scenarios(lab).items())
         },
     )

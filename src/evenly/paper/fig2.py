@@ -23,8 +23,8 @@ from evenly.theory.equilibrium import equilibrium
 
 LOAD = 5.5
 LARGE, SMALL = (6, 7, 8), (2, 3, 4)  # the paper does not print which ones it draws
-REPLICATIONS = 20
-WARMUP = 8.0  # the start is forgotten at rate 1: exp(-8) of it is left
+REPLICATIONS = 16
+WARMUP = 7.0  # the start is forgotten at rate 1: exp(-7) of it is left
 _PANELS = ((LARGE, "thresholds above 5: too large", (0, 9)), (SMALL, "thresholds below 5: too small", (2, 13)))
 
 
@@ -34,7 +34,7 @@ class _Size(TypedDict):
 
 
 def _size(lab: Lab) -> _Size:
-    return lab.pick(_Size(pools=5000, horizon=14.0), _Size(pools=400, horizon=11.0))
+    return lab.pick(_Size(pools=5000, horizon=14.0), _Size(pools=800, horizon=10.0))
 
 
 def settled(lab: Lab, load: float, thresholds: Sequence[int]) -> list[Result]:
@@ -93,11 +93,11 @@ def _draw_panel(axes: Axes, runs: Sequence[tuple[int, Result]], span: tuple[int,
     for place, (threshold, result) in enumerate(runs):
         theory = np.pad(equilibrium(LOAD, threshold).pools_with_exactly, (0, span[1] + 1))[levels]
         found = exactly(occupancy_rows(result, span[1] + 2).mean(axis=0))[levels]
-        look = {"color": COLORS[place], "linestyle": DASHES[place]}
-        mark = {"marker": MARKERS[place], "markerfacecolor": "none", "markersize": 7}
-        axes.plot(levels, theory, **look)
-        axes.plot(levels, found, **{**look, **mark, "linestyle": "none"})
-        axes.plot([], [], **look, **mark, label=f"threshold {threshold}")
+        color, dash, mark = COLORS[place], DASHES[place], MARKERS[place]
+        axes.plot(levels, theory, color=color, linestyle=dash)
+        axes.plot(levels, found, mark, color=color, markerfacecolor="none", markersize=7)
+        label = f"threshold {threshold}"  # of the line and the marker together
+        axes.plot([], [], color=color, linestyle=dash, marker=mark, markerfacecolor="none", label=label)
     axes.legend(fontsize=9)
     axes.set_xlim(span[0] - 0.6, span[1] + 0.6)
     axes.set_ylim(bottom=0)

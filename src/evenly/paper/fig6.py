@@ -24,8 +24,7 @@ from evenly.theory.fluid import FluidPath, fluid
 POOLS, ALPHA, LOAD_MAX = 500, "0.91", 10
 BEFORE = 3  # tasks in each pool at time 0, and the threshold
 JUMPS = {0.0: 5.5, 20.0: 9.5, 30.0: 3.5}  # the demand from these times on
-SWIFT, SWIFT_SWING, SWIFT_PERIOD = (2.0, 15.0), 0.4, 1.0
-SLOW, SLOW_SWING, SLOW_PERIOD = (33.0, 45.0), 1.2, 6.0
+SWIFT, SLOW = (2.0, 15.0), (33.0, 45.0)  # stretches with waves, of whole periods
 HORIZON = 50.0
 SCHEDULE = "0:5.5,2:5.5~0.4/1,15:5.5,20:9.5,30:3.5,33:3.5~1.2/6,45:3.5"
 SNAPSHOTS = 126  # every 0.4, which meets a swift wave at five places and the jumps exactly

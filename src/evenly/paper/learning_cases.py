@@ -17,10 +17,12 @@ from evenly.sim.result import Ending
 from evenly.theory.fluid import FluidPath, fluid
 from evenly.theory.tuning import settle_time_bound
 
-FLUID_HORIZON = 40.0
+FLUID_HORIZON = 30.0
 POOLS, HORIZON = 2000, 25.0  # of simulated systems
 LARGE_HORIZON, LARGE_POINTS = 7.5, 401  # of systems on the common space
-STARTS = ((0, 0.0), (9, 9.0), (3, 6.5))  # threshold and tasks per pool
+STARTS = ((0, 0.0), (7, 7.0), (3, 6.5))  # threshold and tasks per pool
+NOISE = 7  # deviations that no fluctuation reaches
+EXACT = 1e-9  # error of the fluid solver
 TOO_CLOSE = 0.2  # to the next whole number, for loads of 2000 pools
 
 
@@ -89,7 +91,7 @@ FROM_EMPTY = Case(5.5, "0.93", 0, 0.0)
 def cases(lab: Lab) -> list[Case]:
     """Loads that are whole and not, alphas and starts."""
     loads = lab.pick((0.7, 2.2, 2.9, 5.5), (2.9, 5.5))
-    alphas = lab.pick(("0.6", "0.9", "0.97"), ("0.6", "0.97"))
+    alphas = lab.pick(("0.6", "0.8", "0.97"), ("0.8", "0.97"))
     starts = lab.pick(STARTS, STARTS[:2])
     whole = [Case(3.0, "0.97", *start) for start in starts]
     return whole + [Case(load, alpha, *start) for load, alpha, start in product(loads, alphas, starts)]
@@ -98,6 +100,16 @@ def cases(lab: Lab) -> list[Case]:
 def solved(lab: Lab) -> list[tuple[Case, FluidPath]]:
     """The fluid systems of all cases."""
     return lab.once("learning, fluid", lambda: [(case, case.solved(points=401)) for case in cases(lab)])
+
+
+def overloaded(lab: Lab) -> FluidPath:
+    """The fluid system from 9 tasks a pool at load 5.5, on a fine grid."""
+    return lab.once("overloaded, fluid", lambda: OVERLOADED.solved(3.0, 15_001))
+
+
+def settled_at(path: FluidPath) -> float:
+    """When the threshold of a fluid system settled."""
+    return float(path.update_times[-1]) if path.update_times.size else 0.0
 
 
 def simulated(lab: Lab) -> list[tuple[Case, Ending]]:

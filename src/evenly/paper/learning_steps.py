@@ -93,8 +93,8 @@ class StateReview:
 class TokenReview:
     """How often the tokens held do not explain what the threshold did at an arrival.
 
-    `unlike` counts arrivals where they are not the tokens that the pools' tasks call for, `kept` the rises where the
-    one pool with a yellow token has a green one too: it keeps the yellow one, so that there is one left.
+    `unlike` counts arrivals where they are not the tokens that the pools' tasks call for, `kept` the rises where
+    the one pool with a yellow token has a green one too: it keeps the yellow one, so that there is one left.
     """
 
     wrong: int = 0

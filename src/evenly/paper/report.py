@@ -58,7 +58,11 @@ def report_text(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcom
 def _by_section(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     by_name = {outcome.claim.name: outcome for outcome in outcomes}
     return [
-        {"title": section.title, "place": section.place, "outcomes": [by_name[claim.name] for claim in section.claims]}
+        {
+            "title": section.title,
+            "place": section.place,
+            "outcomes": [by_name[claim.name] for claim in section.claims],
+        }
         for section in SECTIONS
     ]
 

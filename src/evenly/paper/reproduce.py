@@ -43,9 +43,7 @@ def reproduce(lab: Lab, folder: Path, progress: Progress = lambda _: None) -> Re
     return Reproduction(drawings, tuple(outcomes), report)
 
 
-def draw(
-    names: Sequence[str], lab: Lab, folder: Path, progress: Progress = lambda _: None
-) -> tuple[Drawing, ...]:
+def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress = lambda _: None) -> tuple[Drawing, ...]:
     """The figures of these names, into a folder that exists."""
     drawings = []
     for place, figure in enumerate([find_figure(name) for name in names], 1):

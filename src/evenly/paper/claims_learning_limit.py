@@ -1,0 +1,186 @@
+"""Claims about the fluid limit of systems that learn: how it is approached, and that the threshold settles.
+
+Paper: Secs. 4.2 to 4.4.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.paper.claim import Claim, Measured
+from evenly.paper.lab import Lab
+from evenly.paper.learning_cases import (
+    EXACT,
+    FROM_EMPTY,
+    NOISE,
+    OVERLOADED,
+    POOLS,
+    Case,
+    large_systems,
+    overloaded,
+    settled_at,
+    sizes,
+    solved,
+)
+from evenly.paper.measure import above, at_most, below, is_exactly, is_near, powers
+from evenly.sim import compare
+from evenly.sim.common_space import common_space
+from evenly.sim.run import usable_cores
+from evenly.theory.mass import tail_mass_bound
+
+Floats = NDArray[np.float64]
+
+SIZES = (100, 1000, 10_000)
+POINTS = 151
+
+
+def _gap(first: Floats, second: Floats) -> float:
+    """The largest distance over times and levels."""
+    levels = max(first.shape[1], second.shape[1])
+    padded = [np.pad(rows, ((0, 0), (0, levels - rows.shape[1]))) for rows in (first, second)]
+    return float(np.max(np.abs(padded[0] - padded[1])))
+
+
+def _distance(lab: Lab) -> list[Measured]:
+    limit = overloaded(lab)
+    every = (limit.times.size - 1) // (POINTS - 1)
+    scenario = OVERLOADED.scenario(1, float(limit.times[-1]))
+
+    def distances(index: int) -> list[float]:
+        seed = lab.seed_for(f"fluid limit {index}")
+        runs = common_space(scenario, SIZES, seed=seed, points=POINTS, workers=1)
+        return [_gap(run.occupancy, limit.occupancy[::every]) for run in runs]
+
+    with ThreadPoolExecutor(usable_cores()) as threads:
+        found = np.array(list(threads.map(distances, range(lab.pick(16, 8)))))
+    fitted = powers(SIZES, found)
+    scaled = found[:, -1] * sqrt(SIZES[-1])
+    return [
+        below(f"distance times sqrt(n), {SIZES[-1]} pools", scaled, 8),
+        below("power of n", fitted, -0.25),
+        above("power of n", fitted, -0.75),
+    ]
+
+
+def _update_times(lab: Lab) -> list[Measured]:
+    run, size = large_systems(lab)[-1], sizes(lab)[-1]
+    limit = overloaded(lab)
+    numbers = [is_exactly("changes of the threshold", run.change_times.size, limit.update_times.size)]
+    levels = zip(
+        run.change_times.tolist(), limit.update_times.tolist(), limit.update_thresholds.tolist(), strict=False
+    )
+    for found, time, after in levels:
+        # The occupancy deviates by sqrt(load / n) at most, so that the crossing does by that over its speed.
+        before = int(np.searchsorted(limit.times, time)) - 1
+        step = limit.times[1]
+        speed = float(limit.occupancy[before - 1, after + 1] - limit.occupancy[before, after + 1]) / step
+        tolerance = NOISE * sqrt(OVERLOADED.load / size) / speed
+        numbers.append(is_near(f"time of the fall to {after}", found, time, tolerance))
+    return numbers
+
+
+def _settles(lab: Lab) -> list[Measured]:
+    latest = max(settled_at(path) for _, path in solved(lab))
+    chosen = [OVERLOADED, FROM_EMPTY, Case(2.2, "0.85", 9, 9.0), Case(0.7, "0.85", 3, 6.5)]
+    horizon = lab.pick(60.0, 30.0)
+    scenarios = [case.scenario(POOLS, horizon) for case in chosen]
+    results = compare(scenarios, replications=lab.pick(4, 2), seed=lab.seed_for("no more changes"))
+    endings = [(case, ending) for case, result in zip(chosen, results, strict=True) for ending in result.endings]
+    wrong = sum(ending.threshold != case.floor for case, ending in endings)
+    return [
+        at_most("latest change of a fluid system", latest, 15),
+        at_most("latest change of a simulated system", max(ending.since for _, ending in endings), 15),
+        is_exactly("simulated systems that end elsewhere", wrong, 0),
+    ]
+
+
+def _excess(times: Floats, occupancy: Floats, thresholds: NDArray[np.int64], load: float) -> float:
+    """By how much a tail mass exceeds its bounds at most, from several times on.
+
+    Paper: Prop. 5, eqs. (10a), (10b) and (11).
+    """
+    worst = -np.inf
+    for begin in range(0, times.size // 2, times.size // 8):
+        most = int(thresholds[begin:].max())
+        elapsed = times[begin:] - times[begin]
+        unfilled = bool(np.all(occupancy[begin:, most] < 1))
+        for level, limit in ((most + 1, 0.0 if unfilled else max(load - most, 0.0)), (most + 2, 0.0)):
+            tail = occupancy[begin:, level:].sum(axis=1)
+            worst = max(worst, float(np.max(tail - tail_mass_bound(float(tail[0]), limit, elapsed))))
+    return worst
+
+
+def _tails(lab: Lab) -> list[Measured]:
+    fluid_excess = max(
+        _excess(path.times, path.occupancy, path.threshold, case.load) for case, path in solved(lab)
+    )
+    numbers = [at_most("largest excess, fluid systems", fluid_excess, EXACT)]
+    for run, size in zip(large_systems(lab), sizes(lab), strict=True):
+        excess = _excess(run.times, run.occupancy, run.threshold, OVERLOADED.load)
+        deviation = sqrt((OVERLOADED.load + OVERLOADED.initial) / size)
+        numbers.append(at_most(f"largest excess in deviations, {size} pools", excess / deviation, NOISE))
+    return numbers
+
+
+CLAIMS = (
+    Claim(
+        name="learning-fluid-limit",
+        place="Sec. 4.3, Thm 5",
+        labels=("Def. 2", "Thm 5"),
+        statement="Systems that learn approach a fluid system as the pools become many.",
+        how=(
+            "Load 5.5, alpha 0.93, from 9 tasks a pool, 100 to 10000 pools on the appendix's common space: the "
+            "largest distance to the fluid solution up to time 3, times sqrt(n), which is three or four "
+            "deviations sqrt(load) at most, and the power of n that fits, which has to be near -1/2."
+        ),
+        measure=_distance,
+    ),
+    Claim(
+        name="learning-update-times",
+        place="Sec. 4.3, Thm 5",
+        labels=("Thm 5",),
+        statement="The threshold of a large system changes when that of the fluid system does.",
+        how=(
+            "One system of 200000 pools (10000 in quick runs), load 5.5, alpha 0.93, from 9 tasks a pool: its "
+            "changes against those of the fluid solution, up to seven deviations sqrt(load/n) of the occupancy "
+            "over the speed at which it crosses alpha."
+        ),
+        measure=_update_times,
+    ),
+    Claim(
+        name="threshold-settles",
+        place="Secs 4.2 and 4.4, Prop. 4 and Thm 6",
+        labels=("Prop. 4", "Thm 6"),
+        statement="The threshold changes finitely often and then never again.",
+        how=(
+            "Fluid systems of many loads, alphas and starts over 30 task times, and simulated ones of 2000 pools "
+            "over far longer than it takes to settle: the last change must come early, and simulated thresholds "
+            "must end at floor(load)."
+        ),
+        note=(
+            "This is about the limit of many pools. A finite system whose load is close to a whole number changes "
+            "its threshold now and then for ever, and ever more rarely as pools are added."
+        ),
+        measure=_settles,
+    ),
+    Claim(
+        name="learning-tail-bounds",
+        place="Sec. 4.4, Prop. 5",
+        labels=("Prop. 5",),
+        statement=(
+            "While the threshold is at most m, the tasks above level m + 1 die out at least exponentially, and "
+            "those above level m fall to load - m in the same way, or die out too as long as some pools have "
+            "fewer than m."
+        ),
+        how=(
+            "Fluid systems of many loads, alphas and starts, and simulated ones on the common space: the three "
+            "bounds from several times on, with m the largest threshold from there, up to the solver's error and "
+            "up to seven deviations sqrt((load + start)/n)."
+        ),
+        measure=_tails,
+    ),
+)

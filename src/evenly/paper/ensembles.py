@@ -1,0 +1,43 @@
+"""Many independent systems, looked at at a few times.
+
+Paper: Sec. 3.3 (its limits are laws, so that it takes many systems to see them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim import Scenario
+from evenly.sim.simulation import Simulation
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LEVELS = 12  # what is kept of the numbers of tasks, from 0
+
+
+@dataclass(frozen=True)
+class Systems:
+    """Pools with at least i tasks, `states[system, time, i]`, and their averages over time, `means[system, i]`."""
+
+    states: Counts
+    means: Floats
+
+
+def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -> Systems:
+    """Systems that differ in their random numbers only, one after the other: they are too short for threads."""
+    grid = list(times)
+    states, means = np.zeros((systems, len(grid), LEVELS), np.int64), np.zeros((systems, LEVELS))
+    for index in range(systems):
+        simulation = Simulation(scenario, np.random.SeedSequence(seed, spawn_key=(index,)))
+        for place, time in enumerate(grid):
+            simulation.advance(time)
+            counts = simulation.at_least[:LEVELS]
+            states[index, place, : counts.size] = counts
+        tally = simulation.tally()
+        means[index] = tally.at_least[:LEVELS] / tally.time
+    return Systems(states, means)
