@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from evenly.paper import fig1, fig2
-from evenly.paper.claims_equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
-from evenly.paper.claims_fluid import tail_excess, tasks_missing
-from evenly.paper.claims_model import utility_lost
-from evenly.paper.events import Placement, candidates, distance_from_uniform, uniforms
+from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
+from evenly.paper.claims.events import Placement, candidates, distance_from_uniform, uniforms
+from evenly.paper.claims.fluid import tail_excess, tasks_missing
+from evenly.paper.claims.model import utility_lost
+from evenly.paper.figures import fig1, fig2
 from evenly.paper.lab import Lab
 from evenly.paper.measure import empirical_reach
 from evenly.sim import Scenario, simulate

@@ -5,7 +5,8 @@ from math import floor, log
 import numpy as np
 import pytest
 
-from evenly.paper import claims_demand, fig3, fig4, fig6
+from evenly.paper.claims import demand as claims_demand
+from evenly.paper.figures import fig3, fig4, fig6
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evenly.paper.claims_coupling import passage_probability
-from evenly.paper.learning_steps import StateReview, Step, TokenReview, core_steps, due, kernel_steps
+from evenly.paper.claims.coupling import passage_probability
+from evenly.paper.claims.learning_steps import StateReview, Step, TokenReview, core_steps, due, kernel_steps
 from evenly.sim import Scenario
 
 

@@ -1,4 +1,4 @@
-"""What the paper says of the threshold of finite systems: how steady it is. `claims_fig4` has how soon it settles.
+"""What the paper says of the threshold of finite systems: how steady it is. `finite_settling` has how soon it settles.
 
 Shares of time are compared with `evenly.theory.stability`, which knows nothing of the simulator. Its shares were
 seen to be within half a per cent of simulations, small ones within a tenth: twice the first, or the second, is
@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper import claims_fig4, fig3, fig4, fig5
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.fig3 import ALPHA, LOAD, excursion_rate, share_above, share_at, share_elsewhere
+from evenly.paper.figures import fig3, fig4, fig5
+from evenly.paper.figures.fig3 import ALPHA, LOAD, excursion_rate, share_above, share_at, share_elsewhere
 from evenly.paper.lab import Lab
 from evenly.paper.measure import above, below, equals
 from evenly.sim import Result, Scenario, simulate
@@ -231,5 +231,4 @@ CLAIMS = (
         "average. Slack 5/n for the few pools that wait for their second task.",
         measure=_root_of_n,
     ),
-    *claims_fig4.CLAIMS,
 )

@@ -11,8 +11,7 @@ from math import ceil, floor, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.lab import Lab
-from evenly.paper.learning_cases import (
+from evenly.paper.claims.learning_cases import (
     EXACT,
     NOISE,
     OVERLOADED,
@@ -23,6 +22,7 @@ from evenly.paper.learning_cases import (
     sizes,
     solved,
 )
+from evenly.paper.lab import Lab
 from evenly.paper.measure import at_least, at_most, is_exactly, is_near
 from evenly.sim import compare
 from evenly.theory.equilibrium import equilibrium

@@ -12,9 +12,9 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper import fig5
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.fig5 import LOAD, POOLS, task_shares
+from evenly.paper.figures import fig5
+from evenly.paper.figures.fig5 import LOAD, POOLS, task_shares
 from evenly.paper.lab import Lab
 from evenly.paper.measure import above, at_most, below, equals
 from evenly.theory.balance import balanced_occupancy, exactly

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.lab import Lab
-from evenly.paper.learning_cases import (
+from evenly.paper.claims.learning_cases import (
     EXACT,
     FROM_EMPTY,
     NOISE,
@@ -26,6 +25,7 @@ from evenly.paper.learning_cases import (
     sizes,
     solved,
 )
+from evenly.paper.lab import Lab
 from evenly.paper.measure import above, at_most, below, is_exactly, is_near, powers
 from evenly.sim import compare
 from evenly.sim.common_space import common_space

@@ -12,10 +12,10 @@ from math import exp, floor, log, sqrt
 import numpy as np
 from scipy.stats import poisson
 
-from evenly.paper import fig2
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.claims_fluid import tasks_missing
-from evenly.paper.events import CORE, KERNEL, POOLS, Event, distance_from_uniform, recorded, uniforms
+from evenly.paper.claims.events import CORE, KERNEL, POOLS, Event, distance_from_uniform, recorded, uniforms
+from evenly.paper.claims.fluid import tasks_missing
+from evenly.paper.figures import fig2
 from evenly.paper.lab import Lab
 from evenly.paper.measure import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.sim import Result, Scenario, compare, simulate, with_policies

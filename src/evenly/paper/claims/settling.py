@@ -9,10 +9,8 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from evenly.paper import claims_tuning
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.lab import Lab
-from evenly.paper.learning_cases import (
+from evenly.paper.claims.learning_cases import (
     EXACT,
     FROM_EMPTY,
     NOISE,
@@ -24,6 +22,7 @@ from evenly.paper.learning_cases import (
     sizes,
     solved,
 )
+from evenly.paper.lab import Lab
 from evenly.paper.measure import at_most, equals, is_exactly, is_near
 from evenly.sim import simulate
 
@@ -91,7 +90,6 @@ def _uniform(lab: Lab) -> list[Measured]:
 
 
 CLAIMS = (
-    *claims_tuning.CLAIMS,
     Claim(
         name="settling-time-bound",
         place="Sec. 4.6, Prop. 7",

@@ -10,11 +10,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenly.paper import claims_learning_limit
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.learning_cases import EXACT, OVERLOADED
+from evenly.paper.claims.learning_steps import StateReview, Step, TokenReview, core_steps, kernel_steps
 from evenly.paper.lab import Lab
-from evenly.paper.learning_cases import EXACT, OVERLOADED
-from evenly.paper.learning_steps import StateReview, Step, TokenReview, core_steps, kernel_steps
 from evenly.paper.measure import at_least, at_most, is_exactly
 from evenly.sim import Scenario, compare
 
@@ -141,5 +140,4 @@ CLAIMS = (
         ),
         measure=_tokens,
     ),
-    *claims_learning_limit.CLAIMS,
 )

@@ -12,7 +12,6 @@ from math import exp, floor
 
 import numpy as np
 
-from evenly.paper import claims_equilibria
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.lab import Lab
 from evenly.paper.measure import at_most, below, equals, is_exactly, powers
@@ -263,5 +262,4 @@ CLAIMS = (
         ),
         measure=_whole_load,
     ),
-    *claims_equilibria.CLAIMS,
 )

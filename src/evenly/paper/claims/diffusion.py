@@ -11,9 +11,8 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from evenly.paper import claims_coupling
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.ensembles import Counts, Floats, Systems, watch
+from evenly.paper.claims.ensembles import Counts, Floats, Systems, watch
 from evenly.paper.lab import Lab
 from evenly.paper.measure import at_least, at_most, below, empirical_reach, equals, is_exactly, powers
 from evenly.sim import Scenario, with_policies
@@ -278,5 +277,4 @@ CLAIMS = (
         ),
         measure=_optimal,
     ),
-    *claims_coupling.CLAIMS,
 )

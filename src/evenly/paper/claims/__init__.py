@@ -1,0 +1,44 @@
+"""All the claims, by the paper's sections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenly.paper.claim import Claim
+from evenly.paper.claims import (
+    coupling,
+    demand,
+    diffusion,
+    equilibria,
+    finite_settling,
+    fluid,
+    learning,
+    learning_limit,
+    model,
+    settling,
+    shares,
+    steadiness,
+    tuning,
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Claims that belong together."""
+
+    title: str
+    place: str
+    claims: tuple[Claim, ...]
+
+
+SECTIONS = (
+    Section("The model and the tokens", "Sec. 2", model.CLAIMS),
+    Section("The fluid limit and the optimal thresholds", "Secs 3.1 and 3.2", fluid.CLAIMS + equilibria.CLAIMS),
+    Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS),
+    Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS),
+    Section("Where and how soon it settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS),
+    Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS),
+    Section("How resources are shared", "Sec. 5.2", shares.CLAIMS),
+    Section("Demand that varies", "Sec. 5.3", demand.CLAIMS),
+)
+CLAIMS = tuple(claim for section in SECTIONS for claim in section.claims)
