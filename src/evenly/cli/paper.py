@@ -48,12 +48,13 @@ def command(
 
 
 def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
-    from evenly.paper.reproduce import Reproduction, draw, reproduce
+    from evenly.paper.reproduce import draw, reproduce
+    from evenly.sim.run import usable_cores
 
     with progress_bar("drawing" if chosen else "reproducing") as progress:
         if chosen:
-            return Reproduction(draw(chosen, lab, folder, progress), (), None)
-        return reproduce(lab, folder, progress)
+            return draw(chosen, lab, folder, progress)
+        return reproduce(lab, folder, progress, usable_cores())
 
 
 def _facts(found: Reproduction) -> dict[str, Any]:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenly.errors import InputError
-from evenly.paper.claim import Claim, Outcome
+from evenly.paper.chapters import Progress, study_all
+from evenly.paper.claim import Outcome
 from evenly.paper.claims import CLAIMS
 from evenly.paper.figure import Drawing, PaperFigure
 from evenly.paper.figures import FIGURES
 from evenly.paper.lab import Lab
 from evenly.paper.report import write_report
-
-Progress = Callable[[float], None]  # hears of the fraction done
 
 
 @dataclass(frozen=True)
@@ -31,25 +30,23 @@ class Reproduction:
         return [outcome for outcome in self.outcomes if not outcome.as_expected]
 
 
-def reproduce(lab: Lab, folder: Path, progress: Progress = lambda _: None) -> Reproduction:
-    """Every figure and every claim, into a folder that exists."""
-    steps = len(FIGURES) + len(CLAIMS)
-    drawings = draw(list(FIGURES), lab, folder, lambda done: progress(done * len(FIGURES) / steps))
-    outcomes = []
-    for place, claim in enumerate(CLAIMS, 1 + len(FIGURES)):
-        outcomes.append(examine(claim, lab))
-        progress(place / steps)
-    report = write_report(lab, drawings, outcomes, folder)
-    return Reproduction(drawings, tuple(outcomes), report)
+def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Reproduction:
+    """Every figure and every claim, into a folder that exists, by so many processes."""
+    findings = study_all(lab, folder, progress, workers)
+    drawn = {name: drawing for found in findings for name, drawing in found.drawings.items()}
+    measured = {name: numbers for found in findings for name, numbers in found.measured.items()}
+    drawings = tuple(drawn[name] for name in FIGURES)
+    outcomes = tuple(Outcome(claim, measured[claim.name]) for claim in CLAIMS)
+    return Reproduction(drawings, outcomes, write_report(lab, drawings, outcomes, folder))
 
 
-def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress = lambda _: None) -> tuple[Drawing, ...]:
-    """The figures of these names, into a folder that exists."""
+def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Reproduction:
+    """The figures of these names alone, into a folder that exists."""
     drawings = []
     for place, figure in enumerate([find_figure(name) for name in names], 1):
         drawings.append(figure.write(lab, folder))
         progress(place / len(names))
-    return tuple(drawings)
+    return Reproduction(tuple(drawings), (), None)
 
 
 def find_figure(name: str) -> PaperFigure:
@@ -57,8 +54,3 @@ def find_figure(name: str) -> PaperFigure:
     if name not in FIGURES:
         raise InputError(f"There is no figure {name!r}; the figures are {', '.join(FIGURES)}.")
     return FIGURES[name]
-
-
-def examine(claim: Claim, lab: Lab) -> Outcome:
-    """Measure what a claim is about."""
-    return Outcome(claim, tuple(claim.measure(lab)))

@@ -31,14 +31,14 @@ class Section:
     claims: tuple[Claim, ...]
 
 
-SECTIONS = (
-    Section("The model and the tokens", "Sec. 2", model.CLAIMS),
-    Section("The fluid limit and the optimal thresholds", "Secs 3.1 and 3.2", fluid.CLAIMS + equilibria.CLAIMS),
-    Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS),
-    Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS),
-    Section("Where and how soon it settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS),
-    Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS),
-    Section("How resources are shared", "Sec. 5.2", shares.CLAIMS),
-    Section("Demand that varies", "Sec. 5.3", demand.CLAIMS),
-)
+MODEL = Section("The model and the tokens", "Sec. 2", model.CLAIMS)
+FLUID = Section("The fluid limit and the optimal thresholds", "Secs 3.1 and 3.2", fluid.CLAIMS + equilibria.CLAIMS)
+DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
+LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
+SETTLING = Section("Where and how soon it settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
+STEADINESS = Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS)
+SHARES = Section("How resources are shared", "Sec. 5.2", shares.CLAIMS)
+DEMAND = Section("Demand that varies", "Sec. 5.3", demand.CLAIMS)
+
+SECTIONS = (MODEL, FLUID, DIFFUSION, LEARNING, SETTLING, STEADINESS, SHARES, DEMAND)
 CLAIMS = tuple(claim for section in SECTIONS for claim in section.claims)

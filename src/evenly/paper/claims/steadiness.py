@@ -1,4 +1,4 @@
-"""What the paper says of the threshold of finite systems: how steady it is. `finite_settling` has how soon it settles.
+"""What the paper says of the threshold of finite systems: how steady it is.
 
 Shares of time are compared with `evenly.theory.stability`, which knows nothing of the simulator. Its shares were
 seen to be within half a per cent of simulations, small ones within a tenth: twice the first, or the second, is
