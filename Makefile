@@ -13,6 +13,7 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/dev.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	$(BIN)/evenly simulate --pools 2 --load 1 --horizon 1 --json > /dev/null # compiles the kernel, once and for all
 	touch $@
 
 demo: setup

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from math import isfinite
 from typing import Any
 
 from evenly.paper.lab import Lab
@@ -89,14 +90,19 @@ class Outcome:
             "measured": [
                 {
                     "what": number.what,
-                    "value": number.value,
-                    "error": number.error,
+                    "value": _plain(number.value),
+                    "error": _plain(number.error),
                     "relation": number.relation,
-                    "expected": number.expected,
-                    "supports": number.supports,
+                    "expected": _plain(number.expected),
+                    "supports": bool(number.supports),
                 }
                 for number in self.measured
             ],
             "verdict": self.verdict.value,
             "as_expected": self.as_expected,
         }
+
+
+def _plain(value: float | None) -> float | None:
+    """A number that JSON has; infinity and what is no number become null."""
+    return float(value) if value is not None and isfinite(value) else None

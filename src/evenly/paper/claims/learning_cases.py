@@ -112,6 +112,11 @@ def settled_at(path: FluidPath) -> float:
     return float(path.update_times[-1]) if path.update_times.size else 0.0
 
 
+def last_change(run: Trajectory) -> float:
+    """When the threshold of a simulated system changed last; 0 if it never did."""
+    return float(run.change_times[-1]) if run.change_times.size else 0.0
+
+
 def simulated(lab: Lab) -> list[tuple[Case, Ending]]:
     """Where simulated thresholds were at the horizon, and since when."""
 

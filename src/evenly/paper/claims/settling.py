@@ -17,6 +17,7 @@ from evenly.paper.claims.learning_cases import (
     OVERLOADED,
     Case,
     large_systems,
+    last_change,
     overloaded,
     settled_at,
     sizes,
@@ -63,7 +64,7 @@ def _loose(lab: Lab) -> list[Measured]:
     bound = OVERLOADED.bound
     assert bound is not None
     fluid_time = settled_at(overloaded(lab))
-    found = float(large_systems(lab)[-1].change_times[-1])
+    found = last_change(large_systems(lab)[-1])
     return [
         is_near("bound", bound, log(3.5 / 0.08) + log(11), EXACT),
         at_most("settling time, fluid", fluid_time, bound / 2),

@@ -17,6 +17,7 @@ from evenly.paper.claims.learning_cases import (
     OVERLOADED,
     Case,
     large_systems,
+    last_change,
     settled_at,
     simulated,
     sizes,
@@ -91,7 +92,7 @@ def _decay(lab: Lab) -> list[Measured]:
             excess.append(float(np.max(tail - tail_mass_bound(float(tail[0]), 0.0, elapsed))))
             most = max(most, float(tail[0]))
     run, size = large_systems(lab)[-1], sizes(lab)[-1]
-    after = run.times > run.change_times[-1]
+    after = run.times > last_change(run)
     tail = run.occupancy[after, ceil(OVERLOADED.load) + 1 :].sum(axis=1)
     bound = tail_mass_bound(float(tail[0]), 0.0, run.times[after] - run.times[after][0])
     return [
