@@ -116,7 +116,7 @@ def _key() -> list[Line2D]:
 FIGURE = PaperFigure(
     name="fig2",
     title="Equilibria of thresholds that are not optimal",
-    size=(8.6, 4.2),
+    size=(7.0, 4.2),
     caption=_caption,
     draw=_draw,
 )

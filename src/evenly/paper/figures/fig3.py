@@ -146,7 +146,7 @@ def _caption(lab: Lab) -> str:
 FIGURE = PaperFigure(
     name="fig3",
     title="The threshold fluctuates with few pools, and hardly with more",
-    size=(8.0, 4.6),
+    size=(6.8, 4.3),
     caption=_caption,
     draw=_draw,
 )

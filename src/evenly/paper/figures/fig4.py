@@ -157,7 +157,7 @@ def _caption(lab: Lab) -> str:
 FIGURE = PaperFigure(
     name="fig4",
     title="Time until the threshold settles, and the paper's bound",
-    size=(8.0, 4.2),
+    size=(6.8, 4.2),
     caption=_caption,
     draw=_draw,
 )

@@ -115,7 +115,7 @@ def _caption(lab: Lab) -> str:
 FIGURE = PaperFigure(
     name="fig6",
     title="The threshold policy under a highly variable demand",
-    size=(8.0, 5.4),
+    size=(6.8, 5.4),
     caption=_caption,
     draw=_draw,
 )
