@@ -59,7 +59,7 @@ def _draw(lab: Lab, figure: Figure) -> None:
 FIGURE = PaperFigure(
     name="fig5",
     title="Resources that tasks receive under four policies",
-    size=(6.8, 4.8),
+    size=(7.6, 5.0),
     caption=_caption,
     draw=_draw,
 )

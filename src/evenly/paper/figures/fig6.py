@@ -83,7 +83,7 @@ def _draw(lab: Lab, figure: Figure) -> None:
     imbalance.plot(path.times, path.imbalance, color=INK, linewidth=1.0, linestyle="--", label="fluid")
     imbalance.set_ylim(bottom=0)
     imbalance.set_ylabel("imbalance e(t)")
-    imbalance.legend(loc="upper left", bbox_to_anchor=(0.08, 1.0), ncols=2, fontsize=9)
+    imbalance.legend(loc="upper left", bbox_to_anchor=(0.02, 1.0), ncols=2, fontsize=9)
     imbalance.set_xlabel("time, in mean task times")
     imbalance.set_xlim(0, HORIZON)
     _mark_phases(levels, imbalance)
