@@ -25,6 +25,7 @@ class Measured:
 
     `error` is the half-width of a 95 % interval, None for what is counted or computed without chance. `expected`
     is what the paper or its mathematics says the number is, or has to stay below or above, as `relation` says.
+    `slack` is how much a finite system, or rounding, may add to the distance.
     """
 
     what: str
@@ -33,6 +34,7 @@ class Measured:
     error: float | None = None
     expected: float | None = None
     relation: str = "="
+    slack: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +96,7 @@ class Outcome:
                     "error": _plain(number.error),
                     "relation": number.relation,
                     "expected": _plain(number.expected),
+                    "slack": float(number.slack),
                     "supports": bool(number.supports),
                 }
                 for number in self.measured

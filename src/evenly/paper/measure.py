@@ -33,7 +33,7 @@ def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -
     """The mean of independent samples is `expected`, up to chance and a known bias of at most `slack`."""
     mean, error = mean_and_error(samples)
     _, reach = mean_and_error(samples, FALSE_ALARM)
-    return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected)
+    return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected, slack=slack)
 
 
 def below(what: str, samples: ArrayLike, limit: float) -> Measured:
@@ -55,7 +55,7 @@ def is_exactly(what: str, value: float, expected: float) -> Measured:
 
 def is_near(what: str, value: float, expected: float, tolerance: float) -> Measured:
     """A number without chance that equals another up to errors of computation."""
-    return Measured(what, value, abs(value - expected) <= tolerance, None, expected)
+    return Measured(what, value, abs(value - expected) <= tolerance, None, expected, slack=tolerance)
 
 
 def at_most(what: str, value: float, limit: float) -> Measured:

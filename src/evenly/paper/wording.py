@@ -12,12 +12,13 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def measured_text(number: Measured) -> str:
-    """A number with its error and what it is held against: 0.6402 ± 0.0003 (expected 0.6402)."""
+    """A number with its error and what it is held against: 0.6402 ± 0.0003 (expected 0.6402, slack 0.001)."""
     text = number_text(number.value, number.error)
     if number.expected is None:
         return text
     word = "expected" if number.relation == "=" else f"has to be {number.relation}"
-    return f"{text} ({word} {_plain(number.expected)})"
+    slack = f", slack {number.slack:.2g}" if number.slack >= _TINY * abs(number.expected) > 0 else ""
+    return f"{text} ({word} {_plain(number.expected)}{slack})"
 
 
 def number_text(value: float, error: float | None = None) -> str:
