@@ -1,8 +1,12 @@
-"""The one exception for input that cannot be used; the command line turns it into exit code 2.
+"""What can go wrong without being our bug; the command line turns it into a sentence and an exit code.
 
 Anything else that is raised is our bug.
 """
 
 
 class InputError(ValueError):
-    """What was given and what is allowed, in one sentence."""
+    """Input that cannot be used: what was given and what is allowed, in one sentence. Exit code 2."""
+
+
+class WorkerKilledError(RuntimeError):
+    """A process that did part of the work was killed from outside. Exit code 3."""

@@ -147,3 +147,10 @@ def test_the_verdict_follows_from_the_numbers(
     )
     outcome = Outcome(claim, tuple(claim.measure(Lab())))
     assert (outcome.verdict, outcome.as_expected) == (verdict, as_expected)
+
+
+def test_a_target_that_cannot_be_written_is_found_before_the_work(tmp_path: Path, capsys: Capture) -> None:
+    (tmp_path / "report.html").mkdir()
+    assert main(["paper", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"evenly: Cannot write {tmp_path}/report.html: it is a directory.\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

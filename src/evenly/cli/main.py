@@ -8,9 +8,10 @@ import typer
 
 from evenly import __version__
 from evenly.cli import compare, diffusion, equilibrium, exact, fluid, paper, simulate, tune
-from evenly.errors import InputError
+from evenly.errors import InputError, WorkerKilledError
 
 BAD_INPUT = 2
+KILLED = 3
 
 app = typer.Typer(
     name="evenly",
@@ -51,13 +52,15 @@ def main(arguments: list[str]) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except InputError as error:
-        return _complain(str(error))
+        return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
-        return _complain(getattr(error, "format_message", error.__str__)())
+        return _complain(getattr(error, "format_message", error.__str__)(), BAD_INPUT)
+    except WorkerKilledError as error:
+        return _complain(str(error), KILLED)
     return code if isinstance(code, int) else 0
 
 
-def _complain(sentence: str) -> int:
+def _complain(sentence: str, code: int) -> int:
     if sentence:
         typer.echo(f"evenly: {sentence}", err=True)
-    return BAD_INPUT
+    return code

@@ -5,15 +5,20 @@ Processes, for most of the work holds the interpreter's lock: pictures, fluid so
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
+from evenly.errors import WorkerKilledError
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims import DEMAND, DIFFUSION, FLUID, LEARNING, MODEL, SETTLING, SHARES, STEADINESS, Section
 from evenly.paper.figure import Drawing
@@ -21,7 +26,6 @@ from evenly.paper.figures import FIGURES
 from evenly.paper.lab import Lab
 
 _WAKE_UP = 0.1  # seconds between looks at the progress, and for an interrupt
-_STOPPED = -1
 
 Progress = Callable[[float], None]  # hears of the fraction done
 
@@ -74,7 +78,8 @@ def study_all(lab: Lab, folder: Path, progress: Progress, workers: int) -> list[
     # A copy of this process has all it needs at once; elsewhere than on Linux, copies are not safe.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     done = context.Value("i", 0)
-    pool = ProcessPoolExecutor(min(workers, len(CHAPTERS)), context, _begin, (done,))
+    others = active_children()
+    pool = ProcessPoolExecutor(min(workers, len(CHAPTERS)), context, _begin, (done, os.getpid()))
     try:
         jobs = [pool.submit(_study, place, lab.seed, lab.quick, folder) for place in range(len(CHAPTERS))]
         finished, left = wait(jobs, _WAKE_UP, FIRST_EXCEPTION)
@@ -82,29 +87,34 @@ def study_all(lab: Lab, folder: Path, progress: Progress, workers: int) -> list[
             progress(done.value / STEPS)
             finished, left = wait(jobs, _WAKE_UP, FIRST_EXCEPTION)
         return [job.result() for job in jobs if job in finished]  # raises what a chapter raised
+    except BrokenProcessPool:
+        raise WorkerKilledError("A process that measured was killed, perhaps for want of memory.") from None
     finally:
-        done.value = _STOPPED
+        for process in active_children():  # after an interrupt they are busy, with nothing worth waiting for
+            if process not in others:
+                process.kill()
         pool.shutdown(cancel_futures=True)
 
 
 _done: Any = None  # the count of steps, shared by the processes
 
 
-class _Stopped(Exception):  # noqa: N818  (not an error: another chapter failed, or Ctrl-C)
-    pass
-
-
-def _begin(done: Any) -> None:  # noqa: ANN401  (multiprocessing's values have no type of their own)
-    """A process starts. Ctrl-C is the parent's to hear, which then stops the others between two claims."""
+def _begin(done: Any, parent: int) -> None:  # noqa: ANN401  (multiprocessing's values have no type of their own)
+    """A process starts. Ctrl-C is the parent's to hear, and who has no parent any more has nothing to do."""
     global _done  # noqa: PLW0603  (a process has one count)
     _done = done
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _tick() -> None:
     with _done.get_lock():
-        if _done.value == _STOPPED:
-            raise _Stopped
         _done.value += 1
 
 

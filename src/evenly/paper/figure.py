@@ -40,9 +40,13 @@ class PaperFigure:
     caption: Callable[[Lab], str]
     draw: Callable[[Lab, Figure], None]
 
+    def files(self, folder: Path) -> dict[str, Path]:
+        """Where it is drawn, by format."""
+        return {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
+
     def write(self, lab: Lab, folder: Path) -> Drawing:
         """Draw it into a folder, once in each format."""
-        files = {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
+        files = self.files(folder)
         for path in files.values():
             with picture(path, *self.size) as figure:
                 self.draw(lab, figure)

@@ -19,12 +19,12 @@ from evenly.paper.lab import Lab
 from evenly.paper.references import link_to_code, link_to_test, references
 from evenly.paper.wording import SYMBOLS, measured_text
 
-NAME = "report.html"
+REPORT = "report.html"
 
 
 def write_report(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> Path:
     """Write the report into a folder. The same seed gives the same file, byte for byte."""
-    path = folder / NAME
+    path = folder / REPORT
     with whole_file(path) as temporary:
         temporary.write_text(report_text(lab, drawings, outcomes, folder), encoding="utf-8")
     return path

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evenly.errors import InputError
+from evenly.files import check_writable
 from evenly.paper.chapters import Progress, study_all
 from evenly.paper.claim import Outcome
 from evenly.paper.claims import CLAIMS
 from evenly.paper.figure import Drawing, PaperFigure
 from evenly.paper.figures import FIGURES
 from evenly.paper.lab import Lab
-from evenly.paper.report import write_report
+from evenly.paper.report import REPORT, write_report
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Reproduction:
 
 def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Reproduction:
     """Every figure and every claim, into a folder that exists, by so many processes."""
+    check_writable(folder / REPORT)
+    _check_pictures(FIGURES, folder)
     findings = study_all(lab, folder, progress, workers)
     drawn = {name: drawing for found in findings for name, drawing in found.drawings.items()}
     measured = {name: numbers for found in findings for name, numbers in found.measured.items()}
@@ -42,11 +45,19 @@ def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Repro
 
 def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Reproduction:
     """The figures of these names alone, into a folder that exists."""
+    _check_pictures(names, folder)
     drawings = []
     for place, figure in enumerate([find_figure(name) for name in names], 1):
         drawings.append(figure.write(lab, folder))
         progress(place / len(names))
     return Reproduction(tuple(drawings), (), None)
+
+
+def _check_pictures(names: Iterable[str], folder: Path) -> None:
+    """Fail before the work, not after it."""
+    for name in names:
+        for path in find_figure(name).files(folder).values():
+            check_writable(path)
 
 
 def find_figure(name: str) -> PaperFigure:

@@ -8,6 +8,7 @@ from evenly.paper.claim import Measured, Verdict
 
 SYMBOLS = {Verdict.HOLDS: "✓", Verdict.NOTE: "✓*", Verdict.FAILS: "✗"}
 _TINY = 1e-3
+_ROUNDING = 1e-6  # a slack up to this is not worth a word
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -17,7 +18,7 @@ def measured_text(number: Measured) -> str:
     if number.expected is None:
         return text
     word = "expected" if number.relation == "=" else f"has to be {number.relation}"
-    slack = f", slack {number.slack:.2g}" if number.slack >= _TINY * abs(number.expected) > 0 else ""
+    slack = f", slack {_plain(float(f'{number.slack:.2g}'))}" if number.slack > _ROUNDING else ""
     return f"{text} ({word} {_plain(number.expected)}{slack})"
 
 

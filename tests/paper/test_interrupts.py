@@ -1,0 +1,73 @@
+"""A long run can be stopped at any time, leaves no process behind, and says when one of its own was killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+
+PATIENCE = 30.0
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def within_patience(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def strike(tmp_path: Path, blow: Callable[[int, list[int]], None]) -> tuple[int, str]:
+    """Start a full run, do this to it and its workers once they work, and see how it ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evenly", "paper", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert within_patience(lambda: len(children(process.pid)) >= min(2, os.cpu_count() or 1))
+        workers = children(process.pid)
+        time.sleep(0.5)
+        blow(process.pid, workers)
+        _, error = process.communicate(timeout=PATIENCE)
+        assert within_patience(lambda: not any(running(worker) for worker in workers))
+        return process.returncode, error
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_an_interrupt_ends_all_at_once(tmp_path: Path) -> None:
+    code, error = strike(tmp_path, lambda pid, _: os.killpg(pid, signal.SIGINT))
+    assert code == 130
+    assert "Traceback" not in error
+
+
+def test_no_worker_outlives_the_command(tmp_path: Path) -> None:
+    code, _ = strike(tmp_path, lambda pid, _: os.kill(pid, signal.SIGTERM))
+    assert code == -signal.SIGTERM
+
+
+def test_a_worker_that_is_killed_is_told_of(tmp_path: Path) -> None:
+    code, error = strike(tmp_path, lambda _, workers: os.kill(workers[0], signal.SIGKILL))
+    assert (code, error) == (3, "evenly: A process that measured was killed, perhaps for want of memory.\n")
