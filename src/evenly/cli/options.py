@@ -101,7 +101,7 @@ ScenarioFile = Annotated[
 ]
 Figures = Annotated[
     list[str] | None,
-    typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="[FIGURE]..."),
+    typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
 Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, the same verdicts.", "--quick")]
 Out = Annotated[Path, _option(_OUTPUT, "Folder to write to, made if need be (default: evenly-paper).", "FOLDER")]

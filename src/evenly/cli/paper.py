@@ -41,8 +41,8 @@ def command(
     started = perf_counter()
     found = _work(lab, chosen, folder)
     facts = {"seed": lab.seed, "quick": quick, "seconds": perf_counter() - started, **_facts(found)}
-    drawn = [file for drawing in found.drawings for file in drawing.files.values()]
-    deliver(facts, lambda: _show(found), as_json=bool(json), files=[*drawn, found.report])
+    drawn: list[Path | None] = [file for drawing in found.drawings for file in drawing.files.values()]
+    deliver(facts, lambda: _show(found), as_json=bool(json), files=drawn if chosen else [found.report])
     if found.surprises:
         raise typer.Exit(UNEXPECTED)
 
@@ -78,5 +78,5 @@ def _show(found: Reproduction) -> None:
         typer.echo(f"{SYMBOLS[outcome.verdict]:<2} {claim.place:<24} {claim.name}{mark}")
     if found.outcomes:
         verdicts = [outcome.verdict for outcome in found.outcomes]
-        counts = ", ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
+        counts = "; ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
         typer.echo(f"\n{len(verdicts)} claims: {counts}")
