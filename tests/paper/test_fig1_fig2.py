@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
+from evenly.paper.claims.balance import balance_bound, tasks_missing
 from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
-from evenly.paper.claims.events import Placement, candidates, distance_from_uniform, uniforms
-from evenly.paper.claims.fluid import tail_excess, tasks_missing
+from evenly.paper.claims.events import (
+    CORE,
+    KERNEL,
+    Placement,
+    candidates,
+    choices,
+    distance_from_uniform,
+    uniforms,
+)
+from evenly.paper.claims.fluid import tail_excess
 from evenly.paper.claims.model import utility_lost
 from evenly.paper.figures import fig1, fig2
 from evenly.paper.lab import Lab
@@ -58,6 +67,16 @@ def test_uniform_choices_pass_and_others_do_not() -> None:
     first = uniforms([Placement("below", True, 6, 0, 2) for _ in ranks], seed=1)
     assert distance_from_uniform(first) > empirical_reach(first.size)
     assert uniforms([Placement("at", True, 1, 0, 1)], seed=1).size == 0
+    assert distance_from_uniform(np.array([])) == 1.0
+
+
+def test_pools_of_the_core_are_ordered_by_their_numbers_too() -> None:
+    lab = Lab(seed=2, quick=True)
+    for case in ("below", "at", "anywhere"):
+        by_tasks, by_number = choices(lab, CORE, case)
+        assert by_tasks.size == by_number.size > 200
+        assert (by_tasks != by_number).any() or case == "at"  # pools at the threshold have as many tasks
+        assert len(choices(lab, KERNEL, case)) == 1
 
 
 def test_utility_is_lost_by_spread_alone() -> None:
@@ -89,3 +108,8 @@ def test_a_tail_mass_that_falls_too_slowly_exceeds_its_bound() -> None:
     for rate, fits in ((1.0, True), (0.9, False)):
         occupancy = np.stack([np.ones(5), np.ones(5), 0.5 * np.exp(-rate * times)], axis=1)
         assert (tail_excess(occupancy, times, 1.0, 1, 0) <= 1e-12) is fits
+
+
+def test_the_bound_of_the_distance_from_balance_knows_how_long_overload_lasts() -> None:
+    assert balance_bound(5.5, 0.0, 0.0) == pytest.approx(7 * 5.5)
+    assert balance_bound(5.5, 12.0, 2.0) == pytest.approx(12 * (5 + 2 * 13) * np.exp(-2))

@@ -7,6 +7,7 @@ import pytest
 
 from evenly.paper.claims import demand as claims_demand
 from evenly.paper.figures import fig3, fig4, fig6
+from evenly.paper.measure import mostly, noted, seldom
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 
@@ -56,3 +57,33 @@ def test_the_demand_of_figure_6_does_what_the_text_says() -> None:
     assert len({floor(load) for load in swift}) == 1 < len({floor(load) for load in slow})
     assert max(swift) - min(swift) < 1 < max(slow) - min(slow)
     assert max(*swift, *slow, *fig6.JUMPS.values()) <= fig6.LOAD_MAX
+
+
+@pytest.mark.parametrize(("misses", "supports"), [(0, True), (1, True), (5, True), (6, False), (10, False)])
+def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bool) -> None:
+    """Of ten runs that fail one time in a hundred, five do with probability 2.4e-8, six with 2.0e-10."""
+    number = mostly("hits", [True] * (10 - misses) + [False] * misses, 0.99)
+    assert number.supports == supports
+    assert number.value == 1 - misses / 10
+    assert number.error is not None and number.error > 0
+
+
+@pytest.mark.parametrize(("count", "supports"), [(0, True), (1, True), (34, True), (35, False)])
+def test_a_rate_is_judged_by_the_law_of_poisson(count: int, supports: bool) -> None:
+    """With 10 expected, 34 or more have a probability of 2.2e-9, 35 or more of 6.4e-10."""
+    number = seldom("events", [count, 0, 0, 0], 1000, 0.01)
+    assert number.supports == supports
+    assert number.value == count / 1000
+
+
+def test_the_error_of_a_rate_is_exact_without_events_and_knows_of_clusters() -> None:
+    none, even, cluster = (seldom("", counts, 100, 1.0).error for counts in ([0, 0], [8, 8], [16, 0]))
+    assert none == pytest.approx(-np.log(0.025) / 200)  # the exact interval ends at -log(0.025) / 100
+    assert even is not None and cluster is not None and even < cluster
+
+
+def test_what_serves_a_note_decides_nothing() -> None:
+    number = noted("", [1.0, 2.0, 3.0])
+    assert number.supports and number.expected is None
+    assert number.value == 2.0
+    assert number.error == pytest.approx(4.302653 / np.sqrt(3))

@@ -44,7 +44,17 @@ def test_tokens_are_held_against_the_tasks() -> None:
     lost = Step(True, [10, 8, 8, 8], [10, 9, 8, 8], threshold=2, change=0, green=1, yellow=2)
     review = TokenReview()
     review.add([rise, lost], Fraction(1, 2))
-    assert (review.wrong, review.unlike, review.kept) == (0, 1, 1)
+    assert (review.arrivals, review.wrong, review.unlike, review.by_the_letter) == (2, 0, 1, 1)
+
+
+@pytest.mark.parametrize(("yellow", "green", "up"), [(0, 0, 1), (1, 0, 1), (1, 1, 0), (2, 0, 0), (2, 2, 0)])
+def test_the_paper_s_words_about_yellow_tokens(yellow: int, green: int, up: int) -> None:
+    """Up if there is none, or none would be left: a yellow token is used only when there is no green one."""
+    pools = 10
+    before = [pools, pools - green, pools - yellow]
+    review = TokenReview()
+    review.add([Step(True, before, before, threshold=1, change=up, green=green, yellow=yellow)], Fraction(1, 2))
+    assert (review.unlike, review.by_the_letter) == (0, 0)
 
 
 def test_kernel_and_core_go_the_same_way() -> None:

@@ -162,6 +162,17 @@ MUTATIONS = {
         ),
         green=OTHERS,
     ),
+    "the first of the green pools is preferred": Mutation(
+        edits=(
+            (
+                DISPATCHER,
+                "        pool = choose(tokens or self._pools)\n",
+                "        pool = min(self._green) if self._green else choose(tokens or self._pools)\n",
+            ),
+        ),
+        red=("dispatching-rule",),
+        green=(*OTHERS, *STATIC, "tokens-tell-the-truth", "two-messages-a-task"),  # all but the choice is right
+    ),
     "the threshold never falls": Mutation(
         edits=(
             (KERNEL, "fall = learning and pools - green <= fall_at", "fall = False"),

@@ -3,8 +3,8 @@
 Intervals are 95 % intervals. A number that is said to equal another may be farther from it than that: a claim
 fails when such a distance has a probability below `FALSE_ALARM` if the claim is true. A number that is said to lie
 on one side of a limit must do so with its whole interval; claims measure long enough for the truth to be at least
-six standard errors inside. With fewer than a thousand comparisons, all of them together raise a false alarm less
-often than once in a million seeds.
+six standard errors inside. Counts of what is rare are judged by their own laws instead. With fewer than a
+thousand comparisons, all of them together raise a false alarm less often than once in a million seeds.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from math import log, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom, chi2, poisson
 from scipy.stats import t as student
 
 from evenly.paper.claim import Measured
@@ -66,6 +67,40 @@ def at_most(what: str, value: float, limit: float) -> Measured:
 def at_least(what: str, value: float, limit: float) -> Measured:
     """A number without chance, or the least of many, that must reach a limit."""
     return Measured(what, value, value >= limit, None, limit, "≥")
+
+
+def mostly(what: str, hits: ArrayLike, share: float) -> Measured:
+    """At least this share of independent runs does so: fewer hits than that leaves to chance refute it (binomial).
+
+    For rare misses, where Student's law means nothing.
+    """
+    seen = np.asarray(hits, bool)
+    count, trials = int(seen.sum()), seen.size
+    value, error = proportion(count, trials)
+    return Measured(what, value, bool(binom.cdf(count, trials, share) >= FALSE_ALARM), error, share, "≥")
+
+
+def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
+    """At most so many events in a unit of time: more than that leaves to chance refute it (Poisson's law).
+
+    `counts` are those of independent parts, which take `time` together. Events may come in clusters: the error is
+    the larger of Poisson's and the one that the parts show.
+    """
+    parts = np.asarray(counts, float)
+    count = parts.sum()
+    tail = (1 - CONFIDENCE) / 2
+    low = chi2.ppf(tail, 2 * count) if count else 0.0
+    exact = (chi2.isf(tail, 2 * count + 2) - low) / 4
+    error = float(max(exact, parts.size * mean_and_error(parts)[1]) / time)
+    return Measured(
+        what, float(count / time), bool(poisson.sf(count - 1, rate * time) >= FALSE_ALARM), error, rate, "≤"
+    )
+
+
+def noted(what: str, samples: ArrayLike) -> Measured:
+    """The mean of independent samples, for a note: it decides nothing."""
+    mean, error = mean_and_error(samples)
+    return Measured(what, mean, True, error)
 
 
 def proportion(hits: int, trials: int) -> tuple[float, float]:

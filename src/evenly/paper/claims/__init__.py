@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from evenly.paper.claim import Claim
 from evenly.paper.claims import (
+    balance,
     coupling,
     demand,
     diffusion,
@@ -32,7 +33,11 @@ class Section:
 
 
 MODEL = Section("The model and the tokens", "Sec. 2", model.CLAIMS)
-FLUID = Section("The fluid limit and the optimal thresholds", "Secs 3.1 and 3.2", fluid.CLAIMS + equilibria.CLAIMS)
+FLUID = Section(
+    "The fluid limit and the optimal thresholds",
+    "Secs 3.1 and 3.2",
+    fluid.CLAIMS + balance.CLAIMS + equilibria.CLAIMS,
+)
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
 SETTLING = Section("Where and how soon it settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)

@@ -18,7 +18,7 @@ from evenly.paper.figures import fig6
 from evenly.paper.figures.fig4 import scatter
 from evenly.paper.figures.fig6 import ALPHA, BEFORE, JUMPS, LOAD_MAX, POOLS, SLOW, SWIFT, limit, runs, time_at
 from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_least, at_most, below, equals, is_exactly
+from evenly.paper.measure import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.theory.tuning import alpha_min, suggested_alpha
 
 SETTLED = 3.0  # mean task times after a jump
@@ -67,12 +67,12 @@ def _after_jumps(lab: Lab) -> list[Measured]:
 
 def _through_swift_waves(lab: Lab) -> list[Measured]:
     settled = (SETTLED, SWIFT[1])
-    changes = [float(np.sum((run.change_times > SETTLED) & (run.change_times < SWIFT[1]))) for run in runs(lab)]
+    still = [not np.any((run.change_times > SETTLED) & (run.change_times < SWIFT[1])) for run in runs(lab)]
     loads = [fig6.scenario().demand(time) for time in np.linspace(*SWIFT, 131)[:-1]]
     return [
         is_exactly("optimal thresholds in [2, 15]", len({floor(load) for load in loads}), 1),
-        above("share of [3, 15] at the optimum", _shares_at(lab, settled, floor(JUMPS[0.0])), 0.99),
-        below("changes of the threshold in [3, 15], a run", changes, 0.5),
+        above("share of [3, 15] at the optimum", _shares_at(lab, settled, floor(JUMPS[0.0])), 0.95),
+        mostly("share of runs without a change in [3, 15]", still, 0.99),
     ]
 
 
@@ -88,15 +88,15 @@ def _through_slow_waves(lab: Lab) -> list[Measured]:
     optimum = np.floor(runs(lab)[0].demand[seen])
     path = limit(lab)
     fluid = path.threshold[np.searchsorted(path.times, runs(lab)[0].times[seen])]
-    all_seen = [float(set(optimum) <= set(row)) for row in thresholds]
+    all_seen = [set(optimum) <= set(row) for row in thresholds]
     return [
         is_exactly("optimal thresholds in [33, 45]", np.unique(optimum).size, 3),
-        above("share of runs whose threshold takes all of these values", all_seen, 0.75),
+        mostly("share of runs whose threshold takes all of these values", all_seen, 0.95),
         above(
             "share of [33, 45] within one of the optimum", np.mean(np.abs(thresholds - optimum) <= 1, axis=1), 0.9
         ),
         above("share of [33, 45] at the fluid system's threshold", np.mean(thresholds == fluid, axis=1), 0.75),
-        above("share of [33, 45] at the optimum itself", np.mean(thresholds == optimum, axis=1), 0.4),
+        noted("share of [33, 45] at the optimum itself", np.mean(thresholds == optimum, axis=1)),
     ]
 
 
@@ -106,7 +106,7 @@ def _fullest_pool(lab: Lab) -> list[Measured]:
     return [
         above("share of all time that m(t) is the ceiling of the demand", balanced.mean(axis=1), 0.5),
         above("the same, later than 3 after jumps and slow waves", balanced[:, calm].mean(axis=1), 0.95),
-        below("the same, during the slow waves", balanced[:, slow].mean(axis=1), 0.5),
+        noted("the same, during the slow waves", balanced[:, slow].mean(axis=1)),
     ]
 
 
@@ -153,7 +153,8 @@ CLAIMS = (
         how="500 pools, alpha 0.91, jumps from 3 to 5.5, to 9.5 and to 3.5 at 0, 20 and 30, independent runs. The "
         "time until the threshold first is at the new optimum is that of the fluid system, 1.6, 2.1 and 2.7 mean "
         "task times, with a slack of the deviation of the tasks per pool over their speed, about 0.2. From 3 "
-        "after the jump to the next it is there nine tenths of the time or more.",
+        "after the first two jumps until the next it is there nine tenths of the time or more; 3 after the third "
+        "the slow waves begin.",
         measure=_after_jumps,
     ),
     Claim(
@@ -163,7 +164,8 @@ CLAIMS = (
         statement="Small but swift waves of the demand, which leave the optimum alone, do not move the threshold.",
         how="The same runs, in [2, 15], where the demand swings by 0.4 about 5.5 with period 1 (the tasks per "
         "pool by 0.06 only), from the time 3 at which the first jump is over: share of time at the optimum, and "
-        "changes in a run.",
+        "share of runs without a change, which is 99 % or more (so few as to have a binomial chance below 1e-9 "
+        "would refute it).",
         measure=_through_swift_waves,
     ),
     Claim(
@@ -172,8 +174,8 @@ CLAIMS = (
         labels=("Fig. 6",),
         statement="The threshold adjusts to slow waves of the demand that change the optimum.",
         how="The same runs, in [33, 45], where the demand swings by 1.2 about 3.5 with period 6, so that 2, 3 "
-        "and 4 are optimal in turn: values taken, and time within one of the optimum and at the fluid system's "
-        "threshold.",
+        "and 4 are optimal in turn: values taken, in 95 % of the runs or more (judged by the binomial law), and "
+        "time within one of the optimum and at the fluid system's threshold.",
         measure=_through_slow_waves,
         note="It follows the number of tasks, which lags: by arctan(w)/w with w = 2 pi/6, that is 0.8 mean task "
         "times here, and in the limit of many pools too. So it is at the optimum itself only half of the time, "

@@ -1,4 +1,4 @@
-"""Many independent systems, looked at at a few times.
+"""Many independent systems, looked at at a few times, and how far two samples of them are apart.
 
 Paper: Sec. 3.3 (its limits are laws, so that it takes many systems to see them).
 """
@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.paper.measure import FALSE_ALARM
 from evenly.sim import Scenario
 from evenly.sim.simulation import Simulation
 
@@ -41,3 +43,24 @@ def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -
         tally = simulation.tally()
         means[index] = tally.at_least[:LEVELS] / tally.time
     return Systems(states, means)
+
+
+def shares(counts: Counts, size: int) -> Floats:
+    """The fraction of systems with a count of at most 0, 1, 2, ..."""
+    return np.asarray(np.cumsum(np.bincount(counts, minlength=size)) / counts.size)
+
+
+def largest_distance(first: Counts, second: Counts) -> float:
+    """Kolmogorov's, between two samples of pairs of counts: the larger one of both columns."""
+    size = int(max(first.max(), second.max())) + 1
+    columns = zip(first.T, second.T, strict=True)
+    return float(max(np.abs(shares(one, size) - shares(other, size)).max() for one, other in columns))
+
+
+def two_sample_reach(samples: int) -> float:
+    """How far the empirical distribution functions of two samples of this size are apart, but for a false alarm.
+
+    The inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, which Wei and Dudley (2012) show for
+    two samples of equal size from 458 on.
+    """
+    return sqrt(log(2 / FALSE_ALARM) / samples)

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import cast
 
 import numpy as np
 
 from evenly.core import ThresholdPolicy
 from evenly.paper.lab import Lab
+from evenly.paper.measure import empirical_reach
 from evenly.sim import Scenario
 from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.simulation import Simulation
@@ -27,7 +29,8 @@ CORE, KERNEL = "core", "kernel"
 class Placement:
     """Where a task went. In the order of their tasks its pool is one of `width` alike, after `before` others.
 
-    Counted are the pools that the policy allows; `allowed` says whether the pool is one of them.
+    Counted are the pools that the policy allows; `allowed` says whether the pool is one of them. `number` is its
+    place in the order of their numbers, None for the kernel, whose pools have none.
     """
 
     case: str
@@ -35,6 +38,7 @@ class Placement:
     candidates: int
     before: int
     width: int
+    number: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,10 +65,11 @@ def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
 
 
 def scenarios(lab: Lab) -> dict[str, Scenario]:
-    """Too small a threshold, too large a one, and one that learns under a load that rises and falls."""
+    """Thresholds too small, right and too large, and one that learns under a load that rises and falls."""
     stay = lab.pick(5, 1)
     return {
         "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial=5.5),
+        "right": Scenario(pools=POOLS, load=5.5, threshold=5, initial=5.5),
         "large": Scenario(pools=POOLS, load=5.5, threshold=6),
         "learning": Scenario(pools=POOLS, alpha="0.8", schedule=f"0:5.5,{stay}:9,{2 * stay}:2"),
     }
@@ -123,7 +128,7 @@ def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) 
             after = simulation.at_least
             level = int(np.flatnonzero(after - np.pad(before, (0, after.size - before.size)))[0]) - 1
             tasks = np.repeat(np.arange(before.size), -np.diff(before, append=0)).tolist()
-            place = _placement(tasks, threshold, tasks.index(level), alike=tasks.count(level))
+            place = _placement(tasks, threshold, tasks.index(level), tasks.count(level))
         yield Event(
             placement=place,
             messages=int(state["green"] + state["yellow"]) - counts["green"] - counts["yellow"],
@@ -132,11 +137,35 @@ def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) 
         )
 
 
-def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int = 1) -> Placement:
+def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | None = None) -> Placement:
+    """Where the task went, to a pool in person or to one of so many alike."""
     case, pools = candidates(tasks, threshold)
     if pool not in pools:
         return Placement(case, False, len(pools), 0, 0)
-    return Placement(case, True, len(pools), pools.index(pool), alike)
+    number = sum(other < pool for other in pools) if alike is None else None
+    return Placement(case, True, len(pools), pools.index(pool), alike or 1, number)
+
+
+def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
+    """Places of the pools chosen in a case, by their tasks and, in the core, by their numbers as well."""
+    events = chain.from_iterable(recorded(lab, where).values())
+    found = [event.placement for event in events if event.placement and event.placement.case == case]
+    orders = [found]
+    if where == CORE:
+        orders.append([replace(place, before=place.number) for place in found if place.number is not None])
+    seed = lab.seed_for(f"places in the {where}, {case}")
+    return [uniforms(order, seed) for order in orders]
+
+
+def farthest_choices(lab: Lab, case: str) -> tuple[float, float, int]:
+    """Of core and kernel and all orders: the distance from uniform closest to its bound, or farthest beyond it.
+
+    Also that bound, and the least number of choices.
+    """
+    found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
+    distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
+    distance, reach = max(distances, key=lambda pair: pair[0] / pair[1])
+    return distance, reach, min(places.size for places in found)
 
 
 def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
@@ -151,7 +180,9 @@ def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
 
 
 def distance_from_uniform(values: FloatArray) -> float:
-    """Kolmogorov's distance of the empirical distribution function from that of the uniform law."""
+    """Kolmogorov's distance of the empirical distribution function from that of the uniform law; 1 of nothing."""
+    if not values.size:
+        return 1.0
     ordered = np.sort(values)
     steps = np.arange(ordered.size + 1) / ordered.size
     return float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1])))

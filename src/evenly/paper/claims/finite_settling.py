@@ -17,7 +17,7 @@ from evenly.paper.claim import Claim, Measured
 from evenly.paper.figures import fig4
 from evenly.paper.figures.fig4 import EMPTY, FULL, settle_times
 from evenly.paper.lab import Lab
-from evenly.paper.measure import above, below, equals, is_exactly, is_near
+from evenly.paper.measure import above, below, equals, is_exactly, is_near, mostly
 from evenly.sim import Result
 
 OPTIMUM = 5  # floor(load)
@@ -26,8 +26,9 @@ LARGER = {4000: (300, 32), 32_000: (60, 10)}  # pools: replications, full and qu
 
 def _end_at_optimum(run: Result) -> Measured:
     # Off the optimum for 6e-6 of the time in the long run, so that one run in 1e5 may end elsewhere.
-    hits = [float(ending.threshold == OPTIMUM) for ending in run.endings]
-    return above("share of runs that end at floor(load)", hits, 0.9)
+    return mostly(
+        "share of runs that end at floor(load)", [ending.threshold == OPTIMUM for ending in run.endings], 0.99
+    )
 
 
 def _from_empty(lab: Lab) -> list[Measured]:
@@ -52,7 +53,7 @@ def _within_three(lab: Lab) -> list[Measured]:
     for start, name in ((EMPTY, "from empty"), (FULL, "from 9 tasks a pool")):
         times = settle_times(fig4.settling(lab, start))
         numbers.append(below(f"mean settling time, {name}", times, 3.0))
-        numbers.append(above(f"share of runs settled before 3, {name}", times < 3, 0.9))
+        numbers.append(mostly(f"share of runs settled before 3, {name}", times < 3, 0.95))
     return numbers
 
 
@@ -96,7 +97,8 @@ CLAIMS = (
         place="Sec. 5.1, Fig. 4",
         labels=("Fig. 4",),
         statement="From either start the threshold settles in less than three mean task times.",
-        how="The same runs: the mean of the settling time, and the share of runs that settle sooner than 3.",
+        how="The same runs: the mean of the settling time, and the share of runs that settle sooner than 3, which "
+        "is 95 % or more (so few as to have a binomial chance below 1e-9 would refute it).",
         measure=_within_three,
         note="The fluid system does, at 2.40 and 2.08. With 500 pools chance makes about one run in 60 take "
         "longer from an empty system, and one in 250 from 9 tasks a pool.",
@@ -108,8 +110,9 @@ CLAIMS = (
         statement="From an empty system the settling time approaches the bound as the number of pools grows.",
         how="Load 5.5, alpha 0.93, 500, 4,000 and 32,000 pools: the mean distance between settling time and "
         "bound is that of a normal law whose deviation is that of the tasks per pool over their speed, 0.5, so "
-        "it falls like 1 over the root of n. With the most pools the threshold takes five steps up and no other. "
-        "Slack a tenth: the noise at the crossing itself.",
+        "it falls like 1 over the root of n. Slack a tenth: the noise at the crossing itself. With the most pools "
+        "the threshold takes five steps up and no other: a step back takes a loss of 0.07 tasks per pool against "
+        "a growth of 0.5 or more, with a chance below exp(-200).",
         measure=_tight,
     ),
 )

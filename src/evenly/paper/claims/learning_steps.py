@@ -93,24 +93,29 @@ class StateReview:
 class TokenReview:
     """How often the tokens held do not explain what the threshold did at an arrival.
 
-    `unlike` counts arrivals where they are not the tokens that the pools' tasks call for, `kept` the rises where
-    the one pool with a yellow token has a green one too: it keeps the yellow one, so that there is one left.
+    `wrong` counts by the rule "up with at most one yellow token", `by_the_letter` by the paper's words: up if
+    there is no yellow token, or would be none after the dispatch. `unlike` counts arrivals where the tokens are
+    not those that the pools' tasks call for.
     """
 
+    arrivals: int = 0
     wrong: int = 0
+    by_the_letter: int = 0
     unlike: int = 0
-    kept: int = 0
 
     def add(self, steps: Iterable[Step], alpha: Fraction) -> None:
-        """Hold each arrival against the rule in tokens: up with at most one yellow, down with many green."""
+        """Hold each arrival against both rules; in both the threshold goes down with many green tokens."""
         for step in steps:
             if step.arrival:
                 pools = step.before[0]
                 up, down = step.yellow <= 1, step.green >= (1 - alpha) * pools
+                # A green token is used first, and its pool is then at the threshold at most: it stays yellow.
+                used = int(step.green == 0 and step.yellow > 0)
                 called = [pools - reaching(step.before, step.threshold + more) for more in (0, 1)]
+                self.arrivals += 1
                 self.wrong += step.change != int(up) - int(down)
+                self.by_the_letter += step.change != int(step.yellow == used) - int(down)
                 self.unlike += [step.green, step.yellow] != called
-                self.kept += step.change > 0 and step.yellow == step.green == 1
 
 
 def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:

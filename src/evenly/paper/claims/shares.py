@@ -16,11 +16,17 @@ from evenly.paper.claim import Claim, Measured
 from evenly.paper.figures import fig5
 from evenly.paper.figures.fig5 import LOAD, POOLS, task_shares
 from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_most, below, equals
+from evenly.paper.measure import above, below, equals, noted
 from evenly.theory.balance import balanced_occupancy, exactly
 from evenly.theory.peers import power_of_d_fixed_point
 
 HARDLY_ANY = 1e-3  # of all tasks
+# The threshold policy fills any pool below its threshold where JSQ fills the lowest. They differ when one of M
+# pools that lack a task loses another: 9 M do so in a mean task time, and wait for M of its 5,250 arrivals rather
+# than for the next. M is the length of a queue whose load, 0.48 in the mean, varies with the tasks per pool, so
+# that M (M - 1) is 3.6 on average: 0.006 pools with 8 and as many with 10 for twice as many with 9. That is 2.1e-5
+# of the tasks, 1.4e-5 in the variance and 1.3e-7 in the utility. The limits are five times that.
+MOVED, VARIANCE_MOVED, UTILITY_MOVED = 1e-4, 7e-5, 7e-7
 
 
 def _shares(lab: Lab, policy: str) -> NDArray[np.float64]:
@@ -51,7 +57,7 @@ def _random_ends_at_15(lab: Lab) -> list[Measured]:
     return [
         above("share of tasks with exactly 15 others", shares[:, 16], HARDLY_ANY),
         below("share of tasks with more than 15 others", shares[:, 17:].sum(axis=1), HARDLY_ANY),
-        below("share of tasks with more than 20 others", shares[:, 22:].sum(axis=1), HARDLY_ANY),
+        noted("share of tasks with more than 20 others", shares[:, 22:].sum(axis=1)),
     ]
 
 
@@ -76,20 +82,24 @@ def _ten_or_eleven(lab: Lab) -> list[Measured]:
     for policy, name in (("jsq", "JSQ"), ("threshold", "the threshold policy")):
         shares = _shares(lab, policy)
         numbers.append(above(f"share of tasks in pools with 10 or 11, {name}", shares[:, 10:12].sum(axis=1), 0.98))
-        numbers.append(
-            below(f"with 11 or 12, that is 10 or 11 others, {name}", shares[:, 11:13].sum(axis=1), 0.75)
-        )
+        numbers.append(noted(f"with 11 or 12, that is 10 or 11 others, {name}", shares[:, 11:13].sum(axis=1)))
     return numbers
 
 
 def _same_as_jsq(lab: Lab) -> list[Measured]:
     random, two, jsq, threshold = (_shares(lab, policy) for policy in fig5.POLICIES)
-    distance = np.abs(threshold.mean(axis=0) - jsq.mean(axis=0)).sum() / 2
+    differences = threshold - jsq
+    distances = differences @ np.sign(differences.mean(axis=0)) / 2  # their mean is that of the distributions
     return [
-        at_most("share of tasks that would have to move, threshold against JSQ", float(distance), 0.005),
+        below("share of tasks that would have to move, threshold against JSQ", distances, MOVED),
         above("variance under random routing less power-of-two's", _variance(random) - _variance(two), 0.0),
         above("variance under power-of-two less JSQ's", _variance(two) - _variance(jsq), 0.0),
-        equals("variance under the threshold policy less JSQ's", _variance(threshold) - _variance(jsq), 0.0, 0.02),
+        equals(
+            "variance under the threshold policy less JSQ's",
+            _variance(threshold) - _variance(jsq),
+            0.0,
+            VARIANCE_MOVED,
+        ),
     ]
 
 
@@ -101,7 +111,7 @@ def _utility(lab: Lab) -> list[Measured]:
     # The tasks per pool have variance load / n = 0.02; the best is bent by 0.02 there: its mean moves by 2e-4.
     return [
         equals("mean utility of a task under the threshold policy", threshold, best, 1e-3),
-        equals("the same less JSQ's", threshold - jsq, 0.0, 1e-3),
+        equals("the same less JSQ's", threshold - jsq, 0.0, UTILITY_MOVED),
         above("the same less power-of-two's", threshold - two, 0.0),
         above("power-of-two's less random routing's", two - random, 0.0),
     ]
@@ -159,8 +169,9 @@ CLAIMS = (
         labels=("Fig. 5",),
         statement="The threshold policy spreads tasks like JSQ; power-of-two is worse, and random routing has the "
         "largest variance.",
-        how="The same arrivals and departures under all four. The two distributions differ by at most 0.005: the "
-        "learned threshold is off its optimum 0.2 % of the time, and the few pools below it are one in 500.",
+        how="The same arrivals and departures under all four. The two differ only when a pool that lacks a task "
+        "loses another while more pools lack one, since JSQ fills the lowest first: that moves 2.1e-5 of the "
+        "tasks and 1.4e-5 of the variance, by the law of a queue. The limits, 1e-4 and 7e-5, are five times that.",
         measure=_same_as_jsq,
     ),
     Claim(
@@ -170,7 +181,7 @@ CLAIMS = (
         statement="JSQ and the threshold policy maximise the overall utility of the tasks.",
         how="The logarithm of a task's share of its pool as its utility, on the same runs: the threshold policy "
         "comes to the mean of a balanced load, which no policy exceeds, and to JSQ's; the others do not. Slack "
-        "0.01: the tasks per pool vary.",
+        "0.001, as the tasks per pool vary, and 7e-7 against JSQ, as in the row above.",
         measure=_utility,
     ),
 )

@@ -13,15 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.figures import fig3, fig4, fig5
+from evenly.paper.figures import fig3, fig4, fig5, fig6
 from evenly.paper.figures.fig3 import ALPHA, LOAD, excursion_rate, share_above, share_at, share_elsewhere
 from evenly.paper.lab import Lab
-from evenly.paper.measure import above, below, equals
+from evenly.paper.measure import above, at_most, below, equals, noted, seldom
 from evenly.sim import Result, Scenario, simulate
 
 OPTIMUM = 2  # floor(LOAD)
-GONE = 0.01  # less than this share of the time away from the optimum counts as no excursions
-STEADY = {2.9: 1938, 5.5: 186}  # pools from which on a prediction has the threshold away 1 % of the time
+GONE = 0.01  # share of the time away from the optimum, and excursions in a mean task time, that count as none
+STEADY = {2.9: 1938, 5.5: 186}  # pools from which on a prediction has the threshold away 1 % of the time or less
+LOW_ALPHA = "0.92"  # the least with two digits that the rule of eq. (13) allows at the load of Fig. 5
 FRACTIONS = (2.1, 2.5, 2.9)
 SWAY_LOAD, SWAY_SIZES = 2.5, (400, 1600, 6400)
 
@@ -33,7 +34,11 @@ def _slack(share: float) -> float:
 
 def _settled(lab: Lab) -> Result:
     """The system of Fig. 4 long after it has settled."""
-    return fig3.long_run(lab, fig4.POOLS, fig4.LOAD, fig4.ALPHA, lab.pick(20_000.0, 640.0))
+    return fig3.long_run(lab, fig4.POOLS, fig4.LOAD, fig4.ALPHA, lab.pick(20_000.0, 1_280.0))
+
+
+def _at_figure_5s_load(lab: Lab) -> Result:
+    return fig3.long_run(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA, lab.pick(8_000.0, 960.0))
 
 
 def _large(lab: Lab) -> Result:
@@ -69,28 +74,58 @@ def _more_pools(lab: Lab) -> list[Measured]:
             _slack(theory.share_above),
         ),
         below("share of time at any other threshold", share_elsewhere(run, OPTIMUM, OPTIMUM + 1), 1e-4),
+        equals("excursions in a mean task time", rate, theory.changes_rate / 2, 0.01 * theory.changes_rate),
         equals("mean length of an excursion, in mean task times", lengths, length, 0.02 * length),
         below("the same, against a quarter of a mean task time", lengths, 0.25),
     ]
 
 
-def _gone_at_figure_3s_load(lab: Lab) -> list[Measured]:
-    run = fig3.long_run(lab, 500, LOAD, ALPHA, lab.pick(20_000.0, 960.0))
+def _gone(run: Result, optimum: int, name: str) -> list[Measured]:
+    """What has to be small for excursions to have disappeared: their time, and their number."""
+    counts = [window.changes / 2 for window in run.samples]
+    time = sum(window.time for window in run.samples)
     return [
-        below("share of time at ceil(load)", share_above(run, OPTIMUM), GONE),
-        below("excursions in a mean task time", excursion_rate(run), GONE),
+        below(f"share of time off the optimum, {name}", share_elsewhere(run, optimum), GONE),
+        seldom(f"excursions in a mean task time, {name}", counts, time, GONE),
     ]
 
 
-def _gone_in_other_simulations(lab: Lab) -> list[Measured]:
+def _gone_at_figure_3s_load(lab: Lab) -> list[Measured]:
+    run = fig3.long_run(lab, 500, LOAD, ALPHA, lab.pick(20_000.0, 960.0))
+    return _gone(run, OPTIMUM, "load 2.9")
+
+
+def _gone_in_figures_4_and_6(lab: Lab) -> list[Measured]:
     few = fig3.long_run(lab, STEADY[fig4.LOAD], fig4.LOAD, fig4.ALPHA, lab.pick(50_000.0, 1_920.0))
+    off = fig3.prediction(lab, STEADY[fig4.LOAD], fig4.LOAD, fig4.ALPHA).share_off
+    highest = max(fig6.JUMPS.values())  # of the loads of Fig. 6 the one with the most excursions
+    rate = fig3.prediction(lab, fig6.POOLS, highest, fig6.ALPHA).changes_rate / 2
+    numbers = [
+        *_gone(_settled(lab), 5, "Fig. 4"),
+        at_most("the same for the highest load of Fig. 6, predicted", rate, GONE),
+        equals("share of time off, load 5.5 and 186 pools", share_elsewhere(few, 5), off, _slack(off)),
+    ]
+    if lab.quick:  # 0.003 in a mean task time take long to count
+        return numbers
+    run = fig3.long_run(lab, fig6.POOLS, highest, fig6.ALPHA, 8_000.0)
+    return [*numbers, *_gone(run, 9, "load 9.5 of Fig. 6")]
+
+
+def _brief_at_figure_5s_load(lab: Lab) -> list[Measured]:
+    run = _at_figure_5s_load(lab)
+    off, rate = share_elsewhere(run, 10), excursion_rate(run)
+    numbers = [
+        below("share of time off the optimum", off, GONE),
+        below("mean length of an excursion, in mean task times", fig3.ratio_samples(off, rate), 0.25),
+    ]
+    if lab.quick:  # the predictions take a while
+        return [*numbers, noted("excursions in a mean task time", rate)]
+    theory = fig3.prediction(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA)
+    lower = fig3.prediction(lab, fig5.POOLS, fig5.LOAD, LOW_ALPHA).changes_rate / 2
     return [
-        below("share of time off, load 5.5 and 500 pools", share_elsewhere(_settled(lab), 5), GONE),
-        below(
-            "share of time off, load 10.5 and 500 pools", share_elsewhere(fig5.results(lab)["threshold"], 10), GONE
-        ),
-        equals("share of time off, load 5.5 and 186 pools", share_elsewhere(few, 5), 0.01, 0.002),
-        equals("share of time off, load 2.9 and 1,938 pools", share_elsewhere(_large(lab), 2), 0.01, 0.001),
+        *numbers,
+        equals("excursions in a mean task time", rate, theory.changes_rate / 2, 0.01 * theory.changes_rate),
+        at_most(f"the same with alpha {LOW_ALPHA}, predicted", lower, GONE),
     ]
 
 
@@ -116,14 +151,15 @@ def _fractional_part(lab: Lab) -> list[Measured]:
     runs[LOAD] = fig3.of_figure(lab, 100)
     rises = {load: share_above(run, OPTIMUM) for load, run in runs.items()}
     theory = {load: fig3.prediction(lab, 100, load, ALPHA).share_above for load in FRACTIONS}
-    low = fig3.prediction(lab, 100, FRACTIONS[0], ALPHA).share_below
+    large = fig3.prediction(lab, STEADY[LOAD], LOAD, ALPHA).share_above
     return [
         *(
             equals(f"share of time above floor(load), load {x}", rises[x], theory[x], _slack(theory[x]))
             for x in theory
         ),
+        equals("the same with 1,938 pools", share_above(_large(lab), OPTIMUM), large, _slack(large)),
         above("how much more at load 2.9 than at 2.5", rises[2.9] - rises[2.5], 0.0),
-        equals("share of time below floor(load), load 2.1", share_at(runs[2.1], 0, 1), low, _slack(low)),
+        noted("share of time below floor(load), load 2.1", share_at(runs[2.1], 0, 1)),
     ]
 
 
@@ -162,6 +198,8 @@ CLAIMS = (
         "those of a prediction that solves a chain for each level (within 1 %, a tenth for a share below 0.01, "
         "2 % for the rate: what it is known to be off by).",
         measure=_few_pools,
+        note="It does so between floor(load) and ceil(load), ten changes in a mean task time. It is at "
+        "floor(load) 86 % of the time, and at floor(load) - 1 only 0.6 %.",
     ),
     Claim(
         name="more-pools-stay",
@@ -172,8 +210,8 @@ CLAIMS = (
         how="Load 2.9, alpha 0.97, long runs from the balanced state, against the prediction. Most of the time "
         "means more than half of it, and short means a quarter of a mean task time or less.",
         measure=_more_pools,
-        note="Short they are, but not rare: about one in every mean task time, in clusters, as the number of "
-        "tasks per pool stays near 3 for a while.",
+        note="The paper calls them sporadic and brief. Brief they are; sporadic they hardly are: about one in "
+        "every mean task time, in clusters, as the number of tasks per pool stays near 3 for a while.",
     ),
     Claim(
         name="excursions-gone-at-500-pools",
@@ -181,23 +219,40 @@ CLAIMS = (
         labels=("Fig. 3",),
         statement="The excursions of Fig. 3 disappear when there are 500 pools.",
         how="The same load 2.9 and alpha 0.97 with 500 pools, long runs from the balanced state. The excursions "
-        "would be gone if they took less than 1 % of the time; a prediction, by no simulation, has them take 7.4 "
-        "%.",
+        "would be gone if they took less than 1 % of the time and were fewer than one in 100 mean task times; a "
+        "prediction, by no simulation, has 7.4 % and 0.8 in one.",
         measure=_gone_at_figure_3s_load,
         refuted=True,
     ),
     Claim(
-        name="no-excursions-in-other-simulations",
+        name="no-excursions-in-figures-4-and-6",
         place="Sec. 5.1",
-        labels=("Fig. 4", "Fig. 5"),
-        statement="In the other simulations of the section, with 500 pools, the threshold does not leave the "
-        "optimum once it has settled.",
-        how="Load 5.5 with alpha 0.93 and load 10.5 with alpha 0.96, long runs: less than 1 % of the time off the "
-        "optimum. Then the numbers of pools at which the prediction has 1 % for loads 5.5 and 2.9, simulated "
-        "(slack 0.002 and 0.001: the share leaps where one more pool must be short for a fall).",
-        measure=_gone_in_other_simulations,
+        labels=("Fig. 4", "Fig. 6"),
+        statement="In the other simulations that learn, those of Figs 4 and 6 with 500 pools, the threshold does "
+        "not leave the optimum once it has settled.",
+        how="As above: less than 1 % of the time and fewer than one excursion in 100 mean task times, in long "
+        "runs of the system of Fig. 4 (load 5.5, alpha 0.93; a count with a chance below 1e-9 under Poisson's law "
+        "would refute it), and for load 9.5 and alpha 0.91, the worst of Fig. 6, by a prediction and, in the full "
+        "report, by a simulation. Then 186 pools, from which on the prediction has at most 1 % for load 5.5, "
+        "simulated, against the prediction (slack a tenth).",
+        measure=_gone_in_figures_4_and_6,
         note="It is the load that makes the difference, not the 500 pools: at load 5.5 some 190 pools are enough "
-        "for 1 %, at the load 2.9 of Fig. 3 it takes about 1,900.",
+        "for 1 %, at the load 2.9 of Fig. 3 it takes 1,938, as a row below shows. So these "
+        "simulations do not show that the excursions of Fig. 3 disappear.",
+    ),
+    Claim(
+        name="brief-excursions-at-figure-5s-load",
+        place="Secs 5.1 and 5.2",
+        labels=("Fig. 5",),
+        statement="At the load 10.5 of Fig. 5, with 500 pools, a learned threshold is at the optimum nearly all "
+        "of the time.",
+        how="Load 10.5, alpha 0.96, long runs from the balanced state: less than 1 % of the time off the optimum, "
+        "and excursions of less than a quarter of a mean task time. In the full report their rate is compared "
+        "with the prediction (slack 2 %).",
+        measure=_brief_at_figure_5s_load,
+        note="The excursions have not disappeared: there is about one in every ten mean task times, ten times as "
+        "many as would count as none. That is for alpha 0.96, our choice; the paper does not say which it used, "
+        "or whether it learned here. With alpha 0.92 or 0.93 the prediction has fewer than one in 100.",
     ),
     Claim(
         name="steadier-with-more-pools",
@@ -212,10 +267,11 @@ CLAIMS = (
         name="fractional-part-decides",
         place="Sec. 5.1",
         labels=("Fig. 3", "Thm 3"),
-        statement="The larger the fractional part of the load, the more pools it takes to keep the threshold from "
-        "rising above floor(load).",
+        statement="The larger the fractional part of the load, the more time the threshold spends above "
+        "floor(load) with as many pools, so that more of them are needed.",
         how="100 pools, alpha 0.97, loads 2.1, 2.5 and 2.9, long runs: the share of time above floor(load), which "
-        "grows with the fractional part, against the prediction.",
+        "grows with the fractional part, against the prediction. At load 2.5 it is below 1 % with 100 pools; at "
+        "2.9 it comes to 1 % with 1,938.",
         measure=_fractional_part,
         note="A small fractional part is no better on the whole: the threshold then falls below floor(load), at "
         "load 2.1 for more than half of the time. The middle is best.",

@@ -146,10 +146,10 @@ def _caption(lab: Lab) -> str:
     last = limit(lab, FULL).update_times[-1]
     return (
         f"The threshold on its way to {floor(LOAD)} for load {LOAD}, alpha {ALPHA} and {POOLS} pools. Left: from "
-        f"an empty system and threshold 0; right: from {FULL} tasks in each pool and threshold {FULL}. The green "
-        f"line and the {GREY} grey ones are simulated runs (seed {lab.seed}, time 0 to {SHOWN:g}), the dashed "
-        "line is the threshold of the fluid system and the dotted one its tasks per pool. The vertical line is "
-        f"the bound on the settling time: tight on the left ({bound(EMPTY):.2f}), loose on the right "
+        f"an empty system and threshold 0; right: from {FULL} tasks in each pool and threshold {FULL}. The "
+        f"thick line and the {GREY} thin ones are simulated runs (seed {lab.seed}, time 0 to {SHOWN:g}), the "
+        "dashed line is the threshold of the fluid system and the dotted one its tasks per pool. The vertical "
+        f"line is the bound on the settling time: tight on the left ({bound(EMPTY):.2f}), loose on the right "
         f"({bound(FULL):.2f}; the fluid system settles at {last:.2f})."
     )
 

@@ -1,0 +1,164 @@
+"""Claims about the thresholds that lead to balance.
+
+Paper: Sec. 3.2, Thm 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import exp, floor, pi, sqrt
+
+import numpy as np
+
+from evenly.paper.claim import Claim, Measured
+from evenly.paper.lab import Lab
+from evenly.paper.measure import at_most, below, equals, powers
+from evenly.sim import Result, Scenario, compare, simulate
+from evenly.sim.tally import averages
+from evenly.theory.fluid import fluid
+
+STARTS: tuple[float | list[float], ...] = (0.0, 12.0, [1.0, *[0.5] * 9, *[0.1] * 20])  # tasks each; a wide spread
+
+
+def tasks_missing(load: float) -> float:
+    """Tasks missing below floor(load) on average, in all pools together, when they are very many.
+
+    Gaps open at rate floor(load) (1 - q(h)) and are filled at rate load, both times the number of pools, with
+    q(h) = load - floor(load). So their number is geometric, whatever the number of pools.
+    """
+    ratio = floor(load) * (floor(load) + 1 - load) / load
+    return ratio / (1 - ratio)
+
+
+def _optimal(lab: Lab) -> list[Measured]:
+    return [_solutions_balance(), *_systems_balance(lab), *_few_are_off(lab)]
+
+
+def _solutions_balance() -> Measured:
+    """The fluid solution that comes closest to the bound of its distance from balance at a late time."""
+    found = []
+    for load in (0.6, 2.3, 5.5):
+        for start in STARTS:
+            path = fluid(load=load, initial=start, horizon=20.0, points=2)
+            found.append((float(path.imbalance[-1]), balance_bound(load, float(path.tail_mass(1)[0]), 20.0)))
+    return at_most(
+        "distance of fluid solutions from balance at time 20", *max(found, key=lambda pair: pair[0] / pair[1])
+    )
+
+
+def balance_bound(load: float, start: float, time: float) -> float:
+    """How far from balance a fluid solution at the threshold floor(load) may be, from so many tasks per pool.
+
+    Let M be the larger of start and load, which no mass exceeds, and t0 the time from which the total is below h.
+    By Prop. 1 the mass from h + 1 on is at most M exp(-t), and that from h on exceeds its limit by at most
+    M exp(t0 - t). The total is off by at most M exp(-t), so that the levels below h lack at most M (exp(t0) + 1)
+    exp(-t). q(h) is off by no more than these three together, and all levels by no more than what is returned.
+
+    Paper: proof of Thm 2.
+    """
+    most = max(start, load)
+    settled = max((start - load) / (floor(load) + 1 - load), 1.0)  # exp(t0)
+    return most * (5 + 2 * settled) * exp(-time)
+
+
+def _systems_balance(lab: Lab) -> list[Measured]:
+    pools, since = lab.pick(2000, 400), 8.0
+    numbers = []
+    for load, start in ((5.5, 0.0), (5.5, 12.0), (0.6, 12.0)):
+        case = Scenario(pools=pools, load=load, initial=start, warmup=since, horizon=since + 3.0)
+        seed = lab.seed_for(f"balance {load} {start}")
+        run = simulate(case, replications=lab.pick(96, 40), seed=seed, steady_state=True)
+        # What the total deviates by, a normal number of variance load / n, falls on level h. Tasks missing below
+        # count twice, and are up to half as many again where pools are few; some of the start is left.
+        expected = sqrt(2 * load / (pi * pools))
+        slack = 3 * tasks_missing(load) / pools + abs(start - load) * exp(-since)
+        what = f"imbalance at time 8 to 11, {pools:,} pools, load {load:g}, from {start:g} each"
+        numbers.append(equals(what, _imbalances(run), expected, slack))
+    return numbers
+
+
+def _few_are_off(lab: Lab) -> list[Measured]:
+    load, low = 5.5, 5
+    ratio = low * (low + 1 - load) / load
+    shares, gaps = [], []
+    # Gaps open and close at rates of order n, so that next to no warm-up is needed.
+    for pools, full, quick in ((400, 150.0, 15.0), (40_000, 1.5, 0.2)):
+        scenario = Scenario(pools=pools, load=load, initial=load, warmup=0.1, horizon=0.1 + lab.pick(full, quick))
+        run = simulate(scenario, replications=24, seed=lab.seed_for(f"optimal {pools}"), steady_state=True)
+        missing = [
+            float((sample.time * pools - sample.at_least[: low + 1]).sum()) / sample.time for sample in run.samples
+        ]
+        # To second order: the ratio moves with q(h), whose variance is at most load / n; twice that is allowed.
+        bend = (low / load) ** 2 * load / pools / (1 - ratio) ** 3
+        gaps.append(equals(f"tasks missing, {pools:,} pools", missing, tasks_missing(load), slack=2 * bend))
+        others = [1 - float(averages(s, pools).pools_with_exactly[low : low + 2].sum()) for s in run.samples]
+        limit = 2 * tasks_missing(load) / pools
+        shares.append(below(f"share of pools with other numbers than 5 and 6, {pools:,} pools", others, limit))
+    return [*shares, *gaps]
+
+
+def _whole_load(lab: Lab) -> list[Measured]:
+    load = 5.0
+    numbers = []
+    for threshold in (4, 5):
+        ends = [
+            float(fluid(load=load, threshold=threshold, initial=start, horizon=30.0, points=2).imbalance[-1])
+            for start in STARTS
+        ]
+        numbers.append(at_most(f"imbalance of fluid solutions at time 30, threshold {threshold}", max(ends), 1e-9))
+    sizes = lab.pick((400, 1600, 6400), (64, 256, 1024))
+    for threshold in (4, 5):
+        case = Scenario(pools=1, load=load, threshold=threshold, initial=load, warmup=1.0, horizon=3.0)
+        runs = compare(
+            [replace(case, pools=pools) for pools in sizes],
+            replications=lab.pick(128, 40),
+            seed=lab.seed_for(f"whole load {threshold}"),
+            steady_state=True,
+        )
+        rows = np.transpose([_imbalances(run) for run in runs])
+        # Small systems bend the power by up to 0.03, as thousands of runs from 64 to 6,400 pools show.
+        numbers.append(
+            equals(f"power of n in the imbalance, threshold {threshold}", powers(sizes, rows), -0.5, slack=0.05)
+        )
+        what = f"imbalance, {sizes[-1]:,} pools, threshold {threshold}"
+        numbers.append(below(what, rows[:, -1], 3 * (load / sizes[-1]) ** 0.5))
+    return numbers
+
+
+def _imbalances(run: Result) -> Sequence[float]:
+    return [averages(sample, run.scenario.pools).imbalance for sample in run.samples]
+
+
+CLAIMS = (
+    Claim(
+        name="floor-of-the-load-balances",
+        place="Sec. 3.2, Thm 2",
+        labels=("Thm 2",),
+        statement=(
+            "At the threshold floor(load) every start leads to balance: all but a vanishing share of the pools "
+            "come to have floor(load) or ceil(load) tasks, in the proportion that the load demands."
+        ),
+        how=(
+            "Fluid solutions at loads 0.6, 2.3 and 5.5, from empty, from 12 tasks each and from a wide spread: at "
+            "time 20 the one closest to its bound, a multiple of exp(-20) by Proposition 1. Systems from empty "
+            "and from 12 each, many runs: their imbalance at time 8 to 11 must be the fluctuation of the total, "
+            "(2 load / (pi n))^(1/2). From balance, load 5.5, 24 runs: tasks missing below 5 are nearly "
+            "geometric, with mean r / (1 - r) for r = 5 x 0.5 / 5.5, and the share of pools off may be twice that "
+            "over n. All means up to terms of order 1 / n."
+        ),
+        measure=_optimal,
+    ),
+    Claim(
+        name="whole-loads-have-two-optima",
+        place="Sec. 3.2, Thm 2",
+        labels=("Thm 2",),
+        statement="If the load is a whole number, the thresholds load and load - 1 both lead to balance.",
+        how=(
+            "Load 5, thresholds 4 and 5. Fluid solutions from empty, from 12 tasks each and from a wide spread "
+            "must reach balance to 1e-9 by time 30. The imbalance of simulated systems, from balance, time 1 to "
+            "3, must fall like n^(-1/2), up to 0.05 in the power."
+        ),
+        measure=_whole_load,
+    ),
+)
