@@ -23,7 +23,7 @@ def test_a_wheel_builds_installs_and_runs_away_from_the_checkout(tmp_path: Path)
     wheel = build_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert "evenly/py.typed" in names
+    assert {"evenly/py.typed", "evenly/paper/paper-map.md", "evenly/paper/report.html.jinja"} <= set(names)
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "bench/")) for name in names)
 

@@ -45,9 +45,9 @@ class PaperFigure:
         return {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
 
     def write(self, lab: Lab, folder: Path) -> Drawing:
-        """Draw it into a folder, once in each format."""
+        """Draw it into a folder, in each format."""
         files = self.files(folder)
-        for path in files.values():
-            with picture(path, *self.size) as figure:
-                self.draw(lab, figure)
+        first, *others = files.values()
+        with picture(first, *self.size, *others) as figure:
+            self.draw(lab, figure)
         return Drawing(self.name, self.title, self.caption(lab), files)

@@ -17,9 +17,10 @@ def measured_text(number: Measured) -> str:
     text = number_text(number.value, number.error)
     if number.expected is None:
         return text
-    word = "expected" if number.relation == "=" else f"has to be {number.relation}"
+    if number.relation != "=":
+        return f"{text} (has to be {number.relation} {_plain(float(f'{number.expected:.4g}'))})"
     slack = f", slack {_plain(float(f'{number.slack:.2g}'))}" if number.slack > _ROUNDING else ""
-    return f"{text} ({word} {_plain(number.expected)}{slack})"
+    return f"{text} (expected {_plain(number.expected)}{slack})"
 
 
 def number_text(value: float, error: float | None = None) -> str:

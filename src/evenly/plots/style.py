@@ -33,10 +33,13 @@ _SETTINGS: Any = {
 
 
 @contextmanager
-def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """An empty figure to draw on, in our style; written to `path`, whole or not at all."""
-    no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:].lower())
-    with mpl.rc_context(_SETTINGS), whole_file(path) as temporary:
+def picture(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
+    """An empty figure to draw on, in our style; written to each path, whole or not at all."""
+    with mpl.rc_context(_SETTINGS):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
-        figure.savefig(temporary, dpi=160, metadata=no_date)
+        for target in (path, *more):
+            no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(target.suffix[1:].lower())
+            with whole_file(target) as temporary:
+                figure.savefig(temporary, dpi=160, metadata=no_date)
+            figure.set_layout_engine("none")  # the places found for the first are right for the others

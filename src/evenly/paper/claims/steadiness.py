@@ -38,7 +38,7 @@ def _settled(lab: Lab) -> Result:
 
 
 def _at_figure_5s_load(lab: Lab) -> Result:
-    return fig3.long_run(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA, lab.pick(8_000.0, 960.0))
+    return fig3.long_run(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA, lab.pick(8_000.0, 640.0))
 
 
 def _large(lab: Lab) -> Result:
