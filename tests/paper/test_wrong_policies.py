@@ -5,10 +5,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+
+from evenly.core.dispatcher import Dispatcher
+from evenly.core.messages import PoolId
+from evenly.core.randomness import Choose
+from evenly.paper.claim import Outcome
+from evenly.paper.claims import model
+from evenly.paper.lab import Lab
+
+T = TypeVar("T")
 
 SOURCE = Path(__file__).parents[2] / "src"
 
@@ -140,39 +151,6 @@ MUTATIONS = {
         red=("learning-rule", "learning-from-tokens", "few-pools-oscillate", "steadier-with-more-pools"),
         green=(*OTHERS, *STATIC, "dispatching-rule", "tokens-tell-the-truth", "two-messages-a-task"),
     ),
-    "yellow tokens are used although there are green ones": Mutation(
-        edits=(
-            (DISPATCHER, "tokens = self._green or self._yellow", "tokens = self._yellow"),
-            (KERNEL, "top = min(threshold - int(green > 0), max_level)", "top = min(threshold, max_level)"),
-            (KERNEL, "int(uniform * green), top)", "int(uniform * yellow), top)"),
-            (COMMON, "    if green > 0:\n", "    if yellow > 0:\n"),
-            (COMMON, "int(selection * green)", "int(selection * yellow)"),
-        ),
-        red=(
-            "tokens-tell-the-truth",
-            "dispatching-rule",
-            "fluid-limit",
-            "floor-of-the-load-balances",
-            "no-other-threshold-balances",
-            "equilibrium-of-a-large-threshold",
-            "diffusion-optimal",
-            "learning-rule",
-            "settled-threshold-bounds",
-            "threshold-policy-does-as-jsq",
-        ),
-        green=OTHERS,
-    ),
-    "the first of the green pools is preferred": Mutation(
-        edits=(
-            (
-                DISPATCHER,
-                "        pool = choose(tokens or self._pools)\n",
-                "        pool = min(self._green) if self._green else choose(tokens or self._pools)\n",
-            ),
-        ),
-        red=("dispatching-rule",),
-        green=(*OTHERS, *STATIC, "tokens-tell-the-truth", "two-messages-a-task"),  # all but the choice is right
-    ),
     "the threshold never falls": Mutation(
         edits=(
             (KERNEL, "fall = learning and pools - green <= fall_at", "fall = False"),
@@ -223,3 +201,22 @@ def test_a_wrong_policy_turns_the_right_claims_red(name: str, tmp_path: Path) ->
     red = set(json.loads(done.stdout)["surprises"])
     assert set(mutation.red) <= red, red
     assert red.isdisjoint(mutation.green), red
+
+
+def _first(pools: Sequence[T]) -> T:
+    return pools[0]
+
+
+def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A break of the core alone needs no copy: who prefers one pool keeps all the other rules."""
+    honest = Dispatcher.dispatch
+
+    def biased(self: Dispatcher, choose: Choose) -> PoolId | None:
+        return honest(self, _first if self.green else choose)
+
+    monkeypatch.setattr(Dispatcher, "dispatch", biased)
+    lab = Lab(quick=True)
+    claims = {claim.name: Outcome(claim, tuple(claim.measure(lab))) for claim in model.CLAIMS}
+    assert [name for name, outcome in claims.items() if not outcome.as_expected] == ["dispatching-rule"]
