@@ -16,6 +16,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "sim": ({"core", "demand", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
     "advice": ({"sim", "theory", "errors"}, {"numpy"}),
     "plots": ({"advice", "demand", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
+    "live": ({"core", "errors"}, {"hpack"}),
     "paper": (
         {"core", "demand", "errors", "files", "plots", "sim", "theory", "__init__"},
         {"jinja2", "matplotlib", "numpy", "scipy"},
