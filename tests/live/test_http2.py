@@ -16,19 +16,8 @@ import h2.events
 import h2.settings
 import pytest
 
-from evenly.live.http2 import (
-    CONTINUATION,
-    DATA,
-    HEADERS,
-    PING,
-    RST_STREAM,
-    SETTINGS,
-    Connection,
-    Handler,
-    Stream,
-    frame,
-    framed,
-)
+from evenly.live.frames import CONTINUATION, DATA, HEADERS, PING, RST_STREAM, SETTINGS, frame, framed
+from evenly.live.http2 import Connection, Handler, Stream
 
 PATH = "/test.Echo/Talk"
 PATIENCE = 10.0
