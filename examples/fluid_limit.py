@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly import Scenario
+from evenly.paper.claims.fluid import largest_gap
 from evenly.plots.style import BLUE, GREEN, INK, picture
 from evenly.sim.common_space import common_space
 from evenly.theory.fluid import FluidPath, fluid
@@ -69,14 +70,8 @@ def distances(case: Case, sizes: Sequence[int], seeds: Sequence[int]) -> NDArray
     rows = []
     for seed in seeds:
         runs = common_space(case.scenario(), sizes, seed=seed, points=POINTS)
-        rows.append([_largest_gap(run.occupancy, limit) for run in runs])
+        rows.append([largest_gap(run.occupancy, limit) for run in runs])
     return np.array(rows)
-
-
-def _largest_gap(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    levels = max(first.shape[1], second.shape[1])
-    padded = [np.pad(rows, ((0, 0), (0, levels - rows.shape[1]))) for rows in (first, second)]
-    return float(np.max(np.abs(padded[0] - padded[1])))
 
 
 def slope(sizes: Sequence[int], found: NDArray[np.float64]) -> float:

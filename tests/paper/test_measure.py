@@ -17,8 +17,11 @@ from evenly.paper.measure import (
     is_exactly,
     is_near,
     mean_and_error,
+    mostly,
+    noted,
     powers,
     proportion,
+    seldom,
 )
 
 SAMPLES = np.arange(10.0)  # mean 4.5, standard error sqrt(55 / 6 / 10)
@@ -84,6 +87,29 @@ def test_the_reach_of_a_distribution_function() -> None:
     steps = np.arange(100) / 100
     distances = np.maximum(samples - steps, steps + 0.01 - samples).max(axis=1)
     assert (distances > empirical_reach(100, 0.05)).mean() < 0.05 + 6 * sqrt(0.05 * 0.95 / 2000)
+
+
+def test_a_share_of_runs_is_judged_by_the_binomial_law() -> None:
+    # With a share of 0.99, 10 runs have no hit with probability 1e-20, 9 hits or fewer with 0.096.
+    assert mostly("x", [True] * 9 + [False], 0.99).supports
+    assert not mostly("x", [False] * 10, 0.99).supports
+    # Of 100, at most 80 have probability 4e-20 at 0.99; at most 95, 0.0034.
+    assert mostly("x", [True] * 95 + [False] * 5, 0.99).supports
+    assert not mostly("x", [True] * 80 + [False] * 20, 0.99).supports
+
+
+def test_a_rate_is_judged_by_poissons_law() -> None:
+    # Ten events are expected: 30 or more have probability 2e-7, 40 or more 3e-12.
+    assert seldom("x", [15, 15], time=1000.0, rate=0.01).supports
+    assert not seldom("x", [20, 20], time=1000.0, rate=0.01).supports
+    found = seldom("x", [0, 0], time=1000.0, rate=0.01)
+    assert found.value == 0.0
+    assert found.error == pytest.approx(-log(0.025) / 2 / 1000)  # half of the exact interval for no event
+
+
+def test_a_number_for_a_note_decides_nothing() -> None:
+    assert noted("x", SAMPLES).supports
+    assert noted("x", SAMPLES).value == 4.5
 
 
 def test_the_power_that_fits() -> None:

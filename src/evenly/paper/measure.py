@@ -15,19 +15,17 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, chi2, poisson
-from scipy.stats import t as student
 
 from evenly.paper.claim import Measured
+from evenly.sim.intervals import CONFIDENCE, half_width
 
 FALSE_ALARM = 1e-9
-CONFIDENCE = 0.95
 
 
 def mean_and_error(samples: ArrayLike, chance: float = 1 - CONFIDENCE) -> tuple[float, float]:
     """The mean of independent samples, and how far it is from the truth but for this chance (Student's law)."""
     values = np.asarray(samples, float)
-    reach = student.isf(chance / 2, values.size - 1)
-    return float(values.mean()), float(reach * values.std(ddof=1) / sqrt(values.size))
+    return float(values.mean()), half_width(values, chance)
 
 
 def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -> Measured:

@@ -6,18 +6,19 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 BATCHES = 20
 BATCH_TASKS = 10.0  # mean task times that a batch must last; what happens is forgotten like exp(-t)
 
 
-def half_width(samples: Sequence[float]) -> float:
-    """Half the width of the 95 % Student interval for the mean of independent samples."""
+def half_width(samples: Sequence[float] | NDArray[np.float64], chance: float = 1 - CONFIDENCE) -> float:
+    """How far the mean of independent samples is from the truth, but for this chance, by Student's law."""
     from scipy.special import stdtrit  # noqa: PLC0415  (costs a tenth of a second, needed only here)
 
     count = len(samples)
-    quantile = float(stdtrit(count - 1, 0.5 + CONFIDENCE / 2))
+    quantile = -float(stdtrit(count - 1, chance / 2))
     return quantile * float(np.std(samples, ddof=1)) / math.sqrt(count)
 
 
