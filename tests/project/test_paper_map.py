@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from evenly.paper.references import references
+
 ROOT = Path(__file__).parents[2]
-MAP = ROOT / "docs" / "paper-map.md"
-ROW = re.compile(
-    r"^\| (?P<label>[^|]+) \| (?P<says>[^|]+) \| (?P<code>[^|]+) \| (?P<tests>[^|]+) \|$", re.MULTILINE
-)
 LABELS = [
     "Sec. 2", "Sec. 2.1", "eq. (1)", "Thm 1", "Def. 1", "Lem. 1", "Lem. 2", "Prop. 1", "Thm 2", "Ex. 1", "Ex. 2",
     "Cor. 1", "Thm 3", "Thm 4", "Prop. 2", "Prop. 3", "Sec. 4", "Sec. 4.1", "Def. 2", "Prop. 4", "Thm 5",
@@ -19,16 +17,6 @@ LABELS = [
     "Thm 6", "Prop. 6", "eq. (13)", "Cor. 2", "Prop. 7", "Cor. 3", "App. B.1", "App. B.4",
     "Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6",
 ]  # fmt: skip
-
-
-def rows() -> dict[str, tuple[list[str], list[str]]]:
-    """Label -> names of code, names of tests."""
-    found = {}
-    for match in ROW.finditer(MAP.read_text(encoding="utf-8")):
-        code, tests = (re.findall(r"`([^`]+)`", match[part]) for part in ("code", "tests"))
-        if code or tests:
-            found[match["label"].strip()] = (code, tests)
-    return found
 
 
 def resolved(name: str) -> object:
@@ -46,12 +34,12 @@ def resolved(name: str) -> object:
 
 
 def test_every_statement_has_a_row() -> None:
-    assert sorted(rows()) == sorted(LABELS)
+    assert sorted(references()) == sorted(LABELS)
 
 
 @pytest.mark.parametrize("label", LABELS)
 def test_the_code_of_a_row_exists_and_cites_the_statement(label: str) -> None:
-    code, _ = rows()[label]
+    code = references()[label].code
     assert code
     texts = [" ".join((resolved(name).__doc__ or "").split()) for name in code]
     kind, _, number = label.partition(" ")
@@ -62,7 +50,7 @@ def test_the_code_of_a_row_exists_and_cites_the_statement(label: str) -> None:
 
 @pytest.mark.parametrize("label", LABELS)
 def test_the_tests_of_a_row_exist(label: str) -> None:
-    _, tests = rows()[label]
+    tests = references()[label].tests
     assert tests
     for name in tests:
         file, _, function = name.partition("::")

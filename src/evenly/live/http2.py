@@ -1,7 +1,7 @@
 """Just enough of HTTP/2 (RFC 9113) to serve gRPC streams: connections, streams, flow control.
 
 A session costs one stream of a few small messages, so the cost of a stream decides how many sessions a picker can
-start. Here it is a twentieth of what `grpc.aio` takes, which spends it on a task and two threads for each.
+start. Here it is less than a tenth of what `grpc.aio` takes (docs/decisions/0011).
 
 What must be here: the rules of the wire. What must not: any knowledge of what the messages mean.
 """
