@@ -16,7 +16,7 @@ unlimited = pytest.mark.parametrize("case", [case for case in CASES if case.capa
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["arrive"] * 4 + ["depart"] * 3 + ["join", "leave"]),
+        st.sampled_from(["arrive"] * 4 + ["depart"] * 3 + ["join", "leave", "place"]),
         st.integers(0, 99),
         st.integers(0, 4),
     ),
@@ -44,13 +44,17 @@ def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
             busy = sorted(pool for pool, count in model.items() if count)
             policy.depart(busy[index % len(busy)])
             model[busy[index % len(busy)]] -= 1
+        elif event == "place" and any(count != case.capacity for count in model.values()):
+            roomy = sorted(pool for pool, count in model.items() if count != case.capacity)
+            policy.place(roomy[index % len(roomy)])
+            model[roomy[index % len(roomy)]] += 1
         elif event == "arrive":
-            place(case, policy, model, Watched(index))
+            arrive(case, policy, model, Watched(index))
         assert loads(policy) == model
         assert len(policy.pools) == len(model)
 
 
-def place(case: Case, policy: Policy, model: dict[int, int], watched: Watched) -> None:
+def arrive(case: Case, policy: Policy, model: dict[int, int], watched: Watched) -> None:
     picked = policy.arrive(watched)
     for candidates in watched.seen:
         pools = [token[0] for token in candidates] if isinstance(policy, Pull) else candidates
@@ -95,6 +99,16 @@ def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
     placed = [policy.arrive(choose) for _ in range(60)]
     assert placed.count(1) == 1
     assert placed.count(None) == 59
+
+
+@limited
+def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
+    assert case.capacity is not None
+    policy = case.make()
+    filled(policy, [case.capacity, 0])
+    with pytest.raises(ValueError, match="Pool 0"):
+        policy.place(0)
+    assert loads(policy) == {0: case.capacity, 1: 0}
 
 
 @limited
@@ -151,7 +165,7 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
         policy.depart(0)
     with pytest.raises(ValueError, match="Pool 1"):
         policy.join(1)
-    for event in (policy.leave, policy.depart, policy.tasks):
+    for event in (policy.leave, policy.depart, policy.place, policy.tasks):
         with pytest.raises(ValueError, match="'stranger'"):
             event("stranger")
     assert loads(policy) == before

@@ -73,6 +73,24 @@ class TrueToTheTasks(RuleBasedStateMachine):
         self.threshold += self.learned(before)
         self.expect_resync(threshold)
 
+    @precondition(lambda self: any(count != self.capacity for count in self.model.values()))
+    @rule(index=st.integers(0, 99))
+    def place(self, index: int) -> None:
+        roomy = sorted(pool for pool, count in self.model.items() if count != self.capacity)
+        pool = roomy[index % len(roomy)]
+        self.policy.place(pool)
+        self.model[pool] += 1
+        self.arrivals += 1
+        self.green += self.model[pool] < self.threshold
+
+    @rule(threshold=st.integers(0, 6))
+    def lift(self, threshold: int) -> None:
+        self.policy.lift(threshold)
+        highest = threshold if self.capacity is None else min(threshold, self.capacity - 1)
+        while self.threshold < highest:
+            self.threshold += 1
+            self.expect_resync(self.threshold - 1)
+
     def eligible(self, before: dict[int, int]) -> list[int]:
         below = [pool for pool, count in before.items() if count < self.threshold]
         at = [pool for pool, count in before.items() if count == self.threshold]

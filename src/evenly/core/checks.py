@@ -28,6 +28,11 @@ def not_member(pool: PoolId) -> ValueError:
     return ValueError(f"Pool {pool!r} is not a member; let it join first.")
 
 
+def no_room(pool: PoolId, capacity: int | None) -> ValueError:
+    """Return the error for one task too many."""
+    return ValueError(f"Pool {pool!r} cannot take a task; its {capacity} places are taken.")
+
+
 def nothing_to_depart(pool: PoolId) -> ValueError:
     """Return the error for a departure from an empty pool."""
     return ValueError(f"No task can depart from pool {pool!r}; it has none.")

@@ -26,7 +26,7 @@ class Dispatcher:
         if highest is not None and threshold > highest:
             raise InputError(f"The threshold must be at most {highest}, not {threshold}.")
         self._notice = ThresholdNotice(threshold, epoch=0)
-        self._rule = rule
+        self.rule = rule
         self._highest = highest
         self._verdict = 0
         self._pools: PoolSet[PoolId] = PoolSet()
@@ -86,12 +86,16 @@ class Dispatcher:
         """
         if not self._pools:
             return None
-        if self._rule is not None:
-            self._verdict = self._rule.step(len(self._pools), len(self._green), len(self._yellow))
+        if self.rule is not None:
+            self._verdict = self.rule.step(len(self._pools), len(self._green), len(self._yellow))
         tokens = self._green or self._yellow
         pool = choose(tokens or self._pools)
         tokens.discard(pool)
         return pool
+
+    def spend(self, pool: PoolId) -> None:
+        """Discard the token that a task to this pool uses; for one that came by another way than `dispatch`."""
+        (self._green if pool in self._green else self._yellow).discard(pool)
 
     def receive(self, message: TokenMessage) -> bool:
         """Hold the token that a pool sends; False if the message is ignored.
@@ -112,6 +116,10 @@ class Dispatcher:
         Paper: Sec. 4.1. Departs: never below 0, never above `highest`.
         """
         step, self._verdict = self._verdict, 0
+        return self.shift(step)
+
+    def shift(self, step: int) -> ThresholdNotice | None:
+        """Move the threshold by one step up or down, or by none; return the notice for the pools if it changes."""
         threshold = self._notice.threshold + step
         if step == 0 or threshold < 0 or (self._highest is not None and threshold > self._highest):
             return None

@@ -3,7 +3,7 @@
 No rule of any policy lives here; a subclass picks the pool and hears of what happened.
 """
 
-from evenly.core.checks import already_member, check_capacity, check_tasks, not_member, nothing_to_depart
+from evenly.core.checks import already_member, check_capacity, check_tasks, no_room, not_member, nothing_to_depart
 from evenly.core.messages import MessageCount, PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
@@ -60,6 +60,14 @@ class Membership:
         self._arrived(pool, self._tasks[pool])
         return pool
 
+    def place(self, pool: PoolId) -> None:
+        """Count a task that came to the pool by another way than `arrive`."""
+        if self.tasks(pool) == self._capacity:
+            raise no_room(pool, self._capacity)
+        self._bypassed(pool)
+        self._tasks[pool] += 1
+        self._arrived(pool, self._tasks[pool])
+
     def depart(self, pool: PoolId) -> None:
         """Finish one task of the pool."""
         if self.tasks(pool) == 0:
@@ -76,6 +84,9 @@ class Membership:
 
     def _left(self, pool: PoolId, tasks: int) -> None:
         """Hear that a pool went, and the tasks it had."""
+
+    def _bypassed(self, pool: PoolId) -> None:
+        """Hear of a task that comes without having been picked for; `_arrived` follows."""
 
     def _arrived(self, pool: PoolId, tasks: int) -> None:
         """Hear of a placed task, and the tasks now there."""

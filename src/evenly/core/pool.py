@@ -3,7 +3,7 @@
 Nothing here knows of other pools, of the dispatcher's state or of how a message travels.
 """
 
-from evenly.core.checks import check_capacity, check_tasks, nothing_to_depart
+from evenly.core.checks import check_capacity, check_tasks, no_room, nothing_to_depart
 from evenly.core.messages import Color, PoolId, ThresholdNotice, TokenMessage
 
 
@@ -36,7 +36,7 @@ class Pool:
         Paper: Sec. 2.1.
         """
         if self.full:
-            raise ValueError(f"Pool {self.pool_id!r} cannot take a task; its {self.capacity} places are taken.")
+            raise no_room(self.pool_id, self.capacity)
         self.tasks += 1
         return self._message(Color.GREEN) if self.tasks < self._notice.threshold else None
 

@@ -87,6 +87,18 @@ class ThresholdPolicy:
             self._rethreshold(notice)
         return None if lost else pool
 
+    def place(self, pool: PoolId) -> None:
+        """Count a task that came to the pool by another way; it uses a token, but the threshold learns nothing."""
+        member = self._member(pool)
+        message = member.arrive()
+        self._dispatcher.spend(pool)
+        self._deliver(message)
+
+    def lift(self, threshold: int) -> None:
+        """Raise the threshold to at least this; for who starts when pools have tasks already."""
+        while self.threshold < threshold and (notice := self._dispatcher.shift(1)) is not None:
+            self._rethreshold(notice)
+
     def depart(self, pool: PoolId) -> None:
         """Finish one task of the pool, which announces the color that it enters.
 

@@ -41,6 +41,9 @@ class JoinBelowThreshold(Membership):
     def _left(self, pool: PoolId, tasks: int) -> None:
         self._tokens.discard(pool)
 
+    def _bypassed(self, pool: PoolId) -> None:
+        self._tokens.discard(pool)
+
     def _arrived(self, pool: PoolId, tasks: int) -> None:
         if tasks < self._threshold:
             self._send_token(pool)
@@ -98,6 +101,11 @@ class Pull(Membership):
         del self._busy[pool]
         for slot in range(self._places):
             self._tokens.discard((pool, slot))
+
+    def _bypassed(self, pool: PoolId) -> None:
+        slot = next(slot for slot in range(self._places) if (pool, slot) in self._tokens)
+        self._tokens.discard((pool, slot))
+        self._busy[pool].append(slot)
 
     def _departed(self, pool: PoolId, tasks: int) -> None:
         self._messages.green += 1
