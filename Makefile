@@ -17,8 +17,7 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	touch $@
 
 demo: setup
-	mkdir -p out
-	$(BIN)/evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --seed 1 --plot out/figure5.png
+	$(BIN)/evenly demo
 
 paper: setup
 	$(BIN)/evenly paper --out out/paper
@@ -40,7 +39,7 @@ wheel: setup
 # Renew the pins after a change of the dependencies in pyproject.toml.
 lock: setup
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
-		--group dev pyproject.toml -o requirements/dev.txt
+		--extra live --group dev pyproject.toml -o requirements/dev.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean:

@@ -17,7 +17,9 @@ import h2.settings
 import pytest
 
 from evenly.live.frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, frame, framed
-from evenly.live.http2 import Connection, Handler, Stream
+from evenly.live.header_blocks import Fields
+from evenly.live.http2 import Connection
+from evenly.live.streams import Handler, Stream
 
 PATH = "/test.Echo/Talk"
 PATIENCE = 10.0
@@ -66,8 +68,8 @@ def serving() -> Iterator[tuple[int, Log]]:
     """A server in a thread of its own."""
     log = Log()
 
-    def route(stream: Stream, path: str) -> Handler | None:
-        return Echo(stream, log) if path == PATH else None
+    def route(stream: Stream, request: Fields) -> Handler | None:
+        return Echo(stream, log) if request[b":path"] == PATH.encode() else None
 
     def connect() -> Connection:
         log.connections.append(Connection(route))

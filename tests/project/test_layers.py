@@ -16,13 +16,16 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "sim": ({"core", "demand", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
     "advice": ({"sim", "theory", "errors"}, {"numpy"}),
     "plots": ({"advice", "demand", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
-    "live": ({"core", "errors"}, {"hpack"}),
+    "live": (
+        {"core", "errors", "files"},
+        {"fastapi", "hpack", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn", "websockets"},
+    ),
     "paper": (
         {"core", "demand", "errors", "files", "plots", "sim", "theory", "__init__"},
         {"jinja2", "matplotlib", "numpy", "scipy"},
     ),
     "cli": (
-        {"core", "theory", "sim", "advice", "plots", "paper", "demand", "errors", "files", "__init__"},
+        {"core", "theory", "sim", "advice", "plots", "paper", "live", "demand", "errors", "files", "__init__"},
         {"typer", "rich"},
     ),
     "demand": ({"errors"}, set()),

@@ -7,16 +7,30 @@ from typing import Annotated
 import typer
 
 from evenly import __version__
-from evenly.cli import compare, diffusion, equilibrium, exact, fluid, paper, simulate, tune
+from evenly.cli import (
+    compare,
+    demo,
+    diffusion,
+    envoy_config,
+    equilibrium,
+    exact,
+    fluid,
+    gateway,
+    paper,
+    picker,
+    simulate,
+    tune,
+)
 from evenly.errors import InputError, WorkerKilledError
 
 BAD_INPUT = 2
 KILLED = 3
+_LIVE = ("fastapi", "hpack", "prometheus_client", "pydantic", "uvicorn", "websockets")  # of the extra `live`
 
 app = typer.Typer(
     name="evenly",
     help="Keep long-lived concurrent work evenly spread over many servers, without being told the load.",
-    epilog="Start with: evenly compare --pools 500 --load 10.5 --alpha 0.96 --plot figure5.png",
+    epilog="Start with: evenly demo",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -30,6 +44,10 @@ app.command("tune", epilog=tune.EXAMPLE)(tune.command)
 app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
 app.command("paper", epilog=paper.EXAMPLE)(paper.command)
+app.command("demo", epilog=demo.EXAMPLE)(demo.command)
+app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
+app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
+app.command("picker", epilog=picker.EXAMPLE)(picker.command)
 
 
 def _print_version(wanted: bool) -> None:
@@ -57,6 +75,10 @@ def main(arguments: list[str]) -> int:
         return _complain(getattr(error, "format_message", error.__str__)(), BAD_INPUT)
     except WorkerKilledError as error:
         return _complain(str(error), KILLED)
+    except ModuleNotFoundError as error:
+        if error.name not in _LIVE:
+            raise
+        return _complain(f"The live balancer needs {error.name}: pip install 'evenly[live]' brings it.", BAD_INPUT)
     return code if isinstance(code, int) else 0
 
 

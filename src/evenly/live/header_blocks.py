@@ -7,22 +7,24 @@ from hpack import Decoder, HPACKError
 from evenly.live.frames import BrokenRuleError, Code
 
 MAX_HEADER_BLOCK = 2**16
-_MOST_PATHS = 100  # header blocks remembered
+_MOST_BLOCKS = 100  # header blocks remembered
+
+Fields = dict[bytes, bytes]
 
 
 class HeaderBlocks:
-    """Reads the paths of a connection's requests. Envoy sends the same few blocks again and again."""
+    """Reads the header fields of a connection's requests. Envoy sends the same few blocks again and again."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=MAX_HEADER_BLOCK)
-        self._paths: dict[bytes, str] = {}
+        self._known: dict[bytes, Fields] = {}
 
-    def path(self, block: bytes) -> str:
-        """The path that a header block asks for."""
-        known = self._paths.get(block)
+    def fields(self, block: bytes) -> Fields:
+        """What a header block says; not to be changed, since it may be said again."""
+        known = self._known.get(block)
         return self._decoded(block) if known is None else known
 
-    def _decoded(self, block: bytes) -> str:
+    def _decoded(self, block: bytes) -> Fields:
         """A block that leaves the decoder's table alone means the same until another one changes it."""
         table = self._decoder.header_table
         entries = table.dynamic_entries  # new ones come first, old ones go last
@@ -31,10 +33,9 @@ class HeaderBlocks:
             fields = dict(self._decoder.decode(block, raw=True))
         except HPACKError:
             raise BrokenRuleError(Code.COMPRESSION_ERROR) from None
-        path = fields.get(b":path", b"").decode("latin-1")
         unchanged = (entries[0] if entries else None) is first and (len(entries), table.maxsize) == (count, size)
-        if unchanged and len(self._paths) < _MOST_PATHS:
-            self._paths[block] = path
+        if unchanged and len(self._known) < _MOST_BLOCKS:
+            self._known[block] = fields
         else:
-            self._paths.clear()
-        return path
+            self._known.clear()
+        return fields

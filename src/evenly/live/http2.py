@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
+from time import perf_counter
 
 from evenly.live.frames import (
     ACK,
@@ -25,7 +25,6 @@ from evenly.live.frames import (
     MAX_FRAME,
     NO_STREAM,
     OK,
-    OPENING,
     PADDED,
     PING,
     PREFACE,
@@ -40,74 +39,17 @@ from evenly.live.frames import (
     BrokenRuleError,
     Code,
     frame,
-    trailers,
     unpadded,
 )
-from evenly.live.header_blocks import MAX_HEADER_BLOCK, HeaderBlocks
+from evenly.live.header_blocks import MAX_HEADER_BLOCK, Fields, HeaderBlocks
+from evenly.live.streams import Handler, Stream
 
-MAX_MESSAGE = 2**22
 MAX_STREAMS = 10**6
 _STREAM_WINDOW = 2**20  # bytes that a peer may send on a stream before we grant more
 _CONNECTION_WINDOW = 2**30
 
 
-class Handler(Protocol):
-    """What a stream is for."""
-
-    def message(self, message: bytes) -> None:
-        """A message came."""
-
-    def ended(self) -> None:
-        """No more will come: the peer is done, or gave up, or is gone. Heard once."""
-
-
-Route = Callable[["Stream", str], Handler | None]  # from the path of a request; None for one that we do not serve
-
-
-class Stream:
-    """One call of a peer's. Answers go out as far as the peer's windows allow, in order."""
-
-    __slots__ = ("_opened", "_partial", "connection", "handler", "name", "received", "window")
-
-    def __init__(self, connection: Connection, name: bytes, window: int) -> None:
-        self.connection = connection
-        self.name = name
-        self.window = window
-        self.handler: Handler | None = None
-        self.received = 0
-        self._opened = False
-        self._partial = b""
-
-    def send(self, answer: bytes) -> None:
-        """Send a message, framed already: the same answer goes to many."""
-        self.connection.enqueue(self, answer)
-
-    def opening(self) -> bytes:
-        """The headers, before the first message."""
-        if self._opened:
-            return b""
-        self._opened = True
-        return frame(HEADERS, END_HEADERS, self.name, OPENING)
-
-    def closing(self, status: int) -> bytes:
-        """The trailers, which bring the headers along if there was no message."""
-        head = b"" if self._opened else OPENING
-        return frame(HEADERS, END_HEADERS | END_STREAM, self.name, head + trailers(status))
-
-    def take(self, data: bytes) -> None:
-        """Find the messages in what came."""
-        if self._partial:
-            data = self._partial + data
-        while len(data) >= 5:
-            end = 5 + WORD.unpack_from(data, 1)[0]
-            if data[0] != 0 or end > MAX_MESSAGE:  # we asked for no compression
-                raise BrokenRuleError(Code.PROTOCOL_ERROR)
-            if len(data) < end:
-                break
-            assert self.handler is not None
-            self.handler.message(data[5:end])
-            data = data[end:]
-        self._partial = data
+Route = Callable[[Stream, Fields], Handler | None]  # from a request's fields; None for one that we do not serve
 
 
 class Connection(asyncio.Protocol):
@@ -127,6 +69,7 @@ class Connection(asyncio.Protocol):
         self._out: list[bytes] = []
         self._blocked: list[tuple[Stream, bytes | int]] = []
         self._draining = False
+        self.heard = 0.0  # when the last bytes came, by the performance counter
 
     # --- the transport's events -----------------------------------------------------------------------------
 
@@ -143,6 +86,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Act on what came, and send the answers together."""
+        self.heard = perf_counter()
         try:
             self._rest = self._consume(self._rest + data if self._rest else data)
         except BrokenRuleError as error:
@@ -156,7 +100,7 @@ class Connection(asyncio.Protocol):
         """The peer is gone, and with it all its streams."""
         streams, self._streams = self._streams, {}
         for stream in streams.values():
-            _handler(stream).ended()
+            stream.end()
 
     def pause_writing(self) -> None:
         """Who does not read our answers gets no more of them."""
@@ -165,6 +109,11 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """It reads again."""
         self._transport.resume_reading()
+
+    @property
+    def peer(self) -> str:
+        """The host at the other end."""
+        return str((self._transport.get_extra_info("peername") or ("",))[0])
 
     # --- what goes out --------------------------------------------------------------------------------------
 
@@ -298,7 +247,7 @@ class Connection(asyncio.Protocol):
             self._open(first_flags, name, block)
 
     def _open(self, flags: int, name: bytes, block: bytes) -> None:
-        path = self._blocks.path(block)
+        fields = self._blocks.fields(block)
         stream = self._streams.get(name)
         if stream is not None:  # the peer's trailers
             self._half_close(stream)
@@ -311,7 +260,7 @@ class Connection(asyncio.Protocol):
             self._out.append(frame(RST_STREAM, 0, name, WORD.pack(Code.REFUSED_STREAM)))
             return
         stream = Stream(self, name, self._stream_window)
-        stream.handler = self._route(stream, path)
+        stream.handler = self._route(stream, fields)
         if stream.handler is None:
             self.enqueue(stream, UNIMPLEMENTED)
             return
@@ -322,7 +271,7 @@ class Connection(asyncio.Protocol):
     def _half_close(self, stream: Stream) -> None:
         """The peer is done, and so are we."""
         del self._streams[stream.name]
-        _handler(stream).ended()
+        stream.end()
         self.enqueue(stream, OK)
 
     def _close(self, name: bytes) -> None:
@@ -331,7 +280,7 @@ class Connection(asyncio.Protocol):
             self._blocked = [entry for entry in self._blocked if entry[0].name != name]
         stream = self._streams.pop(name, None)
         if stream is not None:
-            _handler(stream).ended()
+            stream.end()
 
     def _grow(self, name: bytes, payload: bytes) -> None:
         if len(payload) != 4:
@@ -366,8 +315,3 @@ class Connection(asyncio.Protocol):
                 self._stream_window = value
         self._out.append(frame(SETTINGS, ACK, NO_STREAM, b""))
         self._pass_blocked()
-
-
-def _handler(stream: Stream) -> Handler:
-    assert stream.handler is not None
-    return stream.handler

@@ -1,0 +1,141 @@
+"""The documentation page of the admin port, made from its OpenAPI schema; it needs nothing from the internet."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from evenly.live.admin_token import VARIABLE
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A parameter, a field or a status of an answer: its name, and what it means."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Operation:
+    """All that the page says of one method of one path."""
+
+    method: str
+    path: str
+    summary: str
+    text: str
+    inputs: list[Row]
+    curl: str
+    status: str
+    example: str
+    fields: list[Row]
+    refusals: list[Row]
+
+    @property
+    def anchor(self) -> str:
+        """Its name within the page."""
+        return "-".join(
+            [self.method.lower(), *(part for part in self.path.split("/") if part and "{" not in part)]
+        )
+
+
+def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
+    """The page, with commands for a reader who reaches the port at `address`."""
+    environment = Environment(
+        loader=PackageLoader("evenly.live", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    sections: dict[str, list[Operation]] = {}
+    for path, methods in schema["paths"].items():
+        for method, described in methods.items():
+            operation = _Reader(schema, address, with_token).operation(method.upper(), path, described)
+            sections.setdefault(described["tags"][0], []).append(operation)
+    page = environment.get_template("admin_docs.html.jinja")
+    return page.render(info=schema["info"], sections=sections, with_token=with_token, variable=VARIABLE)
+
+
+@dataclass(frozen=True)
+class _Reader:
+    schema: Schema
+    address: str
+    with_token: bool
+
+    def operation(self, method: str, path: str, described: Schema) -> Operation:
+        """Read one operation."""
+        parameters = described.get("parameters", [])
+        body = self._shape(described.get("requestBody", {}))
+        answers = {status: answer for status, answer in described["responses"].items() if status[0] == "2"}
+        status, answer = next(iter(answers.items()))
+        return Operation(
+            method=method,
+            path=path,
+            summary=described["summary"],
+            text=described["description"],
+            inputs=[Row(entry["name"], entry["description"]) for entry in parameters] + list(self._fields(body)),
+            curl=self._curl(method, path, parameters, body, public="security" not in described),
+            status=status,
+            example=_example(answer),
+            fields=list(self._fields(self._shape(answer))),
+            refusals=[
+                Row(other, entry["description"])
+                for other, entry in described["responses"].items()
+                if other not in answers
+            ],
+        )
+
+    def _curl(self, method: str, path: str, parameters: list[Schema], body: Schema, *, public: bool) -> str:
+        for parameter in parameters:
+            path = path.replace(f"{{{parameter['name']}}}", parameter["schema"]["examples"][0])
+        url = shlex.quote(f"http://{self.address}{path}")
+        parts = [f"curl {url}" if method == "GET" else f"curl -X {method} {url}"]
+        if self.with_token and not public:
+            parts.append(f'-H "Authorization: Bearer ${VARIABLE}"')
+        if body:
+            parts.append("-H 'Content-Type: application/json'")
+            parts.append(f"-d {shlex.quote(json.dumps(body['examples'][0]))}")
+        return " \\\n  ".join(parts)
+
+    def _shape(self, described: Schema) -> Schema:
+        """The schema of a body in JSON; empty if there is none."""
+        return self._resolved(described.get("content", {}).get("application/json", {}).get("schema", {}))
+
+    def _resolved(self, shape: Schema) -> Schema:
+        for possible in shape.get("anyOf", []):
+            if possible.get("type") != "null":
+                return self._resolved(possible)
+        if "$ref" not in shape:
+            return shape
+        found: Schema = self.schema["components"]["schemas"][shape["$ref"].rsplit("/", 1)[1]]
+        return found
+
+    def _fields(self, shape: Schema, before: str = "") -> Iterator[Row]:
+        """The fields of a shape, and those inside of them."""
+        for name, field in shape.get("properties", {}).items():
+            inner = self._resolved(field)
+            items = self._resolved(inner.get("items", {}))
+            yield Row(before + name, field.get("description") or inner["description"])
+            yield from self._fields(inner, f"{before}{name}.")
+            yield from self._fields(items, f"{before}{name}[].")
+
+
+def _example(answer: Schema) -> str:
+    """The example, with each object that holds no other on one line."""
+    (content,) = answer["content"].values()
+    if isinstance(content["example"], str):
+        return str(content["example"])
+    return re.sub(r"\{[^{}]*\}", _on_one_line, json.dumps(content["example"], indent=2))
+
+
+def _on_one_line(text: re.Match[str]) -> str:
+    return re.sub(r"\s*\n\s*", " ", text[0]).replace("{ ", "{").replace(" }", "}")

@@ -1,0 +1,187 @@
+"""What a run of the demo came to, and the verdict: words that follow from the numbers, good or bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from evenly.live.demo.balance import Balance
+from evenly.live.demo.picker_state import messages_per_session, resync_per_session
+from evenly.live.demo.plan import POOLS, Plan, Window
+from evenly.live.views import StateView
+
+CLOSE = 0.10  # figures that differ by so much at most are called equal
+MOSTLY = 0.90  # so much of the time is enough to say that a threshold was learned
+MOST_MESSAGES = 2.0  # per session. Paper: Sec. 2.1
+
+
+@dataclass(frozen=True)
+class PhaseReport:
+    """The measured end of one phase."""
+
+    window: Window
+    thresholds: tuple[int, ...]  # seen one after the other, half a second apart
+    evenly: Balance
+    ideal: Balance
+    rival: Balance
+
+    @property
+    def sides(self) -> dict[str, Balance]:
+        """The three balancers, by the names that they have in JSON."""
+        return {"evenly": self.evenly, "jsq": self.ideal, "least_request": self.rival}
+
+    def share_within(self, distance: int) -> float:
+        """The share of the time in which the threshold was so close to the optimum."""
+        return fmean(abs(threshold - self.window.optimum) <= distance for threshold in self.thresholds)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "load": self.window.load,
+            "optimum": self.window.optimum,
+            "threshold": {
+                "final": self.thresholds[-1],
+                "mean": fmean(self.thresholds),
+                "at_optimum": self.share_within(0),
+                "within_one": self.share_within(1),
+            },
+            "spread": {name: side.spread for name, side in self.sides.items()},
+            "max_tasks": {name: side.max_tasks for name, side in self.sides.items()},
+        }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How the sessions of one balancer went."""
+
+    started: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that was measured."""
+
+    plan: Plan
+    phases: tuple[PhaseReport, ...]
+    evenly: Outcome
+    rival: Outcome
+    picker: StateView
+
+    @property
+    def failed(self) -> int:
+        """Sessions that failed, of both balancers."""
+        return self.evenly.failed + self.rival.failed
+
+    def mean(self, figure: Callable[[PhaseReport], float]) -> float:
+        """A figure averaged over the phases, which are equally long."""
+        return fmean(map(figure, self.phases))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object of `evenly demo --json`."""
+        messages = self.picker.messages
+        return {
+            "pools": POOLS,
+            "seconds": self.plan.seconds,
+            "seed": self.plan.seed,
+            "phases": [phase.to_dict() for phase in self.phases],
+            "spread": self._means(lambda side: side.spread),
+            "max_tasks": self._means(lambda side: side.max_tasks),
+            "messages": {
+                "green": messages.green,
+                "yellow": messages.yellow,
+                "resync": messages.resync,
+                "per_session": messages_per_session(self.picker),
+                "resync_per_session": resync_per_session(self.picker),
+            },
+            "sessions": {
+                "evenly": {"started": self.evenly.started, "failed": self.evenly.failed},
+                "least_request": {"started": self.rival.started, "failed": self.rival.failed},
+                "unpicked": self.picker.unpicked_sessions,
+            },
+            "verdict": verdict(self),
+        }
+
+    def _means(self, figure: Callable[[Balance], float]) -> dict[str, float]:
+        names = self.phases[0].sides
+        return {name: fmean(figure(phase.sides[name]) for phase in self.phases) for name in names}
+
+
+def verdict(report: Report) -> list[str]:
+    """The run in plain words, a sentence or two a matter."""
+    return [
+        _threshold_words(report),
+        _ideal_words(report),
+        _rival_words(report),
+        _message_words(report),
+        _session_words(report),
+    ]
+
+
+def _threshold_words(report: Report) -> str:
+    final = _listed([phase.thresholds[-1] for phase in report.phases])
+    optimum = _listed([phase.window.optimum for phase in report.phases])
+    within = report.mean(lambda phase: phase.share_within(1))
+    ends = f"it ended the phases at {final}, where {optimum} is best"
+    if within >= MOSTLY:
+        return f"The threshold followed the load: {ends}, and was at most one off {_percent(within)} of the time."
+    off = _percent(1 - within)
+    return f"The threshold did not follow the load: {ends}, and was more than one off {off} of the time."
+
+
+def _ideal_words(report: Report) -> str:
+    ours = report.mean(lambda phase: phase.evenly.spread)
+    ideal = report.mean(lambda phase: phase.ideal.spread)
+    numbers = f"spread {ours:.2f} against {ideal:.2f} of join-the-shortest-queue"
+    if ours <= (1 + CLOSE) * ideal:
+        return f"Sessions were as even as the ideal: {numbers} on the same visits."
+    return f"Sessions were {_percent(ours / ideal - 1)} less even than the ideal: {numbers} on the same visits."
+
+
+def _rival_words(report: Report) -> str:
+    ours = report.mean(lambda phase: phase.evenly.spread)
+    rival = report.mean(lambda phase: phase.rival.spread)
+    full = report.mean(lambda phase: phase.evenly.max_tasks)
+    rival_full = report.mean(lambda phase: phase.rival.max_tasks)
+    pools = f"the fullest pool had {rival_full:.1f} sessions on average, here {full:.1f}"
+    if rival > (1 + CLOSE) * ours:
+        return (
+            f"Envoy's own least-request was {rival / ours:.1f} times as uneven, with spread {rival:.2f}: {pools}."
+        )
+    if ours > (1 + CLOSE) * rival:
+        return f"Envoy's own least-request was more even, with spread {rival:.2f}: {pools}."
+    return f"Envoy's own least-request was about as even, with spread {rival:.2f}: {pools}."
+
+
+def _message_words(report: Report) -> str:
+    each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
+    bound = "at most two are needed" if each <= MOST_MESSAGES else "which is more than the two that should do"
+    return (
+        f"A session took {each:.2f} messages between pools and picker ({bound}), "
+        f"and changes of the threshold {resync:.2f} more."
+    )
+
+
+def _session_words(report: Report) -> str:
+    total = report.evenly.started + report.rival.started
+    if report.failed:
+        words = (
+            f"{report.failed:,} of {total:,} sessions failed: {report.evenly.failed:,} here, "
+            f"{report.rival.failed:,} with least-request."
+        )
+    else:
+        words = f"None of {total:,} sessions failed."
+    if report.picker.unpicked_sessions:
+        words += f" For {report.picker.unpicked_sessions:,} of them Envoy did not wait for the picker's answer."
+    return words
+
+
+def _listed(numbers: list[int]) -> str:
+    *most, last = map(str, numbers)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

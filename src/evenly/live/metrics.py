@@ -1,0 +1,97 @@
+"""The balancer's figures for Prometheus, read when they are asked for: nothing is counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from math import inf
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from evenly.live.balancer import Balancer
+from evenly.live.latency import Latency
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+
+
+def metrics_text(balancer: Balancer, latency: Latency) -> bytes:
+    """All figures, in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(_Figures(balancer, latency))
+    return generate_latest(registry)
+
+
+class _Figures(Collector):
+    def __init__(self, balancer: Balancer, latency: Latency) -> None:
+        self._balancer = balancer
+        self._latency = latency
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures as they are now."""
+        yield from self._pools()
+        yield from self._policy()
+        yield from self._sessions()
+        yield self._pick_seconds()
+
+    def _pools(self) -> Iterator[Metric]:
+        sessions = GaugeMetricFamily("evenly_pool_sessions", "Open sessions.", labels=["pool"])
+        unpicked = GaugeMetricFamily(
+            "evenly_pool_unpicked_sessions", "Open sessions that the picker did not pick.", labels=["pool"]
+        )
+        state = GaugeMetricFamily(
+            "evenly_pool_state", "1 for the state that the pool is in.", labels=["pool", "state"]
+        )
+        for pool in self._balancer.pools:
+            name = str(pool.address)
+            sessions.add_metric([name], pool.sessions)
+            unpicked.add_metric([name], pool.unpicked)
+            state.add_metric([name, pool.state], 1)
+        yield from (sessions, unpicked, state)
+
+    def _policy(self) -> Iterator[Metric]:
+        """Absent where the policy has none of it."""
+        balancer = self._balancer
+        if balancer.threshold is not None:
+            yield GaugeMetricFamily("evenly_threshold", "The threshold in force.", balancer.threshold)
+        if balancer.alpha is not None:
+            yield GaugeMetricFamily(
+                "evenly_alpha", "The alpha that the threshold is learned with.", balancer.alpha
+            )
+        if balancer.tokens is not None:
+            tokens = GaugeMetricFamily("evenly_tokens", "Tokens that the dispatcher holds.", labels=["color"])
+            for color, count in zip(("green", "yellow"), balancer.tokens, strict=True):
+                tokens.add_metric([color], count)
+            yield tokens
+
+    def _sessions(self) -> Iterator[Metric]:
+        balancer = self._balancer
+        picks = CounterMetricFamily(
+            "evenly_picks", "Sessions that the picker placed, by the token used or by the policy.", labels=["kind"]
+        )
+        kinds = ("green", "yellow", "any") if balancer.tokens is not None else (balancer.name,)
+        for kind in kinds:
+            picks.add_metric([kind], balancer.picks[kind])
+        messages = CounterMetricFamily("evenly_messages", "Messages from pools to dispatcher.", labels=["color"])
+        for color, count in asdict(balancer.messages).items():
+            messages.add_metric([color], count)
+        yield from (picks, messages)
+        yield CounterMetricFamily(
+            "evenly_unpicked_sessions",
+            "Sessions found at pools that the picker did not pick.",
+            balancer.unpicked_total,
+        )
+        yield CounterMetricFamily(
+            "evenly_moved_sessions", "Sessions that another pool served than the one picked.", balancer.moved_total
+        )
+
+    def _pick_seconds(self) -> Metric:
+        buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in self._latency.cumulative()]
+        return HistogramMetricFamily(
+            "evenly_pick_seconds",
+            "Time from the arrival of a question to the answer, inside the picker.",
+            buckets=buckets,
+            sum_value=self._latency.total,
+        )

@@ -1,0 +1,167 @@
+"""Clients of the live balancer: WebSocket sessions on plain sockets, so that thousands are cheap."""
+
+from __future__ import annotations
+
+import random
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from struct import pack
+from types import TracebackType
+from typing import Self
+
+from tests.live.processes import PATIENCE
+
+_HELLO = (
+    b"GET /session HTTP/1.1\r\nhost: pools\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+    b"sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+_CLOSE = bytes([0x88, 0x80, 0, 0, 0, 0])
+
+
+class SessionFailedError(Exception):
+    """A session did not begin, or did not live until its end."""
+
+
+class Session:
+    """A WebSocket session: asked for by the constructor, open after `wait`."""
+
+    def __init__(self, port: int) -> None:
+        self.pool = ""
+        self._received = b""
+        self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
+        self._socket.sendall(_HELLO)
+
+    def wait(self) -> Self:
+        """Wait until the pool greets with its address."""
+        while b"\r\n\r\n" not in self._received:
+            self._receive()
+        head, self._received = self._received.split(b"\r\n\r\n", 1)
+        if not head.startswith(b"HTTP/1.1 101 "):
+            raise SessionFailedError(head.decode("latin-1").split("\r\n")[0])
+        self.pool = self._message().decode()
+        return self
+
+    def echo(self) -> None:
+        """See that the session is alive."""
+        self._socket.sendall(b"\x81\x84\0\0\0\0ping")
+        if (answer := self._message()) != b"ping":
+            raise SessionFailedError(f"The answer was {answer!r}.")
+
+    def close(self) -> None:
+        """End it in the orderly way: the pool agrees."""
+        self._socket.sendall(_CLOSE)
+        self._wait_for_close()
+        self._socket.close()
+
+    def end_of_server(self) -> None:
+        """Wait until the pool ends the session, and agree."""
+        self._wait_for_close()
+        self._socket.sendall(_CLOSE)
+        self._socket.close()
+
+    def abort(self) -> None:
+        """Reset the connection: the client is gone."""
+        if self._socket.fileno() >= 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
+            self._socket.close()
+
+    def _wait_for_close(self) -> None:
+        while self._frame()[0] != 0x88:
+            pass
+
+    def _message(self) -> bytes:
+        kind, message = self._frame()
+        if kind != 0x81:
+            raise SessionFailedError(f"A frame of kind {kind:#x} came instead of a message.")
+        return message
+
+    def _frame(self) -> tuple[int, bytes]:
+        while len(self._received) < 2 or len(self._received) < (end := 2 + self._received[1]):
+            self._receive()
+        frame, self._received = self._received[:end], self._received[end:]
+        return frame[0], frame[2:]
+
+    def _receive(self) -> None:
+        data = self._socket.recv(4096)
+        if not data:
+            raise SessionFailedError("The connection was closed.")
+        self._received += data
+
+
+@contextmanager
+def sessions(port: int, count: int) -> Iterator[list[Session]]:
+    """So many sessions, all asked for before the first answer is read."""
+    opened: list[Session] = []
+    try:
+        for _ in range(count):
+            opened.append(Session(port))
+        yield [session.wait() for session in opened]
+    finally:
+        for session in opened:
+            session.abort()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong with a session: asked for when, being opened or closed from when to when, and why."""
+
+    asked: float
+    since: float
+    until: float
+    reason: str
+
+
+class Traffic:
+    """Threads that open sessions, hold them for a moment and close them, again and again."""
+
+    def __init__(self, *ports: int, clients: int = 4, stay: float = 0.03) -> None:
+        self.succeeded = 0
+        self.failures: list[Failure] = []
+        self._stay = stay
+        self._over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(ports[i % len(ports)], random.Random(i)))
+            for i in range(clients)
+        ]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Close what is open."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def failures_apart_from(self, since: float, until: float) -> list[Failure]:
+        """Those that were not under way at any time from `since` to `until`."""
+        return [failure for failure in self.failures if failure.until < since or failure.since > until]
+
+    def _run(self, port: int, chance: random.Random) -> None:
+        while not self._over.is_set():
+            asked = since = time.monotonic()
+            session = None
+            try:
+                session = Session(port)
+                session.wait()
+                self._over.wait(chance.expovariate(1 / self._stay))
+                since = time.monotonic()
+                session.echo()
+                session.close()
+                self.succeeded += 1
+            except (OSError, SessionFailedError) as error:
+                self.failures.append(Failure(asked, since, time.monotonic(), repr(error)))
+            finally:
+                if session is not None:
+                    session.abort()

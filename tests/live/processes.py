@@ -1,0 +1,121 @@
+"""What tests of real processes share: ports, patience, questions over HTTP, and programs that can be killed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryFile
+from types import TracebackType
+from typing import Self, TypeVar
+
+_MOST_PRINTED = 4000  # characters: Envoy has a line for each session that goes without a picker
+PATIENCE = 20.0  # seconds, for what takes milliseconds on a machine that is not busy
+_PORTS = range(12_000, 32_000)  # not those that the system gives to clients, so a port can be taken up again
+
+T = TypeVar("T")
+
+
+def free_port() -> int:
+    """A port of loopback that nobody uses."""
+    for port in random.sample(_PORTS, 100):
+        with socket.socket() as trial, suppress(OSError):
+            trial.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("No port is free.")
+
+
+def eventually(look: Callable[[], T], wanted: Callable[[T], object], seconds: float = PATIENCE) -> T:
+    """Look until what is seen is as wanted; after so many seconds fail, and say what was seen last."""
+    deadline = time.monotonic() + seconds
+    while True:
+        last = time.monotonic() > deadline
+        seen = look()
+        if wanted(seen):
+            return seen
+        assert not last, f"After {seconds} s it is still {seen!r}."
+        time.sleep(0.01)
+
+
+def ask(port: int, path: str, method: str = "GET", body: object = None) -> tuple[int, str]:
+    """One HTTP request straight to a port of loopback: status and body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        sent = None if body is None else json.dumps(body)
+        connection.request(method, path, sent, {"content-type": "application/json"} if sent else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode()
+    finally:
+        connection.close()
+
+
+class Process:
+    """A program that can be killed and started again."""
+
+    def __init__(self, *command: str) -> None:
+        self.command = command
+        self._output = TemporaryFile()  # noqa: SIM115
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+        print(f"--- {' '.join(self.command)}\n{self.output()[-_MOST_PRINTED:]}")
+        self._output.close()
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    def start(self) -> None:
+        """Start it, without waiting until it is ready."""
+        assert self._process is None
+        self._process = subprocess.Popen(
+            self.command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=self._output
+        )
+
+    def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
+        """End it and return its exit code, 0 if it does not run."""
+        if self._process is None:
+            return 0
+        self._process.send_signal(number)
+        code = self._process.wait(PATIENCE)
+        self._process = None
+        return code
+
+    def send(self, number: signal.Signals) -> None:
+        self._running().send_signal(number)
+
+    def output(self) -> str:
+        """All that it wrote, under every process id that it had."""
+        number = self._output.fileno()  # shared with the process, hence not to be moved about in
+        return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
+
+    def memory(self) -> int:
+        """Resident bytes."""
+        status = Path(f"/proc/{self.pid}/status").read_text()
+        return 1024 * int(status.split("VmRSS:")[1].split()[0])
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    def ready_line(self, lines_before: int) -> str:
+        def lines() -> list[str]:
+            assert self._running().poll() is None, f"It ended at once: {self.output()}"
+            return [line for line in self.output().splitlines(keepends=True) if line.startswith("evenly ")]
+
+        return eventually(lines, lambda seen: len(seen) > lines_before and seen[-1].endswith("\n"))[-1]

@@ -1,0 +1,223 @@
+"""The live balancer in real processes: pools, a picker and Envoys. All end with the block that uses them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from types import TracebackType
+from typing import Any, Self
+
+from evenly.live.addresses import parse_address
+from evenly.live.envoy_config import envoy_config
+from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
+
+_POOL_SERVER = Path(__file__).with_name("pool_server.py")
+
+
+class PoolProcess:
+    """A pool server; see `pool_server.py` for what it does."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.address = f"127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        """Start it, without waiting; `wait` or the first `say` does."""
+        command = [sys.executable, "-I", "-S", str(_POOL_SERVER), str(self.port)]
+        self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def wait(self) -> None:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "ready\n"
+
+    def say(self, command: str) -> int:
+        """Give a command; the answer is the number of open sessions."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{command}\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    @property
+    def sessions(self) -> int:
+        """The truth: requests that are being served now. None by a dead pool."""
+        return 0 if self._process is None else self.say("sessions")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+class Picker(Process):
+    """`evenly picker`, on the same ports whenever it starts."""
+
+    def __init__(self, *options: str) -> None:
+        self.port, self.admin = free_port(), free_port()
+        super().__init__(
+            *(sys.executable, "-m", "evenly", "picker", "--listen", f"127.0.0.1:{self.port}"),
+            *("--admin", f"127.0.0.1:{self.admin}", *options),
+        )
+        self._starts = 0
+
+    def wait(self) -> float:
+        """Wait for the line that says that it is ready; the time when it was seen."""
+        self.ready_line(self._starts)
+        self._starts += 1
+        return time.monotonic()
+
+    def state(self) -> dict[str, Any]:
+        status, body = ask(self.admin, "/state")
+        assert status == 200, body
+        state: dict[str, Any] = json.loads(body)
+        return state
+
+
+class Gateway(Picker):
+    """`evenly gateway`: `port` takes the clients."""
+
+    def __init__(self, *options: str) -> None:
+        super().__init__(*options)
+        self.command = tuple("gateway" if word == "picker" else word for word in self.command)
+
+
+class Envoy(Process):
+    """An Envoy for a picker, with the config that evenly generates."""
+
+    def __init__(self, picker: Picker, pools: list[str] | None = None, health_path: str | None = None) -> None:
+        self.port, self.admin = free_port(), free_port()
+        listen, upstream, admin = (
+            parse_address(f"127.0.0.1:{port}") for port in (self.port, picker.port, self.admin)
+        )
+        known = None if pools is None else [parse_address(pool) for pool in pools]
+        config = envoy_config(listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path)
+        with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
+            json.dump(config, file)
+        self._config = Path(file.name)
+        package = find_spec("envoy")
+        assert package is not None
+        assert package.origin is not None
+        binary = Path(package.origin).with_name("_bin") / "envoy"
+        options = ("--disable-hot-restart", "--concurrency", "2", "--log-level", "warning")
+        super().__init__(str(binary), "-c", file.name, *options)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._config.unlink()
+
+    def wait(self) -> None:
+        """Wait until it takes clients and knows its pools."""
+
+        def ready() -> bool:
+            with suppress(OSError, http.client.HTTPException):
+                return ask(self.admin, "/ready")[0] == 200 and bool(self.pools())
+            return False
+
+        eventually(ready, bool)
+
+    def pools(self) -> set[str]:
+        """The pools that it can send to."""
+        clusters = json.loads(ask(self.admin, "/clusters?format=json")[1])["cluster_statuses"]
+        hosts = (
+            host for cluster in clusters if cluster["name"] == "pools" for host in cluster.get("host_statuses", [])
+        )
+        sockets = (host["address"]["socket_address"] for host in hosts)
+        return {f"{socket['address']}:{socket['port_value']}" for socket in sockets}
+
+    def gauge(self, name: str) -> int:
+        """One of Envoy's own statistics."""
+        found = re.search(
+            rf"^{re.escape(name)}: (\d+)$", ask(self.admin, f"/stats?filter={name}")[1], re.MULTILINE
+        )
+        assert found is not None, f"Envoy does not know {name}."
+        return int(found[1])
+
+
+@dataclass(frozen=True)
+class Rig:
+    """Pools, a picker and the Envoys in front."""
+
+    pools: list[PoolProcess]
+    picker: Picker
+    envoys: list[Envoy]
+
+    @property
+    def port(self) -> int:
+        """Where clients go."""
+        return self.envoys[0].port
+
+    def counts(self) -> dict[str, int]:
+        """Sessions of each pool, as the picker counts them."""
+        return {pool["address"]: pool["sessions"] for pool in self.picker.state()["pools"]}
+
+    def states(self) -> dict[str, str]:
+        return {pool["address"]: pool["state"] for pool in self.picker.state()["pools"]}
+
+    def truth(self) -> dict[str, int]:
+        """Sessions of each pool, as the pools count them."""
+        return {pool.address: pool.sessions for pool in self.pools}
+
+    def all_picked(self) -> bool:
+        """Whether the picker placed every session so far, and no fallback did."""
+        return bool(self.picker.state()["unpicked_sessions"] == 0)
+
+    def settled(self, sessions: int | None = None, seconds: float = PATIENCE) -> dict[str, int]:
+        """The counts, once they are the pools' own, and as many in all as stated."""
+        counts, _ = eventually(
+            lambda: (self.counts(), self.truth()),
+            lambda seen: seen[0] == seen[1] and sessions in {None, sum(seen[0].values())},
+            seconds,
+        )
+        return counts
+
+
+@contextmanager
+def rig(
+    pools: int, *options: str, envoys: int = 1, health_path: str | None = None, static: bool = False
+) -> Iterator[Rig]:
+    """Start everything at once and wait until it works. Envoys follow the picker's pools unless `static`.
+
+    The policy is the default one, with an alpha that needs no advice, unless the options say another.
+    """
+    with ExitStack() as stack:
+        servers = [stack.enter_context(PoolProcess()) for _ in range(pools)]
+        addresses = [server.address for server in servers]
+        policy = () if "--policy" in options else ("--alpha", "0.6")
+        picker = Picker(*policy, *options, *(word for address in addresses for word in ("--pool", address)))
+        stack.enter_context(picker)
+        known = addresses if static else None
+        fronts = [stack.enter_context(Envoy(picker, known, health_path)) for _ in range(envoys)]
+        for server in servers:
+            server.wait()
+        picker.wait()
+        for envoy in fronts:
+            envoy.wait()
+        built = Rig(servers, picker, fronts)
+        seen = {f"127.0.0.1:{envoy.admin}" for envoy in fronts}
+        eventually(picker.state, lambda state: seen == {e["admin"] for e in state["envoys"] if e["reachable"]})
+        yield built

@@ -1,0 +1,100 @@
+"""A live run of a scenario, with a real Envoy, lands where the simulator says."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from evenly.core import LearningRule, Policy, RandomRouting, ThresholdPolicy
+from evenly.live.addresses import Address
+from evenly.live.demo.balance import Balance, balance, ideal
+from evenly.live.demo.pools import embedded_pools
+from evenly.live.demo.trace import Phase, Visit, trace
+from evenly.live.demo.traffic import Session, drive
+from evenly.sim import Scenario, simulate
+from tests.live.rig import Envoy, Picker
+
+POOLS = 10
+LOAD = 3.5
+ALPHA = "0.6"
+STAY = 0.4  # seconds, on average
+SECONDS = 25.0
+WARMUP = 5.0
+REPLICATIONS = 2000
+FALSE_ALARM = 1e-6  # of all comparisons of a run together
+
+# A client sees a session some milliseconds after the pick, and the picker its end some after the client. In
+# this time one pool looks different to the two, which moves a share of 1 / POOLS between levels. There are
+# POOLS * LOAD / STAY beginnings and as many ends a second.
+DELAY = 0.003  # seconds, on average over beginnings and ends
+SLACK = 2 * DELAY * LOAD / STAY
+
+
+def visits() -> tuple[Visit, ...]:
+    return trace(pools=POOLS, phases=[Phase(LOAD, SECONDS)], mean_stay=STAY, seed=1)
+
+
+def figures(mean_tasks: float, pools_with_exactly: list[float]) -> NDArray[np.float64]:
+    """The mean, and shares of pools: at most 2 sessions, 3, 4, at least 5. Rarer levels are far from normal."""
+    shares = [*pools_with_exactly, *[0.0] * 5]
+    return np.array([mean_tasks, sum(shares[:3]), shares[3], shares[4], sum(shares[5:])])
+
+
+@pytest.fixture(scope="module")
+def simulated() -> NDArray[np.float64]:
+    """The figures of runs as long as the live one, a row each."""
+    scenario = Scenario(pools=POOLS, load=LOAD, alpha=ALPHA, horizon=SECONDS / STAY, warmup=WARMUP / STAY)
+    results = (simulate(scenario, seed=seed).to_dict() for seed in range(REPLICATIONS))
+    return np.array([figures(result["mean_tasks"], result["pools_with_exactly"]) for result in results])
+
+
+def distances(run: Balance, simulated: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far a run is from the simulated ones, in units of what chance and network explain: above 1 is too far.
+
+    The shares depend on how many sessions there happened to be, so they are compared with what a parabola through
+    the simulated runs gives for the run's own mean. The residuals are close to normal, and the interval is
+    Student's for one more run.
+    """
+    live = figures(run.mean_tasks, run.pools_with_exactly)
+    loads = simulated[:, 0]
+    centre = loads.mean()
+    design = np.vander(loads - centre, 3)
+    parabola = np.linalg.lstsq(design, simulated[:, 1:], rcond=None)[0]
+    residuals = np.column_stack([loads - centre, simulated[:, 1:] - design @ parabola])
+    gap = live - np.concatenate([[centre], np.vander([live[0] - centre], 3)[0] @ parabola])
+    freedom = len(simulated) - 3
+    error = np.sqrt((residuals**2).sum(axis=0) / freedom * (1 + 3 / freedom))
+    width = float(t.isf(FALSE_ALARM / 2 / live.size, freedom)) * error
+    return np.asarray(np.abs(gap) / (width + SLACK))
+
+
+async def live_run(policy: tuple[str, ...]) -> tuple[list[Session], list[str]]:
+    async with embedded_pools(POOLS) as addresses:
+        options = [word for address in addresses for word in ("--pool", str(address))]
+        with Picker(*policy, *options) as picker, Envoy(picker) as envoy:
+            picker.wait()
+            envoy.wait()
+            gateway = Address("127.0.0.1", envoy.port)
+            return await drive(visits(), [gateway]), [str(address) for address in addresses]
+
+
+def test_a_live_run_lands_where_the_simulator_says(simulated: NDArray[np.float64]) -> None:
+    done, pools = asyncio.run(live_run(("--policy", "threshold", "--alpha", ALPHA)))
+    assert len(done) == len(visits())
+    assert all(session.pool for session in done)
+    far = distances(balance(done, pools, WARMUP, SECONDS), simulated)
+    assert far.max() < 1, f"{far}"
+
+
+@pytest.mark.parametrize(
+    ("policy", "agrees"), [(ThresholdPolicy(0, LearningRule(ALPHA)), True), (RandomRouting(), False)]
+)
+def test_the_comparison_tells_policies_apart(policy: Policy, agrees: bool, simulated: NDArray[np.float64]) -> None:
+    """Without a network: the same visits under the same policy are close, and under another one they are not."""
+    done = ideal(visits(), POOLS, policy, seed=2)
+    far = distances(balance(done, [str(pool) for pool in range(POOLS)], WARMUP, SECONDS), simulated)
+    assert (far.max() < 1) == agrees, f"{far}"

@@ -1,0 +1,530 @@
+"""The balancer's counts after any history, and what its pools get while they come, warm up, drain and go."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
+from evenly.errors import InputError
+from evenly.live.addresses import Address
+from evenly.live.balancer import MOST_POOLS, Balancer
+from evenly.live.pool import LivePool, State
+
+SLOW_START = 10.0
+NAMES = ["threshold", "jsq", "power-of-d", "random"]
+
+
+def policy(name: str, alpha: str = "0.6") -> Policy:
+    if name == "threshold":
+        return ThresholdPolicy(0, LearningRule(alpha))
+    return {"jsq": JoinShortestQueue(), "power-of-d": PowerOfD(2), "random": RandomRouting()}[name]
+
+
+def address(number: int) -> Address:
+    return Address("127.0.0.1", 9000 + number)
+
+
+def endpoint(number: int) -> Address:
+    return Address("192.0.2.1", 9000 + number)
+
+
+class Scene:
+    """A balancer with a clock that is set by hand, and what it reported."""
+
+    def __init__(self, name: str, *, pools: int = 0, slow_start: float = SLOW_START, alpha: str = "0.6") -> None:
+        self.now = 100.0
+        self.events: list[tuple[str, dict[str, object]]] = []
+        self.balancer = Balancer(
+            policy(name, alpha),
+            name=name,
+            choose=random.Random(1).choice,
+            clock=lambda: self.now,
+            slow_start=slow_start,
+            report=self.report,
+        )
+        self.pools = [
+            self.balancer.add(address(number), endpoint(number), slowly=False) for number in range(pools)
+        ]
+
+    def report(self, event: str, /, **facts: object) -> None:
+        self.events.append((event, facts))
+
+    def reported(self, event: str) -> list[dict[str, object]]:
+        return [facts for name, facts in self.events if name == event]
+
+    def sessions(self) -> list[int]:
+        return [pool.sessions for pool in self.balancer.pools]
+
+    def picks(self, count: int) -> Counter[LivePool | None]:
+        return Counter(self.balancer.pick() for _ in range(count))
+
+
+class TrueAfterAnyHistory(RuleBasedStateMachine):
+    """Any history of events, next to a model that knows nothing but the open sessions of every pool."""
+
+    @initialize(
+        name=st.sampled_from(NAMES), slow_start=st.sampled_from([0.0, SLOW_START]), pools=st.integers(0, 5)
+    )
+    def start(self, name: str, slow_start: float, pools: int) -> None:
+        self.scene = Scene(name, pools=pools, slow_start=slow_start)
+        self.balancer = self.scene.balancer
+        self.picked: list[LivePool] = []  # an entry an open session
+        self.unpicked: Counter[LivePool] = Counter()
+        self.known = {pool.address: pool for pool in self.balancer.pools}
+        self.moved = self.came_unpicked = self.counted = 0
+
+    def of(self, index: int) -> LivePool:
+        return list(self.known.values())[index % len(self.known)]
+
+    def staying(self, index: int) -> LivePool | None:
+        staying = [pool for pool in self.known.values() if not pool.leaving]
+        return staying[index % len(staying)] if staying else None
+
+    @rule(count=st.integers(1, 6))
+    def pick(self, count: int) -> None:
+        for _ in range(count):
+            available = [pool for pool in self.known.values() if pool.available]
+            could_serve = any(pool.member for pool in available)
+            pool = self.balancer.pick()
+            assert (pool is None) == (not available)
+            if pool is not None:
+                assert pool in available
+                assert could_serve or pool.ramp is None  # nobody is held back if that leaves nobody
+                self.picked.append(pool)
+                self.counted += 1
+
+    @rule(count=st.integers(1, 6))
+    def pick_right_after_a_tick(self, count: int) -> None:
+        """Nothing but picks since the tick: the mean only grows, and no cap may be passed."""
+        self.balancer.tick()
+        for _ in range(count):
+            before = Counter({pool: pool.sessions for pool in self.known.values()})
+            ramps = {pool: pool.ramp for pool in self.known.values()}
+            available = [pool for pool in self.known.values() if pool.available]
+            held = not any(pool.member for pool in available)
+            mean = sum(before[pool] for pool in available) / max(1, len(available))
+            self.pick(1)
+            for pool, ramp in ramps.items():
+                if pool.sessions > before[pool] and ramp is not None and not held:
+                    assert pool.sessions <= ramp.cap(self.scene.now, mean)
+
+    @precondition(lambda self: self.known)
+    @rule(index=st.integers(0, 99))
+    def serve(self, index: int) -> None:
+        self.balancer.serve(self.of(index))
+        self.picked.append(self.of(index))
+        self.came_unpicked += 1
+
+    @precondition(lambda self: self.picked)
+    @rule(session=st.integers(0, 99), index=st.integers(0, 99))
+    def move(self, session: int, index: int) -> None:
+        picked, served = self.picked.pop(session % len(self.picked)), self.of(index)
+        self.balancer.move(picked, served)
+        self.picked.append(served)
+        self.moved += 1
+        self.forget_the_gone()
+
+    @precondition(lambda self: self.picked)
+    @rule(sessions=st.lists(st.integers(0, 99), min_size=1, max_size=8))
+    def end(self, sessions: list[int]) -> None:
+        for session in sessions[: len(self.picked)]:
+            self.balancer.end(self.picked.pop(session % len(self.picked)))
+        self.forget_the_gone()
+
+    @precondition(lambda self: self.known)
+    @rule(index=st.integers(0, 99), count=st.integers(-1, 5))
+    def set_unpicked(self, index: int, count: int) -> None:
+        pool = self.of(index)
+        self.came_unpicked += max(0, count - self.unpicked[pool])
+        self.unpicked[pool] = max(0, count)
+        self.balancer.set_unpicked(pool, count)
+        self.forget_the_gone()
+
+    @rule(number=st.integers(0, 6), slowly=st.booleans())
+    def add(self, number: int, slowly: bool) -> None:
+        old = self.known.get(address(number))
+        if old is not None and not old.leaving:
+            with pytest.raises(InputError, match=f"{address(number)} is there already"):
+                self.balancer.add(address(number), endpoint(number), slowly=slowly)
+            return
+        pool = self.balancer.add(address(number), endpoint(number), slowly=slowly)
+        assert old is None or pool is old
+        self.known[address(number)] = pool
+
+    @rule(number=st.integers(0, 6), other=st.integers(0, 6))
+    def add_at_a_taken_endpoint(self, number: int, other: int) -> None:
+        old = self.known.get(address(number))
+        if other != number and (old is not None or address(other) in self.known):
+            with pytest.raises(InputError, match=str(address(number))):
+                self.balancer.add(address(number), endpoint(other))
+
+    @rule(index=st.integers(0, 99), which=st.sampled_from(["drain", "undrain", "remove"]))
+    def change(self, index: int, which: str) -> None:
+        pool = self.staying(index)
+        if pool is None:
+            return
+        getattr(self.balancer, which)(pool.address)
+        assert which == "undrain" or not pool.available
+        self.forget_the_gone()
+
+    @precondition(lambda self: self.known)
+    @rule(index=st.integers(0, 99), failing=st.booleans())
+    def set_failing(self, index: int, failing: bool) -> None:
+        pool = self.of(index)
+        self.balancer.set_failing(pool, failing)
+        assert pool.failing == failing
+
+    @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 5.0, 11.0]))
+    def tick(self, seconds: float) -> None:
+        self.scene.now += seconds
+        self.balancer.tick()
+        mean = self.mean()
+        for pool in self.known.values():
+            if pool.ramp is not None:
+                assert pool.member == (pool.sessions + 1 <= pool.ramp.cap(self.scene.now, mean))
+                assert self.scene.now < pool.ramp.begun + SLOW_START
+
+    @rule()
+    def catch_up(self) -> None:
+        before, mean = self.balancer.threshold, self.mean()
+        self.balancer.catch_up()
+        if before is not None:
+            assert self.balancer.threshold == max(before, int(mean))
+
+    def mean(self) -> float:
+        available = [pool.sessions for pool in self.known.values() if pool.available]
+        return sum(available) / len(available) if available else 0.0
+
+    def forget_the_gone(self) -> None:
+        """A pool that leaves is forgotten with its last session, not before and not later."""
+        for pool in list(self.known.values()):
+            if pool.leaving and pool not in self.picked and not self.unpicked[pool]:
+                del self.known[pool.address]
+
+    @invariant()
+    def the_counts_are_true(self) -> None:
+        picked = Counter(self.picked)
+        assert list(self.balancer.pools) == list(self.known.values())
+        for pool in self.known.values():
+            assert pool.picked == picked[pool]
+            assert pool.unpicked == self.unpicked[pool]
+            assert pool.sessions == pool.picked + pool.unpicked
+        assert self.balancer.sessions == len(self.picked) + sum(
+            self.unpicked[pool] for pool in self.known.values()
+        )
+        assert self.balancer.sessions == sum(self.scene.sessions())
+        assert self.balancer.picks.total() == self.counted
+        assert self.balancer.moved_total == self.moved
+        assert self.balancer.unpicked_total == self.came_unpicked
+
+    @invariant()
+    def the_policy_knows_the_members_and_their_sessions(self) -> None:
+        members = [pool for pool in self.known.values() if pool.member]
+        assert set(self.balancer.policy.pools) == set(members)
+        for pool in members:
+            assert pool.available
+            assert self.balancer.policy.tasks(pool) == pool.sessions
+        for pool in self.known.values():
+            assert (
+                pool.member or not pool.available or pool.ramp is not None
+            )  # who could serve may, unless held back
+            assert self.balancer.served_by(pool.endpoint) is pool
+            assert (pool.state in {State.SERVING, State.WARMING}) == pool.available
+
+    @invariant()
+    def the_tokens_are_true(self) -> None:
+        threshold = self.balancer.threshold
+        if threshold is None:
+            assert self.balancer.tokens is None
+            return
+        members = [pool.sessions for pool in self.known.values() if pool.member]
+        green = sum(sessions < threshold for sessions in members)
+        yellow = sum(sessions <= threshold for sessions in members)
+        assert self.balancer.tokens == (green, yellow)
+
+    def teardown(self) -> None:
+        """When all sessions end and all pools are removed, nothing is left."""
+        if not hasattr(self, "scene"):
+            return
+        for pool in list(self.known.values()):
+            self.set_unpicked_to_zero(pool)
+        while self.picked:
+            self.balancer.end(self.picked.pop())
+        self.forget_the_gone()
+        for pool in list(self.known.values()):
+            self.balancer.remove(pool.address)
+        assert self.balancer.pools == ()
+        assert self.balancer.sessions == 0
+        assert not self.balancer.policy.pools
+        assert all(self.balancer.served_by(endpoint(number)) is None for number in range(7))
+
+    def set_unpicked_to_zero(self, pool: LivePool) -> None:
+        self.unpicked[pool] = 0
+        self.balancer.set_unpicked(pool, 0)
+
+
+TestTrueAfterAnyHistory = TrueAfterAnyHistory.TestCase
+TestTrueAfterAnyHistory.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+
+
+# --- bursts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", ["0.05", "0.5", "0.99"])
+@pytest.mark.parametrize("name", ["jsq", "threshold"])
+def test_a_burst_on_empty_pools_is_level_at_every_moment(name: str, alpha: str) -> None:
+    """The threshold starts at 0 and all pools hold yellow tokens. A pick spends one, and the threshold rises with
+    the last: a level is full before the next begins, as with jsq. Without departures all pools are at the
+    threshold or one above, none is green, so it never falls."""
+    scene = Scene(name, pools=7, alpha=alpha)
+
+    for count in range(1, 7 * 30 + 1):
+        scene.balancer.pick()
+        assert set(scene.sessions()) <= {count // 7, -(-count // 7)}
+
+    assert scene.sessions() == [30] * 7
+    assert scene.balancer.threshold == (30 if name == "threshold" else None)
+
+
+def test_a_burst_on_uneven_pools_fills_the_low_ones_first() -> None:
+    scene = Scene("jsq", pools=4)
+    for pool, count in zip(scene.pools, [5, 0, 2, 5], strict=True):
+        scene.balancer.set_unpicked(pool, count)
+
+    scene.picks(8)
+
+    assert scene.sessions() == [5, 5, 5, 5]
+
+
+def test_picks_are_counted_by_the_token_used() -> None:
+    scene = Scene("threshold", pools=3)
+    scene.picks(6)
+    for pool in scene.pools:
+        scene.balancer.end(pool)  # threshold 2, and all pools below it: green
+
+    assert scene.balancer.threshold == 2
+    assert scene.balancer.tokens == (3, 3)
+    scene.balancer.pick()
+    assert scene.balancer.picks == {"yellow": 6, "green": 1}
+    assert [Scene(name, pools=1).balancer.pick() is not None for name in NAMES] == [True] * 4
+
+
+# --- slow start ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["jsq", "threshold"])
+def test_a_newcomer_fills_as_its_ramp_says(name: str) -> None:
+    """Four pools with 20 sessions and a newcomer, which may have 1 + mean * t / 10 at time t: one session at once.
+    After 2.5 s and k more picks it may have 1 + 0.25 * (100 + k) / 5 = 6 + k / 20: five more, and the next one
+    with the 21st pick (k = 20 before it)."""
+    scene = Scene(name, pools=4)
+    scene.picks(80)
+    newcomer = scene.balancer.add(address(4), endpoint(4))
+
+    assert newcomer.state is State.WARMING
+    assert scene.picks(20)[newcomer] == 1
+    scene.now += 2.5
+    scene.balancer.tick()
+    assert scene.picks(5)[newcomer] == 5
+    assert scene.picks(15)[newcomer] == 0
+    scene.balancer.tick()
+    assert scene.picks(1)[newcomer] == 1
+    assert newcomer.sessions == 7
+
+    scene.now += 7.5
+    scene.balancer.tick()
+    assert str(newcomer.state) == "serving"
+    assert scene.reported("pool serving") == [{"pool": str(address(4)), "before": "warming", "sessions": 7}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: str) -> None:
+    scene = Scene(name, pools=4)
+    scene.picks(40)
+    pool = scene.pools[1]
+    had = pool.sessions
+
+    scene.balancer.set_failing(pool, True)
+    assert (pool.state, pool.sessions) == (State.FAILING, had)
+    assert scene.picks(40)[pool] == 0
+
+    scene.balancer.set_failing(pool, False)
+    assert pool.state is State.WARMING
+    assert scene.picks(200)[pool] <= 1
+    assert [facts["before"] for facts in scene.reported("pool warming")] == ["failing"]
+
+
+def test_nobody_is_held_back_when_that_leaves_nobody() -> None:
+    scene = Scene("jsq")
+    for number in range(3):
+        scene.balancer.add(address(number), endpoint(number))
+
+    assert scene.picks(300).keys().isdisjoint({None})
+    assert scene.sessions() == [100, 100, 100]
+    assert {pool.state for pool in scene.balancer.pools} == {State.SERVING}
+
+
+def test_a_pick_after_the_ramps_end_counts_by_its_token() -> None:
+    scene = Scene("threshold")
+    scene.balancer.add(address(0), endpoint(0))
+    scene.picks(2)  # the second finds the only pool held back
+
+    assert scene.balancer.picks == {"yellow": 2}
+
+
+def test_without_slow_start_a_pool_serves_at_once() -> None:
+    scene = Scene("jsq", pools=2, slow_start=0.0)
+    scene.picks(20)
+    newcomer = scene.balancer.add(address(2), endpoint(2))
+
+    assert newcomer.state is State.SERVING
+    assert scene.picks(10)[newcomer] == 10
+
+
+def test_sessions_that_others_bring_count_against_the_ramp() -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(20)
+    newcomer = scene.balancer.add(address(2), endpoint(2))
+    scene.balancer.serve(newcomer)
+
+    assert scene.picks(10)[newcomer] == 0
+
+
+# --- pools come and go -----------------------------------------------------------------------------------------
+
+
+def test_a_drained_pool_keeps_its_sessions_and_gets_no_more() -> None:
+    scene = Scene("threshold", pools=3)
+    scene.picks(9)
+    scene.balancer.drain(address(0))
+
+    assert scene.picks(20)[scene.pools[0]] == 0
+    assert (scene.pools[0].sessions, scene.balancer.sessions) == (3, 29)
+    scene.balancer.end(scene.pools[0])
+    scene.balancer.undrain(address(0))
+    assert (scene.pools[0].sessions, scene.pools[0].state) == (2, State.WARMING)
+    assert scene.balancer.policy.tasks(scene.pools[0]) == 2
+
+
+def test_a_removed_pool_is_known_until_its_last_session_ends() -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(4)
+    scene.balancer.set_unpicked(scene.pools[0], 1)
+    scene.balancer.remove(address(0))
+
+    scene.balancer.end(scene.pools[0])
+    scene.balancer.end(scene.pools[0])
+    assert scene.balancer.pools[0].state is State.LEAVING
+    assert not scene.reported("pool gone")
+    scene.balancer.set_unpicked(scene.pools[0], 0)
+    assert scene.balancer.pools == (scene.pools[1],)
+    assert scene.reported("pool gone") == [{"pool": str(address(0))}]
+    assert scene.balancer.served_by(endpoint(0)) is None
+
+
+def test_the_last_pool_may_go_and_come_again() -> None:
+    scene = Scene("threshold", pools=1)
+    scene.balancer.remove(address(0))
+
+    assert scene.balancer.pick() is None
+    scene.balancer.add(address(0), endpoint(0))
+    assert scene.balancer.pick() is not None
+
+
+def test_a_pool_that_is_added_again_while_it_leaves_keeps_its_sessions() -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(10)
+    scene.balancer.drain(address(0))
+    scene.balancer.remove(address(0))
+
+    again = scene.balancer.add(address(0), endpoint(0))
+
+    assert again is scene.pools[0]
+    assert (again.sessions, again.state, scene.balancer.sessions) == (5, State.WARMING, 10)
+    for _ in range(5):
+        scene.balancer.end(again)
+    assert again in scene.balancer.pools
+
+
+@pytest.mark.parametrize("which", ["drain", "undrain", "remove", "pool"])
+def test_a_pool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(2)
+    scene.balancer.remove(address(1))  # leaving: not there any more
+
+    for number in (1, 5):
+        with pytest.raises(InputError) as refused:
+            getattr(scene.balancer, which)(address(number))
+        assert str(refused.value) == f"There is no pool {address(number)}; there is {address(0)}."
+    empty = Scene("jsq")
+    with pytest.raises(InputError, match="there is none"):
+        empty.balancer.pool(address(0))
+
+
+def test_one_server_is_one_pool() -> None:
+    scene = Scene("jsq", pools=1)
+
+    with pytest.raises(InputError, match=f"Pool localhost:9000 is there already, as {address(0)}"):
+        scene.balancer.add(Address("localhost", 9000), endpoint(0))
+
+
+def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:
+    scene = Scene("jsq", pools=1)
+    scene.picks(3)
+    scene.balancer.remove(address(0))
+
+    with pytest.raises(InputError, match=f"was at {endpoint(0)} and has 3 sessions"):
+        scene.balancer.add(address(0), endpoint(7))
+    assert scene.balancer.served_by(endpoint(7)) is None
+
+
+def test_there_is_a_most() -> None:
+    scene = Scene("random", pools=0, slow_start=0.0)
+    for number in range(MOST_POOLS):
+        scene.balancer.add(address(number), endpoint(number))
+
+    with pytest.raises(InputError, match=str(MOST_POOLS)):
+        scene.balancer.add(address(MOST_POOLS), endpoint(MOST_POOLS))
+    scene.balancer.serve(scene.balancer.pool(address(0)))
+    scene.balancer.remove(address(0))
+    scene.balancer.add(address(0), endpoint(0))  # it never went
+
+
+# --- what is told ----------------------------------------------------------------------------------------------
+
+
+def test_changes_are_reported_once_each() -> None:
+    scene = Scene("threshold", pools=2)
+    scene.events.clear()
+    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.drain(address(0))
+    scene.balancer.set_failing(scene.pools[0], False)  # draining all the same
+    scene.balancer.remove(address(0))
+
+    assert [name for name, _ in scene.events] == ["pool failing", "pool draining", "pool leaving", "pool gone"]
+
+
+def test_a_burst_of_threshold_changes_is_one_report() -> None:
+    scene = Scene("threshold", pools=2)
+    scene.picks(6)
+    scene.balancer.tick()
+    scene.balancer.tick()
+
+    assert scene.reported("threshold changed") == [{"before": 0, "threshold": 3, "changes": 3}]
+
+
+def test_alpha_can_change_while_it_runs() -> None:
+    scene = Scene("threshold", pools=2, alpha="0.6")
+    scene.balancer.set_alpha("0.85")
+    scene.balancer.set_alpha("0.85")
+
+    assert scene.balancer.alpha == 0.85
+    assert scene.reported("alpha changed") == [{"alpha": 0.85}]
+    assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)

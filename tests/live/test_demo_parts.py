@@ -1,0 +1,497 @@
+"""The parts of the demo, each alone: visits, pools, traffic, averages, Envoy's config, verdict and picture."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from statistics import fmean, stdev
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from rich.console import Console
+from scipy.stats import norm, t
+
+from evenly import Scenario, simulate
+from evenly.cli import show_demo
+from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
+from evenly.errors import InputError
+from evenly.live.addresses import Address
+from evenly.live.demo import traffic
+from evenly.live.demo.balance import Balance, balance, ideal
+from evenly.live.demo.plan import POOLS, Plan
+from evenly.live.demo.pools import embedded_pools
+from evenly.live.demo.report import Outcome, PhaseReport, Report, verdict
+from evenly.live.demo.stage import demo_config
+from evenly.live.demo.trace import Phase, Visit, endless, trace
+from evenly.live.demo.traffic import Session, Traffic, drive
+from evenly.live.demo.view import Side, View
+from evenly.live.envoy import find_envoy
+from evenly.live.views import MessagesView, StateView, TokensView
+from evenly.sim.tally import averages
+
+PATIENCE = 20.0
+FALSE_ALARM = 1e-7  # of each comparison with a law
+Z = float(norm.isf(FALSE_ALARM / 2))
+
+
+# --- visits ------------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_has_the_law_that_it_promises() -> None:
+    phases = [Phase(3, 400), Phase(8, 300)]
+    visits = trace(pools=20, phases=phases, mean_stay=2.0, seed=5)
+    starts = [visit.start for visit in visits]
+    assert starts == sorted(starts)
+    begin = 0.0
+    for phase in phases:
+        times = [start for start in starts if begin <= start < begin + phase.seconds]
+        rate = 20 * phase.load / 2.0
+        assert abs(len(times) - rate * phase.seconds) < Z * math.sqrt(rate * phase.seconds)
+        gaps = [later - earlier for earlier, later in pairwise(times)]
+        check_exponential(gaps, 1 / rate)
+        begin += phase.seconds
+    assert starts[-1] < begin
+    check_exponential([visit.stay for visit in visits], 2.0)
+
+
+def check_exponential(sample: list[float], mean: float) -> None:
+    """The mean and the shares beyond three points; a binomial share has at most half a standard deviation."""
+    root = math.sqrt(len(sample))
+    assert abs(fmean(sample) - mean) < Z * mean / root
+    for point in (0.2, 1.0, 2.5):
+        share = fmean(value > point * mean for value in sample)
+        expected = math.exp(-point)
+        assert abs(share - expected) < Z * math.sqrt(expected * (1 - expected)) / root
+
+
+def test_a_seed_gives_its_trace_again_and_another_seed_another() -> None:
+    first, again, other = (trace(pools=2, phases=[Phase(1, 50)], mean_stay=1, seed=seed) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("pools", "load", "seconds", "mean_stay"),
+    [(0, 1, 1, 1), (1, 0, 1, 1), (1, math.inf, 1, 1), (1, 1, -1, 1), (1, 1, 1, 0)],
+)
+def test_a_trace_of_nonsense_is_refused(pools: int, load: float, seconds: float, mean_stay: float) -> None:
+    with pytest.raises(InputError):
+        trace(pools=pools, phases=[Phase(load, seconds)], mean_stay=mean_stay, seed=1)
+
+
+def test_the_plan_measures_the_end_of_every_load_and_ends_on_time() -> None:
+    plan = Plan(54, seed=3)
+    assert [window.load for window in plan.windows] == [5.5, 10.5, 2.5]
+    assert [window.begin for window in plan.windows] == pytest.approx([6, 24, 42])
+    assert [window.end for window in plan.windows] == pytest.approx([18, 36, 54])
+    assert [window.optimum for window in plan.windows] == [5, 10, 2]
+    assert [plan.load_at(when) for when in (0, 17.9, 18.1, 53.9, 60)] == [5.5, 5.5, 10.5, 2.5, 2.5]
+    assert max(visit.start + visit.stay for visit in plan.visits()) <= 54 + 1e-9
+    with pytest.raises(InputError, match="6 to 3600 seconds, not 5"):
+        Plan(5)
+
+
+def test_traffic_without_an_end_has_the_same_law() -> None:
+    visits = endless(pools=20, load=5.5, mean_stay=2.0, seed=1)
+    some = [next(visits) for _ in range(20_000)]
+    assert abs(some[-1].start - 20_000 / 55) < Z * math.sqrt(20_000) / 55
+
+
+# --- pools and traffic -------------------------------------------------------------------------------------------
+
+
+def sessions_at(pool: Address) -> dict[str, int]:
+    with urlopen(f"http://{pool}/sessions", timeout=PATIENCE) as answer:
+        assert answer.headers.get_all("content-type") == ["application/json"]
+        return dict(json.load(answer))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def test_the_truth_of_the_pools_is_that_of_the_traffic() -> None:
+    async def scenario() -> None:
+        async with embedded_pools(3) as pools:
+            going = Traffic(pools, seed=1, ended=lambda _: None)
+            task = asyncio.create_task(going.run([Visit(0.0, 600.0)] * 60))
+            await until(lambda: sum(going.open.values()) == 60)
+            truth = await asyncio.to_thread(sessions_at, pools[1])
+            assert truth == dict(going.open)
+            assert min(truth.values()) > 0
+            task.cancel()  # sessions that are cut off are over, too
+            with suppress(asyncio.CancelledError):
+                await task
+            assert sum(going.open.values()) == 0
+            async with asyncio.timeout(PATIENCE):
+                while sum((await asyncio.to_thread(sessions_at, pools[0])).values()):
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(scenario())
+
+
+def test_sessions_begin_and_end_when_they_should() -> None:
+    visits = [Visit(0.05 * number, 0.3 + 0.1 * (number % 3)) for number in range(20)]
+    heard: list[float] = []
+
+    async def scenario() -> tuple[list[Session], tuple[Address, ...], dict[str, int]]:
+        async with embedded_pools(2) as pools:
+            sessions = await drive(visits, pools, seed=3, progress=heard.append)
+            return sessions, pools, await asyncio.to_thread(sessions_at, pools[0])
+
+    sessions, pools, left = asyncio.run(scenario())
+    assert sum(left.values()) == 0
+    assert heard == [session.end for session in sessions]
+    assert {session.pool for session in sessions} == {str(pool) for pool in pools}
+    wanted_starts = sorted(visit.start for visit in visits)
+    wanted_ends = sorted(visit.start + visit.stay for visit in visits)
+    # Never early. How late is up to the machine, but not by so much that it went wrong.
+    for wanted, actual in zip(wanted_starts, sorted(session.start for session in sessions), strict=True):
+        assert wanted <= actual < wanted + PATIENCE
+    for wanted, actual in zip(wanted_ends, sorted(session.end for session in sessions), strict=True):
+        assert wanted - 1e-3 <= actual < wanted + PATIENCE
+
+
+def test_sessions_that_fail_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused, answered by something else, never greeted, broken in the middle."""
+    monkeypatch.setattr(traffic, "PATIENCE", 0.5)
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(2**16)
+        await reader.read()
+        writer.close()
+
+    async def scenario() -> None:
+        for behaviour in (refuse, say_nothing):
+            server = await asyncio.start_server(behaviour, "127.0.0.1", 0)
+            address = Address(*server.sockets[0].getsockname())
+            async with server:
+                [session] = await drive([Visit(0, 0.1)], [address])
+            assert session.pool == ""
+        [session] = await drive([Visit(0, 0.1)], [address])  # nobody is there any more
+        assert session.pool == ""
+        seen: list[Session] = []
+        going = Traffic([], seed=1, ended=seen.append)
+        async with embedded_pools(1) as pools:
+            going = Traffic(pools, seed=1, ended=seen.append)
+            task = asyncio.create_task(going.run([Visit(0, 600.0)]))
+            await until(lambda: sum(going.open.values()) == 1)
+        await task  # its pool went away
+        assert [session.pool for session in seen] == [""]
+        assert (going.started, going.failed) == (1, 1)
+
+    asyncio.run(scenario())
+
+
+@pytest.fixture
+def pools_process() -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "evenly.live.demo.pools", "--count", "2"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
+def test_the_pools_end_with_whoever_started_them(pools_process: subprocess.Popen[str]) -> None:
+    assert pools_process.stdin is not None
+    assert pools_process.stdout is not None
+    ports = json.loads(pools_process.stdout.readline())["ports"]
+    assert len(set(ports)) == 2
+    pools_process.stdin.close()
+    assert pools_process.wait(PATIENCE) == 0
+
+
+def test_the_pools_end_when_told_and_count_sessions_only(pools_process: subprocess.Popen[str]) -> None:
+    assert pools_process.stdout is not None
+    port = json.loads(pools_process.stdout.readline())["ports"][0]
+    with pytest.raises(HTTPError) as caught:
+        urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE)
+    caught.value.close()
+    assert caught.value.code == 426  # no WebSocket, no session
+    assert set(sessions_at(Address("127.0.0.1", port)).values()) == {0}
+    pools_process.send_signal(signal.SIGTERM)
+    assert pools_process.wait(PATIENCE) == 0
+
+
+# --- averages ----------------------------------------------------------------------------------------------------
+
+
+def test_averages_of_a_case_worked_by_hand() -> None:
+    sessions = [
+        Session("a", 0, 4),
+        Session("a", 1, 3),
+        Session("b", 2, 6),
+        Session("", 2, 3),  # failed
+        Session("a", 3.5, 3.5),  # came and went
+        Session("b", 5, 9),  # too late
+    ]
+    # From 1 to 2 (a, b) have (2, 0) sessions, then (2, 1), (1, 1), and (0, 1) from 4 to 5.
+    found = balance(sessions, ["a", "b"], 1, 5)
+    assert found.spread == pytest.approx((1 + 0.5 + 0 + 0.5) / 4)
+    assert found.max_tasks == pytest.approx((2 + 2 + 1 + 1) / 4)
+    assert found.mean_tasks == pytest.approx((1 + 1.5 + 1 + 0.5) / 4)
+    assert found.pools_with_exactly == pytest.approx([0.25, 0.5, 0.25])
+
+
+def test_there_must_be_something_to_average() -> None:
+    with pytest.raises(ValueError, match="nothing to average"):
+        balance([], ["a"], 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "alpha", "policy"),
+    [("jsq", None, JoinShortestQueue()), ("threshold", "0.7", ThresholdPolicy(0, LearningRule("0.7")))],
+    ids=["jsq", "threshold"],
+)
+def test_the_ideal_is_what_the_simulator_says(name: str, alpha: str | None, policy: Policy) -> None:
+    """Means over stretches of 40 mean stays, which hardly know of each other, on both sides."""
+    pools, load, batches, length, warmup = 10, 3.5, 20, 40.0, 20.0
+    horizon = warmup + batches * length
+    visits = trace(pools=pools, phases=[Phase(load, horizon)], mean_stay=1.0, seed=11)
+    sessions = ideal(visits, pools, policy, seed=12)
+    names = [str(pool) for pool in range(pools)]
+    edges = [warmup + batch * length for batch in range(batches + 1)]
+    ours = [balance(sessions, names, begin, end) for begin, end in pairwise(edges)]
+    scenario = Scenario(policy=name, pools=pools, load=load, alpha=alpha, warmup=warmup, horizon=horizon)
+    result = simulate(scenario, seed=13, batches=batches)
+    theirs = [averages(sample, pools) for sample in result.samples]
+    check_same_mean([each.spread for each in ours], [each.spread for each in theirs])
+    check_same_mean([each.max_tasks for each in ours], [each.max_tasks for each in theirs])
+    for tasks in (2, 3, 4, 5):
+        check_same_mean(
+            [share(each.pools_with_exactly, tasks) for each in ours],
+            [share(each.pools_with_exactly, tasks) for each in theirs],
+        )
+
+
+def share(levels: Sequence[float] | NDArray[np.float64], tasks: int) -> float:
+    return float(levels[tasks]) if tasks < len(levels) else 0.0
+
+
+def check_same_mean(ours: list[float], theirs: list[float]) -> None:
+    """Welch's test, with the fewest degrees of freedom that it can have."""
+    error = math.sqrt(stdev(ours) ** 2 / len(ours) + stdev(theirs) ** 2 / len(theirs))
+    limit = float(t.isf(FALSE_ALARM / 2, min(len(ours), len(theirs)) - 1)) * error
+    assert abs(fmean(ours) - fmean(theirs)) < limit
+
+
+# --- Envoy -------------------------------------------------------------------------------------------------------
+
+
+def test_envoy_takes_the_config_and_its_second_way_in_asks_nobody(tmp_path: Path) -> None:
+    ports = (Address("127.0.0.1", 10_000 + number) for number in range(9))
+    evenly, rival, picker, admin, *pools = ports
+    config = demo_config(evenly, rival, picker, pools, admin)
+    file = tmp_path / "envoy.json"
+    file.write_text(json.dumps(config))
+    command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--log-level", "error"]
+    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    ours, theirs = config["static_resources"]["listeners"]
+    assert ours["address"]["socket_address"]["port_value"] == evenly.port
+    assert theirs["address"]["socket_address"]["port_value"] == rival.port
+    assert '"picker"' in json.dumps(ours)
+    assert '"picker"' not in json.dumps(theirs)
+    assert '"pools"' not in json.dumps(theirs)
+    [cluster] = [each for each in config["static_resources"]["clusters"] if each["name"] == "least_request"]
+    assert "override" not in json.dumps(cluster)
+    assert "LeastRequest" in json.dumps(cluster)
+    assert json.dumps(cluster).count("port_value") == len(pools)
+
+
+# --- verdict -----------------------------------------------------------------------------------------------------
+
+
+def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> StateView:
+    """A picker that placed a thousand sessions."""
+    return StateView(
+        policy="threshold",
+        alpha=0.65,
+        threshold=threshold,
+        pools=[],
+        sessions=110,
+        tokens=TokensView(green=3, yellow=12),
+        messages=MessagesView(green=messages - 400, yellow=400, resync=60, other=0),
+        picks={"green": 700, "yellow": 300},
+        unpicked_sessions=unpicked,
+        moved_sessions=0,
+        envoys=[],
+    )
+
+
+def report(
+    *,
+    spread: float = 0.52,
+    rival: float = 1.2,
+    off: int = 0,
+    failed: int = 0,
+    messages: int = 900,
+    unpicked: int = 0,
+) -> Report:
+    """A run with these figures; the ideal spread is 0.5, and the threshold is `off` the optimum half the time."""
+    plan = Plan()
+    phases = tuple(
+        PhaseReport(
+            window,
+            (window.optimum + off, window.optimum),
+            evenly=Balance(spread, window.load + 1.0, [], window.load),
+            ideal=Balance(0.5, window.load + 0.9, [], window.load),
+            rival=Balance(rival, window.load + 3.0, [], window.load),
+        )
+        for window in plan.windows
+    )
+    return Report(
+        plan, phases, Outcome(1000, failed), Outcome(1000, 0), state(messages=messages, unpicked=unpicked)
+    )
+
+
+def test_the_verdict_of_a_good_run() -> None:
+    assert verdict(report()) == [
+        "The threshold followed the load: it ended the phases at 5, 10 and 2, where 5, 10 and 2 is best, "
+        "and was at most one off 100 % of the time.",
+        "Sessions were as even as the ideal: "
+        "spread 0.52 against 0.50 of join-the-shortest-queue on the same visits.",
+        "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "
+        "the fullest pool had 9.2 sessions on average, here 7.2.",
+        "A session took 0.90 messages between pools and picker (at most two are needed), "
+        "and changes of the threshold 0.06 more.",
+        "None of 2,000 sessions failed.",
+    ]
+
+
+def test_the_verdict_of_a_bad_run() -> None:
+    words = verdict(report(spread=0.8, rival=0.6, off=2, failed=7, messages=2100, unpicked=30))
+    assert words[0].startswith("The threshold did not follow the load")
+    assert words[0].endswith("was more than one off 50 % of the time.")
+    assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
+    assert words[2].startswith("Envoy's own least-request was more even, with spread 0.60")
+    assert "2.10 messages between pools and picker (which is more than the two that should do)" in words[3]
+    assert words[4] == (
+        "7 of 2,000 sessions failed: 7 here, 0 with least-request. "
+        "For 30 of them Envoy did not wait for the picker's answer."
+    )
+
+
+def test_a_tenth_makes_the_difference_and_one_off_is_close_enough() -> None:
+    assert "as even as the ideal" in verdict(report(spread=0.549))[1]
+    assert "10 % less even than the ideal" in verdict(report(spread=0.552))[1]
+    assert "about as even" in verdict(report(spread=0.5, rival=0.54))[2]
+    assert "followed" in verdict(report(off=1))[0]
+    assert "did not follow" in verdict(report(off=-2))[0]
+
+
+def test_the_report_in_json_and_in_text() -> None:
+    found = report(spread=0.6)
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    assert facts["spread"] == pytest.approx({"evenly": 0.6, "jsq": 0.5, "least_request": 1.2})
+    assert [phase["threshold"]["final"] for phase in facts["phases"]] == [5, 10, 2]
+    assert facts["messages"]["per_session"] == pytest.approx(0.9)
+    assert facts["messages"]["resync_per_session"] == pytest.approx(0.06)
+    assert facts["verdict"] == verdict(found)
+    lines = show_demo.report_text(found).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[3].split() == ["10.5", "10", "10", "0.60", "0.50", "1.20", "11.5", "11.4", "13.5"]
+
+
+# --- picture -----------------------------------------------------------------------------------------------------
+
+
+def view(highest: int = 7, *, picker: bool = True) -> View:
+    """A moment at load 5.5."""
+    ours = tuple(4 + number % 3 for number in range(POOLS))
+    theirs = tuple(highest - number % 5 for number in range(POOLS))
+    return View(
+        time=15,
+        seconds=54,
+        load=5.5,
+        evenly=Side(ours, 0.52, 1_234, 0),
+        rival=Side(theirs, 1.21, 1_234, 2),
+        picker=state() if picker else None,
+    )
+
+
+def drawn(moment: View, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+    file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    console = Console(file=file, width=width, height=height, color_system=None)
+    console.print(show_demo.picture(moment, width, height))
+    file.seek(0)
+    return file.read().splitlines()
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 23), (100, 40), (120, 30), (161, 50), (300, 100)])
+@pytest.mark.parametrize("moment", [view(), view(45), view(picker=False)], ids=["usual", "crowded", "no picker"])
+def test_the_picture_stays_within_the_terminal(moment: View, width: int, height: int) -> None:
+    lines = drawn(moment, width, height)
+    assert max(map(len, lines)) <= width
+    assert len(lines) < height  # the last line would make the terminal scroll
+    assert "39 s left" in lines[-1]
+
+
+@pytest.mark.parametrize(("width", "bar"), [(80, 1), (120, 2), (160, 3)])
+def test_the_picture_shows_every_session_the_threshold_and_the_numbers(width: int, bar: int) -> None:
+    moment = view()
+    lines = drawn(moment, width, 24)
+    side = POOLS * bar + 7
+    for place, sessions in enumerate((moment.evenly.sessions, moment.rival.sessions)):
+        part = "".join(line[place * side : (place + 1) * side] for line in lines[1:-1])
+        assert part.count("\u2588") + part.count("\u2589") == bar * sum(sessions)
+    [marked] = [line for line in lines if "\u25b8" in line]
+    assert " 5\u25b8" in marked
+    text = "\n".join(" ".join(line.split()) for line in lines)
+    for expected in (
+        "load now 5.5",
+        "best threshold 5",
+        "learned threshold 5",
+        "green tokens 3",
+        "yellow tokens 12",
+        "for its tokens 0.90",
+        "for the threshold 0.06",
+        "evenly 0.52",
+        "least_request 1.21",
+        "sessions begun 2,468",
+        "failed 2",
+    ):
+        assert expected in text
+
+
+def test_the_picture_does_without_unicode() -> None:
+    lines = drawn(view(45), 80, 24, encoding="ascii")  # would fail on a letter that is not there
+    assert sum(line.count("#") for line in lines) > 0
+    assert any("^" in line for line in lines)  # more sessions than there is room for
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "terminal", "fits"),
+    [(80, 24, True, True), (79, 24, True, False), (80, 20, True, False), (80, 24, False, False)],
+)
+def test_a_picture_needs_a_terminal_that_is_large_enough(
+    width: int, height: int, terminal: bool, fits: bool
+) -> None:
+    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=terminal, _environ={})
+    assert show_demo.picture_fits(console) is fits
+
+
+def test_a_moment_in_a_line() -> None:
+    assert show_demo.line(view()) == (
+        " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52, least_request 1.21  messages 0.90  sessions 1,234"
+    )
+    assert "threshold  ? (best  5)" in show_demo.line(view(picker=False))

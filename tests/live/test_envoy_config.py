@@ -1,0 +1,221 @@
+"""The config that is printed, judged by Envoy itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.cli.main import main
+from evenly.live.addresses import parse_address
+from evenly.live.envoy import find_envoy
+from evenly.live.envoy_config import envoy_config
+from tests.live.clients import Session
+from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
+from tests.live.rig import Picker, PoolProcess
+
+SHAPES = [
+    (),
+    ("--pool", "127.0.0.1:9001", "--pool", "localhost:9002", "--pool", "[::1]:9003"),
+    ("--health-path", "/healthz"),
+    ("--picker", "localhost:4000"),
+    ("--picker", "[::1]:4000", "--listen", "[::]:8080"),
+    ("--envoy-admin", "10.0.0.1:9901"),
+]
+
+
+def printed(*options: str) -> dict[str, Any]:
+    """What `evenly envoy-config` prints; options given later win."""
+    command = [sys.executable, "-m", "evenly", "envoy-config", "--picker", "127.0.0.1:4000"]
+    done = subprocess.run(
+        [*command, "--listen", "127.0.0.1:8080", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert done.returncode == 0, done.stderr
+    config: dict[str, Any] = json.loads(done.stdout)
+    return config
+
+
+class RunningEnvoy(Process):
+    """An Envoy with a config."""
+
+    def __init__(self, config: dict[str, Any], folder: Path) -> None:
+        self.admin = config["admin"]["address"]["socket_address"]["port_value"]
+        file = folder / f"envoy-{self.admin}.json"
+        file.write_text(json.dumps(config), encoding="utf-8")
+        super().__init__(str(find_envoy()), "-c", str(file), "--disable-hot-restart", "--log-level", "warning")
+
+    def wait(self) -> None:
+        eventually(self.ready, bool)
+
+    def ready(self) -> bool:
+        try:
+            return ask(self.admin, "/ready")[0] == 200
+        except OSError:
+            return False
+
+
+@contextmanager
+def running(config: dict[str, Any], folder: Path) -> Iterator[RunningEnvoy]:
+    with RunningEnvoy(config, folder) as envoy:
+        envoy.wait()
+        yield envoy
+
+
+@pytest.fixture
+def pool() -> Iterator[PoolProcess]:
+    with PoolProcess() as server:
+        server.wait()
+        yield server
+
+
+@pytest.mark.parametrize("options", SHAPES, ids=" ".join)
+def test_envoy_takes_every_shape(options: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "envoy.json"
+    file.write_text(json.dumps(printed(*options)), encoding="utf-8")
+    command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--log-level", "warning"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert "deprecated" not in done.stderr
+    assert "limit" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--envoy-admin", "0.0.0.0:9901"), "so 0.0.0.0:9901 must name a host and a port"),
+        (("--envoy-admin", "[::]:9901"), "so [::]:9901 must name a host and a port"),
+        (("--envoy-admin", "127.0.0.1:0"), "so 127.0.0.1:0 must name a host and a port"),
+        (("--health-path", "healthz"), "--health-path must start with /, not 'healthz'"),
+        (("--pool", "127.0.0.1"), "An address is HOST:PORT with a port up to 65535, not '127.0.0.1'"),
+        (("--pool", "no-such-host.invalid:80"), "The host of no-such-host.invalid:80 is not known"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_named(options: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["envoy-config", "--picker", "127.0.0.1:4000", "--listen", "127.0.0.1:8080", *options]) == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_the_printed_config_runs_with_and_without_the_picker(pool: PoolProcess, tmp_path: Path) -> None:
+    """The picker is found by its name, and told where Envoy's admin port is; when it dies, sessions go on.
+
+    A client that names a pool in the picker's stead is not heeded.
+    """
+    listen, admin = free_port(), free_port()
+    with Picker("--pool", pool.address, "--alpha", "0.5") as picker, PoolProcess() as other:
+        picker.wait()
+        other.wait()
+        config = printed(
+            *("--picker", f"localhost:{picker.port}", "--listen", f"127.0.0.1:{listen}"),
+            *("--envoy-admin", f"127.0.0.1:{admin}", "--pool", pool.address, "--pool", other.address),
+        )
+        with running(config, tmp_path):
+            eventually(
+                lambda: [(envoy["admin"], envoy["reachable"]) for envoy in picker.state()["envoys"]],
+                lambda envoys: envoys == [(f"127.0.0.1:{admin}", True)],
+            )
+            forged = {"x-gateway-destination-endpoint": other.address}
+            assert {_served_by(listen, forged) for _ in range(30)} == {pool.address}
+            session = Session(listen).wait()
+            picker.kill()
+            assert {_served_by(listen, forged) for _ in range(30)} == {pool.address, other.address}
+            session.echo()
+            session.close()
+
+
+def _served_by(port: int, headers: dict[str, str]) -> str:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request("GET", "/", headers=headers)
+        return connection.getresponse().read().decode()
+
+
+def test_a_frozen_picker_delays_nobody_for_long(pool: PoolProcess, tmp_path: Path) -> None:
+    """The message timeout of a second holds, and after a failed health check nobody waits at all."""
+    listen, admin = free_port(), free_port()
+    with Picker("--pool", pool.address, "--alpha", "0.5") as picker:
+        picker.wait()
+        config = printed(
+            *("--picker", f"127.0.0.1:{picker.port}", "--listen", f"127.0.0.1:{listen}"),
+            *("--envoy-admin", f"127.0.0.1:{admin}", "--pool", pool.address),
+        )
+        with running(config, tmp_path) as envoy:
+            Session(listen).wait().close()
+            picker.send(signal.SIGSTOP)
+            Session(listen).wait().close()
+            eventually(lambda: ask(envoy.admin, "/clusters")[1], lambda text: "/failed_active_hc" in text)
+            began = time.monotonic()
+            for _ in range(50):
+                assert _served_by(listen, {}) == pool.address
+            assert time.monotonic() - began < 50 * 1.0 / 2  # a second each, if they waited
+            picker.send(signal.SIGCONT)
+
+
+def test_a_second_envoy_on_the_port_is_refused(tmp_path: Path) -> None:
+    listen = free_port()
+    configs = [
+        printed(
+            *("--listen", f"127.0.0.1:{listen}", "--envoy-admin", f"127.0.0.1:{free_port()}"),
+            *("--pool", "127.0.0.1:9"),
+        )
+        for _ in range(2)
+    ]
+    with running(configs[0], tmp_path), RunningEnvoy(configs[1], tmp_path) as second:
+        complaint = f"cannot bind '127.0.0.1:{listen}': Address already in use"
+        eventually(second.output, lambda output: complaint in output)
+        eventually(second.ready, lambda ready: not ready)
+
+
+def test_from_other_machines_the_admin_port_can_only_be_read(tmp_path: Path) -> None:
+    config = printed(
+        "--listen", f"127.0.0.1:{free_port()}", "--envoy-admin", "10.0.0.1:9", "--pool", "127.0.0.1:9"
+    )
+    config["admin"]["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": free_port()}
+    with running(config, tmp_path) as envoy:
+        assert ask(envoy.admin, "/clusters?format=json&filter=^pools$")[0] == 200
+        for method, path in (("POST", "/quitquitquit"), ("POST", "/drain_listeners"), ("GET", "/config_dump")):
+            assert ask(envoy.admin, path, method)[0] == 403
+        assert envoy.ready()
+
+
+def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: Path) -> None:
+    """Without harm to those that are there."""
+    listen = free_port()
+    config = envoy_config(
+        listen=parse_address(f"127.0.0.1:{listen}"),
+        picker=parse_address("127.0.0.1:9"),
+        pools=[parse_address(pool.address)],
+        admin=parse_address(f"127.0.0.1:{free_port()}"),
+        health_path=None,
+        connections=2,
+    )
+    with running(config, tmp_path):
+        sessions = [Session(listen).wait() for _ in range(2)]
+        with socket.create_connection(("127.0.0.1", listen), PATIENCE) as third:
+            third.settimeout(PATIENCE)
+            assert third.recv(1) == b""
+        for session in sessions:
+            session.echo()
+        sessions.pop().close()
+        eventually(lambda: _takes_another(listen), bool)
+        sessions.pop().close()
+
+
+def _takes_another(port: int) -> bool:
+    try:
+        return ask(port, "/")[0] == 200
+    except OSError:
+        return False

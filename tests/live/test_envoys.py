@@ -1,0 +1,146 @@
+"""Sessions that a picker did not place, found from what Envoys' admin ports say."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from evenly.live.addresses import Address
+from evenly.live.clusters import Host, NotUnderstoodError, read
+from evenly.live.envoys import Envoy
+from evenly.live.pool import LivePool
+
+ADMIN = Address("127.0.0.1", 9901)
+
+
+def pool(port: int) -> LivePool:
+    address = Address("127.0.0.1", port)
+    return LivePool(address, address)
+
+
+def answers(envoy: Envoy, where: LivePool, *actives: int) -> list[int]:
+    """The unpicked sessions after each of these answers, with nothing going on meanwhile."""
+    found = []
+    for active in actives:
+        envoy.compare(envoy.before(), {where.endpoint: Host(active, failing=False)}, [where])
+        found.append(envoy.unpicked[where])
+    return found
+
+
+def test_the_first_answer_is_believed_at_once() -> None:
+    assert answers(Envoy(ADMIN), pool(1), 7, 7) == [7, 7]
+
+
+def test_later_answers_move_the_count_when_three_agree() -> None:
+    envoy, where = Envoy(ADMIN), pool(1)
+    assert answers(envoy, where, 0, 2, 2, 2, 2) == [0, 0, 0, 2, 2]
+    assert answers(envoy, where, 1, 2, 1, 1, 2, 1, 1, 1) == [2] * 7 + [1]
+
+
+def test_of_answers_that_differ_the_nearest_counts() -> None:
+    envoy, where = Envoy(ADMIN), pool(1)
+    assert answers(envoy, where, 0, 5, 2, 3) == [0, 0, 0, 2]
+
+
+def test_sessions_told_to_us_are_not_counted_twice() -> None:
+    envoy, where = Envoy(ADMIN), pool(1)
+    envoy.started[where] += 3
+    assert answers(envoy, where, 5, 5) == [2, 2]
+    assert envoy.sessions == 5
+    envoy.ended[where] += 3
+    assert answers(envoy, where, 2, 2) == [2, 2]
+    assert envoy.sessions == 2
+
+
+def test_more_sessions_told_than_open_are_no_debt() -> None:
+    """A session that was picked a moment ago is not open at the pool yet."""
+    envoy, where = Envoy(ADMIN), pool(1)
+    envoy.started[where] += 3
+    assert answers(envoy, where, 1, 1, 1, 3, 3) == [0] * 5
+
+
+@pytest.mark.parametrize("hidden", [0, 1, 5])
+def test_any_coming_and_going_while_a_question_travels_leaves_the_count_alone(hidden: int) -> None:
+    """Sessions start and end before, at and after the moment at which Envoy looks; the hidden ones stay."""
+    generator = random.Random(hidden)
+    envoy, where = Envoy(ADMIN), pool(1)
+    assert answers(envoy, where, hidden) == [hidden]
+    is_open = 0
+
+    def bustle() -> None:
+        nonlocal is_open
+        for _ in range(generator.randrange(6)):
+            if is_open and generator.random() < 0.5:
+                is_open -= 1
+                envoy.ended[where] += 1
+            else:
+                is_open += 1
+                envoy.started[where] += 1
+
+    for _ in range(2000):
+        before = envoy.before()
+        bustle()
+        seen = {where.endpoint: Host(is_open + hidden, failing=False)}
+        bustle()
+        envoy.compare(before, seen, [where])
+        assert envoy.unpicked[where] == hidden
+
+
+def test_an_envoy_that_is_gone_takes_its_hidden_sessions_along() -> None:
+    envoy, where = Envoy(ADMIN), pool(1)
+    envoy.started[where] += 1
+    answers(envoy, where, 4)
+    envoy.lost()
+    assert (envoy.unpicked[where], envoy.sessions, envoy.hosts) == (0, 1, None)
+    assert answers(envoy, where, 6) == [5]
+
+
+def test_pools_that_an_envoy_does_not_know_have_no_sessions_there() -> None:
+    envoy, known, unknown = Envoy(ADMIN), pool(1), pool(2)
+    envoy.compare(envoy.before(), {known.endpoint: Host(2, failing=False)}, [known, unknown])
+    assert (envoy.unpicked[known], envoy.unpicked[unknown]) == (2, 0)
+    envoy.forget({known})
+    assert known not in envoy.unpicked
+
+
+def clusters(*hosts: dict[str, Any], name: str = "pools") -> bytes:
+    return json.dumps({"cluster_statuses": [{"name": "picker"}, {"name": name, "host_statuses": hosts}]}).encode()
+
+
+def host(port: object = 9001, stats: object = (), **health: object) -> dict[str, Any]:
+    where = {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+    return {"address": where, "stats": stats, "health_status": health}
+
+
+def test_hosts_are_read_from_envoys_answer() -> None:
+    busy = host(9001, [{"name": "cx_active", "value": "9"}, {"name": "rq_active", "type": "GAUGE", "value": "3"}])
+    idle = host(9002, [{"name": "rq_active", "type": "GAUGE"}], failed_active_health_check=True)
+    assert read(clusters(busy, idle)) == {
+        Address("127.0.0.1", 9001): Host(3, failing=False),
+        Address("127.0.0.1", 9002): Host(0, failing=True),
+    }
+    assert read(clusters(busy, name="other")) == {}
+    assert read(b"{}") == {}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"[]",
+        b"<html>",
+        b'{"cluster_statuses": [{}]}',
+        clusters({}),
+        clusters(host("x")),
+        clusters(host(70000)),
+        clusters(host(1, [{"name": "rq_active", "value": "many"}])),
+        clusters(host(1, [{"name": "rq_active", "value": "-1"}])),
+        clusters(host(1, [{"name": "rq_active", "value": "99999999999"}])),
+    ],
+)
+def test_answers_that_are_no_answers_are_refused(answer: bytes) -> None:
+    with pytest.raises(NotUnderstoodError):
+        read(answer)

@@ -1,0 +1,243 @@
+"""The truth under faults: whatever dies, stalls or refuses, afterwards our counts are the pools' own."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.live.clients import Session, Traffic, sessions
+from tests.live.processes import PATIENCE, ask, eventually
+from tests.live.rig import rig
+
+FAILING_WITHIN = 2.0  # seconds until a pool that does not answer gets no picks
+CLIENTS = 4
+COUNTED_WITHIN = 1.0  # seconds after a restart until the counts are right
+_WHOLE_ANSWER = re.compile(rb"HTTP/1.1 200 .*\r\n\r\n127\.0\.0\.1:\d{5}", re.DOTALL)
+
+
+def traffic_flows(traffic: Traffic, more: int = 50) -> None:
+    """Wait for so many sessions more."""
+    before = traffic.succeeded
+    eventually(lambda: traffic.succeeded, lambda count: count >= before + more)
+
+
+def test_the_picker_is_killed_under_load() -> None:
+    """Sessions live on and new ones begin; after the restart all are counted, whoever placed them."""
+    with rig(3) as live, sessions(live.port, 30) as before, Traffic(live.port) as traffic:
+        traffic_flows(traffic)
+        dying = time.monotonic()
+        live.picker.kill()
+        dead = time.monotonic()
+        traffic_flows(traffic)
+        with sessions(live.port, 10) as meanwhile:
+            live.picker.start()
+            ready = live.picker.wait()
+            traffic.stop()
+            live.settled(40, ready + COUNTED_WITHIN - time.monotonic())
+            assert live.picker.state()["unpicked_sessions"] >= 40
+            for session in before + meanwhile:
+                session.echo()
+        live.settled(30)
+    assert traffic.failures_apart_from(dying, dead) == []
+
+
+def test_the_picker_freezes() -> None:
+    """Sessions go on without it, and it catches up when it thaws."""
+    with rig(3) as live, sessions(live.port, 9), Traffic(live.port) as traffic:
+        traffic_flows(traffic)
+        live.picker.send(signal.SIGSTOP)
+        try:
+            traffic_flows(traffic)
+            with sessions(live.port, 6) as meanwhile:
+                live.picker.send(signal.SIGCONT)
+                traffic_flows(traffic)
+                traffic.stop()
+                live.settled(15)
+                for session in meanwhile:
+                    session.echo()
+        finally:
+            live.picker.send(signal.SIGCONT)
+        live.settled(9)
+    assert traffic.failures == []
+
+
+def test_an_envoy_is_killed() -> None:
+    """Its sessions end and are counted no more; those of the other Envoy are not touched, and go on to begin."""
+    with rig(3, envoys=2) as live:
+        one, other = live.envoys
+        with sessions(one.port, 20), sessions(other.port, 16) as kept, Traffic(other.port) as traffic:
+            traffic_flows(traffic)
+            one.kill()
+            traffic_flows(traffic)
+            traffic.stop()
+            live.settled(16)
+            for session in kept:
+                session.echo()
+            one.start()
+            one.wait()
+            with sessions(one.port, 5):
+                live.settled(21)
+            live.settled(16)
+        assert live.all_picked()
+    assert traffic.failures == []
+
+
+def test_the_picker_and_an_envoy_are_killed() -> None:
+    """What a new picker knows only from an Envoy's admin port goes with that Envoy."""
+    with rig(3, envoys=2) as live:
+        one, other = live.envoys
+        with sessions(one.port, 20), sessions(other.port, 16):
+            live.picker.kill()
+            live.picker.start()
+            live.picker.wait()
+            live.settled(36)
+            one.kill()
+            live.settled(16)
+        live.settled(0)
+
+
+def test_a_picker_sees_all_envoys_as_one() -> None:
+    """Sessions through any Envoy are spread as if there were one."""
+    with rig(5, "--policy", "jsq", envoys=2) as live, sessions(live.envoys[0].port, 13):
+        for _ in range(12):
+            with sessions(live.envoys[1].port, 1), sessions(live.envoys[0].port, 1):
+                counts = live.settled(15)
+                assert set(counts.values()) == {3}
+
+
+def test_a_pool_is_killed() -> None:
+    """It costs its own sessions only, is passed over within two seconds, and gets sessions when it is back."""
+    with rig(3, "--slow-start", "1") as live, sessions(live.port, 30) as opened:
+        victim = live.pools[0]
+        left = [session for session in opened if session.pool != victim.address]
+        with Traffic(live.port, clients=CLIENTS) as traffic:
+            traffic_flows(traffic)
+            victim.kill()
+            dead = time.monotonic()
+            eventually(live.states, lambda states: states[victim.address] == "failing", FAILING_WITHIN)
+            moved = live.picker.state()["moved_sessions"]
+            traffic_flows(traffic)
+            assert live.picker.state()["moved_sessions"] <= moved + CLIENTS  # those that were under way
+        assert [failure for failure in traffic.failures if failure.asked > dead] == []
+        live.settled(len(left))
+        for session in left:
+            session.echo()
+        victim.start()
+        victim.wait()
+        with Traffic(live.port) as traffic:
+            eventually(live.states, lambda states: states[victim.address] == "serving")
+            eventually(live.truth, lambda truth: truth[victim.address] > 0)
+        assert traffic.failures == []
+        live.settled(len(left))
+        assert live.all_picked()
+
+
+def test_clients_vanish() -> None:
+    """Before they have an answer, or with a session open."""
+    with rig(3) as live, sessions(live.port, 60) as opened:
+        hasty = [Session(live.port) for _ in range(200)]
+        for session in [*hasty, *opened[20:]]:
+            session.abort()
+        live.settled(20)
+        for session in opened[:20]:
+            session.echo()
+        assert live.all_picked()
+
+
+def test_a_pool_answers_500() -> None:
+    with rig(2) as live, sessions(live.port, 4):
+        with ThreadPoolExecutor(4) as clients:
+            answers = list(clients.map(lambda _: ask(live.port, "/500")[0], range(100)))
+        assert answers == [500] * 100
+        live.settled(4)
+        assert live.all_picked()
+
+
+def test_a_pool_hangs_up_on_requests() -> None:
+    """A request that a pool has begun to read is not tried again elsewhere, and not counted after its failure."""
+    with rig(2) as live, sessions(live.port, 4):
+        live.pools[0].say("reset")
+        answers = [ask(live.port, "/")[0] for _ in range(40)]
+        assert set(answers) == {200, 503}
+        live.settled(4)
+        assert live.all_picked()
+
+
+def test_a_retry_moves_a_session() -> None:
+    """The health check goes on over a connection that is open, so the pool is picked, and refuses."""
+    with rig(3, "--policy", "jsq", health_path="/health") as live, sessions(live.port, 9) as opened:
+        refusing = live.pools[0]
+        refusing.say("refuse")
+        for session in opened:
+            if session.pool == refusing.address:
+                session.close()
+        live.settled(6)
+        for moved in range(1, 5):
+            with sessions(live.port, 1) as [retried]:
+                assert retried.pool != refusing.address
+                live.settled(7)
+                assert live.picker.state()["moved_sessions"] == moved
+        live.settled(6)
+        assert live.states()[refusing.address] == "serving"
+        refusing.say("listen")
+        with sessions(live.port, 3) as fresh:
+            assert {session.pool for session in fresh} == {refusing.address}
+            live.settled(9)
+        assert live.all_picked()
+
+
+def test_a_pool_that_refuses_costs_no_session() -> None:
+    """Envoy's own choice for a retry would be the pool that refuses: it has nothing to do."""
+    with rig(2, "--policy", "jsq", health_path="/health") as live:
+        live.pools[0].say("refuse")
+        with sessions(live.port, 2):
+            for _ in range(300):
+                with sessions(live.port, 1) as [session]:
+                    assert session.pool == live.pools[1].address
+            live.settled(2)
+
+
+def test_two_thousand_sessions_at_once() -> None:
+    """All are counted at the pick, so the pools differ by next to nothing."""
+    with rig(5) as live, sessions(live.port, 2000) as opened:
+        counts = live.settled(2000)
+        assert max(counts.values()) - min(counts.values()) <= 2, counts
+        assert live.all_picked()
+        for session in opened[::2]:
+            session.close()
+        live.settled(1000)
+
+
+def test_ten_thousand_sessions_leave_nothing_behind() -> None:
+    """Ten thousand keep less than 2 MiB: a stream, a session or a header kept for each would be more."""
+    with rig(3) as live:
+        streams = live.envoys[0].gauge("cluster.picker.upstream_rq_active")
+        _short_sessions(live.port, 3000)
+        live.settled(0)
+        memory = live.picker.memory()
+        _short_sessions(live.port, 10_000)
+        live.settled(0)
+        assert live.picker.memory() - memory < 2 * 2**20
+        assert live.envoys[0].gauge("cluster.picker.upstream_rq_active") == streams
+        assert sum(live.picker.state()["picks"].values()) == 13_000
+        assert live.all_picked()
+
+
+def _short_sessions(port: int, count: int, connections: int = 20) -> None:
+    """So many requests over a few connections, one of each always under way."""
+    request = b"GET / HTTP/1.1\r\nhost: pools\r\n\r\n"
+    clients = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(connections)]
+    try:
+        for _ in range(count // connections):
+            for client in clients:
+                client.sendall(request)
+            for client in clients:
+                answer = b""
+                while not _WHOLE_ANSWER.fullmatch(answer):
+                    answer += client.recv(4096)
+    finally:
+        for client in clients:
+            client.close()

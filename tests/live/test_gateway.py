@@ -1,0 +1,286 @@
+"""The gateway as its user sees it: real clients, a real Envoy, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived
+
+from evenly.errors import InputError
+from evenly.live import envoy
+from tests.live.clients import Session, SessionFailedError
+from tests.live.processes import PATIENCE, ask, eventually
+from tests.live.rig import Gateway, PoolProcess
+
+
+@contextmanager
+def pool_servers(count: int) -> Iterator[list[PoolProcess]]:
+    with ExitStack() as stack:
+        servers = [stack.enter_context(PoolProcess()) for _ in range(count)]
+        for server in servers:
+            server.wait()
+        yield servers
+
+
+@contextmanager
+def gateway(*options: str, pools: int = 2) -> Iterator[tuple[Gateway, list[PoolProcess]]]:
+    """A gateway in front of pools, ready."""
+    with pool_servers(pools) as servers:
+        words = [word for server in servers for word in ("--pool", server.address)]
+        with Gateway(*words, "--alpha", "0.5", *options) as started:
+            started.wait()
+            yield started, servers
+
+
+@pytest.fixture(scope="module")
+def front() -> Iterator[tuple[int, list[str]]]:
+    """The port of a gateway that no test harms, and its pools."""
+    with gateway() as (started, pools):
+        yield started.port, [pool.address for pool in pools]
+
+
+def children(parent: int) -> dict[str, int]:
+    """The processes that a gateway has started: envoy, picker and sh, as far as they run."""
+    found: dict[str, int] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_text().split("\0")
+            state, ppid = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+        except OSError:  # it ended while we looked
+            continue
+        if int(ppid) == parent and state != "Z":
+            names = [name for name in ("envoy", "picker", "sh") if name in {Path(word).name for word in words}]
+            found[names[0]] = int(folder.name)
+    return found
+
+
+def events(started: Gateway) -> list[dict[str, Any]]:
+    """What it logged: every line but the one on standard output is JSON."""
+    lines = [line for line in started.output().splitlines() if not line.startswith("evenly gateway: ")]
+    return [json.loads(line) for line in lines]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    except OSError:
+        return False
+
+
+def exit_code(started: Gateway) -> int:
+    """Wait until it has ended by itself."""
+    eventually(lambda: is_running(started.pid), lambda runs: not runs)
+    return started.kill()
+
+
+def refused(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), PATIENCE).close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
+def test_http_goes_through_and_a_forged_header_chooses_nothing(front: tuple[int, list[str]], version: str) -> None:
+    """Under balance both pools are used, whatever a client claims that the picker said."""
+    port, pools = front
+    forged = {"x-gateway-destination-endpoint": pools[0], "x-gateway-destination-endpoint-served": pools[0]}
+    with httpx.Client(http1=version == "HTTP/1.1", http2=version == "HTTP/2", trust_env=False) as client:
+        answers = [client.get(f"http://127.0.0.1:{port}/", headers=forged) for _ in range(30)]
+    assert {answer.http_version for answer in answers} == {version}
+    assert {answer.text for answer in answers} == set(pools)  # by chance one pool only: 2 ** -29
+
+
+def test_websocket_and_server_sent_events_go_through(front: tuple[int, list[str]]) -> None:
+    port, pools = front
+    session = Session(port).wait()
+    session.echo()
+    assert session.pool in pools
+    url = f"http://127.0.0.1:{port}/events"
+    with httpx.Client(trust_env=False) as client, client.stream("GET", url) as events_:
+        assert next(events_.iter_lines()).removeprefix("data: ") in pools
+    session.echo()
+    session.close()
+
+
+def test_a_websocket_over_http2_goes_through(front: tuple[int, list[str]]) -> None:
+    """It has no key, which the pool's HTTP/1.1 asks for."""
+    port, pools = front
+    connection = H2Connection(H2Configuration(validate_outbound_headers=False))
+    connection.initiate_connection()
+    request = {
+        ":method": "CONNECT",
+        ":protocol": "websocket",
+        ":scheme": "http",
+        ":path": "/",
+        ":authority": "pools",
+    }
+    connection.send_headers(1, [*request.items(), ("sec-websocket-version", "13")])
+    received = b""
+    with socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+        while len(received) < 2 + len(pools[0]):
+            client.sendall(connection.data_to_send())
+            data = client.recv(4096)
+            assert data
+            found = [event for event in connection.receive_data(data) if isinstance(event, DataReceived)]
+            received += b"".join(event.data for event in found)
+    assert received[2:].decode() in pools
+
+
+def attempt(listen: str, admin: str) -> subprocess.CompletedProcess[str]:
+    """Start a gateway that ends at once."""
+    options = ("--listen", listen, "--admin", admin, "--pool", "10.0.0.1:80")
+    environment = {name: value for name, value in os.environ.items() if name != "EVENLY_ADMIN_TOKEN"}
+    return subprocess.run(
+        [sys.executable, "-m", "evenly", "gateway", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+        env=environment,
+    )
+
+
+def test_a_second_gateway_on_the_port_is_refused(front: tuple[int, list[str]]) -> None:
+    done = attempt(f"127.0.0.1:{front[0]}", "127.0.0.1:0")
+    assert done.returncode == 2
+    assert done.stderr == f"evenly: Cannot listen on 127.0.0.1:{front[0]}: address already in use.\n"
+
+
+def test_an_admin_port_in_use_is_refused() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = attempt("127.0.0.1:0", f"127.0.0.1:{port}")
+    assert done.returncode == 2
+    assert done.stderr == f"evenly: Cannot listen on 127.0.0.1:{port}: address already in use.\n"
+
+
+def test_what_the_picker_refuses_is_passed_on() -> None:
+    """An admin port beyond loopback needs a token, and it is the picker that knows."""
+    done = attempt("127.0.0.1:0", "0.0.0.0:0")
+    assert done.returncode == 2
+    complaints = [line for line in done.stderr.splitlines() if line.startswith("evenly: ")]
+    assert len(complaints) == 1
+    assert "token" in complaints[0]
+    assert not done.stdout
+
+
+def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with gateway() as (started, _):
+        session = Session(started.port).wait()
+        family = children(started.pid)
+        assert set(family) == {"envoy", "picker", "sh"}
+        assert all(os.getpgid(pid) == pid for pid in family.values())  # Ctrl-C of a terminal goes past them
+        started.send(signal.SIGTERM)
+        eventually(lambda: refused(started.port), bool)
+        for _ in range(3):  # about a second, in which it must not end
+            session.echo()
+            time.sleep(0.3)
+        assert started.state()["sessions"] == 1
+        session.close()
+        assert exit_code(started) == 0
+        assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
+        assert not any(is_running(pid) for pid in family.values())
+        assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_sessions_that_do_not_end_are_cut_off(signals: int) -> None:
+    """At the end of the drain, or by a second signal, which may be Ctrl-C as well."""
+    with gateway("--drain", "0.5" if signals == 1 else "86400") as (started, _):
+        session = Session(started.port).wait()
+        started.send(signal.SIGTERM)
+        eventually(lambda: refused(started.port), bool)
+        if signals == 2:
+            session.echo()
+            started.send(signal.SIGINT)
+        assert exit_code(started) == 0
+        with pytest.raises((SessionFailedError, OSError)):
+            session.echo()
+        session.abort()
+
+
+def test_it_can_be_stopped_before_it_is_ready() -> None:
+    with Gateway("--pool", "10.0.0.1:80") as started:
+        eventually(lambda: children(started.pid), lambda family: "picker" in family)
+        started.send(signal.SIGTERM)
+        assert exit_code(started) == 0
+
+
+def test_a_dead_child_is_started_again() -> None:
+    with gateway() as (started, pools), pool_servers(1) as more:
+        session = Session(started.port).wait()
+        status, body = ask(started.admin, "/pools", "POST", {"address": more[0].address})
+        assert status == 201, body
+
+        os.kill(children(started.pid)["picker"], signal.SIGKILL)
+        Session(started.port).wait().close()  # at once, through Envoy's own choice
+        eventually(lambda: [event["event"] for event in events(started)], lambda seen: "picker is back" in seen)
+        session.echo()
+        known = {pool["address"] for pool in started.state()["pools"]}
+        assert known == {server.address for server in (*pools, *more)}
+        eventually(lambda: started.state()["sessions"], lambda sessions: sessions == 1)
+
+        os.kill(children(started.pid)["envoy"], signal.SIGKILL)
+        eventually(lambda: [event["event"] for event in events(started)], lambda seen: "envoy is back" in seen)
+        with pytest.raises((SessionFailedError, OSError)):
+            session.echo()
+        session.abort()
+        Session(started.port).wait().close()
+        codes = {event["event"]: event["code"] for event in events(started) if event["event"].endswith("died")}
+        assert codes == {"picker died": -signal.SIGKILL, "envoy died": -signal.SIGKILL}
+
+
+def test_a_killed_gateway_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with gateway() as (started, _):
+        family = children(started.pid)
+        assert set(family) == {"envoy", "picker", "sh"}
+        assert [*tmp_path.iterdir()]
+        started.kill()
+        eventually(lambda: [name for name, pid in family.items() if is_running(pid)], lambda left: not left)
+        assert not [*tmp_path.iterdir()]
+        assert refused(started.port)
+
+
+def test_pools_of_a_config_file_are_followed(tmp_path: Path) -> None:
+    """Options win over the file, and the picker watches the file itself."""
+    config = tmp_path / "gateway.toml"
+    with pool_servers(2) as servers:
+        first, second = (server.address for server in servers)
+        config.write_text(f'listen = "127.0.0.1:9"\npool = ["{first}"]\npolicy = "jsq"\n', encoding="utf-8")
+        with Gateway("--config", str(config)) as started:
+            started.wait()
+            assert started.state()["policy"] == "jsq"
+            config.write_text(f'pool = ["{second}"]\npolicy = "jsq"\n', encoding="utf-8")
+            eventually(lambda: _served_by(started.port), lambda pool: pool == second)
+
+
+def _served_by(port: int) -> str:
+    return ask(port, "/")[1]
+
+
+def test_without_envoy_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nowhere(_: str) -> ModuleSpec | None:
+        return None
+
+    monkeypatch.setattr(envoy, "find_spec", nowhere)
+    with pytest.raises(InputError, match=r"pip install 'evenly\[live\]'"):
+        envoy.find_envoy()

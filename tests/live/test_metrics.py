@@ -1,0 +1,290 @@
+"""The figures for Prometheus are the balancer's own, and the log and the histogram tell the truth."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TextIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
+
+from evenly.core import JoinShortestQueue, LearningRule, ThresholdPolicy
+from evenly.live.addresses import Address
+from evenly.live.balancer import Balancer
+from evenly.live.latency import BOUNDS, Latency
+from evenly.live.log import LINES_A_SECOND, Log
+from evenly.live.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.pool import State
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def balancer(name: str = "threshold", pools: int = 3) -> Balancer:
+    policy = ThresholdPolicy(0, LearningRule("0.6")) if name == "threshold" else JoinShortestQueue()
+    made = Balancer(
+        policy,
+        name=name,
+        choose=random.Random(1).choice,
+        clock=lambda: 0.0,
+        slow_start=10.0,
+        report=lambda event, /, **facts: None,
+    )
+    for number in range(pools):
+        made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
+    return made
+
+
+def parsed(text: bytes) -> Samples:
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+    }
+
+
+def one(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
+
+
+def names(samples: Samples) -> set[str]:
+    return {name for name, _ in samples}
+
+
+# --- metrics ---------------------------------------------------------------------------------------------------
+
+
+def test_every_figure_is_the_balancers() -> None:
+    seen = balancer()
+    for _ in range(7):
+        seen.pick()
+    first, second, third = seen.pools
+    seen.end(first)
+    seen.end(first)
+    seen.move(second, third)
+    seen.set_unpicked(third, 4)
+    seen.drain(third.address)
+
+    samples = parsed(metrics_text(seen, Latency()))
+
+    for pool in seen.pools:
+        name = str(pool.address)
+        assert one(samples, "evenly_pool_sessions", pool=name) == pool.sessions
+        assert one(samples, "evenly_pool_unpicked_sessions", pool=name) == pool.unpicked
+        assert one(samples, "evenly_pool_state", pool=name, state=str(pool.state)) == 1
+    assert [third.state, third.unpicked] == [State.DRAINING, 4]
+    assert sum(value for (name, _), value in samples.items() if name == "evenly_pool_state") == 3
+    assert one(samples, "evenly_threshold") == seen.threshold == 2
+    assert one(samples, "evenly_alpha") == 0.6
+    assert seen.tokens is not None
+    assert [one(samples, "evenly_tokens", color=color) for color in ("green", "yellow")] == list(seen.tokens)
+    for kind in ("green", "yellow", "any"):
+        assert one(samples, "evenly_picks_total", kind=kind) == seen.picks[kind]
+    for color in ("green", "yellow", "resync", "other"):
+        assert one(samples, "evenly_messages_total", color=color) == getattr(seen.messages, color)
+    assert seen.messages.green > 0
+    assert one(samples, "evenly_unpicked_sessions_total") == 4
+    assert one(samples, "evenly_moved_sessions_total") == 1
+
+
+def test_what_a_policy_does_not_have_is_absent() -> None:
+    seen = balancer("jsq")
+    seen.pick()
+    samples = parsed(metrics_text(seen, Latency()))
+
+    assert not {"evenly_threshold", "evenly_alpha", "evenly_tokens"} & names(samples)
+    assert one(samples, "evenly_picks_total", kind="jsq") == 1
+    assert one(samples, "evenly_messages_total", color="other") == seen.messages.other
+
+
+def test_a_threshold_that_is_not_learned_has_no_alpha() -> None:
+    seen = balancer()
+    assert isinstance(seen.policy, ThresholdPolicy)
+    seen.policy.dispatcher.rule = None
+    text = metrics_text(seen, Latency())
+
+    assert one(parsed(text), "evenly_threshold") == 0
+    assert b"evenly_alpha" not in text
+
+
+def test_a_pool_that_is_gone_is_gone_from_the_figures() -> None:
+    seen = balancer()
+    seen.remove(Address("127.0.0.1", 9001))
+    samples = parsed(metrics_text(seen, Latency()))
+
+    assert ("evenly_pool_sessions", frozenset({("pool", "127.0.0.1:9001")})) not in samples
+    assert one(samples, "evenly_pool_sessions", pool="127.0.0.1:9002") == 0
+
+
+def test_counters_stand_at_zero_before_anything_happens() -> None:
+    samples = parsed(metrics_text(balancer(), Latency()))
+
+    for kind in ("green", "yellow", "any"):
+        assert one(samples, "evenly_picks_total", kind=kind) == 0
+    assert one(samples, "evenly_pick_seconds_count") == 0
+    assert CONTENT_TYPE.startswith("text/plain; version=0.0.4")
+
+
+def test_the_histogram_holds_what_was_observed() -> None:
+    latency = Latency()
+    for seconds in (0.0, 1e-5, 1.1e-5, 0.003, 0.003, 1.0, 7.0):
+        latency.observe(seconds)
+
+    samples = parsed(metrics_text(balancer(), latency))
+
+    def at_most(bound: str) -> float:
+        return one(samples, "evenly_pick_seconds_bucket", le=bound)
+
+    assert [at_most("1e-05"), at_most("2.5e-05"), at_most("0.0025"), at_most("0.005")] == [2, 3, 3, 5]
+    assert [at_most("0.5"), at_most("1.0"), at_most("+Inf")] == [5, 6, 7]
+    assert one(samples, "evenly_pick_seconds_count") == 7
+    assert math.isclose(one(samples, "evenly_pick_seconds_sum"), 8.006021)
+
+
+@given(st.lists(st.floats(0, 10), max_size=50))
+def test_every_bucket_counts_what_is_at_most_its_bound(observed: list[float]) -> None:
+    latency = Latency()
+    for seconds in observed:
+        latency.observe(seconds)
+
+    assert (BOUNDS[0], BOUNDS[-1], list(BOUNDS)) == (1e-5, 1.0, sorted(BOUNDS))
+    for bound, count in latency.cumulative():
+        assert count == sum(seconds <= bound for seconds in observed)
+    assert math.isclose(latency.total, sum(observed), abs_tol=1e-12)
+
+
+# --- the log ---------------------------------------------------------------------------------------------------
+
+
+class Written:
+    """A log to memory with a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1_794_762_000.123
+        self.stream = io.StringIO()
+        self.log = Log(self.stream, clock=lambda: self.now)
+
+    def lines(self) -> list[dict[str, object]]:
+        return [json.loads(line, parse_constant=pytest.fail) for line in self.stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_line_of_json() -> None:
+    written = Written()
+    written.log.event("pool failing", pool="127.0.0.1:9001", before=State.SERVING, sessions=3, mean=0.5, why=None)
+
+    assert written.stream.getvalue().count("\n") == 1
+    assert written.lines() == [
+        {
+            "time": "2026-11-15T17:00:00.123Z",
+            "event": "pool failing",
+            "pool": "127.0.0.1:9001",
+            "before": "serving",
+            "sessions": 3,
+            "mean": 0.5,
+            "why": None,
+        }
+    ]
+
+
+class Secretive:
+    def __str__(self) -> str:
+        return "line one\nline two"
+
+
+@pytest.mark.parametrize(
+    ("fact", "shown"),
+    [
+        (Address("::1", 80), "[::1]:80"),
+        (Secretive(), "line one\nline two"),
+        (OSError(2, "No such file"), "[Errno 2] No such file"),
+        (b"\xff", "b'\\xff'"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+        ({1: math.nan}, "{1: nan}"),
+        ({(1, 2): 3}, "{(1, 2): 3}"),
+        ("\ud800 \u00e9 \x1b[31m", "\ud800 \u00e9 \x1b[31m"),
+    ],
+)
+def test_what_json_does_not_know_becomes_text_on_the_same_line(fact: object, shown: str) -> None:
+    written = Written()
+    written.log.event("odd", fact=fact)
+
+    assert written.stream.getvalue().count("\n") == 1
+    assert written.stream.getvalue().isascii()
+    assert [line["fact"] for line in written.lines()] == [shown]
+
+
+def test_a_flood_is_cut_off_and_counted() -> None:
+    written = Written()
+    for number in range(LINES_A_SECOND + 250):
+        written.log.event("flap", number=number)
+    assert len(written.lines()) == LINES_A_SECOND
+    written.log.catch_up()
+    assert len(written.lines()) == LINES_A_SECOND
+
+    written.now += 1
+    written.log.event("calm")
+    assert [line["event"] for line in written.lines()[LINES_A_SECOND:]] == ["lines left out", "calm"]
+    assert written.lines()[LINES_A_SECOND]["lines"] == 250
+
+
+def test_a_flood_that_nothing_follows_is_told_of_too() -> None:
+    written = Written()
+    for _ in range(LINES_A_SECOND + 1):
+        written.log.event("flap")
+    for _ in range(3):
+        written.now += 1
+        written.log.catch_up()
+
+    assert [line["event"] for line in written.lines()[LINES_A_SECOND:]] == ["lines left out"]
+
+
+def test_an_endless_flood_stays_below_the_limit_and_every_line_is_accounted_for() -> None:
+    written = Written()
+    for step in range(10_000):
+        written.now = 1000 + step / 1000
+        written.log.event("flap")
+    assert len(written.lines()) == 10 * LINES_A_SECOND
+
+    written.now += 1
+    written.log.catch_up()
+    flaps = sum(line["event"] == "flap" for line in written.lines())
+    left_out = sum(int(str(line["lines"])) for line in written.lines() if line["event"] == "lines left out")
+    assert flaps + left_out == 10_000
+
+
+def _closed() -> TextIO:
+    stream = io.StringIO()
+    stream.close()
+    return stream
+
+
+def _nobody_reads() -> TextIO:
+    reading, writing = os.pipe()
+    os.close(reading)
+    return io.TextIOWrapper(io.FileIO(writing, "w"), write_through=True)
+
+
+def _full_disk() -> TextIO:
+    return io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True)
+
+
+@pytest.mark.parametrize("broken", [_closed, _nobody_reads, _full_disk, lambda: None])
+def test_a_stream_that_fails_is_not_the_callers_problem(broken: Callable[[], TextIO | None]) -> None:
+    stream = broken()
+    log = Log(stream)
+
+    for _ in range(LINES_A_SECOND):
+        log.event("nobody hears this")
+        log.catch_up()
+
+    if stream is not None:
+        with suppress(OSError):
+            stream.close()

@@ -1,0 +1,174 @@
+"""Pools come, drain, fail, recover and go at run time, and the sessions of all are counted on."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+from tests.live.clients import Traffic, sessions
+from tests.live.processes import ask, eventually
+from tests.live.rig import Envoy, Picker, PoolProcess, Rig, rig
+
+FAILING_WITHIN = 2.0
+JSQ = ("--policy", "jsq")  # where the next session goes is then known
+
+
+def order(live: Rig, method: str, path: str, body: object = None) -> int:
+    return ask(live.picker.admin, path, method, body)[0]
+
+
+def known_to_envoys(live: Rig) -> list[set[str]]:
+    """The pools that each Envoy can send to."""
+    return [envoy.pools() for envoy in live.envoys]
+
+
+def test_a_pool_is_added() -> None:
+    """It gets sessions, from every Envoy; the others keep theirs."""
+    with rig(2, *JSQ, "--slow-start", "0", envoys=2) as live, sessions(live.port, 8), PoolProcess() as new:
+        before = live.settled(8)
+        new.wait()
+        assert order(live, "POST", "/pools", {"address": new.address}) == 201
+        live.pools.append(new)
+        addresses = {pool.address for pool in live.pools}
+        eventually(lambda: known_to_envoys(live), lambda known: known == [addresses, addresses])
+        with sessions(live.envoys[1].port, 4) as opened:
+            counts = live.settled(12)
+            assert {session.pool for session in opened} == {new.address}
+            assert counts == {**before, new.address: 4}
+
+
+def test_a_pool_drains_and_comes_back() -> None:
+    """It keeps its sessions, gets none, and is as before when it is undrained."""
+    with rig(3, *JSQ, "--slow-start", "0") as live, sessions(live.port, 12) as opened:
+        before = live.settled(12)
+        drained = live.pools[1].address
+        assert order(live, "POST", f"/pools/{drained}/drain") == 200
+        assert live.states()[drained] == "draining"
+        with sessions(live.port, 10) as more:
+            assert drained not in {session.pool for session in more}
+            assert live.settled(22)[drained] == before[drained]
+        for session in opened:
+            session.echo()
+            if session.pool == drained:
+                session.close()
+        after = live.settled(12 - before[drained])
+        assert after == {**before, drained: 0}
+        assert order(live, "POST", f"/pools/{drained}/undrain") == 200
+        with sessions(live.port, 4) as back:
+            assert {session.pool for session in back} == {drained}
+            live.settled(12)
+
+
+def test_a_removed_pool_leaves_when_its_sessions_have_ended() -> None:
+    with rig(3) as live, sessions(live.port, 12) as opened:
+        before = live.settled(12)
+        removed = live.pools[0].address
+        assert order(live, "DELETE", f"/pools/{removed}") in {200, 202, 204}
+        assert live.states()[removed] == "leaving"
+        with sessions(live.port, 6) as more:
+            assert removed not in {session.pool for session in more}
+            assert live.settled(18)[removed] == before[removed]
+        assert live.settled(12) == before
+        own = [session for session in opened if session.pool == removed]
+        for session in own:
+            assert live.states()[removed] == "leaving"
+            session.echo()
+            session.close()
+        rest = {address: count for address, count in before.items() if address != removed}
+        eventually(live.counts, lambda counts: counts == rest)
+        eventually(lambda: known_to_envoys(live), lambda known: known == [set(rest)])
+        assert order(live, "DELETE", f"/pools/{removed}") == 404
+
+
+def test_the_config_file_changes_under_load(tmp_path: Path) -> None:
+    """Pools that it names are added, those that it names no more leave, and no session fails."""
+    config = tmp_path / "picker.toml"
+    with PoolProcess() as one, PoolProcess() as two, PoolProcess() as three:
+
+        def names(*pools: PoolProcess) -> None:
+            config.write_text(f"slow_start = 0\npool = {[pool.address for pool in pools]}\n")
+
+        names(one, two)
+        with Picker("--config", str(config)) as picker, Envoy(picker) as envoy:
+            for process in (one, two, three, picker, envoy):
+                process.wait()
+            live = Rig([one, two, three], picker, [envoy])
+            with sessions(envoy.port, 8) as opened, Traffic(envoy.port) as traffic:
+                names(one, two, three)
+                eventually(lambda: three.sessions, lambda count: count > 0)
+                names(two, three)
+                eventually(live.states, lambda states: states.get(one.address) == "leaving")
+                eventually(lambda: one.sessions, lambda count: count == 4)
+                names(one, two)
+                eventually(live.states, lambda states: three.address not in states)
+                eventually(lambda: three.sessions, lambda count: count == 0)
+                traffic.stop()
+                counts = eventually(live.counts, lambda counts: sum(counts.values()) == 8)
+                assert counts == {one.address: 4, two.address: 4}
+                assert live.truth() == {**counts, three.address: 0}
+                for session in opened:
+                    session.echo()
+            assert traffic.failures == []
+
+
+def test_a_failing_health_check() -> None:
+    """No picks within two seconds; the sessions stay; picks again after the recovery."""
+    with rig(3, *JSQ, "--slow-start", "0", health_path="/health") as live, sessions(live.port, 9) as opened:
+        sick = live.pools[2]
+        sick.say("sick")
+        since = time.monotonic()
+        eventually(live.states, lambda states: states[sick.address] == "failing", FAILING_WITHIN)
+        assert time.monotonic() - since < FAILING_WITHIN
+        with sessions(live.port, 8) as more:
+            assert sick.address not in {session.pool for session in more}
+            assert live.settled(17)[sick.address] == 3
+        for session in opened:
+            session.echo()
+            if session.pool == sick.address:
+                session.close()
+        live.settled(6)
+        sick.say("well")
+        eventually(live.states, lambda states: states[sick.address] == "serving")
+        with sessions(live.port, 3) as more:
+            assert {session.pool for session in more} == {sick.address}
+            live.settled(9)
+
+
+def test_a_pool_that_recovers_fills_slowly() -> None:
+    """It has at most one session, and a share of the mean that grows from nothing to all in the slow start's time.
+
+    Sessions arrive as fast as they can, so without the cap it would be full at once. They only come and never go
+    here, so a cap worked out after the look at the state, from a start before the true one, is never too low.
+    """
+    slow_start = 4.0
+    with rig(3, "--slow-start", str(slow_start), health_path="/health") as live, ExitStack() as opened:
+        recovering = live.pools[0]
+        recovering.say("sick")
+        eventually(live.states, lambda states: states[recovering.address] == "failing")
+        opened.enter_context(sessions(live.port, 300))
+        recovering.say("well")
+        started = time.monotonic()
+        fill: list[tuple[float, int, float]] = []
+        while True:
+            before = time.monotonic()
+            state, count, mean = _look(live, recovering)
+            if state == "serving":
+                break
+            if state == "failing":
+                started = before
+            else:
+                passed = time.monotonic() - started
+                fill.append((passed, count, 1 + mean * passed / slow_start))
+            opened.enter_context(sessions(live.port, 1))
+        assert all(count <= cap for _, count, cap in fill), fill
+        assert fill[-1][0] > 0.9 * slow_start
+        assert fill[-1][1] > 50  # but it does fill
+        live.settled()
+
+
+def _look(live: Rig, pool: PoolProcess) -> tuple[str, int, float]:
+    """State and sessions of a pool, and the mean over all."""
+    state = live.picker.state()
+    [own] = [entry for entry in state["pools"] if entry["address"] == pool.address]
+    return own["state"], own["sessions"], state["sessions"] / len(state["pools"])

@@ -1,0 +1,135 @@
+"""Settings from options and files: what is taken, what is refused and with which sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
+from evenly.errors import InputError
+from evenly.live.addresses import Address
+from evenly.live.memory import KnownPool, Memory, recall, remember
+from evenly.live.settings import make_policy, read_settings
+
+GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}
+A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
+
+
+def test_options_alone() -> None:
+    settings = read_settings(GIVEN, None)
+    assert settings.listen == Address("127.0.0.1", 80)
+    assert settings.pool == (A, Address("h", 2))
+    assert (settings.policy, settings.alpha, settings.admin) == ("threshold", None, Address("127.0.0.1", 0))
+
+
+def test_options_win_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "evenly.toml"
+    file.write_text(
+        'listen = "127.0.0.1:81"\npool = ["127.0.0.1:3"]\nalpha = 0.57\nslow_start = 3\nhealth_path = "/up"\n'
+    )
+    settings = read_settings({"listen": "127.0.0.1:80"}, file)
+    assert (settings.listen.port, settings.pool, settings.alpha) == (80, (C,), "0.57")
+    assert (settings.slow_start, settings.health_path) == (3.0, "/up")
+    assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (B,)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"pool": ["a:1"]}, "--listen"),
+        ({"listen": "127.0.0.1:80"}, "at least one pool"),
+        ({**GIVEN, "listen": "nowhere"}, "HOST:PORT.*'nowhere'"),
+        ({**GIVEN, "pool": ["a:99999"]}, "'a:99999'"),
+        ({**GIVEN, "pool": ["a:0"]}, "at least 1"),
+        ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
+        ({**GIVEN, "policy": "fastest"}, "policy must be .*'threshold'.*not 'fastest'"),
+        ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),
+        ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "give one of the two"),
+        ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not for jsq"),
+        ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
+        ({**GIVEN, "load_max": float("nan")}, "load-max"),
+        ({**GIVEN, "choices": 0}, "choices must be greater than or equal to 1, not 0"),
+        ({**GIVEN, "slow_start": -1.0}, "slow-start"),
+        ({**GIVEN, "drain": float("inf")}, "drain"),
+        ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
+    ],
+)
+def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        read_settings(given, None)
+    assert str(caught.value).endswith(".")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("pools = []", "unknown key 'pools': did you mean pool?"),
+        ("zzz = 1", "unknown key 'zzz': known are listen, pool"),
+        ("listen = ", "is not TOML"),
+        ('pool = "a:1"\nlisten = "b:2"', "pool must be"),
+        ('pool = ["a:1"]\nlisten = 80', "HOST:PORT.*'80'"),
+        ('pool = ["a:1"]\nlisten = "a:80"\nalpha = true', "alpha must .*True"),
+    ],
+)
+def test_bad_files_get_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "evenly.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=words):
+        read_settings({}, file)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file"):
+        read_settings(GIVEN, tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("threshold", ThresholdPolicy),
+        ("jsq", JoinShortestQueue),
+        ("power-of-d", PowerOfD),
+        ("random", RandomRouting),
+    ],
+)
+def test_policies_by_name(name: str, kind: type) -> None:
+    assert isinstance(make_policy(read_settings({**GIVEN, "policy": name}, None)), kind)
+
+
+@pytest.mark.parametrize(
+    ("given", "found", "alpha"), [({}, None, 0.5), ({}, "0.65", 0.65), ({"alpha": "0.9"}, "0.65", 0.9)]
+)
+def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
+    given: dict[str, Any], found: str | None, alpha: float
+) -> None:
+    policy = make_policy(read_settings({**GIVEN, **given}, None), alpha=found)
+    assert isinstance(policy, ThresholdPolicy)
+    assert policy.dispatcher.rule is not None
+    assert float(policy.dispatcher.rule.alpha) == alpha
+
+
+def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    assert recall(file) is None
+    by_hand = Memory(
+        configured=[A, B], pools=[KnownPool(address=B, draining=True), KnownPool(address=C)], alpha="0.6"
+    )
+    remember(file, by_hand)
+    back = recall(file)
+    assert back == by_hand
+    assert back is not None
+    assert back.pools_now((A, B)) == by_hand.pools  # A was removed by hand, and stays away
+    new = Address("127.0.0.1", 4)
+    assert [pool.address for pool in back.pools_now((A, new))] == [C, new]  # B left the settings, `new` came
+    assert back.pools_now((A, B, C)) == by_hand.pools  # C is there already
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"configured": ["x"], "pools": []}', "[1]"])
+def test_a_state_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "state.json"
+    file.write_text(text)
+    with pytest.raises(InputError, match="not a file that a picker wrote"):
+        recall(file)
