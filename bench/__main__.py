@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import measure, predictions
+from bench import live_balance, live_memory, live_speed, measure, predictions
 from bench.measure import Figure
 
 PAGE = """# Benchmarks
@@ -29,11 +30,52 @@ C++17 (`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a strai
 process for each task, and fewer records. `python -m bench.opponents` checks that the two simulate the same
 system. Without a C++ compiler its figures are missing. The fluid solver meets SciPy's own implicit solver on the
 one stretch that a general solver can take, before the first event.
+
+## The live balancer
+
+Real processes on the same machine: Envoy, the picker, pools and clients share its cores.
+
+### How even
+
+20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time,
+onto pools of its own; several gateways get them at random. The spread is the time average of the standard
+deviation of the sessions over the pools, as the clients saw them; ± is a 95 % interval from batches. JSQ is the
+ideal: the same visits replayed without a network through a balancer that knows everything at once. HAProxy's
+leastconn with one gateway knows everything too, so what it lacks to JSQ is what the delays of the network and the
+machine cost.
+
+| figure | measured | goal | met |
+| --- | ---: | ---: | --- |
+{balance_rows}
+
+Rivals are as they come: Envoy's least_request compares two pools, chosen at random. Their four gateways share a
+process, but neither counts nor clusters (`bench/rivals.py`).
+
+### How fast
+
+One session is one short request, so that nothing but the start of sessions costs; `wrk` sends them over 64
+connections, and pools are listeners of the same Envoy that answer at once. Processor time is that of the picker's
+process, kernel included. The naive picker is a straightforward one on `grpc.aio` with answers made once
+(`bench/rivals.py`); it counts nothing. Straight at the picker means without Envoy: a client tells it of sessions
+with the messages that Envoy would send. Times at a constant rate are those of a Python client that does not wait
+for answers, with and without the picker in turn.
+
+| figure | measured | goal | met |
+| --- | ---: | ---: | --- |
+{speed_rows}
+
+### How much memory
+
+Quiet WebSocket sessions through Envoy, against the same processes before the first one.
+
+| figure | measured | goal | met |
+| --- | ---: | ---: | --- |
+{memory_rows}
 """
 
 
 def machine() -> str:
-    """The processor and the versions that matter."""
+    """The processor, what else it had to do, and the versions that matter."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -41,7 +83,8 @@ def machine() -> str:
         model = names[0].partition(":")[2].strip() if names else model
     import numba  # noqa: PLC0415
 
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, Numba {numba.__version__}"
+    versions = f"Python {platform.python_version()}, Numba {numba.__version__}"
+    return f"{model}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at first, {versions}"
 
 
 def row(figure: Figure) -> str:
@@ -49,7 +92,12 @@ def row(figure: Figure) -> str:
     sign = ">=" if figure.at_least else "<="
     goal = "" if figure.goal is None else f"{sign} {figure.goal:g}"
     met = {True: "yes", False: "**no**", None: ""}[figure.met]
-    return f"| {figure.what} | {figure.value:.3g} {figure.unit} | {goal} | {met} |"
+    measured = figure.unit if math.isnan(figure.value) else f"{_short(figure.value)} {figure.unit}".rstrip()
+    return f"| {figure.what} | {measured} | {goal} | {met} |"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= value < math.inf else f"{value:.3g}"
 
 
 def figures(rounds: int, scale: float) -> Iterator[Figure]:
@@ -62,6 +110,26 @@ def figures(rounds: int, scale: float) -> Iterator[Figure]:
     yield from measure.start_up(max(rounds // 3, 1))
 
 
+def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
+    """The tables of the page, none of them measured yet."""
+    return {
+        "rows": figures(rounds, scale),
+        "balance_rows": live_balance.evenness(scale),
+        "speed_rows": live_speed.speed(rounds, scale),
+        "memory_rows": live_memory.memory(scale),
+    }
+
+
+def printed(table: Iterator[Figure]) -> str:
+    """Print the lines of a table as they are measured, and return them."""
+    rows = []
+    print("| figure | measured | goal | met |\n| --- | ---: | ---: | --- |")
+    for figure in table:
+        rows.append(row(figure))
+        print(rows[-1], flush=True)
+    return "\n".join(rows)
+
+
 def main() -> None:
     """Measure and print; write the page when asked."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -69,13 +137,10 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=5.0, help="length of each measurement (default: 5)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page, docs/benchmarks.md say")
     options = parser.parse_args()
-    rows = []
-    print("| figure | measured | goal | met |\n| --- | ---: | ---: | --- |")
-    for figure in figures(options.rounds, options.scale):
-        rows.append(row(figure))
-        print(rows[-1], flush=True)
+    where = machine()
+    tables = {name: printed(table) for name, table in sections(options.rounds, options.scale).items()}
     if options.write:
-        page = PAGE.format(rounds=options.rounds, machine=machine(), rows="\n".join(rows))
+        page = PAGE.format(rounds=options.rounds, machine=where, **tables)
         options.write.write_text(page, encoding="utf-8")
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import json
 import os
-import random
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -19,18 +18,20 @@ from typing import Self, TypeVar
 
 _MOST_PRINTED = 4000  # characters: Envoy has a line for each session that goes without a picker
 PATIENCE = 20.0  # seconds, for what takes milliseconds on a machine that is not busy
-_PORTS = range(12_000, 32_000)  # not those that the system gives to clients, so a port can be taken up again
 
 T = TypeVar("T")
 
 
 def free_port() -> int:
-    """A port of loopback that nobody uses."""
-    for port in random.sample(_PORTS, 100):
-        with socket.socket() as trial, suppress(OSError):
-            trial.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("No port is free.")
+    """A port of loopback for a server, which can be started on it again and again; it is not given out twice.
+
+    A socket that is bound but does not listen keeps it from all but servers that set SO_REUSEADDR, as ours do.
+    """
+    holder = socket.socket()
+    atexit.register(holder.close)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    return int(holder.getsockname()[1])
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], object], seconds: float = PATIENCE) -> T:

@@ -131,11 +131,15 @@ class Envoy(Process):
         self._config.unlink()
 
     def wait(self) -> None:
-        """Wait until it takes clients and knows its pools."""
+        """Wait until it takes clients, and believes in its picker and in its pools."""
+
+        def healthy(cluster: str) -> bool:
+            members, well = (self.gauge(f"cluster.{cluster}.membership_{kind}") for kind in ("total", "healthy"))
+            return members == well > 0
 
         def ready() -> bool:
             with suppress(OSError, http.client.HTTPException):
-                return ask(self.admin, "/ready")[0] == 200 and bool(self.pools())
+                return ask(self.admin, "/ready")[0] == 200 and healthy("picker") and healthy("pools")
             return False
 
         eventually(ready, bool)
@@ -171,6 +175,9 @@ class Rig:
         """Where clients go."""
         return self.envoys[0].port
 
+    def pool(self, address: str) -> PoolProcess:
+        return next(pool for pool in self.pools if pool.address == address)
+
     def counts(self) -> dict[str, int]:
         """Sessions of each pool, as the picker counts them."""
         return {pool["address"]: pool["sessions"] for pool in self.picker.state()["pools"]}
@@ -182,9 +189,9 @@ class Rig:
         """Sessions of each pool, as the pools count them."""
         return {pool.address: pool.sessions for pool in self.pools}
 
-    def all_picked(self) -> bool:
-        """Whether the picker placed every session so far, and no fallback did."""
-        return bool(self.picker.state()["unpicked_sessions"] == 0)
+    def unpicked(self) -> int:
+        """How many sessions so far the picker did not place, or lost sight of before their end."""
+        return int(self.picker.state()["unpicked_sessions"])
 
     def settled(self, sessions: int | None = None, seconds: float = PATIENCE) -> dict[str, int]:
         """The counts, once they are the pools' own, and as many in all as stated."""

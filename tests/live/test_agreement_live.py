@@ -21,16 +21,16 @@ from tests.live.rig import Envoy, Picker
 POOLS = 10
 LOAD = 3.5
 ALPHA = "0.6"
-STAY = 0.4  # seconds, on average
-SECONDS = 25.0
-WARMUP = 5.0
+STAY = 1.5  # seconds, on average
+SECONDS = 28.0
+WARMUP = 6.0
 REPLICATIONS = 2000
 FALSE_ALARM = 1e-6  # of all comparisons of a run together
 
 # A client sees a session some milliseconds after the pick, and the picker its end some after the client. In
 # this time one pool looks different to the two, which moves a share of 1 / POOLS between levels. There are
 # POOLS * LOAD / STAY beginnings and as many ends a second.
-DELAY = 0.003  # seconds, on average over beginnings and ends
+DELAY = 0.01  # seconds, on average over beginnings and ends
 SLACK = 2 * DELAY * LOAD / STAY
 
 

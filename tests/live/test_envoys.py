@@ -106,6 +106,30 @@ def test_pools_that_an_envoy_does_not_know_have_no_sessions_there() -> None:
     assert known not in envoy.unpicked
 
 
+def verdicts(envoy: Envoy, where: LivePool, *reports: tuple[float, bool]) -> list[bool | None]:
+    found = []
+    for now, failing in reports:
+        envoy.compare(envoy.before(), {where.endpoint: Host(0, failing=failing)}, [where])
+        found.append(envoy.fails(where.endpoint, now))
+    return found
+
+
+def test_a_pool_that_was_well_fails_at_once_and_recovers_at_once() -> None:
+    assert verdicts(Envoy(ADMIN), pool(1), (0.0, False), (0.1, True), (0.2, False)) == [False, True, False]
+
+
+def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> None:
+    """It calls every pool failing until then. One that is dead from the start is still known within two seconds."""
+    envoy, where = Envoy(ADMIN), pool(1)
+    assert verdicts(envoy, where, (0.0, True), (0.9, True), (1.1, True)) == [None, None, True]
+    assert verdicts(envoy, where, (1.2, False), (1.3, True)) == [False, True]
+    envoy.refused()
+    assert verdicts(envoy, where, (1.4, True), (1.5, False)) == [None, False]
+    envoy.lost()
+    assert envoy.fails(where.endpoint, 2.0) is None
+    assert verdicts(envoy, where, (3.0, True), (3.5, True), (4.5, True)) == [None, None, True]
+
+
 def clusters(*hosts: dict[str, Any], name: str = "pools") -> bytes:
     return json.dumps({"cluster_statuses": [{"name": "picker"}, {"name": name, "host_statuses": hosts}]}).encode()
 

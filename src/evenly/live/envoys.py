@@ -25,6 +25,7 @@ MOST_ENVOYS = 64
 INTERVAL = 0.25
 _GETTING_KNOWN, _HASTE = 2.0, 0.05  # a new Envoy is asked more often: much may have happened before
 _AGREEING = 3  # answers in a row that move a count
+_FIRST_CHECK = 1.0  # seconds in which an Envoy that starts has checked its pools
 _TIMEOUT = 1.0
 _PATIENCE = (
     5.0  # how long an Envoy that does not answer, but does not refuse either, is believed to hold its sessions
@@ -50,6 +51,8 @@ class Envoy:
         self.unpicked: Counter[LivePool] = Counter()
         self.hosts: dict[Address, Host] | None = None  # None as long as it does not answer
         self.silent_since = 0.0
+        self._well: set[Address] = set()
+        self._unwell_since: dict[Address, float] = {}
         self._surprises: dict[LivePool, list[int]] = {}
 
     @property
@@ -87,8 +90,30 @@ class Envoy:
                 del surprises[pool]
         self._surprises = surprises
 
+    def fails(self, endpoint: Address, now: float) -> bool | None:
+        """Whether it finds that the pool fails; None if it does not know the pool, or has not checked it yet.
+
+        An Envoy that starts calls every pool failing until it has checked it. So at first it is believed after a
+        while only.
+        """
+        host = None if self.hosts is None else self.hosts.get(endpoint)
+        if host is None:
+            return None
+        if not host.failing:
+            self._well.add(endpoint)
+            self._unwell_since.pop(endpoint, None)
+            return False
+        since = self._unwell_since.setdefault(endpoint, now)
+        return True if endpoint in self._well or now - since > _FIRST_CHECK else None
+
+    def refused(self) -> None:
+        """It has died, or is about to: when it answers again, it starts."""
+        self._well.clear()
+        self._unwell_since.clear()
+
     def lost(self) -> None:
         """It is gone, and with it the sessions that only its admin port told us of."""
+        self.refused()
         self.hosts = None
         self.unpicked.clear()
         self._surprises = {}
@@ -98,6 +123,8 @@ class Envoy:
         for pool in gone:
             for counts in (self.started, self.ended, self.unpicked):
                 del counts[pool]
+            self._well.discard(pool.endpoint)
+            self._unwell_since.pop(pool.endpoint, None)
 
 
 class Envoys:
@@ -168,7 +195,9 @@ class Envoys:
             try:
                 hosts = await loop.run_in_executor(self._threads, ask, envoy.admin, _TIMEOUT)
             except (OSError, NotUnderstoodError) as error:
-                refusals = refusals + 1 if isinstance(error, ConnectionRefusedError) else 0
+                if isinstance(error, ConnectionRefusedError):
+                    envoy.refused()
+                    refusals += 1
                 silent = self._clock() - envoy.silent_since
                 if envoy.hosts is not None and (refusals >= 2 or silent > _PATIENCE):
                     self._lose(envoy, error)
@@ -207,10 +236,7 @@ class Envoys:
 
     def _judge(self, pool: LivePool) -> None:
         """A pool fails if more than half of the Envoys that check it say so."""
-        views = [
-            envoy.hosts[pool.endpoint]
-            for envoy in self._known.values()
-            if envoy.hosts is not None and pool.endpoint in envoy.hosts
-        ]
-        if views:
-            self._balancer.set_failing(pool, 2 * sum(view.failing for view in views) > len(views))
+        views = [envoy.fails(pool.endpoint, self._clock()) for envoy in self._known.values()]
+        known = [view for view in views if view is not None]
+        if known:
+            self._balancer.set_failing(pool, 2 * sum(known) > len(known))

@@ -1,0 +1,89 @@
+"""What an open session costs in memory: 10,000 quiet WebSocket sessions, in the picker and in Envoy.
+
+A session through Envoy takes two of its file descriptors, so there are as many Envoys as the limit asks for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench import rivals
+from bench.measure import Figure
+from evenly.live.addresses import Address
+from evenly.live.demo.pools import embedded_pools
+from evenly.live.demo.trace import Visit
+from evenly.live.demo.traffic import drive
+from evenly.live.envoy_config import envoy_config
+
+POOLS = 20
+SESSIONS = 10_000
+OPENED_PER_SECOND = 200
+PATIENCE = 60.0  # seconds beyond the last start
+
+
+def resident_bytes(process: rivals.Process) -> int:
+    """Memory of a process that is its own, as the kernel counts it."""
+    lines = Path(f"/proc/{process.number}/smaps_rollup").read_text().splitlines()
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
+
+
+async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: int) -> asyncio.Task[object]:
+    """So many sessions, all open, as the pools themselves count; they last until the task is cancelled."""
+    for_good = 10 * PATIENCE + count / OPENED_PER_SECOND
+    visits = [Visit(number / OPENED_PER_SECOND, for_good) for number in range(count)]
+    task: asyncio.Task[object] = asyncio.create_task(drive(visits, gateways))
+    deadline = time.monotonic() + count / OPENED_PER_SECOND + PATIENCE
+    while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
+        if time.monotonic() > deadline or task.done():
+            task.cancel()
+            raise RuntimeError(f"of {count} sessions {there} are open")
+        await asyncio.sleep(0.2)
+    return task
+
+
+def _open_sessions(pool: Address) -> int:
+    """Any pool of the process tells the counts of all."""
+    return sum(json.loads(rivals.fetch(f"http://{pool}/sessions") or "{}").values())
+
+
+async def measured(count: int) -> list[Figure]:
+    """Memory with so many sessions against none, in the same processes."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    number = 1 + 2 * count // (most - 1000)
+    listen, admin, *addresses = rivals.free_addresses(2 + 2 * number)
+    gateways, envoy_admins = addresses[:number], addresses[number:]
+    async with embedded_pools(POOLS) as pools:
+        with tempfile.TemporaryDirectory() as folder, rivals.Processes() as processes:
+            picker = processes.add(rivals.evenly_picker(listen, admin, pools))
+            envoys = [
+                processes.add(rivals.envoy(_config(listen, pools, *at), Path(folder)))
+                for at in zip(gateways, envoy_admins, strict=True)
+            ]
+            processes.wait()
+            before = resident_bytes(picker), sum(map(resident_bytes, envoys))
+            sessions = await opened(gateways, pools, count)
+            after = resident_bytes(picker), sum(map(resident_bytes, envoys))
+            sessions.cancel()
+            await asyncio.wait([sessions])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
+    return [
+        Figure(f"{POOLS} pools, no session: memory of the picker", before[0] / 2**20, "MB"),
+        Figure(f"a session of {count:,}: memory in the picker", (after[0] - before[0]) / count, "bytes"),
+        Figure(f"a session of {count:,}: memory in Envoy", (after[1] - before[1]) / count, "bytes"),
+    ]
+
+
+def _config(picker: Address, pools: Sequence[Address], listen: Address, admin: Address) -> rivals.Config:
+    return envoy_config(listen=listen, picker=picker, pools=pools, admin=admin, health_path=None)
+
+
+def memory(scale: float) -> Iterator[Figure]:
+    """All the figures of this module; a small scale means fewer sessions."""
+    yield from asyncio.run(measured(round(min(scale, 1) * SESSIONS)))
