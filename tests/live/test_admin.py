@@ -25,10 +25,11 @@ from pydantic import BaseModel
 from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.admin import EnvoyView, admin_app, read_token, serve_admin
-from evenly.live.balancer import Balancer
-from evenly.live.latency import Latency
-from evenly.live.views import STATE_EXAMPLE, PoolView, StateView, Status
+from evenly.live.admin.app import admin_app, serve_admin
+from evenly.live.admin.token import read_token
+from evenly.live.admin.views import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.latency import Latency
 
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 20.0

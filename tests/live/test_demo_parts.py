@@ -28,6 +28,7 @@ from evenly.cli import show_demo
 from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.admin.views import MessagesView, StateView, TokensView
 from evenly.live.demo import traffic
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.plan import POOLS, Plan
@@ -37,8 +38,7 @@ from evenly.live.demo.stage import demo_config
 from evenly.live.demo.trace import Phase, Visit, endless, trace
 from evenly.live.demo.traffic import Session, Traffic, drive
 from evenly.live.demo.view import Side, View
-from evenly.live.envoy import find_envoy
-from evenly.live.views import MessagesView, StateView, TokensView
+from evenly.live.envoy.process import find_envoy
 from evenly.sim.tally import averages
 
 PATIENCE = 20.0

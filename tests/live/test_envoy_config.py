@@ -18,8 +18,8 @@ import pytest
 
 from evenly.cli.main import main
 from evenly.live.addresses import parse_address
-from evenly.live.envoy import find_envoy
-from evenly.live.envoy_config import envoy_config
+from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.process import find_envoy
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 from tests.live.rig import Picker, PoolProcess

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from evenly.live.addresses import Address
-from evenly.live.clusters import Host, NotUnderstoodError, read
-from evenly.live.envoys import Envoy
-from evenly.live.pool import LivePool
+from evenly.live.picker.clusters import Host, NotUnderstoodError, read
+from evenly.live.picker.envoys import Envoy
+from evenly.live.picker.pool import LivePool
 
 ADMIN = Address("127.0.0.1", 9901)
 
@@ -119,7 +119,7 @@ def test_a_pool_that_was_well_fails_at_once_and_recovers_at_once() -> None:
 
 
 def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> None:
-    """It calls every pool failing until then. One that is dead from the start is still known within two seconds."""
+    """It calls every pool failing until then. A pool dead from the start is known soon enough."""
     envoy, where = Envoy(ADMIN), pool(1)
     assert verdicts(envoy, where, (0.0, True), (0.9, True), (1.1, True)) == [None, None, True]
     assert verdicts(envoy, where, (1.2, False), (1.3, True)) == [False, True]

@@ -22,7 +22,7 @@ from h2.connection import H2Connection
 from h2.events import DataReceived
 
 from evenly.errors import InputError
-from evenly.live import envoy
+from evenly.live.envoy import process as envoy
 from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Gateway, PoolProcess

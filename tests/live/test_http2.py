@@ -16,10 +16,10 @@ import h2.events
 import h2.settings
 import pytest
 
-from evenly.live.frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, frame, framed
-from evenly.live.header_blocks import Fields
-from evenly.live.http2 import Connection
-from evenly.live.streams import Handler, Stream
+from evenly.live.wire.frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, RST_STREAM, SETTINGS, frame, framed
+from evenly.live.wire.header_blocks import Fields
+from evenly.live.wire.http2 import Connection
+from evenly.live.wire.streams import Handler, Stream
 
 PATH = "/test.Echo/Talk"
 PATIENCE = 10.0

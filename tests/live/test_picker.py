@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from evenly.live.protobuf import field, fields, submessage
+from evenly.live.wire.protobuf import field, fields, submessage
 from tests.live.processes import ask, eventually
 from tests.live.rig import Picker
 

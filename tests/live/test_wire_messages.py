@@ -10,10 +10,10 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, st
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.live import ext_proc
 from evenly.live.addresses import Address
-from evenly.live.frames import BrokenRuleError
-from evenly.live.protobuf import field, fields, struct, struct_text, submessage, varint
+from evenly.live.picker import ext_proc
+from evenly.live.wire.frames import BrokenRuleError
+from evenly.live.wire.protobuf import field, fields, struct, struct_text, submessage, varint
 
 Kind = descriptor_pb2.FieldDescriptorProto
 POOL = Address("127.0.0.1", 9001)

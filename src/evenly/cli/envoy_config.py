@@ -34,7 +34,7 @@ def command(
     import json
 
     from evenly.live.addresses import parse_address
-    from evenly.live.envoy_config import envoy_config
+    from evenly.live.envoy.config import envoy_config
 
     if health_path is not None and not health_path.startswith("/"):
         raise InputError(f"--health-path must start with /, not {health_path!r}.")

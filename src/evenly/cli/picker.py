@@ -30,7 +30,7 @@ def command(
 
     import asyncio
 
-    from evenly.live.service import serve
+    from evenly.live.picker.service import serve
     from evenly.live.settings import read_settings
 
     asyncio.run(serve(read_settings(given, config), given, config, state))

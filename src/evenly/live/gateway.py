@@ -22,9 +22,9 @@ from typing import IO, Any, Protocol
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 from evenly.live.children import end_child, start_child
-from evenly.live.envoy import EnvoyProcess, find_envoy
-from evenly.live.envoy_clusters import MOST_CONNECTIONS
-from evenly.live.envoy_config import envoy_config
+from evenly.live.envoy.clusters import MOST_CONNECTIONS
+from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.process import EnvoyProcess, find_envoy
 from evenly.live.log import Log
 from evenly.live.settings import Settings
 

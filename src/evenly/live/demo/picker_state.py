@@ -9,8 +9,8 @@ import os
 from pydantic import ValidationError
 
 from evenly.live.addresses import Address
-from evenly.live.admin_token import VARIABLE
-from evenly.live.views import StateView
+from evenly.live.admin.token import VARIABLE
+from evenly.live.admin.views import StateView
 
 _TIMEOUT = 2.0
 

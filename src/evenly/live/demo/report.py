@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from evenly.live.admin.views import StateView
 from evenly.live.demo.balance import Balance
 from evenly.live.demo.picker_state import messages_per_session, resync_per_session
 from evenly.live.demo.plan import POOLS, Plan, Window
-from evenly.live.views import StateView
 
 CLOSE = 0.10  # figures that differ by so much at most are called equal
 MOSTLY = 0.90  # so much of the time is enough to say that a threshold was learned

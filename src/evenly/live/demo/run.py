@@ -9,6 +9,7 @@ from statistics import fmean, pstdev
 
 from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
+from evenly.live.admin.views import StateView
 from evenly.live.demo.balance import balance, ideal
 from evenly.live.demo.picker_state import ask_picker
 from evenly.live.demo.plan import POOLS, Plan, Window
@@ -17,7 +18,6 @@ from evenly.live.demo.stage import Stage
 from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import Session, Traffic
 from evenly.live.demo.view import Side, View
-from evenly.live.views import StateView
 
 POLL_EVERY = 0.5
 SHOW_EVERY = 0.25

@@ -14,8 +14,8 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.envoy import EnvoyProcess
-from evenly.live.envoy_config import envoy_config
+from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.process import EnvoyProcess
 from evenly.live.gateway import PickerProcess
 
 _HOST = "127.0.0.1"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from evenly.live.views import StateView
+from evenly.live.admin.views import StateView
 
 
 @dataclass(frozen=True, slots=True)

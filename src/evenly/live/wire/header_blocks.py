@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpack import Decoder, HPACKError
 
-from evenly.live.frames import BrokenRuleError, Code
+from evenly.live.wire.frames import BrokenRuleError, Code
 
 MAX_HEADER_BLOCK = 2**16
 _MOST_BLOCKS = 100  # header blocks remembered

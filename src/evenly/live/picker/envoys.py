@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
-from evenly.live.balancer import Balancer
-from evenly.live.clusters import Host, NotUnderstoodError, ask
 from evenly.live.log import Log
-from evenly.live.pool import LivePool
-from evenly.live.streams import Outlet
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.clusters import Host, NotUnderstoodError, ask
+from evenly.live.picker.pool import LivePool
+from evenly.live.wire.streams import Outlet
 
 MOST_ENVOYS = 64
 INTERVAL = 0.25

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from evenly.live.frames import (
+from evenly.live.wire.frames import (
     END_HEADERS,
     END_STREAM,
     HEADERS,

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from time import perf_counter
 
-from evenly.live import endpoints, ext_proc
-from evenly.live.balancer import Balancer
-from evenly.live.endpoints import Endpoints
-from evenly.live.envoys import Envoy, Envoys
-from evenly.live.frames import framed
-from evenly.live.header_blocks import Fields
-from evenly.live.latency import Latency
-from evenly.live.pool import LivePool
-from evenly.live.protobuf import field
-from evenly.live.streams import Handler, Stream
+from evenly.live.picker import endpoints, ext_proc
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.endpoints import Endpoints
+from evenly.live.picker.envoys import Envoy, Envoys
+from evenly.live.picker.latency import Latency
+from evenly.live.picker.pool import LivePool
+from evenly.live.wire.frames import framed
+from evenly.live.wire.header_blocks import Fields
+from evenly.live.wire.protobuf import field
+from evenly.live.wire.streams import Handler, Stream
 
 ANNOUNCEMENT = b"x-evenly-envoy"
 _HEALTH = b"/grpc.health.v1.Health/Check"

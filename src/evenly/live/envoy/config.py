@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.clusters import CLUSTER
-from evenly.live.envoy_clusters import (
+from evenly.live.envoy.clusters import (
     EXTENSIONS,
     KEEPALIVE,
     MOST_CONNECTIONS,
@@ -29,7 +28,8 @@ from evenly.live.envoy_clusters import (
     socket_address,
     typed,
 )
-from evenly.live.ext_proc import NAMESPACE
+from evenly.live.picker.clusters import CLUSTER
+from evenly.live.picker.ext_proc import NAMESPACE
 
 STAT_PREFIX = "gateway"  # of the listener's statistics
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
-from evenly.live.frames import framed
-from evenly.live.protobuf import field, fields, struct, struct_text, submessage
+from evenly.live.wire.frames import framed
+from evenly.live.wire.protobuf import field, fields, struct, struct_text, submessage
 
 PATH = b"/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 NAMESPACE = "envoy.lb"

@@ -13,8 +13,8 @@ from typing import IO
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.children import end_child, start_child
-from evenly.live.envoy_clusters import Json
-from evenly.live.envoy_config import STAT_PREFIX
+from evenly.live.envoy.clusters import Json
+from evenly.live.envoy.config import STAT_PREFIX
 
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
 _QUIET = "ext_proc:error"  # else a line for each session while the picker is away, which is known anyway

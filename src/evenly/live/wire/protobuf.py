@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evenly.live.frames import BrokenRuleError, Code
+from evenly.live.wire.frames import BrokenRuleError, Code
 
 
 def varint(value: int) -> bytes:

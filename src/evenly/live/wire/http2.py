@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from evenly.live.frames import (
+from evenly.live.wire.frames import (
     ACK,
     CONTINUATION,
     DATA,
@@ -41,8 +41,8 @@ from evenly.live.frames import (
     frame,
     unpadded,
 )
-from evenly.live.header_blocks import MAX_HEADER_BLOCK, Fields, HeaderBlocks
-from evenly.live.streams import Handler, Stream
+from evenly.live.wire.header_blocks import MAX_HEADER_BLOCK, Fields, HeaderBlocks
+from evenly.live.wire.streams import Handler, Stream
 
 MAX_STREAMS = 10**6
 _STREAM_WINDOW = 2**20  # bytes that a peer may send on a stream before we grant more

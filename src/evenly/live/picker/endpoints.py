@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from evenly.live.addresses import Address
-from evenly.live.frames import framed
 from evenly.live.log import Log
-from evenly.live.pool import LivePool
-from evenly.live.protobuf import field, fields
-from evenly.live.streams import Stream
+from evenly.live.picker.pool import LivePool
+from evenly.live.wire.frames import framed
+from evenly.live.wire.protobuf import field, fields
+from evenly.live.wire.streams import Stream
 
 PATH = b"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
 _TYPE = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"

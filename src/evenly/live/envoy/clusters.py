@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenly.live.addresses import Address, resolve
-from evenly.live.clusters import CLUSTER
-from evenly.live.ext_proc import NAMESPACE, PICKED, SERVED
+from evenly.live.picker.clusters import CLUSTER
+from evenly.live.picker.ext_proc import NAMESPACE, PICKED, SERVED
 
 MOST_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"

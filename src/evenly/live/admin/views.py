@@ -8,8 +8,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenly.live.balancer import Balancer
-from evenly.live.pool import LivePool, State
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.pool import LivePool, State
 
 STATE_EXAMPLE = {
     "policy": "threshold",

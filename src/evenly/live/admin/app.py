@@ -18,13 +18,10 @@ from fastapi.security import HTTPBearer
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
-from evenly.live.admin_docs import docs_page
-from evenly.live.admin_guard import Guard
-from evenly.live.admin_token import read_token
-from evenly.live.balancer import Balancer
-from evenly.live.latency import Latency
-from evenly.live.metrics import CONTENT_TYPE, metrics_text
-from evenly.live.views import (
+from evenly.live.admin.docs import docs_page
+from evenly.live.admin.guard import Guard
+from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.admin.views import (
     STATE_EXAMPLE,
     EnvoyView,
     NewPool,
@@ -35,8 +32,8 @@ from evenly.live.views import (
     pool_view,
     state_view,
 )
-
-__all__ = ["EnvoyView", "admin_app", "read_token", "serve_admin"]
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.latency import Latency
 
 _MOST_CONNECTIONS = 256
 _ABOUT = """Look at the balancer, change its pools while it runs, and ask whether it is well.

@@ -11,9 +11,9 @@ import json
 import sys
 from asyncio.subprocess import PIPE
 
-from evenly.live.balancer import Balancer
 from evenly.live.children import end_child, start_child
 from evenly.live.log import Log
+from evenly.live.picker.balancer import Balancer
 
 ASSUMED_LOAD_MAX = 10.0  # when nobody says it; alpha hardly depends on it
 MOST_LOAD = 1000.0

@@ -15,7 +15,7 @@ from typing import Protocol
 from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.pool import LivePool, Ramp, State
+from evenly.live.picker.pool import LivePool, Ramp, State
 
 MOST_POOLS = 10_000
 

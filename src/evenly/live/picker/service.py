@@ -18,17 +18,19 @@ from typing import Any
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.admin import EnvoyView, admin_app, read_token, serve_admin
-from evenly.live.advice import Advisor
-from evenly.live.balancer import Balancer
-from evenly.live.endpoints import Endpoints
-from evenly.live.envoys import Envoys
-from evenly.live.http2 import Connection
-from evenly.live.latency import Latency
+from evenly.live.admin.app import admin_app, serve_admin
+from evenly.live.admin.token import read_token
+from evenly.live.admin.views import EnvoyView
 from evenly.live.log import Log
-from evenly.live.memory import KnownPool, Memory, changes, recall, remember
-from evenly.live.picker import Picker
+from evenly.live.picker.advice import Advisor
+from evenly.live.picker.balancer import Balancer
+from evenly.live.picker.endpoints import Endpoints
+from evenly.live.picker.envoys import Envoys
+from evenly.live.picker.latency import Latency
+from evenly.live.picker.memory import KnownPool, Memory, changes, recall, remember
+from evenly.live.picker.services import Picker
 from evenly.live.settings import Settings, make_policy, read_settings
+from evenly.live.wire.http2 import Connection
 
 _TICK = 0.1
 _LOOK = 0.5  # how often the settings file is looked at, and memory written

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evenly.live.admin_token import VARIABLE
+from evenly.live.admin.token import VARIABLE
 
 Schema = dict[str, Any]
 
@@ -50,7 +50,7 @@ class Operation:
 def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
     """The page, with commands for a reader who reaches the port at `address`."""
     environment = Environment(
-        loader=PackageLoader("evenly.live", "."),
+        loader=PackageLoader("evenly.live.admin", "."),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -61,7 +61,7 @@ def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
         for method, described in methods.items():
             operation = _Reader(schema, address, with_token).operation(method.upper(), path, described)
             sections.setdefault(described["tags"][0], []).append(operation)
-    page = environment.get_template("admin_docs.html.jinja")
+    page = environment.get_template("docs.html.jinja")
     return page.render(info=schema["info"], sections=sections, with_token=with_token, variable=VARIABLE)
 
 

@@ -1,0 +1,1 @@
+"""Envoy: its config, and its process."""
