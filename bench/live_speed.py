@@ -25,10 +25,11 @@ from pathlib import Path
 
 from bench import rivals
 from bench.measure import Figure
-from evenly.live import ext_proc, frames
 from evenly.live.addresses import Address
-from evenly.live.envoy_config import envoy_config
-from evenly.live.protobuf import field, struct
+from evenly.live.envoy.config import envoy_config
+from evenly.live.picker import ext_proc
+from evenly.live.wire import frames
+from evenly.live.wire.protobuf import field, struct
 
 POOLS = 20
 GOAL = 5000  # session starts a second

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, Protocol, Self
 import grpc
 
 from evenly.live.addresses import Address, parse_address
-from evenly.live.envoy import find_envoy
-from evenly.live.ext_proc import REQUEST_HEADERS, pick_answer
+from evenly.live.envoy.process import find_envoy
+from evenly.live.picker.ext_proc import REQUEST_HEADERS, pick_answer
 
 HOST = "127.0.0.1"
 PATIENCE = 30.0  # seconds for a process to come up

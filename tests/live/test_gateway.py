@@ -65,7 +65,7 @@ def children(parent: int) -> dict[str, int]:
             continue
         if int(ppid) == parent and state != "Z":
             names = [name for name in ("envoy", "picker", "sh") if name in {Path(word).name for word in words}]
-            found[names[0]] = int(folder.name)
+            found.update({name: int(folder.name) for name in names[:1]})  # none yet between fork and exec
     return found
 
 
