@@ -9,69 +9,8 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import live_balance, live_memory, live_speed, measure, predictions
+from bench import live_balance, live_memory, live_speed, measure, page, predictions
 from bench.measure import Figure
-
-PAGE = """# Benchmarks
-
-Measured side by side in one run, in turn, {rounds} rounds; a ratio is the median of the ratios within rounds. On a
-busy machine a ratio holds where a time does not. The system is the paper's: 500 pools, load 10.5, learning
-threshold with alpha 0.97.
-
-- Machine: {machine}
-- Command: `make bench`
-
-| figure | measured | goal | met |
-| --- | ---: | ---: | --- |
-{rows}
-
-The opponents are in `bench/`: `chain.cpp` is the same Markov chain with the same records, written by hand in
-C++17 (`-O3 -march=native`, xoshiro256++, ziggurat); `simpy_model.py` is a straightforward SimPy model with a
-process for each task, and fewer records. `python -m bench.opponents` checks that the two simulate the same
-system. Without a C++ compiler its figures are missing. The fluid solver meets SciPy's own implicit solver on the
-one stretch that a general solver can take, before the first event.
-
-## The live balancer
-
-Real processes on the same machine: Envoy, the picker, pools and clients share its cores.
-
-### How even
-
-20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time,
-onto pools of its own; several gateways get them at random. The spread is the time average of the standard
-deviation of the sessions over the pools, as the clients saw them; ± is a 95 % interval from batches. JSQ is the
-ideal: the same visits replayed without a network through a balancer that knows everything at once. HAProxy's
-leastconn with one gateway knows everything too, so what it lacks to JSQ is what the delays of the network and the
-machine cost.
-
-| figure | measured | goal | met |
-| --- | ---: | ---: | --- |
-{balance_rows}
-
-Rivals are as they come: Envoy's least_request compares two pools, chosen at random. Their four gateways share a
-process, but neither counts nor clusters (`bench/rivals.py`).
-
-### How fast
-
-One session is one short request, so that nothing but the start of sessions costs; `wrk` sends them over 64
-connections, and pools are listeners of the same Envoy that answer at once. Processor time is that of the picker's
-process, kernel included. The naive picker is a straightforward one on `grpc.aio` with answers made once
-(`bench/rivals.py`); it counts nothing. Straight at the picker means without Envoy: a client tells it of sessions
-with the messages that Envoy would send. Times at a constant rate are those of a Python client that does not wait
-for answers, with and without the picker in turn.
-
-| figure | measured | goal | met |
-| --- | ---: | ---: | --- |
-{speed_rows}
-
-### How much memory
-
-Quiet WebSocket sessions through Envoy, against the same processes before the first one.
-
-| figure | measured | goal | met |
-| --- | ---: | ---: | --- |
-{memory_rows}
-"""
 
 
 def machine() -> str:
@@ -100,8 +39,8 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if 1000 <= value < math.inf else f"{value:.3g}"
 
 
-def figures(rounds: int, scale: float) -> Iterator[Figure]:
-    """All the figures, as they come."""
+def simulator(rounds: int, scale: float) -> Iterator[Figure]:
+    """The figures of all that runs without a network, as they come."""
     yield from measure.against_simpy(rounds, scale)
     yield from measure.against_cpp(rounds, scale)
     yield from measure.against_size(rounds, scale)
@@ -111,23 +50,23 @@ def figures(rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
-    """The tables of the page, none of them measured yet."""
+    """What the sections of the page show, none of it measured yet."""
     return {
-        "rows": figures(rounds, scale),
-        "balance_rows": live_balance.evenness(scale),
-        "speed_rows": live_speed.speed(rounds, scale),
-        "memory_rows": live_memory.memory(scale),
+        "simulator": simulator(rounds, scale),
+        "live-balance": live_balance.evenness(scale),
+        "live-speed": live_speed.speed(rounds, scale),
+        "live-memory": live_memory.memory(scale),
     }
 
 
-def printed(table: Iterator[Figure]) -> str:
+def printed(table: Iterator[Figure]) -> list[str]:
     """Print the lines of a table as they are measured, and return them."""
     rows = []
-    print("| figure | measured | goal | met |\n| --- | ---: | ---: | --- |")
+    print(page.TABLE, end="")
     for figure in table:
         rows.append(row(figure))
         print(rows[-1], flush=True)
-    return "\n".join(rows)
+    return rows
 
 
 def main() -> None:
@@ -136,12 +75,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15, help="measurements of each figure (default: 15)")
     parser.add_argument("--scale", type=float, default=5.0, help="length of each measurement (default: 5)")
     parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page, docs/benchmarks.md say")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=page.MEASURED,
+        metavar="SECTION",
+        default=list(page.MEASURED),
+        help="measure only these, and leave the rest of the page as it is: %(choices)s",
+    )
     options = parser.parse_args()
     where = machine()
-    tables = {name: printed(table) for name, table in sections(options.rounds, options.scale).items()}
+    tables = sections(options.rounds, options.scale)
+    made = {name: page.section(name, where, options.rounds, printed(tables[name])) for name in options.only}
     if options.write:
-        page = PAGE.format(rounds=options.rounds, machine=where, **tables)
-        options.write.write_text(page, encoding="utf-8")
+        old = options.write.read_text(encoding="utf-8") if options.write.exists() else ""
+        options.write.write_text(page.renewed(old, made), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from pathlib import Path
 
 from bench import rivals
 from bench.measure import Figure
+from bench.processes import Processes, busy_seconds, envoy, evenly_picker, free_addresses
 from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance, ideal
@@ -116,17 +117,17 @@ async def systems(folder: Path) -> AsyncIterator[list[System]]:
     async with embedded_pools(count * POOLS) as pools:
         sets = iter([pools[at : at + POOLS] for at in range(0, len(pools), POOLS)])
         plain = [
-            System(f"Envoy {policy}", rivals.free_addresses(number), next(sets))
+            System(f"Envoy {policy}", free_addresses(number), next(sets))
             for policy in policies
             for number in GATEWAYS
         ]
-        [admin] = rivals.free_addresses(1)
-        with rivals.Processes() as processes:
+        [admin] = free_addresses(1)
+        with Processes() as processes:
             found = [_evenly(processes, folder, number, next(sets)) for number in GATEWAYS]
-            processes.add(rivals.envoy(rivals.plain_envoy(_fronts(plain), admin), folder))
+            processes.add(envoy(rivals.plain_envoy(_fronts(plain), admin), folder))
             found += plain
             if program is not None:
-                least = [System("HAProxy leastconn", rivals.free_addresses(n), next(sets)) for n in GATEWAYS]
+                least = [System("HAProxy leastconn", free_addresses(n), next(sets)) for n in GATEWAYS]
                 processes.add(rivals.haproxy(program, _fronts(least), folder))
                 found += least
             processes.wait()
@@ -142,14 +143,14 @@ def _fronts(found: Sequence[System]) -> list[rivals.Front]:
     ]
 
 
-def _evenly(processes: rivals.Processes, folder: Path, number: int, pools: Sequence[Address]) -> System:
+def _evenly(processes: Processes, folder: Path, number: int, pools: Sequence[Address]) -> System:
     """One picker, and an Envoy for each gateway."""
-    listen, admin, *addresses = rivals.free_addresses(2 + 2 * number)
-    processes.add(rivals.evenly_picker(listen, admin, pools))
+    listen, admin, *addresses = free_addresses(2 + 2 * number)
+    processes.add(evenly_picker(listen, admin, pools))
     gateways = addresses[:number]
     for gateway, envoy_admin in zip(gateways, addresses[number:], strict=True):
         config = envoy_config(listen=gateway, picker=listen, pools=pools, admin=envoy_admin, health_path=None)
-        processes.add(rivals.envoy(config, folder))
+        processes.add(envoy(config, folder))
     return System("evenly", gateways, pools)
 
 
@@ -161,9 +162,9 @@ async def measured(begin: float, end: float) -> list[Figure]:
     visits = visits_until(end)
     with tempfile.TemporaryDirectory() as folder:
         async with systems(Path(folder)) as found:
-            busy, started = rivals.busy_seconds(), time.perf_counter()
+            busy, started = busy_seconds(), time.perf_counter()
             runs = await asyncio.gather(*(drive(visits, system.gateways, seed=SEED) for system in found))
-            share = (rivals.busy_seconds() - busy) / (time.perf_counter() - started) / (os.cpu_count() or 1)
+            share = (busy_seconds() - busy) / (time.perf_counter() - started) / (os.cpu_count() or 1)
     best = jsq(visits, begin, end)
     figures = [
         Figure("JSQ: spread", best.spread, "sessions"),

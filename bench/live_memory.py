@@ -13,8 +13,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench import rivals
 from bench.measure import Figure
+from bench.processes import Config, Process, Processes, envoy, evenly_picker, fetch, free_addresses
 from evenly.live.addresses import Address
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.trace import Visit
@@ -27,7 +27,7 @@ OPENED_PER_SECOND = 200
 PATIENCE = 60.0  # seconds beyond the last start
 
 
-def resident_bytes(process: rivals.Process) -> int:
+def resident_bytes(process: Process) -> int:
     """Memory of a process that is its own, as the kernel counts it."""
     lines = Path(f"/proc/{process.number}/smaps_rollup").read_text().splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
@@ -49,7 +49,7 @@ async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: i
 
 def _open_sessions(pool: Address) -> int:
     """Any pool of the process tells the counts of all."""
-    return sum(json.loads(rivals.fetch(f"http://{pool}/sessions") or "{}").values())
+    return sum(json.loads(fetch(f"http://{pool}/sessions") or "{}").values())
 
 
 async def measured(count: int) -> list[Figure]:
@@ -57,13 +57,13 @@ async def measured(count: int) -> list[Figure]:
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     number = 1 + 2 * count // (most - 1000)
-    listen, admin, *addresses = rivals.free_addresses(2 + 2 * number)
+    listen, admin, *addresses = free_addresses(2 + 2 * number)
     gateways, envoy_admins = addresses[:number], addresses[number:]
     async with embedded_pools(POOLS) as pools:
-        with tempfile.TemporaryDirectory() as folder, rivals.Processes() as processes:
-            picker = processes.add(rivals.evenly_picker(listen, admin, pools))
+        with tempfile.TemporaryDirectory() as folder, Processes() as processes:
+            picker = processes.add(evenly_picker(listen, admin, pools))
             envoys = [
-                processes.add(rivals.envoy(_config(listen, pools, *at), Path(folder)))
+                processes.add(envoy(_config(listen, pools, *at), Path(folder)))
                 for at in zip(gateways, envoy_admins, strict=True)
             ]
             processes.wait()
@@ -80,7 +80,7 @@ async def measured(count: int) -> list[Figure]:
     ]
 
 
-def _config(picker: Address, pools: Sequence[Address], listen: Address, admin: Address) -> rivals.Config:
+def _config(picker: Address, pools: Sequence[Address], listen: Address, admin: Address) -> Config:
     return envoy_config(listen=listen, picker=picker, pools=pools, admin=admin, health_path=None)
 
 

@@ -87,9 +87,10 @@ class TrueToTheTasks(RuleBasedStateMachine):
     def lift(self, threshold: int) -> None:
         self.policy.lift(threshold)
         highest = threshold if self.capacity is None else min(threshold, self.capacity - 1)
-        while self.threshold < highest:
-            self.threshold += 1
-            self.expect_resync(self.threshold - 1)
+        if highest > self.threshold:
+            self.threshold = highest
+            self.changes += 1
+            self.resync += sum((count < highest) + (count <= highest) for count in self.model.values())
 
     def eligible(self, before: dict[int, int]) -> list[int]:
         below = [pool for pool, count in before.items() if count < self.threshold]

@@ -159,8 +159,8 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, 6), other=st.integers(0, 6))
     def add_at_a_taken_endpoint(self, number: int, other: int) -> None:
-        old = self.known.get(address(number))
-        if other != number and (old is not None or address(other) in self.known):
+        old, there = self.known.get(address(number)), self.known.get(address(other))
+        if other != number and (old is not None or (there is not None and not there.leaving)):
             with pytest.raises(InputError, match=str(address(number))):
                 self.balancer.add(address(number), endpoint(other))
 

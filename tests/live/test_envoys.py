@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
+import time
 from typing import Any
 
 import pytest
 
+from evenly.core import RandomRouting
+from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.log import Log
+from evenly.live.picker.balancer import Balancer
 from evenly.live.picker.clusters import Host, NotUnderstoodError, read
-from evenly.live.picker.envoys import Envoy
+from evenly.live.picker.envoy import Envoy
+from evenly.live.picker.envoys import MOST_ENVOYS, Envoys, _believed
 from evenly.live.picker.pool import LivePool
+from evenly.live.wire.streams import Stream
+from tests.live.processes import PATIENCE
 
 ADMIN = Address("127.0.0.1", 9901)
 
@@ -25,7 +34,7 @@ def answers(envoy: Envoy, where: LivePool, *actives: int) -> list[int]:
     """The unpicked sessions after each of these answers, with nothing going on meanwhile."""
     found = []
     for active in actives:
-        envoy.compare(envoy.before(), {where.endpoint: Host(active, failing=False)}, [where])
+        envoy.compare(envoy.before(), {where.endpoint: Host(active, failing=False)}, [where], 0.0)
         found.append(envoy.unpicked[where])
     return found
 
@@ -85,8 +94,47 @@ def test_any_coming_and_going_while_a_question_travels_leaves_the_count_alone(hi
         bustle()
         seen = {where.endpoint: Host(is_open + hidden, failing=False)}
         bustle()
-        envoy.compare(before, seen, [where])
+        envoy.compare(before, seen, [where], 0.0)
         assert envoy.unpicked[where] == hidden
+
+
+class Waiting:
+    """A session without an answer yet."""
+
+    def __init__(self, envoy: Envoy, where: LivePool) -> None:
+        self.pool: LivePool | None = where
+        self._envoy = envoy
+        envoy.started[where] += 1
+        envoy.unsure[self] = None
+
+    def disown(self) -> None:
+        assert self.pool is not None
+        self._envoy.ended[self.pool] += 1
+        self.pool = None
+
+
+def test_sessions_that_do_not_reach_their_pool_are_disowned_after_all_tries() -> None:
+    """Envoy tried another pool, and neither has answered: there they are unpicked, here they are not."""
+    envoy, where, other = Envoy(ADMIN), pool(1), pool(2)
+    sessions = [Waiting(envoy, where) for _ in range(5)]
+    for tenth in range(45):
+        seen = {where.endpoint: Host(3, failing=False), other.endpoint: Host(2, failing=False)}
+        envoy.compare(envoy.before(), seen, [where, other], tenth / 10)
+        away = [session for session in sessions if session.pool is None]
+        assert away == ([] if tenth <= 40 else sessions[:2])  # the oldest
+    assert (envoy.unpicked[where], envoy.unpicked[other], envoy.sessions) == (0, 2, 5)
+
+
+def test_sessions_on_their_way_are_not_disowned() -> None:
+    """There is always one on its way, but never the same."""
+    envoy, where = Envoy(ADMIN), pool(1)
+    sessions = []
+    for tenth in range(100):
+        sessions.append(Waiting(envoy, where))
+        on_the_way = tenth % 10 != 9
+        seen = {where.endpoint: Host(len(sessions) - on_the_way, failing=False)}
+        envoy.compare(envoy.before(), seen, [where], tenth / 10)
+    assert all(session.pool is where for session in sessions)
 
 
 def test_an_envoy_that_is_gone_takes_its_hidden_sessions_along() -> None:
@@ -100,16 +148,16 @@ def test_an_envoy_that_is_gone_takes_its_hidden_sessions_along() -> None:
 
 def test_pools_that_an_envoy_does_not_know_have_no_sessions_there() -> None:
     envoy, known, unknown = Envoy(ADMIN), pool(1), pool(2)
-    envoy.compare(envoy.before(), {known.endpoint: Host(2, failing=False)}, [known, unknown])
+    envoy.compare(envoy.before(), {known.endpoint: Host(2, failing=False)}, [known, unknown], 0.0)
     assert (envoy.unpicked[known], envoy.unpicked[unknown]) == (2, 0)
-    envoy.forget({known})
+    envoy.forget_all_but([unknown])
     assert known not in envoy.unpicked
 
 
 def verdicts(envoy: Envoy, where: LivePool, *reports: tuple[float, bool]) -> list[bool | None]:
     found = []
     for now, failing in reports:
-        envoy.compare(envoy.before(), {where.endpoint: Host(0, failing=failing)}, [where])
+        envoy.compare(envoy.before(), {where.endpoint: Host(0, failing=failing)}, [where], now)
         found.append(envoy.fails(where.endpoint, now))
     return found
 
@@ -128,6 +176,81 @@ def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> No
     envoy.lost()
     assert envoy.fails(where.endpoint, 2.0) is None
     assert verdicts(envoy, where, (3.0, True), (3.5, True), (4.5, True)) == [None, None, True]
+
+
+@pytest.mark.parametrize(
+    ("announced", "peer"),
+    [
+        ("127.0.0.1:9901", "127.0.0.1"),
+        ("[::1]:9901", "::ffff:127.0.0.1"),
+        ("10.0.0.7:9901", "10.0.0.7"),
+        ("10.0.0.7:9901", "127.0.0.1"),
+    ],
+)
+def test_an_admin_port_by_number_is_believed(announced: str, peer: str) -> None:
+    assert str(_believed(announced, peer)) == announced
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        *(
+            "127.0.0.1:9901",
+            "127.8.8.8:1",
+            "[::1]:9901",
+            "[::ffff:127.0.0.1]:9901",
+        ),  # of this machine, from another
+        *("localhost:9901", "LOCALHOST:1", "127.1:9901", "2130706433:9901", "a..b:80", "envoy.example:9901"),
+        *("0.0.0.0:9901", "[::]:9901", "10.0.0.7:0", "nonsense", ""),
+    ],
+)
+def test_from_another_machine_neither_loopback_nor_names_are_believed(announced: str) -> None:
+    with pytest.raises(InputError):
+        _believed(announced, "10.0.0.7")
+
+
+class Clock:
+    """A time that is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Local:
+    """A connection from this machine."""
+
+    heard = 0.0
+    peer = "127.0.0.1"
+
+    def enqueue(self, stream: Stream, item: bytes | int) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        raise NotImplementedError
+
+
+async def crowd(clock: Clock) -> None:
+    policy = RandomRouting()
+    balancer = Balancer(
+        policy, name="random", choose=random.choice, clock=clock, slow_start=0, report=Log(None).event
+    )
+    envoys = Envoys(balancer, Log(None), clock)
+    for port in range(1, MOST_ENVOYS + 1):
+        assert envoys.heard_of(f"127.0.0.1:{port}".encode(), Local()) is not None
+    assert envoys.heard_of(b"127.0.0.1:9999", Local()) is None
+    await asyncio.sleep(0.1)  # all are asked
+    clock.now = 11.0
+    deadline = time.monotonic() + PATIENCE
+    while envoys.heard_of(b"127.0.0.1:9999", Local()) is None:
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+    await envoys.close()
+
+
+def test_no_more_than_so_many_envoys_are_asked_until_those_that_never_answer_are_given_up() -> None:
+    asyncio.run(crowd(Clock()))
 
 
 def clusters(*hosts: dict[str, Any], name: str = "pools") -> bytes:

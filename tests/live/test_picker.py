@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import queue
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from operator import eq
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -155,3 +161,141 @@ def test_an_address_that_is_taken_is_said_in_one_sentence(picker: Picker) -> Non
         said = eventually(other.output, lambda text: "evenly: " in text)
         assert f"Cannot listen on 127.0.0.1:{picker.port}: address already in use." in said
         assert "Traceback" not in said
+
+
+def options(*pools: str) -> list[str]:
+    return [word for pool in pools for word in ("--pool", pool)]
+
+
+def test_alpha_is_what_tune_advises_for_the_pools_there_are() -> None:
+    from evenly.advice.alpha import recommend_alpha
+
+    with Picker("--load-max", "3", *options(*POOLS, "127.0.0.1:9100")) as started:
+        started.wait()
+        assert started.state()["alpha"] == 0.5  # until it is known
+        for pools in (3, 8):
+            before = started.state()["alpha"]
+            for number in range(len(started.state()["pools"]), pools):
+                ask(started.admin, "/pools", "POST", {"address": f"127.0.0.1:{9200 + number}"})
+            advised = recommend_alpha(pools=pools, load_max=3.0).alpha
+            assert advised != before
+            eventually(lambda: started.state()["alpha"], partial(eq, advised), 60)
+
+
+def test_an_envoy_that_follows_a_thousand_pools_is_told_them_all(tmp_path: Path) -> None:
+    """Far more than a frame holds."""
+    config = tmp_path / "picker.toml"
+    ports = range(20_000, 21_000)
+    config.write_text(f"pool = {[f'127.0.0.1:{port}' for port in ports]}\n")
+    with Picker("--policy", "jsq", "--config", str(config)) as started:
+        started.wait()
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{started.port}") as channel,
+            stream(channel, ENDPOINTS) as (send, answers),
+        ):
+            send(field(3, "pools"))
+            assert assignment(next(answers)) == dict.fromkeys(map(str, ports), False)
+
+
+def remembering(state: Path, *pools: str) -> list[tuple[str, str]]:
+    """The pools and their states of a picker with this memory."""
+    with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*pools)) as started:
+        started.wait()
+        return [(pool["address"], pool["state"]) for pool in started.state()["pools"]]
+
+
+def test_a_start_that_fails_forgets_nothing(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    serving = [(pool, "serving") for pool in POOLS]
+    assert remembering(state, *POOLS) == serving
+    failing = Picker("--policy", "jsq", "--state", str(state), *options(*POOLS, "no-such-host.invalid:80"))
+    with failing:
+        eventually(failing.output, lambda said: "no-such-host.invalid:80 is not known" in said)
+    assert remembering(state, *POOLS) == serving
+
+
+def test_pools_changed_by_hand_are_remembered(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*POOLS)) as started:
+        started.wait()
+        ask(started.admin, "/pools", "POST", {"address": "127.0.0.1:9003"})
+        ask(started.admin, f"/pools/{POOLS[0]}/drain", "POST")
+        with (
+            suppress(grpc.RpcError),  # the picker dies
+            grpc.insecure_channel(f"127.0.0.1:{started.port}") as channel,
+            stream(channel, PROCESS) as (send, answers),
+            stream(channel, PROCESS) as (send_other, others),
+        ):
+            for say, hear in ((send, answers), (send_other, others)):
+                say(REQUEST_HEADERS)
+                next(hear)
+            ask(started.admin, f"/pools/{POOLS[1]}", "DELETE")
+            eventually(state.read_text, lambda text: '"leaving":true' in text)
+            started.kill()
+    # The one that was leaving is kept until it is known that it has no sessions.
+    assert remembering(state, *POOLS) == [
+        (POOLS[0], "draining"),
+        (POOLS[1], "leaving"),
+        ("127.0.0.1:9003", "serving"),
+    ]
+
+
+def test_a_config_file_that_went_bad_does_not_keep_a_picker_with_a_memory_from_starting(tmp_path: Path) -> None:
+    state, config = tmp_path / "state.json", tmp_path / "picker.toml"
+    config.write_text(f'pool = ["{POOLS[0]}"]\npolicy = "jsq"\n')
+    with Picker("--state", str(state), "--config", str(config)) as started:
+        started.wait()
+        config.write_text("pool = [")
+        eventually(started.output, lambda said: "settings not used" in said)
+        started.kill()
+        started.start()
+        started.wait()
+        assert [pool["address"] for pool in started.state()["pools"]] == POOLS[:1]
+        config.write_text(f'pool = ["{POOLS[1]}", "10.0.0..1:80"]\npolicy = "jsq"\n')
+        eventually(started.output, lambda said: "is no name" in said)
+        config.write_text(f'pool = ["{POOLS[1]}"]\npolicy = "jsq"\n')
+        eventually(
+            lambda: [pool["address"] for pool in started.state()["pools"]], lambda found: found == POOLS[1:]
+        )
+
+
+def test_a_pool_may_get_another_name_in_the_config_file(tmp_path: Path) -> None:
+    config = tmp_path / "picker.toml"
+    config.write_text('pool = ["localhost:9001"]\npolicy = "jsq"\nslow_start = 0\n')
+    with Picker("--config", str(config)) as started:
+        started.wait()
+        with (
+            grpc.insecure_channel(f"127.0.0.1:{started.port}") as channel,
+            stream(channel, PROCESS) as (send, answers),
+        ):
+            send(REQUEST_HEADERS)
+            next(answers)
+            config.write_text('pool = ["127.0.0.1:9001"]\npolicy = "jsq"\nslow_start = 0\n')
+            found = eventually(started.state, lambda state: state["pools"][0]["address"] == "127.0.0.1:9001")
+            assert [(pool["sessions"], pool["state"]) for pool in found["pools"]] == [(1, "serving")]
+
+
+def test_when_all_pools_drain_new_sessions_are_turned_away(picker: Picker, channel: grpc.Channel) -> None:
+    for pool in POOLS:
+        ask(picker.admin, f"/pools/{pool}/drain", "POST")
+    with stream(channel, PROCESS) as (send, answers):
+        send(REQUEST_HEADERS)
+        assert submessage(next(answers), 7, 1) == field(1, 503)
+    for pool in POOLS:
+        ask(picker.admin, f"/pools/{pool}/undrain", "POST")
+    assert sessions(picker) == [0, 0]
+
+
+def test_a_log_that_nobody_reads_holds_nothing_up() -> None:
+    command = [sys.executable, "-m", "evenly", "picker", "--listen", "127.0.0.1:0", "--policy", "jsq"]
+    with subprocess.Popen(
+        [*command, *options(*POOLS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            admin = int(re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())[1])  # type: ignore[index]
+            for _ in range(600):  # some 100 bytes a line, into a pipe of 64 KiB
+                assert ask(admin, f"/pools/{POOLS[0]}/drain", "POST")[0] == 200
+                assert ask(admin, f"/pools/{POOLS[0]}/undrain", "POST")[0] == 200
+        finally:
+            process.kill()

@@ -50,10 +50,12 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not for jsq"),
         ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
         ({**GIVEN, "load_max": float("nan")}, "load-max"),
-        ({**GIVEN, "choices": 0}, "choices must be greater than or equal to 1, not 0"),
+        ({**GIVEN, "choices": 3}, "choices is for the policy power-of-d, not for threshold"),
+        ({**GIVEN, "policy": "power-of-d", "choices": 0}, "choices must be greater than or equal to 1, not 0"),
         ({**GIVEN, "slow_start": -1.0}, "slow-start"),
         ({**GIVEN, "drain": float("inf")}, "drain"),
         ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
+        ({**GIVEN, "health_path": "/a b"}, "health-path must .*'/a b'"),
     ],
 )
 def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
@@ -114,8 +116,11 @@ def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
 def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     assert recall(file) is None
+    settings = read_settings({**GIVEN, "pool": [str(A), str(B)], "health_path": "/up"}, None)
     by_hand = Memory(
-        configured=[A, B], pools=[KnownPool(address=B, draining=True), KnownPool(address=C)], alpha="0.6"
+        settings=settings,
+        pools=[KnownPool(address=B, draining=True), KnownPool(address=C, endpoint=C, leaving=True)],
+        alpha="0.6",
     )
     remember(file, by_hand)
     back = recall(file)
@@ -123,8 +128,10 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     assert back is not None
     assert back.pools_now((A, B)) == by_hand.pools  # A was removed by hand, and stays away
     new = Address("127.0.0.1", 4)
-    assert [pool.address for pool in back.pools_now((A, new))] == [C, new]  # B left the settings, `new` came
-    assert back.pools_now((A, B, C)) == by_hand.pools  # C is there already
+    changed = back.pools_now((A, new))  # B left the settings, and may have sessions yet; `new` came
+    assert [(pool.address, pool.leaving) for pool in changed] == [(B, True), (C, True), (new, False)]
+    back_again = back.pools_now((A, B, C))
+    assert [(pool.address, pool.leaving) for pool in back_again] == [(B, False), (C, False)]
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"configured": ["x"], "pools": []}', "[1]"])

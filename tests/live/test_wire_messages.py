@@ -101,7 +101,9 @@ def test_the_pool_that_serves_is_read_from_the_response() -> None:
 
 
 @pytest.mark.parametrize(
-    "message", [served("nonsense"), served("127.0.0.1:9001", "other"), OFFICIAL["Request"]().SerializeToString()]
+    "message",
+    [served("nonsense"), served("127.0.0.1:9001", "other"), OFFICIAL["Request"]().SerializeToString()],
+    ids=["no-address", "another-namespace", "nothing"],
 )
 def test_a_response_without_a_served_pool_says_none(message: bytes) -> None:
     assert ext_proc.served_by(message) is None

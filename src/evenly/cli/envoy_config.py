@@ -33,16 +33,18 @@ def command(
     """Print the config of an Envoy that asks a picker, as JSON that `envoy -c` takes."""
     import json
 
-    from evenly.live.addresses import parse_address
+    from evenly.live.addresses import check_path, check_pools, parse_address
     from evenly.live.envoy.config import envoy_config
 
-    if health_path is not None and not health_path.startswith("/"):
-        raise InputError(f"--health-path must start with /, not {health_path!r}.")
+    asked, pools = parse_address(picker), [parse_address(address) for address in pool or []]
+    if asked.port == 0:
+        raise InputError("The port of the picker must be at least 1, not 0.")
+    check_pools(pools)
     config = envoy_config(
         listen=parse_address(listen),
-        picker=parse_address(picker),
-        pools=[parse_address(address) for address in pool] if pool else None,
+        picker=asked,
+        pools=pools or None,
         admin=parse_address(envoy_admin),
-        health_path=health_path,
+        health_path=None if health_path is None else check_path(health_path),
     )
     typer.echo(json.dumps(config, indent=2))

@@ -31,6 +31,5 @@ def command(
     import asyncio
 
     from evenly.live.picker.service import serve
-    from evenly.live.settings import read_settings
 
-    asyncio.run(serve(read_settings(given, config), given, config, state))
+    asyncio.run(serve(given, config, state))

@@ -116,10 +116,6 @@ class Dispatcher:
         Paper: Sec. 4.1. Departs: never below 0, never above `highest`.
         """
         step, self._verdict = self._verdict, 0
-        return self.shift(step)
-
-    def shift(self, step: int) -> ThresholdNotice | None:
-        """Move the threshold by one step up or down, or by none; return the notice for the pools if it changes."""
         threshold = self._notice.threshold + step
         if step == 0 or threshold < 0 or (self._highest is not None and threshold > self._highest):
             return None
@@ -129,5 +125,11 @@ class Dispatcher:
         else:
             # Less than the old threshold is at most the new one: green turns yellow, the old yellow is void.
             self._green, self._yellow = PoolSet(), self._green
+        self._notice = ThresholdNotice(threshold, self._notice.epoch + 1)
+        return self._notice
+
+    def restart(self, threshold: int) -> ThresholdNotice:
+        """Begin anew at another threshold, without tokens until pools announce them."""
+        self._green, self._yellow = PoolSet(), PoolSet()
         self._notice = ThresholdNotice(threshold, self._notice.epoch + 1)
         return self._notice

@@ -95,9 +95,17 @@ class ThresholdPolicy:
         self._deliver(message)
 
     def lift(self, threshold: int) -> None:
-        """Raise the threshold to at least this; for who starts when pools have tasks already."""
-        while self.threshold < threshold and (notice := self._dispatcher.shift(1)) is not None:
-            self._rethreshold(notice)
+        """Raise the threshold to this if it is lower; for who starts when pools have tasks already.
+
+        Every pool is told, and greets as if it joined.
+        """
+        if self._capacity is not None:
+            threshold = min(threshold, self._capacity - 1)
+        if threshold > self.threshold:
+            notice = self._dispatcher.restart(threshold)
+            for pool in self._dispatcher.pools:
+                member = self._pools[pool] = Pool(pool, notice, self._pools[pool].tasks, self._capacity)
+                self._resync(member.announce())
 
     def depart(self, pool: PoolId) -> None:
         """Finish one task of the pool, which announces the color that it enters.

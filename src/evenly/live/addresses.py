@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from evenly.errors import InputError
@@ -25,9 +26,11 @@ class Address(NamedTuple):
     def loopback(self) -> bool:
         """Whether only this machine can reach it."""
         try:
-            return ipaddress.ip_address(self.host).is_loopback
+            number = ipaddress.ip_address(self.host)
         except ValueError:
-            return self.host == "localhost"
+            return self.host.lower() == "localhost"
+        mapped = number.ipv4_mapped if isinstance(number, ipaddress.IPv6Address) else None
+        return (mapped or number).is_loopback
 
 
 def parse_address(text: str) -> Address:
@@ -38,17 +41,39 @@ def parse_address(text: str) -> Address:
     host = match[1] or match[2]
     if match[1]:
         try:
-            host = str(ipaddress.IPv6Address(host))
+            number = ipaddress.IPv6Address(host)
+            host = str(number.ipv4_mapped or number)
         except ValueError:
             raise InputError(f"An address in brackets is an IPv6 one, not {text!r}.") from None
     return Address(host, int(match[4]))
+
+
+def check_pools(pools: Sequence[Address]) -> None:
+    """Refuse pools that cannot be told apart or reached."""
+    portless = next((pool for pool in pools if pool.port == 0), None)
+    if portless is not None:
+        raise InputError(f"The port of a pool must be at least 1, not 0 as in '{portless}'.")
+    twice = next((pool for pool in pools if pools.count(pool) > 1), None)
+    if twice is not None:
+        raise InputError(f"Pool {twice} is given twice.")
+
+
+def check_path(path: str) -> str:
+    """Refuse what cannot stand in a request's first line."""
+    if not re.fullmatch(r"/[!-~]{0,1000}", path):
+        raise InputError(f"health-path must be a path that starts with / and has no spaces, not {path!r}.")
+    return path
 
 
 def resolve(address: Address) -> Address:
     """The address by number, IPv4 if there is one: Envoy names its hosts by numbers."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except UnicodeError:
+        raise InputError(f"The host of {address} is no name.") from None
     except OSError as error:
-        raise InputError(f"The host of {address} is not known: {error.strerror or error}.") from None
+        raise InputError(
+            f"The host of {address} is not known: {(error.strerror or str(error)).lower()}."
+        ) from None
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
     return Address(str(found[0][4][0]), address.port)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import os
+import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable
 from contextlib import suppress
 from typing import IO
 
@@ -39,6 +41,22 @@ async def start_child(*command: str, stdout: int = DEVNULL, stderr: IO[bytes] | 
         start_new_session=True,
         preexec_fn=die_with_parent,
     )
+
+
+def on_signals(stop: Callable[[], None]) -> None:
+    """Stop when asked to. A hang-up means that the terminal is gone; without one it is a habit, and is ignored."""
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    has_terminal = sys.stdin is not None and sys.stdin.isatty()
+    loop.add_signal_handler(signal.SIGHUP, stop if has_terminal else lambda: None)
+
+
+def allow_files() -> int:
+    """Let this process and its children open as many files as they may; returns that number."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most
 
 
 async def end_child(process: Process) -> None:

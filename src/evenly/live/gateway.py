@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import signal
 import socket
 import subprocess
 import sys
@@ -21,10 +20,10 @@ from typing import IO, Any, Protocol
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.children import end_child, start_child
+from evenly.live.children import allow_files, end_child, on_signals, start_child
 from evenly.live.envoy.clusters import MOST_CONNECTIONS
 from evenly.live.envoy.config import envoy_config
-from evenly.live.envoy.process import EnvoyProcess, find_envoy
+from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.log import Log
 from evenly.live.settings import Settings
 
@@ -103,9 +102,7 @@ class Gateway:
 
     async def run(self) -> int:
         """Serve until a signal comes and the sessions have ended; the exit code."""
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._signalled)
+        on_signals(self._signalled)
         try:
             code = await self._begin_unless_stopped()
             if self._envoy.name in self._keepers:  # it serves
@@ -184,7 +181,8 @@ class Gateway:
             await asyncio.wait(self._keepers.values())
         await self._envoy.stop()
         await self._picker.stop()
-        self._log.event("gateway stopped")
+        if self._keepers:
+            self._log.event("gateway stopped")
 
 
 def run(settings: Settings, given: Mapping[str, Any], config: Path | None) -> int:
@@ -207,6 +205,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None) -> in
             health_path=settings.health_path,
             connections=_connections(),
         )
+        bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
         options = _picker_options(
             {**given, "listen": picker, "admin": admin, "state": folder / "picker.json"}, config
         )
@@ -253,8 +252,7 @@ def _private_folder() -> Iterator[Path]:
 
 def _connections() -> int:
     """How many clients Envoy may take, by the files that it may open: past those it would lose all sessions."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    most = allow_files()
     if most == resource.RLIM_INFINITY:
         return MOST_CONNECTIONS
     return min(max(most // 2 - _OTHER_FILES, _FEWEST), MOST_CONNECTIONS)

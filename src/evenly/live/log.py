@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import select
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -53,10 +55,24 @@ class Log:
         if self._stream is None:
             return
         try:
-            self._stream.write(_line(now, name, facts))
-            self._stream.flush()
+            if _has_room(self._stream):
+                self._stream.write(_line(now, name, facts))
+                self._stream.flush()
+            else:
+                self._left_out += 1
         except (OSError, ValueError):  # nobody reads, or the stream is closed: there is nobody to tell
             pass
+
+
+def _has_room(stream: TextIO) -> bool:
+    """Whether a line can be written at once; a pipe that nobody empties must not hold us up."""
+    try:
+        number = stream.fileno()
+    except io.UnsupportedOperation:  # no file at all
+        return True
+    asked = select.poll()
+    asked.register(number, select.POLLOUT)
+    return bool(asked.poll(0))
 
 
 def _line(now: float, name: str, facts: dict[str, object]) -> str:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
-from evenly.live.addresses import Address, parse_address
+from evenly.live.addresses import Address, check_path, check_pools, parse_address
 
-POLICIES = ("threshold", "jsq", "power-of-d", "random")
+DEFAULT_CHOICES = 2
 PROVISIONAL_ALPHA = "0.5"  # until advice for so many pools is there, a few seconds later
 
 
@@ -38,12 +45,14 @@ def _alpha(value: object) -> str | None:
 
 
 def _path(value: object) -> object:
-    if isinstance(value, str) and not re.fullmatch(r"/[!-~]{0,1000}", value):
-        raise InputError(f"health-path must be a path that starts with /, not {value!r}.")
-    return value
+    return check_path(value) if isinstance(value, str) else value
 
 
-_Address = Annotated[Address, BeforeValidator(_address)]
+def _file(value: object) -> object:
+    return Path(value) if isinstance(value, str) else value
+
+
+AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
 
 
 class Settings(BaseModel):
@@ -51,31 +60,29 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    listen: _Address
-    pool: Annotated[tuple[_Address, ...], Field(strict=False), BeforeValidator(_list)]
+    listen: AddressField
+    pool: Annotated[tuple[AddressField, ...], Field(strict=False), BeforeValidator(_list)]
     policy: Literal["threshold", "jsq", "power-of-d", "random"] = "threshold"
     alpha: Annotated[str | None, BeforeValidator(_alpha)] = None
-    load_max: Annotated[float | None, Field(gt=0, le=1000, strict=False, allow_inf_nan=False)] = None
-    choices: Annotated[int, Field(ge=1, le=1000)] = 2
-    admin: _Address = Address("127.0.0.1", 0)
-    admin_token_file: Annotated[Path | None, Field(strict=False)] = None
+    load_max: Annotated[float | None, Field(gt=0, le=1000, allow_inf_nan=False)] = None
+    choices: Annotated[int | None, Field(ge=1, le=1000)] = None
+    admin: AddressField = Address("127.0.0.1", 0)
+    admin_token_file: Annotated[Path | None, BeforeValidator(_file)] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
-    slow_start: Annotated[float, Field(ge=0, le=86400, strict=False, allow_inf_nan=False)] = 10.0
-    drain: Annotated[float, Field(ge=0, le=86400, strict=False, allow_inf_nan=False)] = 30.0
+    slow_start: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 10.0
+    drain: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 30.0
 
     @model_validator(mode="after")
     def _agree(self) -> Settings:
         if not self.pool:
             raise InputError("Give at least one pool: --pool HOST:PORT.")
-        if any(pool.port == 0 for pool in self.pool):
-            raise InputError("The port of a pool must be at least 1, not 0.")
-        twice = next((pool for pool in self.pool if self.pool.count(pool) > 1), None)
-        if twice is not None:
-            raise InputError(f"Pool {twice} is given twice.")
+        check_pools(self.pool)
         if self.alpha is not None and self.load_max is not None:
             raise InputError("load-max is there to find an alpha: give one of the two.")
         if self.policy != "threshold" and (self.alpha is not None or self.load_max is not None):
             raise InputError(f"alpha and load-max are for the policy threshold, not for {self.policy}.")
+        if self.policy != "power-of-d" and self.choices is not None:
+            raise InputError(f"choices is for the policy power-of-d, not for {self.policy}.")
         return self
 
 
@@ -96,7 +103,7 @@ def make_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
     if settings.policy == "jsq":
         return JoinShortestQueue()
     if settings.policy == "power-of-d":
-        return PowerOfD(settings.choices)
+        return PowerOfD(settings.choices or DEFAULT_CHOICES)
     if settings.policy == "random":
         return RandomRouting()
     return ThresholdPolicy(rule=LearningRule(settings.alpha or alpha or PROVISIONAL_ALPHA))
@@ -107,7 +114,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}.") from None
     for key in values:
         if key not in Settings.model_fields:

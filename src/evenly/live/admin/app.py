@@ -15,9 +15,10 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBearer
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address, parse_address
+from evenly.live.addresses import Address, check_pools, parse_address
 from evenly.live.admin.docs import docs_page
 from evenly.live.admin.guard import Guard
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
@@ -36,6 +37,7 @@ from evenly.live.picker.balancer import Balancer
 from evenly.live.picker.latency import Latency
 
 _MOST_CONNECTIONS = 256
+_PATIENCE = 5.0  # seconds until the first request is there
 _ABOUT = """Look at the balancer, change its pools while it runs, and ask whether it is well.
 A request that is refused is answered with {"detail": "why, in one sentence"}."""
 
@@ -78,7 +80,7 @@ async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
     """Serve on a listening socket as long as the block runs; close it then, at the latest a second later."""
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=_PromptProtocol,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -95,6 +97,24 @@ async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
     finally:
         server.should_exit = True
         await serving
+
+
+class _PromptProtocol(H11Protocol):
+    """Parts from clients that connect and ask nothing: enough of them would keep all others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Give the client its time."""
+        super().connection_made(transport)
+        self._patience = self.loop.call_later(_PATIENCE, self._part)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is gone."""
+        self._patience.cancel()
+        super().connection_lost(exc)
+
+    def _part(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():  # no request has come
+            self.transport.close()
 
 
 class _Server(uvicorn.Server):
@@ -215,8 +235,7 @@ def _refusing(status: int) -> Iterator[None]:
 
 def _pool_address(text: str) -> Address:
     address = parse_address(text)
-    if address.port == 0:
-        raise InputError(f"The port of a pool is from 1 to 65535, not 0 as in {text!r}.")
+    check_pools([address])
     return address
 
 

@@ -1,6 +1,6 @@
 """The two clusters of an Envoy whose sessions a picker places: the pools, and the picker itself.
 
-What must not change is said in `envoy_config.py`.
+What must not change is said in `config.py`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenly.live.addresses import Address, resolve
-from evenly.live.picker.clusters import CLUSTER
-from evenly.live.picker.ext_proc import NAMESPACE, PICKED, SERVED
+from evenly.live.agreement import ANNOUNCEMENT, CLUSTER, NAMESPACE, PICKED, SERVED
 
 MOST_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, tries
 
-_ANNOUNCEMENT = "x-evenly-envoy"
 _PICKER = "picker"
 
 Json = dict[str, Any]
@@ -27,7 +25,7 @@ def picker_service(admin: Address) -> Json:
     """Calls of the picker, which say where this Envoy's admin port is."""
     return {
         "envoy_grpc": {"cluster_name": _PICKER},
-        "initial_metadata": [{"key": _ANNOUNCEMENT, "value": str(admin)}],
+        "initial_metadata": [{"key": ANNOUNCEMENT, "value": str(admin)}],
     }
 
 
@@ -41,6 +39,7 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
         "health_checks": [_pool_check(health_path)],
         "load_balancing_policy": _obey_picker(),
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback, too, spares who fails
         "typed_extension_protocol_options": _protocol(
             common_http_protocol_options={"idle_timeout": "4s"},  # before a pool gives an unused connection up
             explicit_http_config={"http_protocol_options": {}},
@@ -69,9 +68,9 @@ def _followed_pools(admin: Address) -> Json:
 
 
 def _pool_check(health_path: str | None) -> Json:
-    """Two checks fail within 1.4 s of a pool's death, even if it does not answer at all."""
+    """A pool has a second to answer. Its death is seen within 1.4 s, even if it hangs; one good check heals."""
     how: Json = {"tcp_health_check": {}} if health_path is None else {"http_health_check": {"path": health_path}}
-    return {**_check_every("0.4s"), "timeout": "0.3s", "unhealthy_threshold": 2, "healthy_threshold": 2, **how}
+    return {**_check_every("0.4s"), "timeout": "1s", "unhealthy_threshold": 1, "healthy_threshold": 1, **how}
 
 
 def _obey_picker() -> Json:
@@ -94,7 +93,7 @@ def _metadata_key(name: str) -> Json:
 
 def picker_cluster(picker: Address, admin: Address) -> Json:
     """The picker, checked four times a second: when it is dead, sessions do without it at once."""
-    announcement = {"header": {"key": _ANNOUNCEMENT, "value": str(admin)}}
+    announcement = {"header": {"key": ANNOUNCEMENT, "value": str(admin)}}
     check = {
         **_check_every("0.25s"),
         "timeout": "1s",

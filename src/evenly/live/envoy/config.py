@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
+from evenly.live.agreement import CLUSTER, NAMESPACE
 from evenly.live.envoy.clusters import (
     EXTENSIONS,
     KEEPALIVE,
@@ -28,9 +29,8 @@ from evenly.live.envoy.clusters import (
     socket_address,
     typed,
 )
-from evenly.live.picker.clusters import CLUSTER
-from evenly.live.picker.ext_proc import NAMESPACE
 
+_LARGEST_RETRIED = 2**20  # bytes of a request's body that are kept for another try
 STAT_PREFIX = "gateway"  # of the listener's statistics
 
 
@@ -123,7 +123,7 @@ def _routes() -> list[Json]:
     upgrade = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
     without_key = {"name": "sec-websocket-key", "present_match": False}
     key = {"header": {"key": "sec-websocket-key", "value": b64encode(b"a key's 16 bytes").decode()}}
-    to_pool = {"route": _forward()}
+    to_pool = {"route": _forward(), "request_body_buffer_limit": _LARGEST_RETRIED}
     return [
         {"match": {"prefix": "/", "headers": [upgrade, without_key]}, "request_headers_to_add": [key], **to_pool},
         {"match": {"prefix": "/"}, **to_pool},

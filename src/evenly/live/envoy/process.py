@@ -19,6 +19,7 @@ from evenly.live.envoy.config import STAT_PREFIX
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
 _QUIET = "ext_proc:error"  # else a line for each session while the picker is away, which is known anyway
 _OPEN_SESSIONS = f"http.{STAT_PREFIX}.downstream_rq_active"
+ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that are asked here
 _TIMEOUT = 1.0
 _LOOK_AGAIN = 0.02
 

@@ -19,6 +19,7 @@ ASSUMED_LOAD_MAX = 10.0  # when nobody says it; alpha hardly depends on it
 MOST_LOAD = 1000.0
 _PAUSE = 1.0  # pools often come together
 _TIMEOUT = 120.0
+_AGAIN = 60.0
 
 
 class Advisor:
@@ -35,10 +36,12 @@ class Advisor:
         """For ever."""
         while True:
             question = self._question()
-            if question is not None and question != self._answered:
-                await self._ask(*question)
+            if question is None or question == self._answered:
+                await asyncio.sleep(_PAUSE)
+            elif await self._ask(*question):
                 self._answered = question
-            await asyncio.sleep(_PAUSE)
+            else:
+                await asyncio.sleep(_AGAIN)
 
     def _question(self) -> tuple[int, float] | None:
         """Pools and the largest load, which is doubled when there is more; None with too few pools to ask."""
@@ -50,13 +53,20 @@ class Advisor:
             self._load_max = min(2 * self._load_max, MOST_LOAD)
         return len(pools), self._load_max
 
-    async def _ask(self, pools: int, load_max: float) -> None:
+    async def _ask(self, pools: int, load_max: float) -> bool:
+        """Whether there was an answer."""
         tune = ("nice", sys.executable, "-m", "evenly", "tune", "--json")
-        process = await start_child(*tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE)
+        try:
+            process = await start_child(*tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE)
+        except OSError as error:  # no memory, no processes left
+            self._log.event("no advice on alpha", pools=pools, load_max=load_max, reason=str(error))
+            return False
         try:
             out, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT)
             self._balancer.set_alpha(str(json.loads(out)["recommended"]))
+            return True
         except (ValueError, KeyError, TimeoutError):
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, code=process.returncode)
+            return False
         finally:
             await end_child(process)

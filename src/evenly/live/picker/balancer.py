@@ -31,6 +31,7 @@ class Balancer:
     """Picks pools, and counts sessions until they end.
 
     `slow_start` is the time in seconds in which a pool that comes, or comes back, may fill up to the mean.
+    `hearing` is the time in which a balancer that starts again hears of older sessions, and forgets no pool yet.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Balancer:
         clock: Callable[[], float],
         slow_start: float,
         report: Report,
+        hearing: float = 0.0,
     ) -> None:
         self.policy = policy
         self.name = name
@@ -55,6 +57,7 @@ class Balancer:
         self._pools: dict[Address, LivePool] = {}
         self._by_endpoint: dict[Address, LivePool] = {}
         self._sessions = 0
+        self._hearing_until = clock() + hearing
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
         self._reported = (self.threshold, 0)
 
@@ -69,6 +72,11 @@ class Balancer:
     def sessions(self) -> int:
         """The open sessions of all pools."""
         return self._sessions
+
+    @property
+    def all_draining(self) -> bool:
+        """Whether the operator wants no pool to have new sessions."""
+        return all(pool.draining or pool.leaving for pool in self._pools.values())
 
     @property
     def threshold(self) -> int | None:
@@ -133,14 +141,22 @@ class Balancer:
         self._went(pool)
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
-        """So many open sessions of the pool are not ours: they came while we were away."""
-        while pool.unpicked < count:
-            pool.unpicked += 1
-            self.unpicked_total += 1
-            self._came(pool)
-        while pool.unpicked > max(count, 0):
-            pool.unpicked -= 1
-            self._went(pool)
+        """So many open sessions of the pool are not ours: they came while we were away.
+
+        There may be thousands, so the policy does not hear of each: the pool leaves, and joins with all of them.
+        """
+        more = max(count, 0) - pool.unpicked
+        if more == 0:
+            return
+        if pool.member:
+            self.policy.leave(pool)
+            self.policy.join(pool, pool.sessions + more)
+        pool.unpicked += more
+        self.unpicked_total += max(more, 0)
+        self._sessions += more
+        if pool.ramp is not None:
+            self._settle(pool)
+        self._forget_if_done(pool)
 
     # --- pools -------------------------------------------------------------------------------------------------
 
@@ -150,13 +166,16 @@ class Balancer:
         same = self._by_endpoint.get(endpoint)
         if old is not None and not old.leaving:
             raise InputError(f"Pool {address} is there already.")
-        if same is not None and same is not old:
+        if same is not None and not same.leaving:
             raise InputError(f"Pool {address} is there already, as {same.address}.")
-        if old is not None and same is None:
+        if old is not None and old is not same:
             raise InputError(f"Pool {address} was at {old.endpoint} and has {old.sessions} sessions there yet.")
-        if old is None and len(self._pools) >= MOST_POOLS:
+        if same is None and len(self._pools) >= MOST_POOLS:
             raise InputError(f"There can be at most {MOST_POOLS} pools.")
-        pool = old or LivePool(address, endpoint)
+        pool = same or LivePool(address, endpoint)
+        if pool.address != address:  # it has another name now
+            del self._pools[pool.address]
+            pool.address = address
         pool.leaving = pool.draining = False
         self._pools[address] = self._by_endpoint[endpoint] = pool
         self._report("pool added", pool=str(address), endpoint=str(endpoint))
@@ -175,7 +194,8 @@ class Balancer:
         """Give the pool no new sessions, and forget it when its last one ends."""
         pool = self.pool(address)
         self._set(pool, "leaving", True)
-        self._forget_if_done(pool)
+        if self._clock() >= self._hearing_until:
+            self._forget_if_done(pool)
 
     def set_failing(self, pool: LivePool, failing: bool) -> None:
         """Heed the data plane's health checks."""
@@ -203,6 +223,9 @@ class Balancer:
 
     def tick(self) -> None:
         """Let warming pools fill as time allows, and report what changed since the last tick."""
+        if self._clock() >= self._hearing_until:
+            for pool in [pool for pool in self._pools.values() if pool.leaving]:
+                self._forget_if_done(pool)
         warming = [pool for pool in self._pools.values() if pool.ramp is not None]
         mean = self._mean() if warming else 0.0
         for pool in warming:

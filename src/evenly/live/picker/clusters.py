@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
+import io
 import json
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
-from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
+from evenly.live.agreement import CLUSTER
 
-CLUSTER = "pools"
+if TYPE_CHECKING:
+    import socket
+
 _PATH = f"/clusters?format=json&filter=^{CLUSTER}$"
 _MOST_BYTES = 2**26
-_MOST_ACTIVE = 10**7
+_MOST_ACTIVE = 10**6
 
 
 class NotUnderstoodError(Exception):
@@ -28,16 +33,45 @@ class Host:
     failing: bool
 
 
-def ask(admin: Address, timeout: float) -> dict[Address, Host]:
-    """Ask an Envoy; blocks. Raises OSError if it cannot be reached, NotUnderstoodError if it talks nonsense."""
-    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=timeout)
+async def ask(admin: Address, seconds: float) -> dict[Address, Host]:
+    """Ask an Envoy. Raises OSError if it cannot be reached or is late, NotUnderstoodError if it talks nonsense."""
+    async with asyncio.timeout(seconds):
+        reader, writer = await asyncio.open_connection(admin.host, admin.port)
+        try:
+            writer.write(f"GET {_PATH} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join([piece async for piece in _pieces(reader)])
+        finally:
+            writer.close()
+    return read(_body(answer))
+
+
+async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    size = 0
+    while piece := await reader.read(2**16):
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise NotUnderstoodError(f"more than {_MOST_BYTES} bytes")
+        yield piece
+
+
+class _Received:
+    """What the standard library's reader of answers takes for a socket."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._file = io.BytesIO(answer)
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        """The answer as a file."""
+        return self._file
+
+
+def _body(answer: bytes) -> bytes:
+    response = http.client.HTTPResponse(cast("socket.socket", _Received(answer)))
     try:
-        connection.request("GET", _PATH)
-        return read(connection.getresponse().read(_MOST_BYTES))
-    except http.client.HTTPException as error:
-        raise NotUnderstoodError(str(error)) from None
-    finally:
-        connection.close()
+        response.begin()
+        return response.read()
+    except (http.client.HTTPException, ValueError) as error:
+        raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
 
 
 def read(answer: bytes) -> dict[Address, Host]:
@@ -52,7 +86,7 @@ def read(answer: bytes) -> dict[Address, Host]:
             if "socket_address" in host["address"]
         ]
         return {_address(host): _host(host) for host in hosts}
-    except (ValueError, KeyError, TypeError, AttributeError, InputError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
 
 

@@ -24,6 +24,7 @@ class Endpoints:
         self._pools = pools
         self._log = log
         self._version = 0
+        self._told: bytes | None = None
         self._subscriptions: set[Subscription] = set()
 
     def subscribe(self, stream: Stream) -> Subscription:
@@ -33,7 +34,11 @@ class Endpoints:
         return subscription
 
     def push(self) -> None:
-        """Tell all Envoys: pools came or went."""
+        """Tell all Envoys if pools came or went, or drain."""
+        now = self._assignment()
+        if now == self._told:
+            return
+        self._told = now
         self._version += 1
         for subscription in self._subscriptions:
             subscription.tell()
@@ -41,10 +46,13 @@ class Endpoints:
 
     def answer(self, names: Iterable[str]) -> bytes:
         """The pools, under each of the names of a cluster that was asked for."""
-        endpoints = b"".join(_endpoint(pool) for pool in self._pools())
+        endpoints = self._assignment()
         resources = [field(2, field(1, _TYPE) + field(2, field(1, name) + field(2, endpoints))) for name in names]
         version = str(self._version)
         return framed(field(1, version) + b"".join(resources) + field(4, _TYPE) + field(5, version))
+
+    def _assignment(self) -> bytes:
+        return b"".join(_endpoint(pool) for pool in self._pools())
 
     def refused(self, reason: str) -> None:
         """An Envoy does not take what it was told."""

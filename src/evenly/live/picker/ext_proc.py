@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
+from evenly.live.agreement import NAMESPACE, PICKED, SERVED
 from evenly.live.wire.frames import framed
 from evenly.live.wire.protobuf import field, fields, struct, struct_text, submessage
 
 PATH = b"/envoy.service.ext_proc.v3.ExternalProcessor/Process"
-NAMESPACE = "envoy.lb"
-PICKED = "x-gateway-destination-endpoint"
-SERVED = "x-gateway-destination-endpoint-served"
 
 # The first byte of a request says what it brings: a field of the numbers 2 to 7. Its answer has the number before.
 REQUEST_HEADERS, RESPONSE_HEADERS = 2 << 3 | 2, 3 << 3 | 2
@@ -22,6 +20,8 @@ _METADATA = 8
 _CONTINUE = {number << 3 | 2: framed(field(number - 1, b"")) for number in range(2, 8)}
 GO_ON = _CONTINUE[RESPONSE_HEADERS]
 NO_PICK = _CONTINUE[REQUEST_HEADERS]
+_UNAVAILABLE = field(1, field(1, 503)) + field(3, "All server pools are draining.\n")
+ALL_DRAINING = framed(field(7, _UNAVAILABLE))  # Envoy answers at once, instead of its fallback
 
 
 def pick_answer(endpoint: Address) -> bytes:

@@ -1,4 +1,4 @@
-"""What a picker remembers over a restart: pools changed at run time, and the alpha found for them.
+"""What a picker remembers over a restart: its settings, pools changed at run time, and the alpha found for them.
 
 The counts of sessions are not kept here: the Envoys know them, and they are asked.
 """
@@ -6,41 +6,38 @@ The counts of sessions are not kept here: the Envoys know them, and they are ask
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, PlainSerializer, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from evenly.errors import InputError
 from evenly.files import whole_file
-from evenly.live.addresses import Address, parse_address
-
-_Address = Annotated[
-    Address,
-    BeforeValidator(lambda value: parse_address(value) if isinstance(value, str) else value),
-    PlainSerializer(str, return_type=str),
-]
+from evenly.live.addresses import Address
+from evenly.live.settings import AddressField, Settings
 
 
 class KnownPool(BaseModel):
-    """A pool, and whether it is draining."""
+    """A pool, and what the operator wants of it."""
 
-    address: _Address
+    address: AddressField
+    endpoint: AddressField | None = None
     draining: bool = False
+    leaving: bool = False
 
 
 class Memory(BaseModel):
-    """`configured` are the pools that the settings named at the time, `pools` those there really were."""
+    """`settings` are those in use at the time, `pools` those there really were."""
 
-    configured: list[_Address]
+    settings: Settings
     pools: list[KnownPool]
     alpha: str | None = None
 
     def pools_now(self, configured: tuple[Address, ...]) -> list[KnownPool]:
-        """The pools, with what has changed in the settings since then."""
-        new, gone = changes(tuple(self.configured), configured)
-        kept = [pool for pool in self.pools if pool.address not in gone]
-        present = {pool.address for pool in kept}
-        return [*kept, *(KnownPool(address=address) for address in new if address not in present)]
+        """The pools, with what has changed in the settings since then. One that went may have sessions yet."""
+        came, went = changes(self.settings.pool, configured)
+        kept = [pool.model_copy(update={"leaving": True}) if pool.address in went else pool for pool in self.pools]
+        back = [pool.model_copy(update={"leaving": False}) if pool.address in came else pool for pool in kept]
+        present = {pool.address for pool in back}
+        return [*back, *(KnownPool(address=address) for address in came if address not in present)]
 
 
 def changes(before: tuple[Address, ...], after: tuple[Address, ...]) -> tuple[list[Address], list[Address]]:

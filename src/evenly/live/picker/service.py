@@ -6,21 +6,23 @@ import asyncio
 import gc
 import os
 import random
-import signal
 import socket
 import sys
 import time
 import weakref
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
+from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app, serve_admin
 from evenly.live.admin.token import read_token
 from evenly.live.admin.views import EnvoyView
+from evenly.live.children import allow_files, on_signals
 from evenly.live.log import Log
 from evenly.live.picker.advice import Advisor
 from evenly.live.picker.balancer import Balancer
@@ -33,51 +35,65 @@ from evenly.live.settings import Settings, make_policy, read_settings
 from evenly.live.wire.http2 import Connection
 
 _TICK = 0.1
+_AGAIN = 10.0  # and how soon one that could not be used is tried again
+_HEARING = 5.0  # seconds in which all Envoys have told what is open
+_BACKLOG = 4096
+_MOST_CONNECTIONS = 4096
 _LOOK = 0.5  # how often the settings file is looked at, and memory written
 
 
 class Service:
-    """A balancer and all that keeps it informed."""
+    """A balancer and all that keeps it informed. `memory` is what an earlier picker left in the file `state`."""
 
     def __init__(
-        self, settings: Settings, given: Mapping[str, Any], config: Path | None, state: Path | None
+        self,
+        settings: Settings,
+        *,
+        given: Mapping[str, Any],
+        config: Path | None,
+        state: Path | None,
+        memory: Memory | None,
+        log: Log,
     ) -> None:
-        self.log = Log(sys.stderr)
+        self.log = log
         self._settings = settings
         self._given = given
         self._config = config
-        self._state = state
+        self._state: Path | None = None  # nothing is written before all pools are there
         self._remembered: Memory | None = None
-        memory = None if state is None else recall(state)
-        policy = make_policy(settings, alpha=memory.alpha if memory else None)
+        self._publishing = False
+        self._complaint = ""
         self.balancer = Balancer(
-            policy,
+            make_policy(settings, alpha=memory.alpha if memory else None),
             name=settings.policy,
             choose=random.Random().choice,
             clock=time.monotonic,
             slow_start=settings.slow_start,
             report=self._report,
+            hearing=_HEARING if memory else 0.0,
         )
         self._discovery = Endpoints(lambda: self.balancer.pools, self.log)
-        for pool in (
-            memory.pools_now(settings.pool) if memory else [KnownPool(address=each) for each in settings.pool]
-        ):
-            self.balancer.add(pool.address, resolve(pool.address), slowly=False)
-            if pool.draining:
-                self.balancer.drain(pool.address)
         self.envoys = Envoys(self.balancer, self.log, time.monotonic)
         self.picker = Picker(self.balancer, self.envoys, self._discovery, Latency())
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
+        pools = memory.pools_now(settings.pool) if memory else [KnownPool(address=each) for each in settings.pool]
+        for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:
+            self.balancer.add(pool.address, endpoint, slowly=False)
+            if pool.draining:
+                self.balancer.drain(pool.address)
+            if pool.leaving:
+                self.balancer.remove(pool.address)
+        self._state = state
 
     def connection(self) -> Connection:
         """For a new peer."""
-        connection = Connection(self.picker.route)
+        connection = Connection(self.picker.route, welcome=len(self._connections) < _MOST_CONNECTIONS)
         self._connections.add(connection)
         return connection
 
     def clockwork(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on all the time."""
-        work = [self._tick(), self._write_memory()]
+        work = [self._regularly(_TICK, self._tick), self._regularly(_LOOK, self._save)]
         if self._config is not None:
             work.append(self._watch(self._config))
         if self._settings.policy == "threshold" and self._settings.alpha is None:
@@ -100,37 +116,45 @@ class Service:
         """Part from the Envoys, whose sessions go on without us."""
         self.picker.stopping = True
         for connection in list(self._connections):
-            connection.close()
+            connection.abort()
         await self.envoys.close()
         self._save()
 
     def _report(self, event: str, /, **facts: object) -> None:
         self.log.event(event, **facts)
-        if event.startswith("pool "):
-            self._discovery.push()
-            self._save()
+        if event.startswith("pool ") and not self._publishing:  # many pools often change together: say it once
+            self._publishing = True
+            asyncio.get_running_loop().call_soon(self._publish)
 
-    async def _tick(self) -> None:
-        while True:
-            self.balancer.tick()
-            self.log.catch_up()
-            await asyncio.sleep(_TICK)
+    def _publish(self) -> None:
+        self._publishing = False
+        self._discovery.push()
+        self._save()
 
-    async def _write_memory(self) -> None:
+    async def _regularly(self, seconds: float, act: Callable[[], None]) -> None:
+        """Whatever happens: a fault is told, and the next turn comes."""
         while True:
-            await asyncio.sleep(_LOOK)
-            self._save()
+            await asyncio.sleep(seconds)
+            try:
+                act()
+            except Exception as error:
+                self.log.event("fault", where=act.__qualname__, error=repr(error))
+
+    def _tick(self) -> None:
+        self.balancer.tick()
+        self.log.catch_up()
 
     def _save(self) -> None:
         if self._state is None:
             return
         alpha = self.balancer.alpha
         memory = Memory(
-            configured=list(self._settings.pool),
+            settings=self._settings,
             pools=[
-                KnownPool(address=pool.address, draining=pool.draining)
+                KnownPool(
+                    address=pool.address, endpoint=pool.endpoint, draining=pool.draining, leaving=pool.leaving
+                )
                 for pool in self.balancer.pools
-                if not pool.leaving
             ],
             alpha=None if alpha is None else str(alpha),
         )
@@ -139,39 +163,54 @@ class Service:
                 remember(self._state, memory)
                 self._remembered = memory
             except (OSError, InputError) as error:
-                self.log.event("state not written", reason=str(error))
+                if str(error) != self._complaint:
+                    self.log.event("state not written", reason=str(error))
+                self._complaint = str(error)
 
     async def _watch(self, config: Path) -> None:
-        """Heed changes of the settings file."""
-        seen = _fingerprint(config)
+        """Heed changes of the settings file. One that could not be used is tried again: names may come."""
+        seen, again = _fingerprint(config), inf
         while True:
             await asyncio.sleep(_LOOK)
             now = _fingerprint(config)
-            if now != seen:
+            if now != seen or time.monotonic() > again:
                 seen = now
-                await self._reload(config)
+                again = inf if await self._reload(config) else time.monotonic() + _AGAIN
 
-    async def _reload(self, config: Path) -> None:
+    async def _reload(self, config: Path) -> bool:
+        """Whether all that the file says is so now."""
         try:
             new = read_settings(self._given, config)
             came, went = changes(self._settings.pool, new.pool)
-            endpoints = [await _resolved(address) for address in came]
-        except InputError as error:
-            self.log.event("settings not used", reason=str(error))
-            return
-        for address, endpoint in zip(came, endpoints, strict=True):
-            with suppress(InputError):  # somebody added it by hand already
-                self.balancer.add(address, endpoint)
-        for address in went:
+            endpoints = {address: await _resolved(address) for address in came}
+        except Exception as error:  # a bad file, in any way that one can be bad
+            self.log.event("settings not used", reason=f"{type(error).__name__}: {error}")
+            return False
+        for address in went:  # first: a pool may come back under another name
             with suppress(InputError):  # somebody removed it by hand already
                 self.balancer.remove(address)
-        others = {key for key in Settings.model_fields if getattr(new, key) != getattr(self._settings, key)} - {
-            "pool"
-        }
-        self._settings = self._settings.model_copy(update={"pool": new.pool})
+        refused = {address for address in came if not self._added(address, endpoints[address])}
+        others = {key for key in Settings.model_fields if getattr(new, key) != getattr(self._settings, key)}
+        pools = tuple(address for address in new.pool if address not in refused)
+        self._settings = self._settings.model_copy(update={"pool": pools})
         self.log.event(
-            "settings read", added=[*map(str, came)], removed=[*map(str, went)], after_restart=sorted(others)
+            "settings read",
+            added=[str(address) for address in came if address not in refused],
+            removed=[*map(str, went)],
+            after_restart=sorted(others - {"pool"}),
         )
+        return not refused
+
+    def _added(self, address: Address, endpoint: Address) -> bool:
+        known = {pool.address for pool in self.balancer.pools if not pool.leaving}
+        if address in known:  # somebody added it by hand already
+            return True
+        try:
+            self.balancer.add(address, endpoint)
+        except InputError as error:
+            self.log.event("pool not added", pool=str(address), reason=str(error))
+            return False
+        return True
 
 
 def _fingerprint(path: Path) -> tuple[int, int, int] | None:
@@ -182,28 +221,55 @@ def _fingerprint(path: Path) -> tuple[int, int, int] | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def _endpoint(pool: KnownPool) -> Address:
+    """Where the pool is; where it was, if that is known and its name is not just now."""
+    try:
+        return resolve(pool.address)
+    except InputError:
+        if pool.endpoint is None:
+            raise
+        return pool.endpoint
+
+
 async def _resolved(address: Address) -> Address:
     return await asyncio.get_running_loop().run_in_executor(None, resolve, address)
 
 
 def listening_socket(address: Address) -> socket.socket:
     """A socket bound there, or one sentence that says why not."""
+    address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server((address.host, address.port), family=family, backlog=4096)
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:  # whose text repeats the address
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
 
 
-async def serve(settings: Settings, given: Mapping[str, Any], config: Path | None, state: Path | None) -> None:
+def _settings(given: Mapping[str, Any], config: Path | None, memory: Memory | None, log: Log) -> Settings:
+    """What was asked for; with a config file that went bad since the last start, what was in use then."""
+    try:
+        return read_settings(given, config)
+    except InputError as error:
+        if config is None or memory is None:
+            raise
+        log.event("settings not used", reason=str(error))
+        return read_settings({**memory.settings.model_dump(mode="json", exclude_none=True), **given}, None)
+
+
+async def serve(given: Mapping[str, Any], config: Path | None, state: Path | None) -> None:
     """Run a picker until it is told to stop."""
     stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    on_signals(stop.set)
+    allow_files()
+    log = Log(sys.stderr)
+    if state is not None:
+        check_writable(state)
+    memory = None if state is None else recall(state)
+    settings = _settings(given, config, memory, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
-        service = Service(settings, given, config, state)
+        service = Service(settings, given=given, config=config, state=state, memory=memory, log=log)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
@@ -214,16 +280,11 @@ async def serve(settings: Settings, given: Mapping[str, Any], config: Path | Non
             resolve=_resolved,
             ready=lambda: any(pool.available for pool in service.balancer.pools),
         )
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(service.connection, sock=grpc)
-        async with server, serve_admin(app, admin), _running(service.clockwork(), service.log):
+        server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
+        async with server, serve_admin(app, admin), _running(service.clockwork(), log):
             where = Address(settings.listen.host, grpc.getsockname()[1])
-            pools = len(service.balancer.pools)
-            print(
-                f"evenly picker: listening on {where}, admin at http://{bound}, {pools} pools, "
-                f"policy {settings.policy}",
-                flush=True,
-            )
+            about = f"{len(service.balancer.pools)} pools, policy {settings.policy}"
+            print(f"evenly picker: listening on {where}, admin at http://{bound}, {about}", flush=True)
             gc.freeze()  # what is there now stays: no need to look at it again and again
             await stop.wait()
             await service.close()

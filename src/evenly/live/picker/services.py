@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from time import perf_counter
 
+from evenly.live.agreement import ANNOUNCEMENT
 from evenly.live.picker import endpoints, ext_proc
 from evenly.live.picker.balancer import Balancer
 from evenly.live.picker.endpoints import Endpoints
-from evenly.live.picker.envoys import Envoy, Envoys
+from evenly.live.picker.envoy import Envoy
+from evenly.live.picker.envoys import Envoys
 from evenly.live.picker.latency import Latency
 from evenly.live.picker.pool import LivePool
 from evenly.live.wire.frames import framed
@@ -19,7 +21,7 @@ from evenly.live.wire.header_blocks import Fields
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
 
-ANNOUNCEMENT = b"x-evenly-envoy"
+_ANNOUNCEMENT = ANNOUNCEMENT.encode()
 _HEALTH = b"/grpc.health.v1.Health/Check"
 _SERVING, _NOT_SERVING = framed(field(1, 1)), framed(field(1, 2))
 
@@ -38,7 +40,7 @@ class Picker:
     def route(self, stream: Stream, request: Fields) -> Handler | None:
         """The handler for a request."""
         path = request.get(b":path", b"")
-        announced = request.get(ANNOUNCEMENT)
+        announced = request.get(_ANNOUNCEMENT)
         envoy = None if announced is None else self._envoys.heard_of(announced, stream.connection)
         if path == ext_proc.PATH:
             return Session(self, stream, envoy)
@@ -62,13 +64,13 @@ class Picker:
 class Session:
     """A session, from its pick to its end."""
 
-    __slots__ = ("_envoy", "_mark", "_picker", "_pool", "_stream")
+    __slots__ = ("_envoy", "_mark", "_picker", "_stream", "pool")
 
     def __init__(self, picker: Picker, stream: Stream, envoy: Envoy | None) -> None:
         self._picker = picker
         self._stream = stream
         self._envoy = envoy
-        self._pool: LivePool | None = None
+        self.pool: LivePool | None = None  # where it is counted
         self._mark = b""
 
     def message(self, message: bytes) -> None:
@@ -78,8 +80,10 @@ class Session:
             self._stream.send(self._pick())
             self._picker.latency.observe(perf_counter() - self._stream.connection.heard)
         elif kind == ext_proc.RESPONSE_HEADERS:
-            if self._pool is None or self._mark not in message:
+            if self.pool is None or self._mark not in message:
                 self._correct(message)
+            if self._envoy is not None:
+                self._envoy.unsure.pop(self, None)
             self._stream.send(ext_proc.GO_ON)
         else:
             answer = ext_proc.plain_answer(message)
@@ -88,37 +92,49 @@ class Session:
 
     def ended(self) -> None:
         """The session is over, or Envoy lost patience and will not tell us of its end."""
-        if self._pool is not None:
-            self._picker.balancer.end(self._pool)
+        if self._envoy is not None:
+            self._envoy.unsure.pop(self, None)
+        self.disown()
+
+    def disown(self) -> None:
+        """Count it nowhere."""
+        if self.pool is not None:
+            self._picker.balancer.end(self.pool)
             if self._envoy is not None:
-                self._envoy.ended[self._pool] += 1
-            self._pool = None
+                self._envoy.ended[self.pool] += 1
+            self.pool = None
 
     def _pick(self) -> bytes:
-        if self._pool is None:
-            self._pool = self._picker.balancer.pick()
-            if self._pool is None:
-                return ext_proc.NO_PICK
+        if self.pool is None:
+            self.pool = self._picker.balancer.pick()
+            if self.pool is None:
+                return ext_proc.ALL_DRAINING if self._picker.balancer.all_draining else ext_proc.NO_PICK
             if self._envoy is not None:
-                self._envoy.started[self._pool] += 1
-        answer, self._mark = self._picker.answer(self._pool)
+                self._envoy.started[self.pool] += 1
+                self._envoy.unsure[self] = None
+        answer, self._mark = self._picker.answer(self.pool)
         return answer
 
     def _correct(self, message: bytes) -> None:
         """Another pool serves than the one picked, or one serves where none could be picked."""
         endpoint = ext_proc.served_by(message)
-        served = None if endpoint is None else self._picker.balancer.served_by(endpoint)
-        if served is None or served is self._pool:
+        if endpoint is None:  # nobody serves: Envoy answers itself
             return
-        if self._pool is None:
+        served = self._picker.balancer.served_by(endpoint)
+        if served is self.pool:
+            return
+        if served is None:  # none of ours
+            self.disown()
+            return
+        if self.pool is None:
             self._picker.balancer.serve(served)
         else:
-            self._picker.balancer.move(self._pool, served)
+            self._picker.balancer.move(self.pool, served)
         if self._envoy is not None:
             self._envoy.started[served] += 1
-            if self._pool is not None:
-                self._envoy.ended[self._pool] += 1
-        self._pool = served
+            if self.pool is not None:
+                self._envoy.ended[self.pool] += 1
+        self.pool = served
 
 
 class Health:

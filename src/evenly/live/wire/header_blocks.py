@@ -7,7 +7,7 @@ from hpack import Decoder, HPACKError
 from evenly.live.wire.frames import BrokenRuleError, Code
 
 MAX_HEADER_BLOCK = 2**16
-_MOST_BLOCKS = 100  # header blocks remembered
+_MOST_BLOCKS, _LONGEST = 100, 1024  # header blocks remembered, and the bytes of one
 
 Fields = dict[bytes, bytes]
 
@@ -34,7 +34,7 @@ class HeaderBlocks:
         except HPACKError:
             raise BrokenRuleError(Code.COMPRESSION_ERROR) from None
         unchanged = (entries[0] if entries else None) is first and (len(entries), table.maxsize) == (count, size)
-        if unchanged and len(self._known) < _MOST_BLOCKS:
+        if unchanged and len(self._known) < _MOST_BLOCKS and len(block) <= _LONGEST:
             self._known[block] = fields
         else:
             self._known.clear()

@@ -9,6 +9,7 @@ What must be here: the rules of the wire. What must not: any knowledge of what t
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 from time import perf_counter
 
@@ -16,7 +17,6 @@ from evenly.live.wire.frames import (
     ACK,
     CONTINUATION,
     DATA,
-    DEFAULT_WINDOW,
     END_HEADERS,
     END_STREAM,
     GOAWAY,
@@ -42,11 +42,19 @@ from evenly.live.wire.frames import (
     unpadded,
 )
 from evenly.live.wire.header_blocks import MAX_HEADER_BLOCK, Fields, HeaderBlocks
+from evenly.live.wire.outbox import Outbox
 from evenly.live.wire.streams import Handler, Stream
 
 MAX_STREAMS = 10**6
 _STREAM_WINDOW = 2**20  # bytes that a peer may send on a stream before we grant more
 _CONNECTION_WINDOW = 2**30
+_GREETING = 10.0  # seconds in which a peer says who it is
+_KEEPALIVE = {
+    "TCP_KEEPIDLE": 10,
+    "TCP_KEEPINTVL": 5,
+    "TCP_KEEPCNT": 3,
+    "TCP_USER_TIMEOUT": 30_000,
+}  # s, s, tries, ms
 
 
 Route = Callable[[Stream, Fields], Handler | None]  # from a request's fields; None for one that we do not serve
@@ -55,20 +63,17 @@ Route = Callable[[Stream, Fields], Handler | None]  # from a request's fields; N
 class Connection(asyncio.Protocol):
     """A peer's connection: its streams, and what goes out to it."""
 
-    def __init__(self, route: Route) -> None:
+    def __init__(self, route: Route, *, welcome: bool = True) -> None:
         self._route = route
+        self._welcome = welcome
         self._streams: dict[bytes, Stream] = {}
         self._last = 0  # the highest stream that the peer opened
         self._rest = b""
         self._greeted = False
         self._block: tuple[bytes, int, bytes] | None = None  # a header block that goes on in the next frame
         self._blocks = HeaderBlocks()
-        self._window = DEFAULT_WINDOW
-        self._stream_window = DEFAULT_WINDOW
         self._received = 0
-        self._out: list[bytes] = []
-        self._blocked: list[tuple[Stream, bytes | int]] = []
-        self._draining = False
+        self._outbox = Outbox()
         self.heard = 0.0  # when the last bytes came, by the performance counter
 
     # --- the transport's events -----------------------------------------------------------------------------
@@ -77,11 +82,16 @@ class Connection(asyncio.Protocol):
         """A peer connects: tell it our limits."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        if not self._welcome:
+            transport.abort()
+            return
+        _keep_alive(transport.get_extra_info("socket"))
+        asyncio.get_running_loop().call_later(_GREETING, self._expect_greeting)
         settings = (
             SETTING.pack(3, MAX_STREAMS) + SETTING.pack(4, _STREAM_WINDOW) + SETTING.pack(6, MAX_HEADER_BLOCK)
         )
-        self._out.append(frame(SETTINGS, 0, NO_STREAM, settings))
-        self._out.append(frame(WINDOW_UPDATE, 0, NO_STREAM, WORD.pack(_CONNECTION_WINDOW)))
+        self._outbox.ready.append(frame(SETTINGS, 0, NO_STREAM, settings))
+        self._outbox.ready.append(frame(WINDOW_UPDATE, 0, NO_STREAM, WORD.pack(_CONNECTION_WINDOW)))
         self.flush()
 
     def data_received(self, data: bytes) -> None:
@@ -90,7 +100,7 @@ class Connection(asyncio.Protocol):
         try:
             self._rest = self._consume(self._rest + data if self._rest else data)
         except BrokenRuleError as error:
-            self._out.append(self._goodbye(error.code))
+            self._outbox.ready.append(self._goodbye(error.code))
             self.flush()
             self.close()
         else:
@@ -101,6 +111,10 @@ class Connection(asyncio.Protocol):
         streams, self._streams = self._streams, {}
         for stream in streams.values():
             stream.end()
+
+    def _expect_greeting(self) -> None:
+        if not self._greeted:
+            self.close()
 
     def pause_writing(self) -> None:
         """Who does not read our answers gets no more of them."""
@@ -119,45 +133,21 @@ class Connection(asyncio.Protocol):
 
     def enqueue(self, stream: Stream, item: bytes | int) -> None:
         """Send an answer, or the trailers with a status, once the windows allow."""
-        if self._blocked or not self._pass(stream, item):
-            self._blocked.append((stream, item))
+        self._outbox.send(stream, item)
 
     def flush(self) -> None:
         """Hand to the transport what has gathered."""
-        if self._out:
-            self._transport.write(b"".join(self._out))
-            self._out.clear()
+        if self._outbox.ready:
+            self._transport.write(b"".join(self._outbox.ready))
+            self._outbox.ready.clear()
 
-    def drain(self) -> None:
-        """Ask the peer for no new streams here; those that are open stay."""
-        self._draining = True
-        self._out.append(self._goodbye(Code.NO_ERROR))
-        self.flush()
+    def abort(self) -> None:
+        """End the connection at once, whether or not the peer reads."""
+        self._transport.abort()
 
     def close(self) -> None:
         """End the connection, and with it its streams."""
         self._transport.close()
-
-    def _pass(self, stream: Stream, item: bytes | int) -> bool:
-        if isinstance(item, int):
-            self._out.append(stream.closing(item))
-            return True
-        size = len(item)
-        if size > stream.window or size > self._window:
-            return False
-        stream.window -= size
-        self._window -= size
-        self._out.append(stream.opening() + frame(DATA, 0, stream.name, item))
-        return True
-
-    def _pass_blocked(self) -> None:
-        """Windows grew: let pass what can, each stream's answers in their order."""
-        waiting, self._blocked = self._blocked, []
-        stuck: set[bytes] = set()
-        for stream, item in waiting:
-            if stream.name in stuck or not self._pass(stream, item):
-                stuck.add(stream.name)
-                self._blocked.append((stream, item))
 
     def _goodbye(self, code: Code) -> bytes:
         return frame(GOAWAY, 0, NO_STREAM, WORD.pack(self._last) + WORD.pack(code))
@@ -208,14 +198,14 @@ class Connection(asyncio.Protocol):
     def _data(self, flags: int, name: bytes, payload: bytes) -> None:
         self._received += len(payload)
         if self._received > _STREAM_WINDOW:
-            self._out.append(frame(WINDOW_UPDATE, 0, NO_STREAM, WORD.pack(self._received)))
+            self._outbox.ready.append(frame(WINDOW_UPDATE, 0, NO_STREAM, WORD.pack(self._received)))
             self._received = 0
         stream = self._streams.get(name)
         if stream is None:  # it ended on our side
             return
         stream.received += len(payload)
         if stream.received > _STREAM_WINDOW // 2:
-            self._out.append(frame(WINDOW_UPDATE, 0, name, WORD.pack(stream.received)))
+            self._outbox.ready.append(frame(WINDOW_UPDATE, 0, name, WORD.pack(stream.received)))
             stream.received = 0
         if flags & PADDED:
             payload = unpadded(payload)
@@ -256,10 +246,10 @@ class Connection(asyncio.Protocol):
         if number % 2 == 0 or number <= self._last:
             raise BrokenRuleError(Code.PROTOCOL_ERROR)
         self._last = number
-        if self._draining or len(self._streams) >= MAX_STREAMS:
-            self._out.append(frame(RST_STREAM, 0, name, WORD.pack(Code.REFUSED_STREAM)))
+        if len(self._streams) >= MAX_STREAMS:
+            self._outbox.ready.append(frame(RST_STREAM, 0, name, WORD.pack(Code.REFUSED_STREAM)))
             return
-        stream = Stream(self, name, self._stream_window)
+        stream = Stream(self, name, self._outbox.first_window)
         stream.handler = self._route(stream, fields)
         if stream.handler is None:
             self.enqueue(stream, UNIMPLEMENTED)
@@ -276,8 +266,7 @@ class Connection(asyncio.Protocol):
 
     def _close(self, name: bytes) -> None:
         """The peer gave a stream up, perhaps one that it had half closed and that waits for its window."""
-        if self._blocked:
-            self._blocked = [entry for entry in self._blocked if entry[0].name != name]
+        self._outbox.drop(name)
         stream = self._streams.pop(name, None)
         if stream is not None:
             stream.end()
@@ -286,32 +275,30 @@ class Connection(asyncio.Protocol):
         if len(payload) != 4:
             raise BrokenRuleError(Code.FRAME_SIZE_ERROR)
         more = WORD.unpack(payload)[0] & LARGEST_WINDOW
-        if name == NO_STREAM:
-            self._window += more
-            if not more or self._window > LARGEST_WINDOW:
-                raise BrokenRuleError(Code.FLOW_CONTROL_ERROR)
-        elif name in self._streams:
-            self._streams[name].window += more
-        if self._blocked:
-            self._pass_blocked()
+        self._outbox.grow(name, more, self._streams.get(name))
 
     def _ping(self, flags: int, payload: bytes) -> None:
         if len(payload) != 8:
             raise BrokenRuleError(Code.FRAME_SIZE_ERROR)
         if not flags & ACK:
-            self._out.append(frame(PING, ACK, NO_STREAM, payload))
+            self._outbox.ready.append(frame(PING, ACK, NO_STREAM, payload))
 
     def _settings(self, flags: int, payload: bytes) -> None:
         if len(payload) % SETTING.size:
             raise BrokenRuleError(Code.FRAME_SIZE_ERROR)
         if flags & ACK:
             return
-        for identifier, value in SETTING.iter_unpack(payload):
-            if identifier == 4:  # the first window of each stream, those that are open included
-                if value > LARGEST_WINDOW:
-                    raise BrokenRuleError(Code.FLOW_CONTROL_ERROR)
-                for stream in self._streams.values():
-                    stream.window += value - self._stream_window
-                self._stream_window = value
-        self._out.append(frame(SETTINGS, ACK, NO_STREAM, b""))
-        self._pass_blocked()
+        window = dict(SETTING.iter_unpack(payload)).get(4)  # the first one of each stream
+        if window is not None:
+            if window > LARGEST_WINDOW:
+                raise BrokenRuleError(Code.FLOW_CONTROL_ERROR)
+            self._outbox.resize(window, self._streams)
+        self._outbox.ready.append(frame(SETTINGS, ACK, NO_STREAM, b""))
+
+
+def _keep_alive(sock: socket.socket) -> None:
+    """A peer whose machine vanished says nothing: find that out within half a minute."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # not on every system
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -1,0 +1,132 @@
+"""A client that tells a picker of sessions as Envoy does, without Envoy: in a flood, or at a constant rate."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Callable
+
+from bench.processes import HOST
+from evenly.live import agreement
+from evenly.live.addresses import Address
+from evenly.live.picker.ext_proc import PATH
+from evenly.live.wire import frames
+from evenly.live.wire.protobuf import field, struct
+
+AT_ONCE = 64  # sessions in a flood, as many as come through Envoy
+
+
+class Sessions(asyncio.Protocol):
+    """Sessions straight to a picker, as Envoy tells of them: headers, answer, headers, answer, reset."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+        self.again = False  # whether a session that is over is followed by another
+        self._turns: dict[bytes, float] = {}
+        self._next = 1
+        self._rest = b""
+        self._served: dict[bytes, bytes] = {}
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Say hello, with room for all answers to come."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        room = frames.frame(frames.WINDOW_UPDATE, 0, frames.NO_STREAM, frames.WORD.pack(2**30))
+        transport.write(frames.PREFACE + frames.frame(frames.SETTINGS, 0, frames.NO_STREAM, b"") + room)
+
+    def send(self) -> None:
+        """Begin a session."""
+        name = frames.WORD.pack(self._next)
+        self._next += 2
+        self._turns[name] = time.perf_counter()
+        opening = frames.frame(frames.HEADERS, frames.END_HEADERS, name, _OPENING)
+        self._transport.write(opening + frames.frame(frames.DATA, 0, name, _REQUEST))
+
+    def data_received(self, data: bytes) -> None:
+        """Act on the answers."""
+        data, at = self._rest + data, 0
+        out = []
+        while len(data) - at >= 9:
+            after = at + 9 + (frames.WORD.unpack_from(data, at)[0] >> 8)
+            if after > len(data):
+                break
+            if data[at + 3] == frames.DATA:
+                out.append(self._answered(data[at + 5 : at + 9], data[at + 9 : after]))
+            at = after
+        self._rest = data[at:]
+        self._transport.write(b"".join(out))
+
+    def _answered(self, name: bytes, answer: bytes) -> bytes:
+        turn = self._turns.pop(name, None)
+        if turn is None:  # the second answer: the session is over
+            if self.again:
+                self.send()
+            return frames.frame(frames.RST_STREAM, 0, name, frames.WORD.pack(2))
+        self.times.append(time.perf_counter() - turn)
+        pool = answer[answer.rindex(HOST.encode()) :]
+        if pool not in self._served:
+            self._served[pool] = _response(pool.decode())
+        return frames.frame(frames.DATA, 0, name, self._served[pool])
+
+
+def _literal(name: bytes, value: bytes) -> bytes:
+    return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
+
+
+def _response(pool: str) -> bytes:
+    """Headers of a response, with the pool that served."""
+    told = struct(dict.fromkeys((agreement.PICKED, agreement.SERVED), pool))
+    namespace = field(1, agreement.NAMESPACE) + field(2, told)
+    return frames.framed(field(3, field(1, b"")) + field(8, field(1, namespace)))
+
+
+_OPENING = b"\x83\x86" + b"".join(  # POST, http
+    _literal(name, value)
+    for name, value in (
+        (b":path", PATH),
+        (b":authority", b"picker"),
+        (b"te", b"trailers"),
+        (b"content-type", b"application/grpc"),
+    )
+)
+_REQUEST = frames.framed(field(2, field(1, field(1, field(1, ":method") + field(3, "GET"))) + field(3, 1)))
+
+
+async def flood(picker: Address, seconds: float) -> int:
+    """As many sessions as a picker takes from one client, many at a time."""
+    loop = asyncio.get_running_loop()
+    transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
+    sessions.again = True
+    for _ in range(AT_ONCE):
+        sessions.send()
+    await asyncio.sleep(seconds)
+    transport.close()
+    return len(sessions.times)
+
+
+async def answer_times(picker: Address, pace: float, seconds: float) -> list[float]:
+    """Times of the picker's own answers to so many sessions a second."""
+    loop = asyncio.get_running_loop()
+    transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
+    times = await at_pace(pace, seconds, sessions.send, sessions.times)
+    transport.close()
+    return times
+
+
+async def at_pace(pace: float, seconds: float, send: Callable[[], None], times: list[float]) -> list[float]:
+    """Send at the pace, whatever comes back: a server that stalls does not slow its clients down.
+
+    Returns the times of the answers, which gather in `times`; what gets none took for ever.
+    """
+    began, sent = time.perf_counter(), 0
+    while sent < int(pace * seconds):
+        due = int((time.perf_counter() - began) * pace) + 1
+        for _ in range(sent, due):
+            send()
+        sent = due
+        await asyncio.sleep(began + sent / pace - time.perf_counter())
+    deadline = time.perf_counter() + 5
+    while len(times) < sent and time.perf_counter() < deadline:
+        await asyncio.sleep(0.01)
+    return times + [math.inf] * (sent - len(times))
