@@ -11,6 +11,7 @@ import asyncio
 import copy
 import json
 import math
+import os
 import statistics
 import tempfile
 import time
@@ -25,6 +26,7 @@ from bench.processes import (
     Config,
     Process,
     Processes,
+    busy_seconds,
     cpu_seconds,
     envoy,
     evenly_picker,
@@ -186,11 +188,12 @@ def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
     program = wrk.program()
     if program is None:
         return [Figure("evenly: time added to a request", math.nan, NO_WRK)]
-    without, with_picker, starts = [], [], []
+    without, with_picker, starts, busy = [], [], [], []
     for _ in range(rounds):
         without.append(wrk.requests(program, rig.plain, seconds, DELAYS))
-        missed = rig.unpicked()
+        missed, before = rig.unpicked(), busy_seconds()
         got = wrk.requests(program, rig.gateway, seconds, DELAYS)
+        busy.append((busy_seconds() - before) / got.seconds / (os.cpu_count() or 1))
         with_picker.append(got)
         starts.append((got.answered - (rig.unpicked() - missed)) / got.seconds)
     requests = statistics.median(got.answered / got.seconds for got in without)
@@ -199,6 +202,7 @@ def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
         Figure("evenly: starts while their times are taken", statistics.median(starts), "/s", PACE),
         *_times("p50", [got.p50 for got in without], [got.p50 for got in with_picker], None),
         *_times("p99", [got.p99 for got in without], [got.p99 for got in with_picker], 5.0),
+        Figure("evenly: busy share of all cores meanwhile", 100 * statistics.median(busy), "%"),
     ]
 
 

@@ -53,7 +53,8 @@ made once (`bench/rivals.py`); it counts nothing. Straight at the picker means w
 it of sessions with the messages that Envoy would send. For the times of requests, each connection of `wrk` waits
 at random before it sends the next one, so that a little more than half of the goal of 5,000 starts a second come;
 a time counts from the sending. With and without the picker take turns, {rounds} rounds; the time added is the
-median of the differences within rounds.
+median of the differences within rounds. All this keeps two cores busy to about 70 %; where the busy share is
+higher, something else ran too, and the p99 is that of waiting for a core.
 
 - Machine: {machine}
 
