@@ -11,8 +11,7 @@ import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
-from math import inf
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,17 @@ from evenly.live.picker.balancer import Balancer
 from evenly.live.picker.endpoints import Endpoints
 from evenly.live.picker.envoys import Envoys
 from evenly.live.picker.latency import Latency
-from evenly.live.picker.memory import KnownPool, Memory, changes, recall, remember
+from evenly.live.picker.memory import KnownPool, Memory, recall, remember
 from evenly.live.picker.services import Picker
+from evenly.live.picker.settings_file import SettingsFile, resolved
 from evenly.live.settings import Settings, make_policy, read_settings
 from evenly.live.wire.http2 import Connection
 
 _TICK = 0.1
-_AGAIN = 10.0  # and how soon one that could not be used is tried again
 _HEARING = 5.0  # seconds in which all Envoys have told what is open
 _BACKLOG = 4096
 _MOST_CONNECTIONS = 4096
-_LOOK = 0.5  # how often the settings file is looked at, and memory written
+_WRITE = 0.5  # seconds between two looks at whether memory has to be written
 
 
 class Service:
@@ -54,8 +53,10 @@ class Service:
         state: Path | None,
         memory: Memory | None,
         log: Log,
+        files: int,
     ) -> None:
         self.log = log
+        self._most_connections = min(_MOST_CONNECTIONS, files // 2)
         self._settings = settings
         self._given = given
         self._config = config
@@ -87,15 +88,16 @@ class Service:
 
     def connection(self) -> Connection:
         """For a new peer."""
-        connection = Connection(self.picker.route, welcome=len(self._connections) < _MOST_CONNECTIONS)
+        connection = Connection(self.picker.route, welcome=len(self._connections) < self._most_connections)
         self._connections.add(connection)
         return connection
 
     def clockwork(self) -> list[Coroutine[Any, Any, None]]:
         """What goes on all the time."""
-        work = [self._regularly(_TICK, self._tick), self._regularly(_LOOK, self._save)]
+        work = [self._regularly(_TICK, self._tick), self._regularly(_WRITE, self._save)]
         if self._config is not None:
-            work.append(self._watch(self._config))
+            file = SettingsFile(self._config, self._given, self.balancer, self.log)
+            work.append(file.follow(self._settings, self._use))
         if self._settings.policy == "threshold" and self._settings.alpha is None:
             work.append(Advisor(self.balancer, self._settings.load_max, self.log).run())
         return work
@@ -119,6 +121,9 @@ class Service:
             connection.abort()
         await self.envoys.close()
         self._save()
+
+    def _use(self, settings: Settings) -> None:
+        self._settings = settings
 
     def _report(self, event: str, /, **facts: object) -> None:
         self.log.event(event, **facts)
@@ -167,59 +172,6 @@ class Service:
                     self.log.event("state not written", reason=str(error))
                 self._complaint = str(error)
 
-    async def _watch(self, config: Path) -> None:
-        """Heed changes of the settings file. One that could not be used is tried again: names may come."""
-        seen, again = _fingerprint(config), inf
-        while True:
-            await asyncio.sleep(_LOOK)
-            now = _fingerprint(config)
-            if now != seen or time.monotonic() > again:
-                seen = now
-                again = inf if await self._reload(config) else time.monotonic() + _AGAIN
-
-    async def _reload(self, config: Path) -> bool:
-        """Whether all that the file says is so now."""
-        try:
-            new = read_settings(self._given, config)
-            came, went = changes(self._settings.pool, new.pool)
-            endpoints = {address: await _resolved(address) for address in came}
-        except Exception as error:  # a bad file, in any way that one can be bad
-            self.log.event("settings not used", reason=f"{type(error).__name__}: {error}")
-            return False
-        for address in went:  # first: a pool may come back under another name
-            with suppress(InputError):  # somebody removed it by hand already
-                self.balancer.remove(address)
-        refused = {address for address in came if not self._added(address, endpoints[address])}
-        others = {key for key in Settings.model_fields if getattr(new, key) != getattr(self._settings, key)}
-        pools = tuple(address for address in new.pool if address not in refused)
-        self._settings = self._settings.model_copy(update={"pool": pools})
-        self.log.event(
-            "settings read",
-            added=[str(address) for address in came if address not in refused],
-            removed=[*map(str, went)],
-            after_restart=sorted(others - {"pool"}),
-        )
-        return not refused
-
-    def _added(self, address: Address, endpoint: Address) -> bool:
-        known = {pool.address for pool in self.balancer.pools if not pool.leaving}
-        if address in known:  # somebody added it by hand already
-            return True
-        try:
-            self.balancer.add(address, endpoint)
-        except InputError as error:
-            self.log.event("pool not added", pool=str(address), reason=str(error))
-            return False
-        return True
-
-
-def _fingerprint(path: Path) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
-
 
 def _endpoint(pool: KnownPool) -> Address:
     """Where the pool is; where it was, if that is known and its name is not just now."""
@@ -229,10 +181,6 @@ def _endpoint(pool: KnownPool) -> Address:
         if pool.endpoint is None:
             raise
         return pool.endpoint
-
-
-async def _resolved(address: Address) -> Address:
-    return await asyncio.get_running_loop().run_in_executor(None, resolve, address)
 
 
 def listening_socket(address: Address) -> socket.socket:
@@ -257,19 +205,25 @@ def _settings(given: Mapping[str, Any], config: Path | None, memory: Memory | No
         return read_settings({**memory.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
+def _words(context: dict[str, Any]) -> str:
+    """What the event loop complains of."""
+    return f"{context.get('message', '')}: {context.get('exception')!r}"
+
+
 async def serve(given: Mapping[str, Any], config: Path | None, state: Path | None) -> None:
     """Run a picker until it is told to stop."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    allow_files()
+    files = allow_files()
     log = Log(sys.stderr)
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: log.event("fault", error=_words(context)))
     if state is not None:
         check_writable(state)
     memory = None if state is None else recall(state)
     settings = _settings(given, config, memory, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
-        service = Service(settings, given=given, config=config, state=state, memory=memory, log=log)
+        service = Service(settings, given=given, config=config, state=state, memory=memory, log=log, files=files)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
@@ -277,7 +231,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
             envoys=service.envoy_views,
             token=token,
             bound=bound,
-            resolve=_resolved,
+            resolve=resolved,
             ready=lambda: any(pool.available for pool in service.balancer.pools),
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
