@@ -200,13 +200,14 @@ def line(view: View) -> str:
     return (
         f"{view.time:3.0f} s  load {view.load:4.1f}  threshold {learned:>2} (best {view.optimum:>2})  "
         f"spread {view.evenly.spread:.2f}, least_request {view.rival.spread:.2f}  "
-        f"messages {messages:.2f}  sessions {view.evenly.started:,}"
+        f"messages {messages:.2f}  sessions {view.evenly.started + view.rival.started:,}"
     )
 
 
 def report_text(report: Report) -> str:
     """The figures, a row a phase, and the verdict."""
     rows = [
+        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load on:",
         "                     spread over the pools         fullest pool",
         "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
         *map(_phase_row, report.phases),

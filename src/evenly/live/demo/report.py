@@ -125,10 +125,11 @@ def _threshold_words(report: Report) -> str:
     optimum = _listed([phase.window.optimum for phase in report.phases])
     within = report.mean(lambda phase: phase.share_within(1))
     ends = f"it ended the phases at {final}, where {optimum} is best"
+    since = f"from {report.phases[0].window.begin:.0f} s after each change on"
     if within >= MOSTLY:
-        return f"The threshold followed the load: {ends}, and was at most one off {_percent(within)} of the time."
+        return f"The threshold followed the load: {ends}, and {since} was at most one off {_percent(within)} of the time."
     off = _percent(1 - within)
-    return f"The threshold did not follow the load: {ends}, and was more than one off {off} of the time."
+    return f"The threshold did not follow the load: {ends}, and {since} was more than one off {off} of the time."
 
 
 def _ideal_words(report: Report) -> str:
