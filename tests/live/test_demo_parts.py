@@ -408,7 +408,7 @@ def test_the_report_in_json_and_in_text() -> None:
     assert facts["verdict"] == verdict(found)
     lines = show_demo.report_text(found).splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[3].split() == ["10.5", "10", "10", "0.60", "0.50", "1.20", "11.5", "11.4", "13.5"]
+    assert lines[4].split() == ["10.5", "10", "10", "0.60", "0.50", "1.20", "11.5", "11.4", "13.5"]
 
 
 # --- picture -----------------------------------------------------------------------------------------------------
@@ -492,6 +492,6 @@ def test_a_picture_needs_a_terminal_that_is_large_enough(
 
 def test_a_moment_in_a_line() -> None:
     assert show_demo.line(view()) == (
-        " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52, least_request 1.21  messages 0.90  sessions 1,234"
+        " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52, least_request 1.21  messages 0.90  sessions 2,468"
     )
     assert "threshold  ? (best  5)" in show_demo.line(view(picker=False))

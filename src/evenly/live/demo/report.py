@@ -127,9 +127,10 @@ def _threshold_words(report: Report) -> str:
     ends = f"it ended the phases at {final}, where {optimum} is best"
     since = f"from {report.phases[0].window.begin:.0f} s after each change on"
     if within >= MOSTLY:
-        return f"The threshold followed the load: {ends}, and {since} was at most one off {_percent(within)} of the time."
-    off = _percent(1 - within)
-    return f"The threshold did not follow the load: {ends}, and {since} was more than one off {off} of the time."
+        close = f"was at most one off {_percent(within)} of the time"
+        return f"The threshold followed the load: {ends}, and {since} {close}."
+    off = f"was more than one off {_percent(1 - within)} of the time"
+    return f"The threshold did not follow the load: {ends}, and {since} {off}."
 
 
 def _ideal_words(report: Report) -> str:
