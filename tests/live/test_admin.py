@@ -360,6 +360,11 @@ def operations(port: Port) -> list[tuple[str, str, dict[str, Any]]]:
     return [(method.upper(), path, each) for path, methods in paths.items() for method, each in methods.items()]
 
 
+def test_the_front_page_leads_to_the_documentation(port: Port) -> None:
+    answer = port.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
+
+
 def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: Port) -> None:
     answer = port.get("/docs")
     page = answer.text

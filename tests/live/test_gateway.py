@@ -185,6 +185,7 @@ def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with gateway() as (started, _):
         session = Session(started.port).wait()
+        assert ask(started.admin, "/readyz")[0] == 200
         family = children(started.pid)
         assert set(family) == {"envoy", "picker", "sh"}
         assert all(os.getpgid(pid) == pid for pid in family.values())  # Ctrl-C of a terminal goes past them
@@ -194,6 +195,7 @@ def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
             session.echo()
             time.sleep(0.3)
         assert started.state()["sessions"] == 1
+        assert ask(started.admin, "/readyz")[0] == 503
         session.close()
         assert exit_code(started) == 0
         assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
@@ -222,6 +224,14 @@ def test_it_can_be_stopped_before_it_is_ready() -> None:
         eventually(lambda: children(started.pid), lambda family: "picker" in family)
         started.send(signal.SIGTERM)
         assert exit_code(started) == 0
+
+
+def test_a_picker_with_a_token_comes_back(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("a token of many characters\n".replace(" ", "-"))
+    with gateway("--admin-token-file", str(token)) as (started, _):
+        os.kill(children(started.pid)["picker"], signal.SIGKILL)
+        eventually(lambda: [event["event"] for event in events(started)], lambda said: "picker is back" in said)
 
 
 def test_a_dead_child_is_started_again() -> None:

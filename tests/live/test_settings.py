@@ -55,6 +55,8 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         ({**GIVEN, "slow_start": -1.0}, "slow-start"),
         ({**GIVEN, "drain": float("inf")}, "drain"),
         ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
+        ({**GIVEN, "admin_token_file": 5}, "admin-token-file must be the name of a file, not 5"),
+        ({**GIVEN, "load_max": True}, "load-max must be .*True"),
         ({**GIVEN, "health_path": "/a b"}, "health-path must .*'/a b'"),
     ],
 )
@@ -132,6 +134,25 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     assert [(pool.address, pool.leaving) for pool in changed] == [(B, True), (C, True), (new, False)]
     back_again = back.pools_now((A, B, C))
     assert [(pool.address, pool.leaving) for pool in back_again] == [(B, False), (C, False)]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"policy": "threshold", "alpha": "0.57"},
+        {"policy": "threshold", "load_max": 7},
+        {"policy": "power-of-d", "choices": 3},
+        {"policy": "jsq", "admin_token_file": "token.txt", "admin": "0.0.0.0:99"},
+        {"policy": "random", "health_path": "/up", "slow_start": 0, "drain": 2.5, "admin": "[::1]:99"},
+    ],
+    ids=lambda given: given["policy"],
+)
+def test_memory_brings_all_settings_back(tmp_path: Path, given: dict[str, Any]) -> None:
+    memory = Memory(settings=read_settings({**GIVEN, **given}, None), pools=[])
+    remember(tmp_path / "state.json", memory)
+    assert recall(tmp_path / "state.json") == memory
+    again = memory.settings.model_dump(mode="json", exclude_none=True)
+    assert read_settings(again, None) == memory.settings
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"configured": ["x"], "pools": []}', "[1]"])

@@ -43,6 +43,9 @@ async def start_child(*command: str, stdout: int = DEVNULL, stderr: IO[bytes] | 
     )
 
 
+PARTING = signal.SIGUSR1  # from a gateway that drains to its picker, which is then no longer ready
+
+
 def on_signals(stop: Callable[[], None]) -> None:
     """Stop when asked to. A hang-up means that the terminal is gone; without one it is a habit, and is ignored."""
     loop = asyncio.get_running_loop()

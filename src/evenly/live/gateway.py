@@ -20,7 +20,7 @@ from typing import IO, Any, Protocol
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.children import allow_files, end_child, on_signals, start_child
+from evenly.live.children import PARTING, allow_files, end_child, on_signals, start_child
 from evenly.live.envoy.clusters import MOST_CONNECTIONS
 from evenly.live.envoy.config import envoy_config
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
@@ -78,6 +78,11 @@ class PickerProcess:
         """Wait for its end; its exit code."""
         assert self._process is not None
         return await self._process.wait()
+
+    def part(self) -> None:
+        """Let it say that no new sessions are welcome."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(PARTING)
 
     async def stop(self) -> None:
         """End it, if it runs."""
@@ -162,6 +167,7 @@ class Gateway:
         self._keepers[self._envoy.name].cancel()  # a new one would listen again
         deadline = loop.time() + self._drain_seconds
         self._log.event("draining", seconds=self._drain_seconds)
+        self._picker.part()
         await self._envoy.stop_listening()
         told = 0.0
         while self._envoy.running and not self._hurry.is_set():

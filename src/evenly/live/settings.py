@@ -49,7 +49,9 @@ def _path(value: object) -> object:
 
 
 def _file(value: object) -> object:
-    return Path(value) if isinstance(value, str) else value
+    if value is not None and not isinstance(value, str | Path):
+        raise InputError(f"admin-token-file must be the name of a file, not {value!r}.")
+    return value
 
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
@@ -67,7 +69,7 @@ class Settings(BaseModel):
     load_max: Annotated[float | None, Field(gt=0, le=1000, allow_inf_nan=False)] = None
     choices: Annotated[int | None, Field(ge=1, le=1000)] = None
     admin: AddressField = Address("127.0.0.1", 0)
-    admin_token_file: Annotated[Path | None, BeforeValidator(_file)] = None
+    admin_token_file: Annotated[Path | None, Field(strict=False), BeforeValidator(_file)] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
     slow_start: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 10.0
     drain: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 30.0

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import APIRouter, FastAPI, HTTPException, Path, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.requests import Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.security import HTTPBearer
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -64,6 +64,10 @@ def admin_app(
     app.include_router(_probing(ready), tags=["Ask whether it is well"])
     app.add_exception_handler(RequestValidationError, _in_one_sentence)
     app.add_middleware(Guard, token=token)
+
+    @app.get("/", include_in_schema=False)
+    async def front() -> RedirectResponse:
+        return RedirectResponse("/docs")
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:

@@ -21,7 +21,7 @@ from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app, serve_admin
 from evenly.live.admin.token import read_token
 from evenly.live.admin.views import EnvoyView
-from evenly.live.children import allow_files, on_signals
+from evenly.live.children import PARTING, allow_files, on_signals
 from evenly.live.log import Log
 from evenly.live.picker.advice import Advisor
 from evenly.live.picker.balancer import Balancer
@@ -62,6 +62,7 @@ class Service:
         self._config = config
         self._state: Path | None = None  # nothing is written before all pools are there
         self._remembered: Memory | None = None
+        self.parting = False
         self._publishing = False
         self._complaint = ""
         self.balancer = Balancer(
@@ -113,6 +114,11 @@ class Service:
             )
             for envoy in self.envoys.all
         ]
+
+    @property
+    def ready(self) -> bool:
+        """Whether new sessions are welcome."""
+        return not self.parting and any(pool.available for pool in self.balancer.pools)
 
     async def close(self) -> None:
         """Part from the Envoys, whose sessions go on without us."""
@@ -224,6 +230,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
         service = Service(settings, given=given, config=config, state=state, memory=memory, log=log, files=files)
+        asyncio.get_running_loop().add_signal_handler(PARTING, setattr, service, "parting", True)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
@@ -232,12 +239,13 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
             token=token,
             bound=bound,
             resolve=resolved,
-            ready=lambda: any(pool.available for pool in service.balancer.pools),
+            ready=lambda: service.ready,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
         async with server, serve_admin(app, admin), _running(service.clockwork(), log):
             where = Address(settings.listen.host, grpc.getsockname()[1])
-            about = f"{len(service.balancer.pools)} pools, policy {settings.policy}"
+            count = len(service.balancer.pools)
+            about = f"{count} pool{'s' * (count != 1)}, policy {settings.policy}"
             print(f"evenly picker: listening on {where}, admin at http://{bound}, {about}", flush=True)
             gc.freeze()  # what is there now stays: no need to look at it again and again
             await stop.wait()
