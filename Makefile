@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo paper test check bench wheel lock clean
+.PHONY: setup demo paper test tools check bench wheel lock clean
 
 setup: $(READY)
 
@@ -27,7 +27,11 @@ check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-test: check
+# The guides use curl, and the tests follow the guides.
+tools:
+	command -v curl > /dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
+
+test: check tools
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 bench: setup

@@ -81,7 +81,7 @@ def test_the_demo_in_a_pipe() -> None:
         out, complaints = (text.decode() for text in process.communicate(timeout=PATIENCE))
     assert (process.returncode, complaints) == (0, "")
     check_all_gone(family)
-    heading, moment, empty, _, titles, *rows = out.splitlines()
+    heading, moment, empty, _, _, titles, *rows = out.splitlines()
     assert "20 pools" in heading
     assert moment.startswith("  5 s  load 10.5  threshold")
     assert empty == ""

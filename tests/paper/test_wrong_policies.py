@@ -123,15 +123,15 @@ MUTATIONS = {
         edits=(
             (
                 DISPATCHER,
-                "        if self._rule is not None:\n            self._verdict =",
+                "        if self.rule is not None:\n            self._verdict =",
                 "        if False:\n            _ =",
             ),
             (
                 DISPATCHER,
                 "        step, self._verdict = self._verdict, 0\n",
                 "        step = 0\n"
-                "        if self._rule is not None:\n"
-                "            step = self._rule.step(len(self._pools), len(self._green), len(self._yellow))\n",
+                "        if self.rule is not None:\n"
+                "            step = self.rule.step(len(self._pools), len(self._green), len(self._yellow))\n",
             ),
             (
                 KERNEL,

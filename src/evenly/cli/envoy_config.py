@@ -47,4 +47,10 @@ def command(
         admin=parse_address(envoy_admin),
         health_path=None if health_path is None else check_path(health_path),
     )
+    if parse_address(envoy_admin).loopback and not asked.loopback:
+        typer.echo(
+            f"evenly: A picker on another machine cannot reach --envoy-admin {envoy_admin}, and so knows "
+            "neither the pools' health nor sessions that it did not pick.",
+            err=True,
+        )
     typer.echo(json.dumps(config, indent=2))

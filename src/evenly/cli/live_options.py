@@ -38,9 +38,7 @@ LivePolicy = Annotated[
 ]
 Alpha = Annotated[
     str | None,
-    _option(
-        _DECISIONS, "How eagerly the threshold learns, between 0 and 1 (default: advised for the pools).", "X"
-    ),
+    _option(_DECISIONS, "How eagerly the threshold falls, between 0 and 1 (default: advised for the pools).", "X"),
 ]
 LoadMax = Annotated[
     float | None, _option(_DECISIONS, "The largest mean number of sessions per pool, to advise an alpha.", "X")

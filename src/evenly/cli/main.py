@@ -78,7 +78,7 @@ def main(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _LIVE:
             raise
-        return _complain(f"The live balancer needs {error.name}: pip install 'evenly[live]' brings it.", BAD_INPUT)
+        return _complain(f"The live balancer needs {error.name}: install evenly with its extra `live`.", BAD_INPUT)
     return code if isinstance(code, int) else 0
 
 

@@ -209,7 +209,7 @@ def _probing(ready: Callable[[], bool]) -> APIRouter:
     async def readyz() -> Status:
         """Whether the picker can pick. Needs no token."""
         if not ready():
-            raise HTTPException(503, "The picker is not ready.")
+            raise HTTPException(503, "No new sessions: the gateway drains, or every pool is failing or draining.")
         return Status(status="ready")
 
     return router

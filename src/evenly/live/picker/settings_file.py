@@ -49,7 +49,7 @@ class SettingsFile:
             came, went = changes(settings.pool, new.pool)
             endpoints = {address: await resolved(address) for address in came}
         except Exception as error:  # a bad file, in any way that one can be bad
-            self._log.event("settings not used", reason=f"{type(error).__name__}: {error}")
+            self._log.event("settings not used", reason=str(error) or repr(error))
             return settings, False
         for address in went:  # first: a pool may come back under another name
             with suppress(InputError):  # somebody removed it by hand already
