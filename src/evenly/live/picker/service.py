@@ -30,7 +30,7 @@ from evenly.live.picker.envoys import Envoys
 from evenly.live.picker.latency import Latency
 from evenly.live.picker.memory import KnownPool, Memory, recall, remember
 from evenly.live.picker.services import Picker
-from evenly.live.picker.settings_file import SettingsFile, resolved
+from evenly.live.picker.settings_file import Fingerprint, SettingsFile, fingerprint, resolved
 from evenly.live.settings import Settings, make_policy, read_settings
 from evenly.live.wire.http2 import Connection
 
@@ -54,12 +54,14 @@ class Service:
         memory: Memory | None,
         log: Log,
         files: int,
+        seen: Fingerprint | None,
     ) -> None:
         self.log = log
         self._most_connections = min(_MOST_CONNECTIONS, files // 2)
         self._settings = settings
         self._given = given
         self._config = config
+        self._seen = seen
         self._state: Path | None = None  # nothing is written before all pools are there
         self._remembered: Memory | None = None
         self.parting = False
@@ -97,7 +99,7 @@ class Service:
         """What goes on all the time."""
         work = [self._regularly(_TICK, self._tick), self._regularly(_WRITE, self._save)]
         if self._config is not None:
-            file = SettingsFile(self._config, self._given, self.balancer, self.log)
+            file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
         if self._settings.policy == "threshold" and self._settings.alpha is None:
             work.append(Advisor(self.balancer, self._settings.load_max, self.log).run())
@@ -226,10 +228,13 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
     if state is not None:
         check_writable(state)
     memory = None if state is None else recall(state)
+    seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, memory, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
-        service = Service(settings, given=given, config=config, state=state, memory=memory, log=log, files=files)
+        service = Service(
+            settings, given=given, config=config, state=state, memory=memory, log=log, files=files, seen=seen
+        )
         asyncio.get_running_loop().add_signal_handler(PARTING, setattr, service, "parting", True)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(

@@ -21,23 +21,29 @@ _LOOK = 0.5  # seconds between two looks
 _AGAIN = 10.0  # and how soon a file that could not be used is tried again: names may be known then
 
 
-class SettingsFile:
-    """The file, the options that win over it, and the settings in use."""
+Fingerprint = tuple[int, int, int]
 
-    def __init__(self, path: Path, given: Mapping[str, Any], balancer: Balancer, log: Log) -> None:
+
+class SettingsFile:
+    """The file as it was `seen` when it was read, and the options that win over it."""
+
+    def __init__(
+        self, path: Path, seen: Fingerprint | None, given: Mapping[str, Any], balancer: Balancer, log: Log
+    ) -> None:
         self._path = path
+        self._seen = seen
         self._given = given
         self._balancer = balancer
         self._log = log
 
     async def follow(self, settings: Settings, use: Callable[[Settings], None]) -> None:
         """From these settings on, for ever; `use` hears of the next ones."""
-        seen, again = self._fingerprint(), inf
+        again = inf
         while True:
             await asyncio.sleep(_LOOK)
-            now = self._fingerprint()
-            if now != seen or time.monotonic() > again:
-                seen = now
+            now = fingerprint(self._path)
+            if now != self._seen or time.monotonic() > again:
+                self._seen = now
                 settings, whole = await self._changed(settings)
                 again = inf if whole else time.monotonic() + _AGAIN
                 use(settings)
@@ -75,12 +81,14 @@ class SettingsFile:
             return False
         return True
 
-    def _fingerprint(self) -> tuple[int, int, int] | None:
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+
+def fingerprint(path: Path) -> Fingerprint | None:
+    """What changes when the file does; taken before the file is read, so that no change goes unseen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 async def resolved(address: Address) -> Address:
