@@ -28,7 +28,7 @@ from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.trace import Phase, Visit, trace
 from evenly.live.demo.traffic import Session, drive
-from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.bootstrap import envoy_config
 from evenly.sim.intervals import half_width
 
 POOLS, LOAD = 20, 5.5

@@ -19,7 +19,7 @@ from evenly.live.addresses import Address
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import drive
-from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.bootstrap import envoy_config
 
 POOLS = 20
 SESSIONS = 10_000

@@ -35,7 +35,7 @@ from bench.processes import (
     tries,
 )
 from evenly.live.addresses import Address
-from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.bootstrap import envoy_config
 
 POOLS = 20
 GOAL = 5000  # session starts a second

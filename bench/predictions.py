@@ -10,8 +10,8 @@ from scipy.integrate import solve_ivp
 
 from bench.measure import Figure, Rows
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.fluid import fluid
-from evenly.theory.fluid_modes import fill_equations, threshold_gap
+from evenly.theory.fluid.modes import fill_equations, threshold_gap
+from evenly.theory.fluid.path import fluid
 
 LOAD = 10.5
 FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold

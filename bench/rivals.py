@@ -19,7 +19,7 @@ import grpc
 
 from bench.processes import Config, Process, listens
 from evenly.live.addresses import Address, parse_address
-from evenly.live.picker.ext_proc import REQUEST_HEADERS, pick_answer
+from evenly.live.envoy.ext_proc import REQUEST_HEADERS, pick_answer
 
 MANY = 1_000_000
 _TYPE = "type.googleapis.com/envoy.extensions"

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 
 from bench.processes import HOST
-from evenly.live import agreement
 from evenly.live.addresses import Address
-from evenly.live.picker.ext_proc import PATH
+from evenly.live.envoy import names as agreement
+from evenly.live.envoy.ext_proc import PATH
 from evenly.live.wire import frames
 from evenly.live.wire.protobuf import field, struct
 

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from evenly import Scenario, simulate
 from evenly.plots.style import COLORS, DASHES, INK, picture
-from evenly.theory.diffusion import ornstein_uhlenbeck
-from evenly.theory.reflected import reflected
+from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
+from evenly.theory.diffusion.whole import reflected
 
 Array = NDArray[np.float64]
 Law = Callable[[Array], Array]

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from evenly import Scenario
 from evenly.paper.claims.fluid import largest_gap
 from evenly.plots.style import BLUE, GREEN, INK, picture
-from evenly.sim.common_space import common_space
-from evenly.theory.fluid import FluidPath, fluid
+from evenly.sim.coupling.sizes import common_space
+from evenly.theory.fluid.path import FluidPath, fluid
 
 SIZES = (100, 1_000, 10_000, 100_000)
 POINTS = 601

@@ -21,7 +21,7 @@ from evenly.plots.style import COLORS, DASHES, MARKERS, picture
 from evenly.sim.intervals import half_width
 from evenly.sim.tally import averages
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.stability import Stability, predict_stability
+from evenly.theory.stability.predict import Stability, predict_stability
 
 CASES = {
     (2.9, "0.97"): (50, 100, 200, 400, 500, 1000, 2000),

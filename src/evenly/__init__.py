@@ -10,45 +10,45 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from evenly.advice.alpha import Advice, recommend_alpha
-    from evenly.demand import Phase
     from evenly.errors import InputError
     from evenly.sim import Result, Scenario, Trajectory, compare, simulate, with_policies
-    from evenly.sim.common_space import common_space
-    from evenly.sim.coupling import coupled_blocking
+    from evenly.sim.coupling.jsq import coupled_blocking
+    from evenly.sim.coupling.sizes import common_space
     from evenly.theory.equilibrium import Equilibrium, equilibrium
-    from evenly.theory.exact import ExactLaw, exact_law
-    from evenly.theory.fluid import FluidPath, fluid
-    from evenly.theory.peers import peer_fixed_point
-    from evenly.theory.stability import Stability, predict_stability, stable_pools
+    from evenly.theory.exact.law import ExactLaw, exact_law
+    from evenly.theory.fluid.path import FluidPath, fluid
+    from evenly.theory.other_policies import peer_fixed_point
+    from evenly.theory.stability.predict import Stability, predict_stability, stable_pools
     from evenly.theory.tuning import Expectations, expectations, settle_time_bound
+    from evenly.workload.demand import Phase
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Advice": "evenly.advice.alpha",
     "Equilibrium": "evenly.theory.equilibrium",
-    "ExactLaw": "evenly.theory.exact",
+    "ExactLaw": "evenly.theory.exact.law",
     "Expectations": "evenly.theory.tuning",
-    "FluidPath": "evenly.theory.fluid",
+    "FluidPath": "evenly.theory.fluid.path",
     "InputError": "evenly.errors",
-    "Phase": "evenly.demand",
+    "Phase": "evenly.workload.demand",
     "Result": "evenly.sim",
     "Scenario": "evenly.sim",
-    "Stability": "evenly.theory.stability",
+    "Stability": "evenly.theory.stability.predict",
     "Trajectory": "evenly.sim",
-    "common_space": "evenly.sim.common_space",
+    "common_space": "evenly.sim.coupling.sizes",
     "compare": "evenly.sim",
-    "coupled_blocking": "evenly.sim.coupling",
+    "coupled_blocking": "evenly.sim.coupling.jsq",
     "equilibrium": "evenly.theory.equilibrium",
-    "exact_law": "evenly.theory.exact",
+    "exact_law": "evenly.theory.exact.law",
     "expectations": "evenly.theory.tuning",
-    "fluid": "evenly.theory.fluid",
-    "peer_fixed_point": "evenly.theory.peers",
-    "predict_stability": "evenly.theory.stability",
+    "fluid": "evenly.theory.fluid.path",
+    "peer_fixed_point": "evenly.theory.other_policies",
+    "predict_stability": "evenly.theory.stability.predict",
     "recommend_alpha": "evenly.advice.alpha",
     "settle_time_bound": "evenly.theory.tuning",
     "simulate": "evenly.sim",
-    "stable_pools": "evenly.theory.stability",
+    "stable_pools": "evenly.theory.stability.predict",
     "with_policies": "evenly.sim",
 }
 

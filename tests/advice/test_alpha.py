@@ -14,13 +14,13 @@ from scipy.optimize import brentq
 from scipy.stats import poisson, skellam
 
 from evenly.advice import alpha as module
-from evenly.advice import alpha_measure
+from evenly.advice import measure as alpha_measure
 from evenly.advice.alpha import Advice, Candidate, candidate_alphas, choose, measured_loads, recommend_alpha
-from evenly.advice.alpha_measure import Measurement
+from evenly.advice.measure import Measurement
 from evenly.errors import InputError
 from evenly.sim import Scenario, simulate
-from evenly.theory.exact import exact_law
-from evenly.theory.stability import predict_stability
+from evenly.theory.exact.law import exact_law
+from evenly.theory.stability.predict import predict_stability
 from evenly.theory.tuning import check_alpha_for_load, check_alpha_for_pools, exact_alpha_min, suggested_alpha
 
 # Student's t with 19 degrees of freedom exceeds 9 in size with probability 3e-8, and the 95 % half-width is 2.093

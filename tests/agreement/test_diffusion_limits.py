@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from evenly.sim import Scenario
 from evenly.sim.simulation import Simulation
-from evenly.theory.diffusion import ornstein_uhlenbeck
-from evenly.theory.reflected import ReflectedPaths, reflected
+from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
+from evenly.theory.diffusion.whole import ReflectedPaths, reflected
 from tests.sim.support import FALSE_ALARM, assert_mean, first_seed
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from evenly.sim import Scenario, simulate
 from evenly.sim.tally import Averages, Tally, averages
-from evenly.theory.exact import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, exact_law
 from tests.sim.support import FALSE_ALARM, assert_mean
 
 SYSTEMS: list[dict[str, Any]] = [

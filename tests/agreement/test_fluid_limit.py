@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenly.sim.common_space import common_space
-from evenly.theory.fluid import fluid
+from evenly.sim.coupling.sizes import common_space
+from evenly.theory.fluid.path import fluid
 from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
 

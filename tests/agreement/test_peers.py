@@ -14,7 +14,7 @@ from evenly.sim import Scenario, simulate
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.peers import peer_fixed_point, power_of_d_fixed_point
+from evenly.theory.other_policies import peer_fixed_point, power_of_d_fixed_point
 from tests.sim.support import assert_mean
 
 NOT_RARE = 0.002

@@ -18,7 +18,7 @@ from scipy.sparse.linalg import expm_multiply
 from scipy.stats import binom
 
 from evenly.sim import Scenario, simulate
-from evenly.sim.coupling import random_routing_probability
+from evenly.sim.coupling.jsq import random_routing_probability
 from tests.sim.support import FALSE_ALARM, first_seed, reference_path
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenly import Scenario, simulate
-from evenly.theory.stability import ROUGH_PART, ROUGH_SHARE, predict_stability
+from evenly.theory.stability.predict import ROUGH_PART, ROUGH_SHARE, predict_stability
 from examples.stability import NAMES, QUICK_CASES, main, simulated
 from tests.sim.support import assert_mean
 

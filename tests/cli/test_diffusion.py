@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenly.theory.diffusion import ornstein_uhlenbeck
-from evenly.theory.reflected_law import stationary_summary
+from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
+from evenly.theory.diffusion.whole_law import stationary_summary
 from examples.diffusion_limits import QUICK_SIZES, distance, main
 from tests.cli.conftest import Run
 

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.fluid import fluid
+from evenly.theory.fluid.path import fluid
 from examples.fluid_limit import main as example
 from tests.cli.conftest import Run
 

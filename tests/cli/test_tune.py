@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from evenly.advice import alpha_measure
+from evenly.advice import measure as alpha_measure
 from evenly.advice.alpha import recommend_alpha
 from evenly.plots import tune as tune_plot
 from evenly.plots.style import picture
-from evenly.theory.exact import exact_law
-from evenly.theory.stability import ROUGH_PART, ROUGH_SHARE, Stability, predict_stability
+from evenly.theory.exact.law import exact_law
+from evenly.theory.stability.predict import ROUGH_PART, ROUGH_SHARE, Stability, predict_stability
 from tests.cli.conftest import Run
 
 CONTRACT = {
@@ -153,7 +153,7 @@ def test_a_search_that_would_take_long_is_left(
         asked.append(pools)
         return replace(quick, load=load)
 
-    monkeypatch.setattr("evenly.theory.stability.predict_stability", counted)
+    monkeypatch.setattr("evenly.theory.stability.predict.predict_stability", counted)
     assert words in run("tune", "--load", load, "--alpha", alpha, "--pools", pools).out
     assert asked == [pools]
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from evenly.live.addresses import parse_address
-from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.bootstrap import envoy_config
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")

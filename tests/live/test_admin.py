@@ -26,10 +26,10 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app, serve_admin
+from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
 from evenly.live.admin.token import read_token
-from evenly.live.admin.views import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
-from evenly.live.picker.balancer import Balancer
-from evenly.live.picker.latency import Latency
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.latency import Latency
 
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 20.0

@@ -13,8 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.picker.balancer import MOST_POOLS, Balancer
-from evenly.live.picker.pool import LivePool, State
+from evenly.live.balancer.balancer import MOST_POOLS, Balancer
+from evenly.live.balancer.pool import LivePool, State
 
 SLOW_START = 10.0
 NAMES = ["threshold", "jsq", "power-of-d", "random"]

@@ -24,20 +24,20 @@ from rich.console import Console
 from scipy.stats import norm, t
 
 from evenly import Scenario, simulate
-from evenly.cli import show_demo
+from evenly.cli.text import demo as show_demo
 from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.admin.views import MessagesView, StateView, TokensView
+from evenly.live.admin.schema import MessagesView, StateView, TokensView
 from evenly.live.demo import traffic
 from evenly.live.demo.balance import Balance, balance, ideal
+from evenly.live.demo.frame import Side, View
 from evenly.live.demo.plan import POOLS, Plan
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.report import Outcome, PhaseReport, Report, verdict
-from evenly.live.demo.stage import demo_config
+from evenly.live.demo.stack import demo_config
 from evenly.live.demo.trace import Phase, Visit, endless, trace
 from evenly.live.demo.traffic import Session, Traffic, drive
-from evenly.live.demo.view import Side, View
 from evenly.live.envoy.process import find_envoy
 from evenly.sim.tally import averages
 

@@ -18,7 +18,7 @@ import pytest
 
 from evenly.cli.main import main
 from evenly.live.addresses import parse_address
-from evenly.live.envoy.config import envoy_config
+from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import find_envoy
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port

@@ -13,12 +13,12 @@ import pytest
 from evenly.core import RandomRouting
 from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy.admin_client import Host, NotUnderstoodError, read
+from evenly.live.envoy.fleet import MOST_ENVOYS, Envoys, _believed
+from evenly.live.envoy.reconcile import Envoy
 from evenly.live.log import Log
-from evenly.live.picker.balancer import Balancer
-from evenly.live.picker.clusters import Host, NotUnderstoodError, read
-from evenly.live.picker.envoy import Envoy
-from evenly.live.picker.envoys import MOST_ENVOYS, Envoys, _believed
-from evenly.live.picker.pool import LivePool
 from evenly.live.wire.streams import Stream
 from tests.live.processes import PATIENCE
 

@@ -19,10 +19,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from evenly.core import JoinShortestQueue, LearningRule, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.latency import BOUNDS, Latency
+from evenly.live.balancer.pool import State
 from evenly.live.log import LINES_A_SECOND, Log
-from evenly.live.picker.balancer import Balancer
-from evenly.live.picker.latency import BOUNDS, Latency
-from evenly.live.picker.pool import State
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

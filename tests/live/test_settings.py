@@ -10,7 +10,7 @@ import pytest
 from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.picker.memory import KnownPool, Memory, recall, remember
+from evenly.live.picker.state_file import KnownPool, Memory, recall, remember
 from evenly.live.settings import make_policy, read_settings
 
 GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.live.addresses import Address
-from evenly.live.picker import ext_proc
+from evenly.live.envoy import ext_proc
 from evenly.live.wire.frames import BrokenRuleError
 from evenly.live.wire.protobuf import field, fields, struct, struct_text, submessage, varint
 

@@ -8,7 +8,9 @@ from scipy.stats import poisson
 
 from evenly.paper.claims.balance import balance_bound, tasks_missing
 from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
-from evenly.paper.claims.events import (
+from evenly.paper.claims.fluid import tail_excess
+from evenly.paper.claims.model import utility_lost
+from evenly.paper.experiments.events import (
     CORE,
     KERNEL,
     Placement,
@@ -17,11 +19,9 @@ from evenly.paper.claims.events import (
     distance_from_uniform,
     uniforms,
 )
-from evenly.paper.claims.fluid import tail_excess
-from evenly.paper.claims.model import utility_lost
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig1, fig2
-from evenly.paper.lab import Lab
-from evenly.paper.measure import empirical_reach
+from evenly.paper.judge import empirical_reach
 from evenly.sim import Scenario, simulate
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from evenly.paper.claims import demand as claims_demand
 from evenly.paper.figures import fig3, fig4, fig6
-from evenly.paper.measure import mostly, noted, seldom
+from evenly.paper.judge import mostly, noted, seldom
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evenly.paper.claims.coupling import passage_probability
-from evenly.paper.claims.learning_steps import StateReview, Step, TokenReview, core_steps, due, kernel_steps
+from evenly.paper.experiments.learning_steps import StateReview, Step, TokenReview, core_steps, due, kernel_steps
 from evenly.sim import Scenario
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from evenly.paper.measure import (
+from evenly.paper.judge import (
     FALSE_ALARM,
     above,
     at_least,

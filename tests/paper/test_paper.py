@@ -13,8 +13,8 @@ import pytest
 from evenly.cli.main import main
 from evenly.paper.claim import Claim, Measured, Outcome, Verdict
 from evenly.paper.claims import CLAIMS
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import FIGURES
-from evenly.paper.lab import Lab
 
 Capture = pytest.CaptureFixture[str]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from evenly.paper.claims import CLAIMS, SECTIONS
-from evenly.paper.references import link_to_code, link_to_test, references
+from evenly.paper.report.references import link_to_code, link_to_test, references
 
 
 def test_every_claim_leads_to_rows_of_the_map() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from evenly.paper.claim import Measured
-from evenly.paper.wording import measured_text, number_text
+from evenly.paper.report.wording import measured_text, number_text
 
 
 @pytest.mark.parametrize(

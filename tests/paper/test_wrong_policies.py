@@ -17,7 +17,7 @@ from evenly.core.messages import PoolId
 from evenly.core.randomness import Choose
 from evenly.paper.claim import Outcome
 from evenly.paper.claims import model
-from evenly.paper.lab import Lab
+from evenly.paper.experiments.lab import Lab
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Mutation:
     green: tuple[str, ...]
 
 
-KERNEL, COMMON = "sim/aggregate.py", "sim/common_kernel.py"
+KERNEL, COMMON = "sim/kernels/aggregate.py", "sim/kernels/common.py"
 DISPATCHER, POOL, RULE = "core/dispatcher.py", "core/pool.py", "core/learning.py"
 
 # What no threshold policy can change: the total number of tasks, and other policies.

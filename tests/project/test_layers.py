@@ -12,26 +12,26 @@ SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 # layer -> (layers and root modules of evenly, other packages) that it may import, besides the standard library
 ALLOWED: dict[str, tuple[set[str], set[str]]] = {
     "core": ({"errors"}, set()),
-    "theory": ({"demand", "errors"}, {"numpy", "scipy"}),
-    "sim": ({"core", "demand", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
+    "theory": ({"workload", "errors"}, {"numpy", "scipy"}),
+    "sim": ({"core", "workload", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
     "advice": ({"sim", "theory", "errors"}, {"numpy"}),
-    "plots": ({"advice", "demand", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
+    "plots": ({"advice", "workload", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
     "live": (
         {"core", "errors", "files"},
         {"fastapi", "hpack", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn", "websockets"},
     ),
     "paper": (
-        {"core", "demand", "errors", "files", "plots", "sim", "theory", "__init__"},
+        {"core", "workload", "errors", "files", "plots", "sim", "theory", "__init__"},
         {"jinja2", "matplotlib", "numpy", "scipy"},
     ),
     "cli": (
-        {"core", "theory", "sim", "advice", "plots", "paper", "live", "demand", "errors", "files", "__init__"},
+        {"core", "theory", "sim", "advice", "plots", "paper", "live", "workload", "errors", "files", "__init__"},
         {"typer", "rich"},
     ),
-    "demand": ({"errors"}, set()),
+    "workload": ({"errors"}, set()),
     "errors": (set(), set()),
     "files": ({"errors"}, set()),
-    "__init__": ({"advice", "errors", "demand", "sim", "theory"}, set()),
+    "__init__": ({"advice", "errors", "workload", "sim", "theory"}, set()),
     "__main__": ({"cli"}, set()),
 }
 
@@ -94,7 +94,7 @@ def test_every_layer_is_known_and_used() -> None:
         ("core", "from evenly.sim import Scenario"),
         ("theory", "import evenly.sim.run"),
         ("theory", "from evenly import simulate"),
-        ("sim", "def f():\n    from evenly.theory.exact import exact_law"),
+        ("sim", "def f():\n    from evenly.theory.exact.law import exact_law"),
         ("sim", "import matplotlib.pyplot"),
         ("plots", "from evenly.cli import main"),
     ],

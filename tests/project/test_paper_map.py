@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from evenly.paper.references import references
+from evenly.paper.report.references import references
 
 ROOT = Path(__file__).parents[2]
 LABELS = [

@@ -26,7 +26,7 @@ def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_
         Path(evenly.__file__).parent, tmp_path / "evenly", ignore=shutil.ignore_patterns("__pycache__")
     )
     before = spread(tmp_path)
-    ledger = tmp_path / "evenly" / "sim" / "ledger.py"
+    ledger = tmp_path / "evenly" / "sim" / "kernels" / "ledger.py"
     text = ledger.read_text(encoding="utf-8")
     changed = text.replace("    return math.sqrt(max(float(pools)", "    return 2.0 * math.sqrt(max(float(pools)")
     assert changed != text

@@ -16,9 +16,9 @@ from scipy.stats import poisson
 
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, Trajectory, simulate
-from evenly.sim import common_space as common_module
-from evenly.sim.common_space import common_space
-from evenly.theory.exact import exact_law
+from evenly.sim.coupling import sizes as common_module
+from evenly.sim.coupling.sizes import common_space
+from evenly.theory.exact.law import exact_law
 from tests.sim.support import FALSE_ALARM, assert_chi_square, assert_poisson, imbalance_of
 from tests.sim.test_streams import Xoshiro
 

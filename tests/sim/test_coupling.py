@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
 from evenly.errors import InputError
-from evenly.sim.coupling import CoupledRun, coupled_blocking, random_routing_probability
-from evenly.theory.exact import ExactLaw, exact_law
+from evenly.sim.coupling.jsq import CoupledRun, coupled_blocking, random_routing_probability
+from evenly.theory.exact.law import ExactLaw, exact_law
 from tests.sim.support import FALSE_ALARM, assert_mean
 from tests.sim.test_common_space import uniforms
 

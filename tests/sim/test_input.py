@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenly.demand import parse_schedule
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, compare, simulate
 from evenly.sim.run import MAX_REPLICATIONS
+from evenly.workload.demand import parse_schedule
 
 NAN, INF = math.nan, math.inf
 

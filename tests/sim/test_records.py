@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenly.sim import Result, Scenario, simulate
-from evenly.sim.ledger import RULES, wave_area
+from evenly.sim.kernels.ledger import RULES, wave_area
 from evenly.sim.tally import Averages, FloatArray, averages
 from tests.sim.support import (
     NO_WAVES,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from evenly.sim import Scenario, simulate
-from evenly.sim.ledger import STATE
+from evenly.sim.kernels.ledger import STATE
 from evenly.sim.simulation import Simulation
 from tests.sim.support import OPTIONS, assert_same_averages, assert_same_run, comparable, scenario_of
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import kolmogi
 from scipy.stats import binom, norm
 
-from evenly.sim import streams as module
-from evenly.sim.streams import BUFFER, LANES, Streams, new_streams, refill_choices, refill_events
+from evenly.sim.kernels import rng as module
+from evenly.sim.kernels.rng import BUFFER, LANES, Streams, new_streams, refill_choices, refill_events
 from tests.sim.support import FALSE_ALARM, assert_chi_square
 
 DRAWS = 2**23

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenly.theory.crossing import first_crossing
+from evenly.theory.fluid.crossing import first_crossing
 
 Floats = NDArray[np.float64]
 GRID = np.linspace(0.0, 4.0, 41)

@@ -18,10 +18,10 @@ from scipy.sparse.linalg import splu, spsolve
 from scipy.stats import binom, norm, poisson
 
 from evenly.errors import InputError
-from evenly.theory import reflected_law
-from evenly.theory.diffusion import OrnsteinUhlenbeck, ornstein_uhlenbeck
-from evenly.theory.reflected import Reflected, reflected
-from evenly.theory.reflected_law import Marginal, StationarySummary, stationary_summary
+from evenly.theory.diffusion import whole_law as reflected_law
+from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, ornstein_uhlenbeck
+from evenly.theory.diffusion.whole import Reflected, reflected
+from evenly.theory.diffusion.whole_law import Marginal, StationarySummary, stationary_summary
 from tests.sim.support import FALSE_ALARM, assert_mean
 
 Array = NDArray[np.float64]

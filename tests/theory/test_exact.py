@@ -20,10 +20,9 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import poisson
 
-import evenly.theory.exact as module
+import evenly.theory.exact.law as module
 from evenly.errors import InputError
-from evenly.theory.exact import ExactLaw, exact_law
-from evenly.theory.exact_chain import (
+from evenly.theory.exact.chain import (
     Assignment,
     FloatArray,
     SmallSystem,
@@ -36,8 +35,9 @@ from evenly.theory.exact_chain import (
     pools_at_least,
     total_tasks,
 )
-from evenly.theory.exact_input import largest_fall
-from evenly.theory.exact_solve import recurrent_states, stationary_law
+from evenly.theory.exact.inputs import largest_fall
+from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.solve import recurrent_states, stationary_law
 
 POLICIES: list[dict[str, Any]] = [
     {"policy": "threshold", "threshold": 0},

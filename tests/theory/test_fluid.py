@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.demand import Phase
 from evenly.errors import InputError
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
-from evenly.theory.fluid import FluidPath, fluid
-from evenly.theory.fluid_modes import Mode, assignment
-from evenly.theory.mass import tail_mass_bound, unfilled_from
+from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
+from evenly.theory.fluid.modes import Mode, assignment
+from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.workload.demand import Phase
 from tests.theory.fluid_support import Floats, crawl
 
 MASS = 1e-8

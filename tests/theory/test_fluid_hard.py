@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.demand import Phase, parse_schedule
-from evenly.theory.fluid import fluid
+from evenly.theory.fluid.path import fluid
+from evenly.workload.demand import Phase, parse_schedule
 from tests.theory.fluid_support import crawl
 from tests.theory.test_fluid import MASS
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from evenly.demand import parse_schedule
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
-from evenly.theory.fluid import FluidPath, fluid
-from evenly.theory.mass import tail_mass_bound
+from evenly.theory.fluid.mass import tail_mass_bound
+from evenly.theory.fluid.path import FluidPath, fluid
 from evenly.theory.tuning import expectations
+from evenly.workload.demand import parse_schedule
 from tests.theory.fluid_support import Floats, crawl
 from tests.theory.test_fluid import MASS, random_start
 

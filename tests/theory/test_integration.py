@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenly.theory.integration import Equations, integrate
+from evenly.theory.fluid.integration import Equations, integrate
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from scipy.stats import binom, poisson
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.peers import (
+from evenly.theory.other_policies import (
     describe_equilibrium,
     jsq_fixed_point,
     peer_fixed_point,

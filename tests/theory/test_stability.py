@@ -12,17 +12,17 @@ from math import exp, inf, log, prod
 import numpy as np
 import pytest
 
-import evenly.theory.stability_states as states
 from evenly.errors import InputError
-from evenly.theory import stability
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.exact import exact_law
-from evenly.theory.stability import MAX_POOLS, Stability, most_searched, predict_stability, stable_pools
-from evenly.theory.stability_chain import LevelChain, never_falls, solve_level
-from evenly.theory.stability_extra import extra_when_short, missing_at_fall, share_lacking_more
-from evenly.theory.stability_lattice import build_lattice
-from evenly.theory.stability_states import Fleet
+from evenly.theory.exact.law import exact_law
+from evenly.theory.stability import predict as stability
+from evenly.theory.stability import states
+from evenly.theory.stability.chain import LevelChain, never_falls, solve_level
+from evenly.theory.stability.lattice import build_lattice
+from evenly.theory.stability.missing import extra_when_short, missing_at_fall, share_lacking_more
+from evenly.theory.stability.predict import MAX_POOLS, Stability, most_searched, predict_stability, stable_pools
+from evenly.theory.stability.states import Fleet
 
 # pools, load, alpha, and what may be off: shares of time in all; changes and messages, relatively
 SMALL = [

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from evenly.advice.alpha_measure import Measurement, Progress, measure
+from evenly.advice.measure import Measurement, Progress, measure
 from evenly.errors import InputError
 from evenly.theory.inputs import positive_load, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal

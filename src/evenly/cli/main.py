@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from evenly import __version__
-from evenly.cli import (
+from evenly.cli.commands import (
     compare,
     demo,
     diffusion,

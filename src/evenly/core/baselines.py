@@ -5,7 +5,7 @@ Those that hold tokens are in `token_baselines.py`.
 
 from collections import deque
 
-from evenly.core.membership import Membership
+from evenly.core.base import Membership
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose

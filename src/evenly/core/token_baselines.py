@@ -3,7 +3,7 @@
 Token messages count as `green`; those of a pool that joins as `resync`.
 """
 
-from evenly.core.membership import Membership
+from evenly.core.base import Membership
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose

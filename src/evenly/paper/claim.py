@@ -8,7 +8,7 @@ from enum import Enum
 from math import isfinite
 from typing import Any
 
-from evenly.paper.lab import Lab
+from evenly.paper.experiments.lab import Lab
 
 
 class Verdict(Enum):

@@ -9,7 +9,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from evenly.paper.lab import Lab
+from evenly.paper.experiments.lab import Lab
 from evenly.plots.style import picture
 
 FORMATS = (".png", ".svg")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.files import check_writable
-from evenly.paper.chapters import Progress, study_all
 from evenly.paper.claim import Outcome
 from evenly.paper.claims import CLAIMS
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import Drawing, PaperFigure
 from evenly.paper.figures import FIGURES
-from evenly.paper.lab import Lab
-from evenly.paper.report import REPORT, write_report
+from evenly.paper.parallel import Progress, study_all
+from evenly.paper.report.write import REPORT, write_report
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from evenly.plots.style import BLUE, COLORS, INK, picture
 from evenly.theory.balance import FloatArray
-from evenly.theory.reflected_law import stationary_summary
+from evenly.theory.diffusion.whole_law import stationary_summary
 
 _BAND = 1.96  # deviations that hold 95 % of a normal law
 _MOST_PATHS = 8  # that can be told apart

@@ -9,10 +9,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from evenly.demand import Phase
 from evenly.plots.style import GREEN, ORANGE, RED, picture
 from evenly.plots.trajectory import draw_demand, draw_occupancy
-from evenly.theory.fluid import FluidPath
+from evenly.theory.fluid.path import FluidPath
+from evenly.workload.demand import Phase
 
 
 def draw(path: FluidPath, phases: Sequence[Phase], title: str, file: Path) -> None:

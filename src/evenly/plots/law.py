@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from evenly.plots.names import policy_name
 from evenly.plots.style import BLUE, GREEN, ORANGE, picture
-from evenly.theory.exact import ExactLaw
+from evenly.theory.exact.law import ExactLaw
 
 _VISIBLE = 1e-4
 

@@ -13,10 +13,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
-from evenly.demand import Phase
 from evenly.plots.names import scenario_name
 from evenly.plots.style import BLUE, GREEN, INK, ORANGE, RED, SKY, picture
 from evenly.sim import Result, Trajectory
+from evenly.workload.demand import Phase
 
 _VISIBLE = 1e-9  # a fraction of pools
 _NAMED = 0.08  # a fraction of pools, too

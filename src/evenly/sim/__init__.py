@@ -3,9 +3,9 @@
 Never imports `evenly.theory`: their agreement is evidence only while they are apart.
 """
 
-from evenly.demand import Phase
 from evenly.sim.result import Result, Trajectory
 from evenly.sim.run import compare, simulate, with_policies
 from evenly.sim.scenario import POLICIES, Scenario
+from evenly.workload.demand import Phase
 
 __all__ = ["POLICIES", "Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]

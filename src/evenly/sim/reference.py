@@ -25,8 +25,8 @@ from evenly.core import (
     RoundRobin,
     ThresholdPolicy,
 )
+from evenly.sim.kernels.rng import BUFFER, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
-from evenly.sim.streams import BUFFER, new_streams, refill_choices, refill_events
 
 T = TypeVar("T")
 

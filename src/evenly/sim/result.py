@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.demand import Phase
 from evenly.errors import InputError
 from evenly.files import whole_file
 from evenly.sim.intervals import BATCH_TASKS, half_width
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Averages, Tally, averages, total
+from evenly.workload.demand import Phase
 
 if TYPE_CHECKING:
     import pandas as pd

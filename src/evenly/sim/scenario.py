@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.core import LearningRule
-from evenly.demand import Phase, check_schedule, parse_schedule
 from evenly.errors import InputError
+from evenly.workload.demand import Phase, check_schedule, parse_schedule
 
 POLICIES = ("threshold", "jsq", "power-of-d", "random", "round-robin", "jiq", "jbt", "pull")
 AGGREGATE_POLICIES = ("threshold", "jsq", "power-of-d", "random")  # the counts of pools suffice

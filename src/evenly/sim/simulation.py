@@ -12,13 +12,13 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.demand import Phase
-from evenly.sim import aggregate, per_pool
-from evenly.sim.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, grown, new_book
-from evenly.sim.per_pool import grown_crowd, new_crowd
+from evenly.sim.kernels import aggregate, per_pool
+from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, grown, new_book
+from evenly.sim.kernels.per_pool import grown_crowd, new_crowd
+from evenly.sim.kernels.rng import new_streams
 from evenly.sim.scenario import MAX_LEVELS, Scenario
-from evenly.sim.streams import new_streams
 from evenly.sim.tally import Tally
+from evenly.workload.demand import Phase
 
 _CODES = {
     "threshold": Code.THRESHOLD,
@@ -83,7 +83,7 @@ class Simulation:
 
     @property
     def state(self) -> Record:
-        """The record of `evenly.sim.ledger.STATE`; to look at, not to change."""
+        """The record of `evenly.sim.kernels.ledger.STATE`; to look at, not to change."""
         return self._state
 
     @property

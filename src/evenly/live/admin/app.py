@@ -22,7 +22,7 @@ from evenly.live.addresses import Address, check_pools, parse_address
 from evenly.live.admin.docs import docs_page
 from evenly.live.admin.guard import Guard
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
-from evenly.live.admin.views import (
+from evenly.live.admin.schema import (
     STATE_EXAMPLE,
     EnvoyView,
     NewPool,
@@ -33,8 +33,8 @@ from evenly.live.admin.views import (
     pool_view,
     state_view,
 )
-from evenly.live.picker.balancer import Balancer
-from evenly.live.picker.latency import Latency
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.latency import Latency
 
 _MOST_CONNECTIONS = 256
 _PATIENCE = 5.0  # seconds until the first request is there

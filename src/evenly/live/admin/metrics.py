@@ -11,8 +11,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from evenly.live.picker.balancer import Balancer
-from evenly.live.picker.latency import Latency
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.latency import Latency
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from evenly.live.admin.views import StateView
+from evenly.live.admin.schema import StateView
+from evenly.live.demo.admin_client import messages_per_session, resync_per_session
 from evenly.live.demo.balance import Balance
-from evenly.live.demo.picker_state import messages_per_session, resync_per_session
 from evenly.live.demo.plan import POOLS, Plan, Window
 
 CLOSE = 0.10  # figures that differ by so much at most are called equal

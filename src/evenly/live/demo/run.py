@@ -9,15 +9,15 @@ from statistics import fmean, pstdev
 
 from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
-from evenly.live.admin.views import StateView
+from evenly.live.admin.schema import StateView
+from evenly.live.demo.admin_client import ask_picker
 from evenly.live.demo.balance import balance, ideal
-from evenly.live.demo.picker_state import ask_picker
+from evenly.live.demo.frame import Side, View
 from evenly.live.demo.plan import POOLS, Plan, Window
 from evenly.live.demo.report import Outcome, PhaseReport, Report
-from evenly.live.demo.stage import Stage
+from evenly.live.demo.stack import Stage
 from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import Session, Traffic
-from evenly.live.demo.view import Side, View
 
 POLL_EVERY = 0.5
 SHOW_EVERY = 0.25

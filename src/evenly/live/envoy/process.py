@@ -12,9 +12,9 @@ from typing import IO
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.children import end_child, start_child
-from evenly.live.envoy.clusters import Json
-from evenly.live.envoy.config import STAT_PREFIX
+from evenly.live.envoy.bootstrap import STAT_PREFIX
+from evenly.live.envoy.bootstrap_clusters import Json
+from evenly.live.processes import end_child, start_child
 
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
 _QUIET = "ext_proc:error"  # else a line for each session while the picker is away, which is known anyway

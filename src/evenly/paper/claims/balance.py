@@ -12,11 +12,11 @@ from math import exp, floor, pi, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.lab import Lab
-from evenly.paper.measure import at_most, below, equals, powers
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.judge import at_most, below, equals, powers
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
-from evenly.theory.fluid import fluid
+from evenly.theory.fluid.path import fluid
 
 STARTS: tuple[float | list[float], ...] = (0.0, 12.0, [1.0, *[0.5] * 9, *[0.1] * 20])  # tasks each; a wide spread
 

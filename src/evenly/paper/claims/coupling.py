@@ -13,10 +13,10 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.stats import binom, poisson
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.lab import Lab
-from evenly.paper.measure import FALSE_ALARM, at_least, is_exactly, proportion
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.judge import FALSE_ALARM, at_least, is_exactly, proportion
 from evenly.sim import Scenario
-from evenly.sim.coupling import CoupledRun, coupled_blocking
+from evenly.sim.coupling.jsq import CoupledRun, coupled_blocking
 from evenly.sim.simulation import Simulation
 
 LOAD, FLOOR, HORIZON = 2.5, 2, 5.0

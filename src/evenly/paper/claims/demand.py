@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig6
 from evenly.paper.figures.fig4 import scatter
 from evenly.paper.figures.fig6 import ALPHA, BEFORE, JUMPS, LOAD_MAX, POOLS, SLOW, SWIFT, limit, runs, time_at
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_least, at_most, below, equals, is_exactly, mostly, noted
+from evenly.paper.judge import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.theory.tuning import alpha_min, suggested_alpha
 
 SETTLED = 3.0  # mean task times after a jump

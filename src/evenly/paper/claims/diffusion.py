@@ -12,7 +12,7 @@ from math import exp, log, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.claims.ensembles import (
+from evenly.paper.experiments.ensembles import (
     Counts,
     Floats,
     Systems,
@@ -21,12 +21,12 @@ from evenly.paper.claims.ensembles import (
     two_sample_reach,
     watch,
 )
-from evenly.paper.lab import Lab
-from evenly.paper.measure import at_least, at_most, below, empirical_reach, equals, is_exactly, powers
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.judge import at_least, at_most, below, empirical_reach, equals, is_exactly, powers
 from evenly.sim import Scenario, with_policies
-from evenly.theory.diffusion import ornstein_uhlenbeck
-from evenly.theory.reflected import ReflectedPaths, reflected
-from evenly.theory.reflected_law import stationary_summary
+from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
+from evenly.theory.diffusion.whole import ReflectedPaths, reflected
+from evenly.theory.diffusion.whole_law import stationary_summary
 
 LOAD, WHOLE = 2.5, 3
 FLOOR, CEIL = 2, 3

@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 from scipy.stats import poisson
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures.fig2 import LARGE, LOAD, SMALL, bias, occupancy_rows, settled, simulated
-from evenly.paper.lab import Lab
-from evenly.paper.measure import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
+from evenly.paper.judge import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly

@@ -14,10 +14,10 @@ from math import log, pi, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig4
 from evenly.paper.figures.fig4 import EMPTY, FULL, settle_times
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, below, equals, is_exactly, is_near, mostly
+from evenly.paper.judge import above, below, equals, is_exactly, is_near, mostly
 from evenly.sim import Result
 
 OPTIMUM = 5  # floor(load)

@@ -12,14 +12,14 @@ import numpy as np
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims.balance import STARTS
-from evenly.paper.lab import Lab
-from evenly.paper.measure import at_least, at_most, below, equals, is_exactly, is_near, powers
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.judge import at_least, at_most, below, equals, is_exactly, is_near, powers
 from evenly.sim import Scenario, simulate
-from evenly.sim.common_space import common_space
+from evenly.sim.coupling.sizes import common_space
 from evenly.theory.balance import FloatArray
-from evenly.theory.fluid import FluidPath, fluid
-from evenly.theory.fluid_modes import Mode, assignment
-from evenly.theory.mass import tail_mass_bound, unfilled_from
+from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
+from evenly.theory.fluid.modes import Mode, assignment
+from evenly.theory.fluid.path import FluidPath, fluid
 
 CORES = 2  # at least; more threads would not hurt
 

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.claims.learning_cases import (
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.experiments.learning_cases import (
     EXACT,
     FROM_EMPTY,
     NOISE,
@@ -27,13 +28,12 @@ from evenly.paper.claims.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_least, at_most, below, is_exactly, is_near, powers
+from evenly.paper.judge import above, at_least, at_most, below, is_exactly, is_near, powers
 from evenly.sim import compare
-from evenly.sim.common_space import common_space
+from evenly.sim.coupling.sizes import common_space
 from evenly.sim.run import usable_cores
-from evenly.theory.fluid import FluidPath, fluid
-from evenly.theory.mass import tail_mass_bound
+from evenly.theory.fluid.mass import tail_mass_bound
+from evenly.theory.fluid.path import FluidPath, fluid
 
 Floats = NDArray[np.float64]
 

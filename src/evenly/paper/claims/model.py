@@ -14,10 +14,10 @@ from scipy.stats import poisson
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims.balance import tasks_missing
-from evenly.paper.claims.events import CORE, KERNEL, POOLS, Event, farthest_choices, recorded
+from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, farthest_choices, recorded
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig2
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_least, at_most, below, empirical_reach, equals, is_exactly
+from evenly.paper.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.claims.learning_cases import (
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.experiments.learning_cases import (
     EXACT,
     FROM_EMPTY,
     NOISE,
@@ -24,10 +25,9 @@ from evenly.paper.claims.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.lab import Lab
-from evenly.paper.measure import at_least, at_most, equals, is_exactly, is_near
+from evenly.paper.judge import at_least, at_most, equals, is_exactly, is_near
 from evenly.sim import Result, simulate
-from evenly.theory.fluid import FluidPath
+from evenly.theory.fluid.path import FluidPath
 from evenly.theory.tuning import settle_time_bound
 
 FROM_EMPTY_POOLS = 2000

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig5
 from evenly.paper.figures.fig5 import LOAD, POOLS, task_shares
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, below, equals, noted
+from evenly.paper.judge import above, below, equals, noted
 from evenly.theory.balance import balanced_occupancy, exactly
-from evenly.theory.peers import power_of_d_fixed_point
+from evenly.theory.other_policies import power_of_d_fixed_point
 
 HARDLY_ANY = 1e-3  # of all tasks
 # The threshold policy fills any pool below its threshold where JSQ fills the lowest. They differ when one of M

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import fig3, fig4, fig5, fig6
 from evenly.paper.figures.fig3 import ALPHA, LOAD, excursion_rate, share_above, share_at, share_elsewhere
-from evenly.paper.lab import Lab
-from evenly.paper.measure import above, at_most, below, equals, noted, seldom
+from evenly.paper.judge import above, at_most, below, equals, noted, seldom
 from evenly.sim import Result, Scenario, simulate
 
 OPTIMUM = 2  # floor(LOAD)

@@ -13,7 +13,8 @@ from math import ceil, floor, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.claims.learning_cases import (
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.experiments.learning_cases import (
     EXACT,
     NOISE,
     OVERLOADED,
@@ -25,11 +26,10 @@ from evenly.paper.claims.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.lab import Lab
-from evenly.paper.measure import at_least, at_most, is_exactly, is_near
+from evenly.paper.judge import at_least, at_most, is_exactly, is_near
 from evenly.sim import compare
 from evenly.theory.equilibrium import equilibrium
-from evenly.theory.mass import tail_mass_bound
+from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.tuning import is_optimal
 
 LOAD_MAX, ALPHA = 10, "0.91"

@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evenly.core import ThresholdPolicy
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots.style import BLUE, INK
 from evenly.sim import Scenario
 from evenly.sim.reference import ReferenceSimulation

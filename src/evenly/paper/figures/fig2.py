@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots.style import COLORS, DASHES, INK, MARKERS
 from evenly.sim import Result, Scenario, compare
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots.style import GREEN, INK, ORANGE
 from evenly.sim import Result, Scenario, simulate
-from evenly.theory.stability import Stability, predict_stability
+from evenly.theory.stability.predict import Stability, predict_stability
 
 LOAD, ALPHA, SIZES = 2.9, "0.97", (100, 400)
 SHOWN = 25.0  # time in the picture

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots.style import GREEN, INK, ORANGE, RED
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.theory.fluid import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath, fluid
 from evenly.theory.tuning import settle_time_bound
 
 LOAD, ALPHA, POOLS = 5.5, "0.93", 500

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots import shares
 from evenly.sim import Result, Scenario, compare, with_policies
 from evenly.sim.tally import averages

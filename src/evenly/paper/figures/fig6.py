@@ -14,12 +14,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import PaperFigure
-from evenly.paper.lab import Lab
 from evenly.plots.style import INK, RED
 from evenly.plots.trajectory import draw_levels
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.theory.fluid import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath, fluid
 
 POOLS, ALPHA, LOAD_MAX = 500, "0.91", 10
 BEFORE = 3  # tasks in each pool at time 0, and the threshold

@@ -1,0 +1,147 @@
+"""Candidates for alpha measured beside the shortest queue: exactly where that is quick, else by simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+from evenly.errors import InputError
+from evenly.sim import Result, Scenario, compare
+from evenly.sim.intervals import BATCH_TASKS, BATCHES, half_width
+from evenly.theory.balance import optimal_thresholds
+from evenly.theory.exact.law import ExactLaw, exact_law
+
+Progress = Callable[[float], None]
+
+EXACT_STATES = 2000
+EVENTS = 2 * 10**6  # of a run, unless the system is so large that the shortest window has more
+WARMUP = 10.0
+SHORTEST_WINDOW = 12.0  # in mean task times
+OVERLOAD = 2  # tasks above the load that every pool starts with
+LEAST_BATCHES = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement:
+    """A candidate at one load, beside the shortest queue; rates are per mean task time.
+
+    `error` is half of the 95 % interval of the relative spread: 0 if exact, None if the run was too short to tell.
+    """
+
+    load: float
+    spread: float
+    jsq_spread: float
+    error: float | None
+    max_tasks: float
+    jsq_max_tasks: float
+    resync_per_task: float
+    changes_rate: float
+    share_optimal: float
+
+    @property
+    def relative_spread(self) -> float:
+        """Standard deviation over pools, relative to the shortest queue's."""
+        return self.spread / self.jsq_spread
+
+
+def measure(
+    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+) -> tuple[str, list[list[Measurement]]]:
+    """How it was done, and the measurements: a row an alpha, a column a load."""
+    rows = _solve(pools, loads, alphas, progress)
+    if rows is not None:
+        return "exact", rows
+    return "simulation", _simulate(pools, loads, alphas, seed, progress)
+
+
+def _solve(
+    pools: int, loads: Sequence[float], alphas: Sequence[float], progress: Progress | None
+) -> list[list[Measurement]] | None:
+    """Exact measurements, a row an alpha; None if a chain has too many states."""
+    columns: list[list[Measurement]] = []
+    total = len(loads) * (len(alphas) + 1)
+    try:
+        for load in reversed(loads):  # the largest chains first
+            laws = [exact_law(policy="jsq", pools=pools, load=load, max_states=EXACT_STATES)]
+            for alpha in alphas:
+                laws.append(
+                    exact_law(policy="threshold", pools=pools, load=load, alpha=alpha, max_states=EXACT_STATES)
+                )
+                if progress is not None:
+                    progress((len(columns) * (len(alphas) + 1) + len(laws)) / total)
+            columns.append([_from_law(law, laws[0]) for law in laws[1:]])
+    except InputError:  # all else that it refuses was refused before
+        return None
+    return [list(row) for row in zip(*reversed(columns), strict=True)]
+
+
+def _from_law(law: ExactLaw, jsq: ExactLaw) -> Measurement:
+    facts = law.to_dict()
+    return Measurement(
+        load=law.load,
+        spread=law.spread_mean,
+        jsq_spread=jsq.spread_mean,
+        error=0.0,
+        max_tasks=law.max_tasks_mean,
+        jsq_max_tasks=jsq.max_tasks_mean,
+        resync_per_task=facts["messages"]["resync_per_task"],
+        changes_rate=facts["threshold"]["changes_rate"],
+        share_optimal=_share_optimal(law.threshold_distribution or {}, law.load),
+    )
+
+
+def _simulate(
+    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+) -> list[list[Measurement]]:
+    """Simulated measurements, a row an alpha."""
+    window = max(SHORTEST_WINDOW, EVENTS / (2 * pools * loads[-1]))
+    batches = min(BATCHES, floor(window / BATCH_TASKS))
+    scenarios = []
+    for load in loads:
+        start = ceil(load) + OVERLOAD
+        jsq = Scenario(policy="jsq", pools=pools, load=load, initial=start, warmup=WARMUP, horizon=WARMUP + window)
+        scenarios.append(jsq)
+        scenarios += [_learning(jsq, alpha, start) for alpha in alphas]
+    results = compare(
+        scenarios,
+        seed=seed,
+        batches=batches if batches >= LEAST_BATCHES else 0,
+        steady_state=True,
+        progress=progress,
+    )
+    size = len(alphas) + 1
+    groups = [results[place : place + size] for place in range(0, len(results), size)]
+    return [[_from_results(group[1 + place], group[0]) for group in groups] for place in range(len(alphas))]
+
+
+def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
+    return Scenario(
+        pools=jsq.pools,
+        load=jsq.load,
+        alpha=alpha,
+        threshold=start,
+        initial=start,
+        warmup=jsq.warmup,
+        horizon=jsq.horizon,
+    )
+
+
+def _from_results(result: Result, jsq: Result) -> Measurement:
+    means, load = result.averages, result.scenario.load_at_start
+    ratios = [one.spread / other.spread for one, other in zip(result.samples, jsq.samples, strict=True)]
+    return Measurement(
+        load=load,
+        spread=means.spread,
+        jsq_spread=jsq.averages.spread,
+        error=half_width(ratios) if len(ratios) > 1 else None,
+        max_tasks=means.max_tasks,
+        jsq_max_tasks=jsq.averages.max_tasks,
+        resync_per_task=means.resync_per_task,
+        changes_rate=result.window.changes / result.window.time,
+        share_optimal=_share_optimal(means.threshold_time_at, load),
+    )
+
+
+def _share_optimal(time_at: dict[int, float], load: float) -> float:
+    return sum(time_at.get(threshold, 0.0) for threshold in optimal_thresholds(load))

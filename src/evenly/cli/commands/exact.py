@@ -1,0 +1,46 @@
+"""`evenly exact`."""
+
+from __future__ import annotations
+
+import typer
+
+from evenly.cli import options
+from evenly.cli.inputs import read_values
+from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.progress import progress_bar
+from evenly.errors import InputError
+
+EXAMPLE = "Example: evenly exact --policy threshold --pools 5 --load 1.5 --alpha 0.7"
+
+_KEYS = ("policy", "pools", "load", "threshold", "alpha", "choices", "capacity")
+
+
+def command(
+    policy: options.ExactPolicy = None,
+    pools: options.Pools = None,
+    load: options.Load = None,
+    threshold: options.Threshold = None,
+    alpha: options.Alpha = None,
+    choices: options.Choices = None,
+    capacity: options.Capacity = None,
+    scenario: options.ScenarioFile = None,
+    plot: options.Plot = None,
+    json: options.Json = None,
+) -> None:
+    """Solve a small system exactly, without chance."""
+    values = read_values(locals())
+    if "pools" not in values or "load" not in values:
+        raise InputError("An exact solution needs --pools and --load.")
+    picture = wanted_picture(values)
+
+    from evenly.cli.text.exact import exact_text
+    from evenly.theory.exact.law import exact_law
+
+    asked = {key: values[key] for key in _KEYS if key in values}
+    with progress_bar("solving"):
+        law = exact_law(**{"policy": "threshold", **asked})
+    if picture:
+        from evenly.plots import law as law_plot
+
+        law_plot.draw(law, picture)
+    deliver(law.to_dict(), lambda: typer.echo(exact_text(law)), as_json=wants_json(values), files=[picture])

@@ -1,0 +1,35 @@
+"""`evenly picker`."""
+
+from __future__ import annotations
+
+from evenly.cli import live_options
+
+EXAMPLE = (
+    "Example: evenly picker --listen 127.0.0.1:4000 --admin 127.0.0.1:4001 "
+    "--pool 10.0.0.1:80 --pool 10.0.0.2:80; then print a config for your Envoy: evenly envoy-config --help"
+)
+
+
+def command(
+    listen: live_options.PickerListen = None,
+    pool: live_options.Pool = None,
+    policy: live_options.LivePolicy = None,
+    alpha: live_options.Alpha = None,
+    load_max: live_options.LoadMax = None,
+    choices: live_options.Choices = None,
+    admin: live_options.Admin = None,
+    admin_token_file: live_options.AdminTokenFile = None,
+    slow_start: live_options.SlowStart = None,
+    config: live_options.Config = None,
+    state: live_options.State = None,
+) -> None:
+    """Pick pools for your own Envoys, one or many, over gRPC. All see one truth."""
+    given = {
+        name: value for name, value in locals().items() if value is not None and name not in ("config", "state")
+    }
+
+    import asyncio
+
+    from evenly.live.picker.server import serve
+
+    asyncio.run(serve(given, config, state))

@@ -1,0 +1,58 @@
+"""`evenly simulate`."""
+
+from __future__ import annotations
+
+import typer
+
+from evenly.cli import options
+from evenly.cli.inputs import read_request
+from evenly.cli.output import deliver
+from evenly.cli.progress import progress_bar
+
+EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
+_POINTS = 801  # snapshots for a picture or a file
+
+
+def command(
+    policy: options.Policy = None,
+    pools: options.Pools = None,
+    load: options.Load = None,
+    schedule: options.Schedule = None,
+    threshold: options.Threshold = None,
+    alpha: options.Alpha = None,
+    choices: options.Choices = None,
+    capacity: options.Capacity = None,
+    initial: options.Initial = None,
+    service_rate: options.ServiceRate = None,
+    horizon: options.Horizon = None,
+    warmup: options.Warmup = None,
+    replications: options.Replications = None,
+    seed: options.Seed = None,
+    batches: options.Batches = None,
+    steady_state: options.SteadyState = None,
+    scenario: options.ScenarioFile = None,
+    plot: options.Plot = None,
+    save: options.Save = None,
+    json: options.Json = None,
+) -> None:
+    """Simulate one policy exactly: how many tasks share a pool, what the threshold does, what it costs."""
+    request = read_request(locals())
+
+    from evenly.cli.text.simulation import simulation_text
+    from evenly.sim import simulate
+
+    points = _POINTS if request.plot or request.save else 0
+    with progress_bar("simulating") as progress:
+        result = simulate(request.scenario, **request.run, points=points, recorded=1, progress=progress)
+    if request.plot:
+        from evenly.plots import trajectory
+
+        trajectory.draw(result, request.plot)
+    if request.save:
+        result.save(request.save)
+    deliver(
+        result.to_dict(),
+        lambda: typer.echo(simulation_text(result)),
+        as_json=request.json,
+        files=[request.plot, request.save],
+    )

@@ -1,0 +1,49 @@
+"""What the text of several commands shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_BAR = 40
+WIDEST_TABLE = 100
+WORTH_A_LINE = 0.0005
+_MOST_ROWS = 40
+
+
+def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
+    """A value and, if there is one, the half-width of its interval."""
+    error = "" if half_width is None else f" ± {half_width:.{digits}f}"
+    return f"{value:.{digits}f}{error}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, never rounded to 0 or 100 unless it is."""
+    if 0 < share < 0.0001:
+        return "< 0.01 %"
+    if 0.9999 < share < 1:
+        return "> 99.99 %"
+    return f"{100 * share:.2f} %"
+
+
+def histogram(shares: Sequence[float], things: str) -> list[str]:
+    """Rows of bars for the shares that can be seen, or for the largest of them if there are many."""
+    seen = [level for level, share in enumerate(shares) if share >= WORTH_A_LINE]
+    if not seen:
+        return []
+    shown = list(range(seen[0], seen[-1] + 1))
+    if len(shown) > _MOST_ROWS:
+        shown = sorted(sorted(seen, key=lambda level: -shares[level])[:_MOST_ROWS])
+    top, width = max(shares), max(4, len(str(shown[-1])))
+    rows = [
+        f"  {level:>{width}} task{' ' if level == 1 else 's'} {percent(shares[level]):>8} of {things} "
+        f"{'█' * max(1, round(_BAR * shares[level] / top)) if shares[level] >= WORTH_A_LINE else ''}"
+        for level in shown
+    ]
+    if len(shown) < len(seen):
+        left = percent(1 - sum(shares[level] for level in shown))
+        rows.append(f"  and {left} of {things} with other numbers of tasks, each of them rarer")
+    return rows

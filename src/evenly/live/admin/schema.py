@@ -1,0 +1,130 @@
+"""What the admin port shows and takes: the shapes of its JSON, with words and examples for its documentation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.pool import LivePool, State
+
+STATE_EXAMPLE = {
+    "policy": "threshold",
+    "alpha": 0.85,
+    "threshold": 5,
+    "pools": [
+        {"address": "127.0.0.1:9001", "sessions": 6, "unpicked": 0, "state": "serving"},
+        {"address": "127.0.0.1:9002", "sessions": 4, "unpicked": 1, "state": "draining"},
+    ],
+    "sessions": 10,
+    "tokens": {"green": 0, "yellow": 0},
+    "messages": {"green": 31, "yellow": 12, "resync": 9, "other": 0},
+    "picks": {"green": 40, "yellow": 14, "any": 2},
+    "unpicked_sessions": 1,
+    "moved_sessions": 0,
+    "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 10, "unknown_pools": []}],
+}
+
+
+class PoolView(BaseModel):
+    """A pool."""
+
+    address: Annotated[str, Field(description="HOST:PORT, as the pool was added.")]
+    sessions: Annotated[int, Field(description="Open sessions.")]
+    unpicked: Annotated[int, Field(description="Those among them that the picker did not pick.")]
+    state: Annotated[
+        State,
+        Field(
+            description="serving; warming: it came or came back a moment ago and fills slowly; failing: it does "
+            "not answer; draining: it gets no new sessions; leaving: removed, and its last sessions are open."
+        ),
+    ]
+
+
+class TokensView(BaseModel):
+    """The tokens that the dispatcher holds."""
+
+    green: Annotated[int, Field(description="Pools known to have fewer sessions than the threshold.")]
+    yellow: Annotated[int, Field(description="Pools known to have at most as many as the threshold.")]
+
+
+class MessagesView(BaseModel):
+    """Messages from pools to dispatcher since the start."""
+
+    green: Annotated[int, Field(description="A pool has fewer sessions than the threshold.")]
+    yellow: Annotated[int, Field(description="A pool has as many sessions as the threshold.")]
+    resync: Annotated[int, Field(description="Tokens rebuilt when the threshold changed or a pool joined.")]
+    other: Annotated[int, Field(description="What policies without tokens send.")]
+
+
+class EnvoyView(BaseModel):
+    """An Envoy that asks the picker."""
+
+    admin: Annotated[str, Field(description="Its admin port.")]
+    reachable: Annotated[bool, Field(description="Whether the admin port answers.")]
+    sessions: Annotated[int, Field(description="Open sessions through it.")]
+    unknown_pools: Annotated[list[str], Field(description="Pools that it cannot send to.")]
+
+
+class StateView(BaseModel):
+    """The whole balancer."""
+
+    policy: Annotated[str, Field(description="The policy's name.")]
+    alpha: Annotated[float | None, Field(description="The alpha that the threshold is learned with.")]
+    threshold: Annotated[int | None, Field(description="The threshold in force; null for a policy without one.")]
+    pools: Annotated[list[PoolView], Field(description="All pools, in the order in which they came.")]
+    sessions: Annotated[int, Field(description="Open sessions of all pools.")]
+    tokens: Annotated[TokensView | None, Field(description="Tokens held; null for a policy without tokens.")]
+    messages: Annotated[MessagesView, Field(description="Messages from pools to dispatcher since the start.")]
+    picks: Annotated[dict[str, int], Field(description="Sessions placed since the start, by the token used.")]
+    unpicked_sessions: Annotated[
+        int, Field(description="Sessions since the start that others than the picker placed.")
+    ]
+    moved_sessions: Annotated[int, Field(description="Sessions that another pool served than the one picked.")]
+    envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
+
+
+class NewPool(BaseModel):
+    """A pool to add."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"address": "127.0.0.1:9001"}]})
+
+    address: Annotated[str, Field(description="HOST:PORT, with [] around an IPv6 host.", max_length=300)]
+
+
+class Status(BaseModel):
+    """How the picker is."""
+
+    status: Annotated[str, Field(description="One word.")]
+
+
+class Problem(BaseModel):
+    """Why a request was refused."""
+
+    detail: Annotated[str, Field(description="What was given and what is allowed, in one sentence.")]
+
+
+def pool_view(pool: LivePool) -> PoolView:
+    """A pool as it is now."""
+    return PoolView(address=str(pool.address), sessions=pool.sessions, unpicked=pool.unpicked, state=pool.state)
+
+
+def state_view(balancer: Balancer, envoys: Sequence[EnvoyView]) -> StateView:
+    """Everything as it is now."""
+    tokens = balancer.tokens
+    return StateView(
+        policy=balancer.name,
+        alpha=balancer.alpha,
+        threshold=balancer.threshold,
+        pools=[pool_view(pool) for pool in balancer.pools],
+        sessions=balancer.sessions,
+        tokens=None if tokens is None else TokensView(green=tokens[0], yellow=tokens[1]),
+        messages=MessagesView(**asdict(balancer.messages)),
+        picks=dict(balancer.picks),
+        unpicked_sessions=balancer.unpicked_total,
+        moved_sessions=balancer.moved_total,
+        envoys=list(envoys),
+    )

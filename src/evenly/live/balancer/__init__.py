@@ -1,0 +1,1 @@
+"""Which pool gets a session: decisions only, no I/O; time and randomness are arguments."""

@@ -1,0 +1,104 @@
+"""What an Envoy's admin port says of its hosts: open requests, and whether health checks fail."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import io
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from evenly.live.addresses import Address, parse_address
+from evenly.live.envoy.names import CLUSTER
+
+if TYPE_CHECKING:
+    import socket
+
+_PATH = f"/clusters?format=json&filter=^{CLUSTER}$"
+_MOST_BYTES = 2**26
+_MOST_ACTIVE = 10**6
+
+
+class NotUnderstoodError(Exception):
+    """An answer that is none of Envoy's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A pool as one Envoy sees it."""
+
+    active: int
+    failing: bool
+
+
+async def ask(admin: Address, seconds: float) -> dict[Address, Host]:
+    """Ask an Envoy. Raises OSError if it cannot be reached or is late, NotUnderstoodError if it talks nonsense."""
+    async with asyncio.timeout(seconds):
+        reader, writer = await asyncio.open_connection(admin.host, admin.port)
+        try:
+            writer.write(f"GET {_PATH} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join([piece async for piece in _pieces(reader)])
+        finally:
+            writer.close()
+    return read(_body(answer))
+
+
+async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
+    size = 0
+    while piece := await reader.read(2**16):
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise NotUnderstoodError(f"more than {_MOST_BYTES} bytes")
+        yield piece
+
+
+class _Received:
+    """What the standard library's reader of answers takes for a socket."""
+
+    def __init__(self, answer: bytes) -> None:
+        self._file = io.BytesIO(answer)
+
+    def makefile(self, mode: str) -> io.BytesIO:
+        """The answer as a file."""
+        return self._file
+
+
+def _body(answer: bytes) -> bytes:
+    response = http.client.HTTPResponse(cast("socket.socket", _Received(answer)))
+    try:
+        response.begin()
+        return response.read()
+    except (http.client.HTTPException, ValueError) as error:
+        raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
+
+
+def read(answer: bytes) -> dict[Address, Host]:
+    """The hosts of our cluster."""
+    try:
+        clusters = json.loads(answer).get("cluster_statuses", [])
+        hosts = [
+            host
+            for cluster in clusters
+            if cluster["name"] == CLUSTER
+            for host in cluster.get("host_statuses", [])
+            if "socket_address" in host["address"]
+        ]
+        return {_address(host): _host(host) for host in hosts}
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
+
+
+def _address(host: dict[str, Any]) -> Address:
+    found = host["address"]["socket_address"]
+    return parse_address(str(Address(found["address"], found["port_value"])))
+
+
+def _host(host: dict[str, Any]) -> Host:
+    active = next((int(stat.get("value", 0)) for stat in host.get("stats", []) if stat["name"] == "rq_active"), 0)
+    if not 0 <= active <= _MOST_ACTIVE:
+        raise NotUnderstoodError(f"{active} open requests")
+    health = host.get("health_status", {})
+    failing = bool(health.get("failed_active_health_check") or health.get("failed_outlier_check"))
+    return Host(active, failing)

@@ -1,0 +1,165 @@
+"""The two clusters of an Envoy whose sessions a picker places: the pools, and the picker itself.
+
+What must not change is said in `config.py`.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+from evenly.live.addresses import Address, resolve
+from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, PICKED, SERVED
+
+MOST_CONNECTIONS = 1_000_000
+EXTENSIONS = "type.googleapis.com/envoy.extensions"
+KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, tries
+
+_PICKER = "picker"
+
+Json = dict[str, Any]
+
+
+def picker_service(admin: Address) -> Json:
+    """Calls of the picker, which say where this Envoy's admin port is."""
+    return {
+        "envoy_grpc": {"cluster_name": _PICKER},
+        "initial_metadata": [{"key": ANNOUNCEMENT, "value": str(admin)}],
+    }
+
+
+def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: str | None) -> Json:
+    """The pools, as given or, for None, as the picker tells them."""
+    return {
+        "name": CLUSTER,
+        "connect_timeout": "1s",
+        "circuit_breakers": _circuit_breakers(),
+        "per_connection_buffer_limit_bytes": 2**16,
+        "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
+        "health_checks": [_pool_check(health_path)],
+        "load_balancing_policy": _obey_picker(),
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback, too, spares who fails
+        "typed_extension_protocol_options": _protocol(
+            common_http_protocol_options={"idle_timeout": "4s"},  # before a pool gives an unused connection up
+            explicit_http_config={"http_protocol_options": {}},
+        ),
+        **(_followed_pools(admin) if pools is None else _fixed(CLUSTER, [resolve(pool) for pool in pools])),
+    }
+
+
+def _followed_pools(admin: Address) -> Json:
+    """Pools as the picker tells them. One that the picker removed is gone, however healthy; its sessions go on."""
+    back_off = {"base_interval": "0.1s", "max_interval": "1s"}
+    service = picker_service(admin)
+    service["envoy_grpc"]["retry_policy"] = {"retry_back_off": back_off}
+    source = {"api_type": "GRPC", "transport_api_version": "V3", "grpc_services": [service]}
+    return {
+        "type": "EDS",
+        "ignore_health_on_host_removal": True,
+        "eds_cluster_config": {
+            "eds_config": {
+                "resource_api_version": "V3",
+                "initial_fetch_timeout": "0s",  # there is nothing to serve before the pools are known
+                "api_config_source": source,
+            }
+        },
+    }
+
+
+def _pool_check(health_path: str | None) -> Json:
+    """Two late or refused answers in a row are too many: seen within 1 s of its end, 1.7 s if it hangs."""
+    how: Json = {"tcp_health_check": {}} if health_path is None else {"http_health_check": {"path": health_path}}
+    doubt = {"unhealthy_edge_interval": "0.1s", "unhealthy_threshold": 2, "healthy_threshold": 1}
+    return {**_check_every("0.4s"), "timeout": "0.6s", **doubt, **how}
+
+
+def _obey_picker() -> Json:
+    """Where the picker said, else by Envoy's own least-request; the pool that served is told to the picker."""
+    kind = f"{EXTENSIONS}.load_balancing_policies"
+    fallback = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
+    override = typed(
+        "override-host",
+        f"{kind}.override_host.v3.OverrideHost",
+        override_host_sources=[{"metadata": _metadata_key(PICKED)}],
+        selected_host_key=_metadata_key(SERVED),
+        fallback_policy={"policies": [{"typed_extension_config": fallback}]},
+    )
+    return {"policies": [{"typed_extension_config": override}]}
+
+
+def _metadata_key(name: str) -> Json:
+    return {"key": NAMESPACE, "path": [{"key": name}]}
+
+
+def picker_cluster(picker: Address, admin: Address) -> Json:
+    """The picker, checked four times a second: when it is dead, sessions do without it at once."""
+    announcement = {"header": {"key": ANNOUNCEMENT, "value": str(admin)}}
+    check = {
+        **_check_every("0.25s"),
+        "timeout": "1s",
+        "unhealthy_threshold": 1,
+        "healthy_threshold": 1,
+        "grpc_health_check": {"initial_metadata": [announcement]},
+    }
+    return {
+        "name": _PICKER,
+        "connect_timeout": "0.25s",
+        "circuit_breakers": _circuit_breakers(),
+        "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
+        "health_checks": [check],
+        "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
+        "typed_extension_protocol_options": _protocol(
+            explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MOST_CONNECTIONS}}
+        ),
+        **_fixed(_PICKER, [picker]),
+    }
+
+
+def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
+    """Endpoints that stay. Of a host given by name one address is used at a time: there is one picker."""
+    by_number = all(_is_number(address.host) for address in addresses)
+    kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
+    endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
+    return {**kind, "load_assignment": {"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]}}
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_every(interval: str) -> Json:
+    """Without saying so, a cluster without traffic would be checked once a minute."""
+    names = (
+        "interval",
+        "no_traffic_interval",
+        "unhealthy_interval",
+        "unhealthy_edge_interval",
+        "healthy_edge_interval",
+    )
+    return dict.fromkeys(names, interval)
+
+
+def _circuit_breakers() -> Json:
+    limits = ("max_connections", "max_pending_requests", "max_requests", "max_retries")
+    return {"thresholds": [dict.fromkeys(limits, MOST_CONNECTIONS)]}
+
+
+def _protocol(**options: object) -> Json:
+    name = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+    return {name: {"@type": f"type.googleapis.com/{name}", **options}}
+
+
+def typed(name: str, kind: str, **fields: object) -> Json:
+    """A part of Envoy's that has a type of its own."""
+    return {"name": name, "typed_config": {"@type": kind, **fields}}
+
+
+def socket_address(address: Address) -> Json:
+    """A host, by number, and a port; :: takes IPv4 too."""
+    both = {"ipv4_compat": True} if address.host == "::" else {}
+    return {"socket_address": {"address": address.host, "port_value": address.port, **both}}

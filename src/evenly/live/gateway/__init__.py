@@ -1,0 +1,1 @@
+"""The gateway: Envoy and the picker as child processes, and the supervisor that restarts them."""

@@ -1,0 +1,1 @@
+"""The runs behind figures and claims: they make data, and judge nothing."""

@@ -1,0 +1,66 @@
+"""Many independent systems, looked at at a few times, and how far two samples of them are apart.
+
+Paper: Sec. 3.3 (its limits are laws, so that it takes many systems to see them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.paper.judge import FALSE_ALARM
+from evenly.sim import Scenario
+from evenly.sim.simulation import Simulation
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+LEVELS = 12  # what is kept of the numbers of tasks, from 0
+
+
+@dataclass(frozen=True)
+class Systems:
+    """Pools with at least i tasks, `states[system, time, i]`, and their averages over time, `means[system, i]`."""
+
+    states: Counts
+    means: Floats
+
+
+def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -> Systems:
+    """Systems that differ in their random numbers only, one after the other: they are too short for threads."""
+    grid = list(times)
+    states, means = np.zeros((systems, len(grid), LEVELS), np.int64), np.zeros((systems, LEVELS))
+    for index in range(systems):
+        simulation = Simulation(scenario, np.random.SeedSequence(seed, spawn_key=(index,)))
+        for place, time in enumerate(grid):
+            simulation.advance(time)
+            counts = simulation.at_least[:LEVELS]
+            states[index, place, : counts.size] = counts
+        tally = simulation.tally()
+        means[index] = tally.at_least[:LEVELS] / tally.time
+    return Systems(states, means)
+
+
+def shares(counts: Counts, size: int) -> Floats:
+    """The fraction of systems with a count of at most 0, 1, 2, ..."""
+    return np.asarray(np.cumsum(np.bincount(counts, minlength=size)) / counts.size)
+
+
+def largest_distance(first: Counts, second: Counts) -> float:
+    """Kolmogorov's, between two samples of pairs of counts: the larger one of both columns."""
+    size = int(max(first.max(), second.max())) + 1
+    columns = zip(first.T, second.T, strict=True)
+    return float(max(np.abs(shares(one, size) - shares(other, size)).max() for one, other in columns))
+
+
+def two_sample_reach(samples: int) -> float:
+    """How far the empirical distribution functions of two samples of this size are apart, but for a false alarm.
+
+    The inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, which Wei and Dudley (2012) show for
+    two samples of equal size from 458 on.
+    """
+    return sqrt(log(2 / FALSE_ALARM) / samples)

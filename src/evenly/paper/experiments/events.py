@@ -1,0 +1,188 @@
+"""Small systems watched event by event, as the objects of `evenly.core` and as the compiled kernel.
+
+Paper: Sec. 2.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import cast
+
+import numpy as np
+
+from evenly.core import ThresholdPolicy
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.judge import empirical_reach
+from evenly.sim import Scenario
+from evenly.sim.reference import ReferenceSimulation
+from evenly.sim.simulation import Simulation
+from evenly.theory.balance import FloatArray
+
+POOLS = 20
+CORE, KERNEL = "core", "kernel"
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where a task went. In the order of their tasks its pool is one of `width` alike, after `before` others.
+
+    Counted are the pools that the policy allows; `allowed` says whether the pool is one of them. `number` is its
+    place in the order of their numbers, None for the kernel, whose pools have none.
+    """
+
+    case: str
+    allowed: bool
+    candidates: int
+    before: int
+    width: int
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Event:
+    """An arrival (with its placement) or a departure, and what it led to. Only the core has tokens to look at."""
+
+    placement: Placement | None
+    messages: int
+    resync: int
+    step: int  # of the threshold
+    tokens: int = 0
+    honest: bool = True  # the tokens tell the truth
+
+
+def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
+    """The pools that a task may go to, in the order of their tasks, and what they have in common.
+
+    Paper: Sec. 2.1, the three cases of the policy.
+    """
+    order = sorted(range(len(tasks)), key=lambda pool: (tasks[pool], pool))
+    below = [pool for pool in order if tasks[pool] < threshold]
+    at = [pool for pool in order if tasks[pool] == threshold]
+    return ("below", below) if below else ("at", at) if at else ("anywhere", order)
+
+
+def scenarios(lab: Lab) -> dict[str, Scenario]:
+    """Thresholds too small, right and too large, and one that learns under a load that rises and falls."""
+    stay = lab.pick(5, 1)
+    return {
+        "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial=5.5),
+        "right": Scenario(pools=POOLS, load=5.5, threshold=5, initial=5.5),
+        "large": Scenario(pools=POOLS, load=5.5, threshold=6),
+        "learning": Scenario(pools=POOLS, alpha="0.8", schedule=f"0:5.5,{stay}:9,{2 * stay}:2"),
+    }
+
+
+def recorded(lab: Lab, where: str) -> dict[str, list[Event]]:
+    """All events of the scenarios, in the core's objects or in the kernel."""
+    watch = watch_core if where == CORE else watch_kernel
+    seed = lab.seed_for(f"events of the {where}")
+    return lab.once(
+        f"events of the {where}",
+        lambda: {
+            name: list(watch(scenario, np.random.SeedSequence([seed, index]), lab.pick(5000, 900)))
+            for index, (name, scenario) in enumerate(scenarios(lab).items())
+        },
+    )
+
+
+def watch_core(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
+    """Step through the slow simulation, whose dispatcher and pools are those of `evenly.core`."""
+    simulation = ReferenceSimulation(scenario, seed)
+    policy = cast(ThresholdPolicy, simulation.policy)
+    tasks, threshold, sent = simulation.tasks(), policy.threshold, simulation.messages
+    for _ in range(events):
+        arrivals = simulation.arrivals
+        simulation.step()
+        now, told = simulation.tasks(), simulation.messages
+        place = None
+        if simulation.arrivals > arrivals:
+            pool = next(pool for pool in range(POOLS) if now[pool] > tasks[pool])
+            place = _placement(tasks, threshold, pool)
+        green, yellow = policy.dispatcher.green, policy.dispatcher.yellow
+        level = policy.threshold
+        yield Event(
+            placement=place,
+            messages=told["green"] + told["yellow"] - sent["green"] - sent["yellow"],
+            resync=told["resync"] - sent["resync"],
+            step=level - threshold,
+            tokens=len(green) + len(yellow),
+            honest=set(green) == {pool for pool in range(POOLS) if now[pool] < level}
+            and set(yellow) == {pool for pool in range(POOLS) if now[pool] <= level},
+        )
+        tasks, threshold, sent = now, level, told
+
+
+def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
+    """Let the kernel do one event at a time. It knows numbers of pools only, so pools alike stay alike."""
+    simulation = Simulation(scenario, seed)
+    state = simulation.state
+    for _ in range(events):
+        before, threshold = simulation.at_least, int(state["threshold"])
+        counts = {name: int(state[name]) for name in ("arrivals", "green", "yellow", "resync")}
+        simulation.advance(math.inf, max_events=1)
+        place = None
+        if state["arrivals"] > counts["arrivals"]:
+            after = simulation.at_least
+            level = int(np.flatnonzero(after - np.pad(before, (0, after.size - before.size)))[0]) - 1
+            tasks = np.repeat(np.arange(before.size), -np.diff(before, append=0)).tolist()
+            place = _placement(tasks, threshold, tasks.index(level), tasks.count(level))
+        yield Event(
+            placement=place,
+            messages=int(state["green"] + state["yellow"]) - counts["green"] - counts["yellow"],
+            resync=int(state["resync"]) - counts["resync"],
+            step=int(state["threshold"]) - threshold,
+        )
+
+
+def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | None = None) -> Placement:
+    """Where the task went, to a pool in person or to one of so many alike."""
+    case, pools = candidates(tasks, threshold)
+    if pool not in pools:
+        return Placement(case, False, len(pools), 0, 0)
+    number = sum(other < pool for other in pools) if alike is None else None
+    return Placement(case, True, len(pools), pools.index(pool), alike or 1, number)
+
+
+def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
+    """Places of the pools chosen in a case, by their tasks and, in the core, by their numbers as well."""
+    events = chain.from_iterable(recorded(lab, where).values())
+    found = [event.placement for event in events if event.placement and event.placement.case == case]
+    orders = [found]
+    if where == CORE:
+        orders.append([replace(place, before=place.number) for place in found if place.number is not None])
+    seed = lab.seed_for(f"places in the {where}, {case}")
+    return [uniforms(order, seed) for order in orders]
+
+
+def farthest_choices(lab: Lab, case: str) -> tuple[float, float, int]:
+    """Of core and kernel and all orders: the distance from uniform closest to its bound, or farthest beyond it.
+
+    Also that bound, and the least number of choices.
+    """
+    found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
+    distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
+    distance, reach = max(distances, key=lambda pair: pair[0] / pair[1])
+    return distance, reach, min(places.size for places in found)
+
+
+def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
+    """Independent uniforms if every pool was chosen uniformly among the candidates.
+
+    A pool that is one of `width` alike gets a random place among them. Choices among one pool say nothing.
+    """
+    telling = [place for place in placements if place.allowed and place.candidates > 1]
+    places = np.array([(place.before, place.width, place.candidates) for place in telling], float).reshape(-1, 3)
+    own = np.random.default_rng(seed).random(len(telling))
+    return np.asarray((places[:, 0] + own * places[:, 1]) / places[:, 2])
+
+
+def distance_from_uniform(values: FloatArray) -> float:
+    """Kolmogorov's distance of the empirical distribution function from that of the uniform law; 1 of nothing."""
+    if not values.size:
+        return 1.0
+    ordered = np.sort(values)
+    steps = np.arange(ordered.size + 1) / ordered.size
+    return float(max(np.max(steps[1:] - ordered), np.max(ordered - steps[:-1])))

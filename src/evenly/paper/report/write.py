@@ -1,0 +1,72 @@
+"""The report: one HTML file with everything in it, to be read without a network, on a phone or at a desk."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from evenly import __version__
+from evenly.files import whole_file
+from evenly.paper.claim import Outcome, Verdict
+from evenly.paper.claims import SECTIONS
+from evenly.paper.experiments.lab import Lab
+from evenly.paper.figure import Drawing
+from evenly.paper.report.references import link_to_code, link_to_test, references
+from evenly.paper.report.wording import SYMBOLS, measured_text
+
+REPORT = "report.html"
+
+
+def write_report(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> Path:
+    """Write the report into a folder. The same seed gives the same file, byte for byte."""
+    path = folder / REPORT
+    with whole_file(path) as temporary:
+        temporary.write_text(report_text(lab, drawings, outcomes, folder), encoding="utf-8")
+    return path
+
+
+def report_text(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> str:
+    """The HTML. Links to code and tests lead from the folder that the report is in."""
+    environment = Environment(
+        loader=PackageLoader("evenly.paper.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"measured": measured_text, "embedded": _embedded}
+    return environment.get_template("report.html.jinja").render(
+        lab=lab,
+        version=__version__,
+        drawings=drawings,
+        sections=_by_section(outcomes),
+        counts=[(verdict, sum(o.verdict is verdict for o in outcomes)) for verdict in Verdict],
+        surprises=[outcome for outcome in outcomes if not outcome.as_expected],
+        total=len(outcomes),
+        symbols=SYMBOLS,
+        references=references(),
+        link_to_code=partial(link_to_code, folder=folder),
+        link_to_test=partial(link_to_test, folder=folder),
+    )
+
+
+def _by_section(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
+    by_name = {outcome.claim.name: outcome for outcome in outcomes}
+    return [
+        {
+            "title": section.title,
+            "place": section.place,
+            "outcomes": [by_name[claim.name] for claim in section.claims],
+        }
+        for section in SECTIONS
+    ]
+
+
+def _embedded(drawing: Drawing) -> str:
+    """The picture itself, as an address."""
+    return f"data:image/svg+xml;base64,{b64encode(drawing.files['.svg'].read_bytes()).decode()}"

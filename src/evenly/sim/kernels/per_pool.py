@@ -1,0 +1,197 @@
+"""The per-pool kernel: exact simulation with every pool, task and token by name, at a cost flat in n.
+
+For policies that need identities: round-robin, join-below-threshold (join-idle-queue is threshold 1), pull.
+Tokens lie in an array in the very order in which `evenly.core.PoolSet` keeps them (append; discard moves the
+last one into the gap), so that kernel and core pick the same pool from the same random number.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim.kernels.jit import inlined, kernel
+from evenly.sim.kernels.ledger import Book, Code, Record, distance, load_at, part_of, settle, spread, wave_area
+from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices, refill_events
+
+_ROUND_ROBIN = int(Code.ROUND_ROBIN)
+_JBT = int(Code.JBT)
+_PULL = int(Code.PULL)
+
+IntArray = NDArray[np.int64]
+
+
+class Crowd(NamedTuple):
+    """Pools, tasks and tokens. A token is a pool; under pull, a slot of a pool (pool * capacity + slot)."""
+
+    tasks: IntArray  # of each pool
+    owner: IntArray  # the pool of each task
+    tokens: IntArray
+    place: IntArray  # where a token lies in `tokens`; -1 when the dispatcher does not have it
+    busy: IntArray  # under pull, the taken slots of each pool as a stack
+
+
+def new_crowd(tasks: IntArray, policy: Code, *, threshold: int, capacity: int) -> tuple[Crowd, int]:
+    """Pools that joined one after the other, with these tasks; and the number of tokens they sent."""
+    slots = capacity if policy == Code.PULL else 0
+    held = np.zeros(0, np.int64)
+    if policy == Code.PULL:
+        held = np.flatnonzero(np.arange(slots) >= tasks[:, np.newaxis])
+    elif policy == Code.JBT:
+        held = np.flatnonzero(tasks < threshold)
+    universe = tasks.size * max(slots, 1)
+    tokens = np.zeros(universe, np.int64)
+    place = np.full(universe, -1, np.int64)
+    tokens[: held.size] = held
+    place[held] = np.arange(held.size)
+    owner = np.repeat(np.arange(tasks.size), tasks)
+    room = np.zeros(max(1024, owner.size), np.int64)
+    busy = np.tile(np.arange(slots), tasks.size)
+    return Crowd(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), held.size
+
+
+def grown_crowd(crowd: Crowd) -> Crowd:
+    """The same crowd with room for twice the tasks."""
+    return crowd._replace(owner=np.concatenate([crowd.owner, np.zeros_like(crowd.owner)]))
+
+
+@inlined
+def _put(state: Record, tokens: IntArray, place: IntArray, token: int) -> None:
+    place[token] = state.tokens
+    tokens[state.tokens] = token
+    state.tokens += 1
+
+
+@inlined
+def _discard(state: Record, tokens: IntArray, place: IntArray, token: int) -> None:
+    state.tokens -= 1
+    last = tokens[state.tokens]
+    gap = place[token]
+    tokens[gap] = last
+    place[last] = gap
+    place[token] = -1
+
+
+@inlined
+def _next_choice(state: Record, streams: Streams, choices: NDArray[np.float64]) -> float:
+    if state.choice_position == BUFFER:
+        refill_choices(streams)
+        state.choice_position = 0
+    uniform = choices[state.choice_position]
+    state.choice_position += 1
+    return float(uniform)
+
+
+@inlined
+def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
+              max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
+    """A pool with `level - 1` tasks gets one more."""
+    state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
+    at_least[level] += 1
+    area[level] -= state.time
+    state.total += 1
+    state.squares += 2 * level - 1
+    if level > state.max_level:
+        max_time[state.max_level] += state.time - state.max_since
+        state.max_since = state.time
+        state.max_level = level
+
+
+@inlined
+def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
+                 max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
+    """A pool with `level` tasks loses one."""
+    state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
+    at_least[level] -= 1
+    area[level] += state.time
+    state.total -= 1
+    state.squares -= 2 * level - 1
+    if level == state.max_level and at_least[level] == 0:
+        max_time[level] += state.time - state.max_since
+        state.max_since = state.time
+        state.max_level -= 1
+
+
+@kernel
+def advance(
+    rules: Record, state: Record, book: Book, streams: Streams, crowd: Crowd, until: float, budget: int
+) -> None:
+    """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
+    policy, pools, capacity, service_rate = rules.policy, rules.pools, rules.capacity, rules.service_rate
+    peak = pools * service_rate * (rules.load + rules.amplitude)
+    wave = rules.amplitude != 0.0
+    mean_service = 1.0 / service_rate
+    at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
+    holding, events, choices = streams.holding, streams.events, streams.choices
+    tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
+    last_event = state.events + budget
+    edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
+
+    while (
+        state.next_time <= until
+        and state.events < last_event
+        and state.max_level + 3 < at_least.size
+        and state.total < owner.size
+    ):
+        state.time = state.next_time
+        if wave:
+            state.gap_area += wave_area(rules, at_least, state.since, state.time)
+        else:
+            state.gap_area += distance(state.gap, at_least[edge], part) * (state.time - state.since)
+        state.spread_area += spread(state.total, state.squares, pools) * (state.time - state.since)
+        state.since = state.time
+        mark = events[state.position] * state.rate
+        if mark >= peak:  # a departure
+            state.events += 1
+            task = min(int((mark - peak) * mean_service), state.total - 1)
+            pool = owner[task]
+            owner[task] = owner[state.total - 1]
+            level = tasks[pool]
+            tasks[pool] = level - 1
+            _remove_task(state, at_least, full, area, max_time, level)
+            if policy == _JBT and level == rules.below:
+                state.green += 1
+                _put(state, tokens, place, pool)
+            elif policy == _PULL:
+                state.green += 1
+                _put(state, tokens, place, pool * capacity + busy[pool * capacity + level - 1])
+        elif not wave or mark < pools * service_rate * load_at(rules, state.time):  # an arrival
+            state.events += 1
+            state.arrivals += 1
+            slot = -1
+            if policy == _ROUND_ROBIN:
+                pool = state.turn
+                state.turn = (state.turn + 1) % pools
+            elif state.tokens > 0:
+                token = tokens[int(_next_choice(state, streams, choices) * state.tokens)]
+                _discard(state, tokens, place, token)
+                pool = token // capacity if policy == _PULL else token
+                slot = token % capacity
+            elif policy == _PULL:
+                pool = -1
+            else:
+                pool = int(_next_choice(state, streams, choices) * pools)
+                state.unguided += 1
+            if pool < 0 or tasks[pool] == capacity:
+                state.lost += 1
+            else:
+                level = tasks[pool] + 1
+                tasks[pool] = level
+                owner[state.total] = pool
+                _add_task(state, at_least, full, area, max_time, level)
+                if policy == _PULL:
+                    busy[pool * capacity + level - 1] = slot
+                elif policy == _JBT and slot >= 0 and level < rules.below:
+                    state.green += 1
+                    _put(state, tokens, place, pool)
+        state.position += 1
+        if state.position == BUFFER:
+            refill_events(streams, rules.mean_holding != 0)
+            state.position = 0
+        state.rate = peak + state.total * service_rate
+        state.next_time = state.time + holding[state.position] / state.rate
+    if state.next_time > until and state.events < last_event:
+        settle(rules, state, book, until)

@@ -1,0 +1,199 @@
+"""Random numbers for the simulators: three independent streams, the same for kernels and reference.
+
+One stream each for the holding times, the events (arrival, or which task departs) and the choices (which
+pool an arrival gets). Apart from each other they give common random numbers for free: two policies that
+draw different numbers of choices still see the very same arrivals and departures.
+
+The generator is xoshiro256++ (Blackman and Vigna, 2021), sixty-four of them side by side and taken in turn, which
+vector instructions do at once; exponentials come from a 256-strip ziggurat (Marsaglia and Tsang, 2000) with
+53-bit mantissas. Both run inside the kernels and fill small buffers.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim.kernels.jit import kernel
+
+BUFFER = 512
+LANES = 64
+_TWO_53 = 2.0**53
+_STRIPS = 256
+_TAIL = 7.69711747013104972  # where the base strip's tail begins
+_STRIP_AREA = 3.949659822581572e-3  # area of each strip; both constants are Marsaglia and Tsang's
+
+Bits = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+
+
+class Streams(NamedTuple):
+    """Generator states (four words a lane) and the buffers they fill."""
+
+    holding_state: Bits
+    event_state: Bits
+    choice_state: Bits
+    spare_state: Bits  # one more generator, for the rare exponentials that the ziggurat rejects at first
+    holding: Floats  # standard exponentials, or ones when holding times are replaced by means
+    events: Floats  # uniforms on [0, 1)
+    choices: Floats  # uniforms on [0, 1)
+    scratch: Bits
+    rejected: NDArray[np.int64]
+
+
+def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> Streams:
+    """Streams of one replication, with the first buffers filled."""
+    words = np.asarray(seed.generate_state(4, np.uint64), np.uint64)
+    streams = Streams(
+        holding_state=np.zeros((4, LANES), np.uint64),
+        event_state=np.zeros((4, LANES), np.uint64),
+        choice_state=np.zeros((4, LANES), np.uint64),
+        spare_state=np.zeros((4, 1), np.uint64),
+        holding=np.ones(BUFFER),
+        events=np.ones(BUFFER),
+        choices=np.ones(BUFFER),
+        scratch=np.zeros(BUFFER, np.uint64),
+        rejected=np.zeros(BUFFER + 1, np.int64),
+    )
+    for word, state in zip(words, streams[:4], strict=True):
+        _seed_lanes(word, state)
+    refill_events(streams, mean_holding)
+    refill_choices(streams)
+    return streams
+
+
+def _ziggurat_tables() -> tuple[Bits, Floats, Floats]:
+    """Acceptance bounds, widths and heights of the strips under exp(-x)."""
+    accept = np.zeros(_STRIPS, np.uint64)
+    width = np.zeros(_STRIPS)
+    height = np.zeros(_STRIPS)
+    edge = _TAIL
+    base = _STRIP_AREA / math.exp(-edge)
+    accept[0] = int(edge / base * _TWO_53)
+    width[0] = base / _TWO_53
+    width[-1] = edge / _TWO_53
+    height[0] = 1.0
+    height[-1] = math.exp(-edge)
+    for strip in range(_STRIPS - 2, 0, -1):
+        previous, edge = edge, -math.log(_STRIP_AREA / edge + math.exp(-edge))
+        accept[strip + 1] = int(edge / previous * _TWO_53)
+        width[strip] = edge / _TWO_53
+        height[strip] = math.exp(-edge)
+    return accept, width, height
+
+
+_ACCEPT, _WIDTH, _HEIGHT = _ziggurat_tables()
+
+
+@kernel
+def _rotate(x: np.uint64, k: int) -> np.uint64:
+    return (x << np.uint64(k)) | (x >> np.uint64(64 - k))
+
+
+@kernel
+def _seed_lanes(word: np.uint64, state: Bits) -> None:
+    """Spread one word over all the words of the state by SplitMix64, as the generator's authors advise."""
+    for row in range(state.shape[0]):
+        for lane in range(state.shape[1]):
+            word += np.uint64(0x9E3779B97F4A7C15)
+            mixed = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state[row, lane] = mixed ^ (mixed >> np.uint64(31))
+
+
+@kernel
+def _fill_bits(state: Bits, out: Bits) -> None:
+    """xoshiro256++ in every lane; compilers turn the inner loop into vector instructions."""
+    lanes_a, lanes_b, lanes_c, lanes_d = state[0], state[1], state[2], state[3]
+    for first in range(0, out.size, LANES):
+        part = out[first : first + LANES]
+        for lane in range(LANES):
+            a, b, c, d = lanes_a[lane], lanes_b[lane], lanes_c[lane], lanes_d[lane]
+            part[lane] = _rotate(a + d, 23) + a
+            t = b << np.uint64(17)
+            c ^= a
+            d ^= b
+            b ^= c
+            a ^= d
+            c ^= t
+            lanes_a[lane], lanes_b[lane], lanes_c[lane], lanes_d[lane] = a, b, c, _rotate(d, 45)
+
+
+@kernel
+def unit(bits: np.uint64) -> np.float64:
+    """A uniform on [0, 1) from the upper 53 bits."""
+    return np.float64(bits >> np.uint64(11)) * (1.0 / _TWO_53)
+
+
+@kernel
+def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
+    _fill_bits(state, scratch)
+    for m in range(out.size):
+        out[m] = unit(scratch[m])
+
+
+@kernel
+def _fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], spare: Bits, out: Floats) -> None:
+    """The ziggurat without branches; the one draw in a hundred that it rejects is mended afterwards."""
+    _fill_bits(state, scratch)
+    count = 0
+    for m in range(out.size):
+        bits = scratch[m]
+        strip = bits & np.uint64(_STRIPS - 1)
+        mantissa = bits >> np.uint64(11)
+        out[m] = np.float64(mantissa) * _WIDTH[strip]
+        rejected[count] = m
+        count += int(mantissa >= _ACCEPT[strip])
+    for index in range(count):
+        m = rejected[index]
+        out[m] = _mended(scratch[m], spare)
+
+
+@kernel
+def _mended(bits: np.uint64, spare: Bits) -> float:
+    """The exponential of a draw that is not inside its strip for sure; new draws come from the spare."""
+    while True:
+        strip = bits & np.uint64(_STRIPS - 1)
+        mantissa = bits >> np.uint64(11)
+        x = np.float64(mantissa) * _WIDTH[strip]
+        if mantissa < _ACCEPT[strip]:
+            return float(x)
+        uniform = unit(next_bits(spare))
+        if strip == np.uint64(0):  # the tail is exponential again
+            return _TAIL - math.log1p(-uniform)
+        low, high = _HEIGHT[strip], _HEIGHT[strip - np.uint64(1)]
+        if low + uniform * (high - low) < math.exp(-x):
+            return float(x)
+        bits = next_bits(spare)
+
+
+@kernel
+def next_bits(state: Bits) -> np.uint64:
+    """xoshiro256++, one number from one lane."""
+    a, b, c, d = state[0, 0], state[1, 0], state[2, 0], state[3, 0]
+    out: np.uint64 = _rotate(a + d, 23) + a
+    c ^= a
+    d ^= b
+    state[0, 0], state[1, 0] = a ^ d, b ^ c
+    state[2, 0] = c ^ (b << np.uint64(17))
+    state[3, 0] = _rotate(d, 45)
+    return out
+
+
+@kernel
+def refill_events(streams: Streams, mean_holding: bool) -> None:
+    """Draw the next holding times and event uniforms."""
+    if not mean_holding:
+        _fill_exponential(
+            streams.holding_state, streams.scratch, streams.rejected, streams.spare_state, streams.holding
+        )
+    _fill_uniform(streams.event_state, streams.scratch, streams.events)
+
+
+@kernel
+def refill_choices(streams: Streams) -> None:
+    """Draw the next choice uniforms."""
+    _fill_uniform(streams.choice_state, streams.scratch, streams.choices)

@@ -1,0 +1,116 @@
+"""The diffusion limit that holds for a load, and what it says of a number of pools: ready for JSON."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+from typing import Any
+
+import numpy as np
+
+from evenly.errors import InputError
+from evenly.theory.balance import FloatArray
+from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
+from evenly.theory.diffusion.whole import STEP, reflected
+from evenly.theory.diffusion.whole_law import stationary_summary
+from evenly.theory.inputs import positive_load, whole_number
+
+ORNSTEIN_UHLENBECK, REFLECTED = "ornstein-uhlenbeck", "reflected"
+MAX_POINTS = 10**5
+MAX_VALUES = 10**6  # on all paths
+MAX_STEPS = 250_000  # of each path, within half a minute
+MAX_MOVES = 2 * 10**7  # steps times paths
+PATHS = 5
+
+
+def diffusion_limit(
+    load: float,
+    *,
+    limit: str | None = None,
+    pools: int | None = None,
+    horizon: float = 10.0,
+    points: int = 201,
+    paths: int | None = None,
+    seed: int = 1,
+) -> dict[str, Any]:
+    """The limit for a load: its long run, that of so many pools, and paths from the balanced state.
+
+    `variance` is that of the total number of tasks at each time. A `limit` other than the load's is refused.
+    Paths are five if not given, or none where the load is too great for them; the long run needs none.
+
+    Paper: Thms 3 and 4.
+    """
+    own_limit = REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK
+    name = own_limit if limit is None else limit
+    if name not in _DESCRIBE:
+        raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {name!r}.")
+    whole_number("points", points, 2, MAX_POINTS)
+    whole_number("seed", seed, 0, 2**64 - 1)
+    times = np.linspace(0.0, positive_load(horizon, "horizon"), points)
+    paths = _affordable_paths(paths, times, load if name == REFLECTED else 0.0)
+    described = _DESCRIBE[name](load, times, paths, np.random.default_rng(seed), pools)
+    return {
+        "load": float(load),
+        "limit": name,
+        "threshold": floor(load),
+        "pools": pools,
+        "horizon": float(horizon),
+        "points": points,
+        "paths": paths,
+        "seed": seed,
+        **described,
+        "times": times.tolist(),
+        "variance": [OrnsteinUhlenbeck(load).variance(time) for time in times.tolist()],
+    }
+
+
+def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
+    """The number of paths, if they are drawn within half a minute; steps are short at a great whole load."""
+    steps = times.size + ceil(times[-1] * (load + 1) / STEP) * (load > 0)
+    most = 0 if steps > MAX_STEPS else min(MAX_VALUES // times.size, MAX_MOVES // steps)
+    if paths is None:
+        return min(PATHS, most)
+    if whole_number("paths", paths, 0, MAX_VALUES) > most:
+        reason = f"{times.size} points each" if most == MAX_VALUES // times.size else f"{steps:.3g} steps each"
+        raise InputError(
+            f"paths must be at most {most} with {reason}, not {paths}: ask for fewer points, or a shorter horizon."
+        )
+    return int(paths)
+
+
+def _describe_smooth(
+    load: float, times: FloatArray, paths: int, rng: np.random.Generator, pools: int | None
+) -> dict[str, Any]:
+    process, level = ornstein_uhlenbeck(load), str(ceil(load))
+    return {
+        "stationary": process.to_dict(),
+        "occupancy_mean": None if pools is None else {level: process.occupancy_mean},
+        "occupancy_deviation": None if pools is None else {level: process.occupancy_deviation(pools)},
+        "saturated_share": None,
+        "sample_paths": {
+            "total": process.sample_path(times, rng, start=0.0, paths=paths).tolist() if paths else []
+        },
+    }
+
+
+def _describe_reflected(
+    load: float, times: FloatArray, paths: int, rng: np.random.Generator, pools: int | None
+) -> dict[str, Any]:
+    summary = stationary_summary(load)
+    levels = {} if pools is None else summary.occupancy(pools)
+    return {
+        "stationary": summary.to_dict(),
+        "occupancy_mean": {str(level): mean for level, (mean, _) in levels.items()} or None,
+        "occupancy_deviation": {str(level): deviation for level, (_, deviation) in levels.items()} or None,
+        "saturated_share": None if pools is None else summary.saturated_share(pools),
+        "sample_paths": _reflected_paths(load, times, paths, rng),
+    }
+
+
+def _reflected_paths(load: float, times: FloatArray, paths: int, rng: np.random.Generator) -> dict[str, Any]:
+    if paths == 0:
+        return {"below": [], "above": []}
+    sampled = reflected(load).sample_path(times, rng, start=(0.0, 0.0), paths=paths)
+    return {"below": sampled.below.tolist(), "above": sampled.above[:, :, 0].tolist()}
+
+
+_DESCRIBE = {ORNSTEIN_UHLENBECK: _describe_smooth, REFLECTED: _describe_reflected}

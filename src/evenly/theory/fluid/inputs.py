@@ -1,0 +1,106 @@
+"""What the fluid equations accept, and how many levels they need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+from scipy.special import pdtrc
+
+from evenly.errors import InputError
+from evenly.theory.balance import FloatArray, balanced_occupancy
+from evenly.theory.inputs import exact_alpha, positive_load, positive_number, whole_number
+from evenly.workload.demand import Phase, check_schedule, parse_schedule
+
+MAX_POINTS = 10**5
+MAX_HORIZON = 10**6
+MAX_LEVELS = 3000
+MAX_CELLS = 2 * 10**7  # times by levels
+MAX_TURNS = 10**3  # periods of waves, and phases, within the horizon
+_CLOSEST_ALPHA = Fraction(1, 10**6)
+_TRUNCATION = 1e-13
+
+
+def demand_phases(load: float | None, schedule: str | Sequence[Phase] | None) -> tuple[Phase, ...]:
+    """The demand, phase by phase."""
+    if (load is None) == (schedule is None):
+        raise InputError("The fluid equations need a load or a schedule, and not both.")
+    if load is not None:
+        return (Phase(0.0, positive_load(load)),)
+    if isinstance(schedule, str):
+        return parse_schedule(schedule)
+    phases = schedule if isinstance(schedule, Sequence) else [schedule]
+    if not all(isinstance(phase, Phase) for phase in phases):
+        raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {schedule}.")
+    return check_schedule(phase for phase in phases if isinstance(phase, Phase))
+
+
+def fluid_alpha(alpha: float | str | Decimal) -> Fraction:
+    """Alpha, if it leaves room for the threshold to stay."""
+    exact = exact_alpha(alpha)
+    if exact > 1 - _CLOSEST_ALPHA:
+        raise InputError(f"alpha must be at most {float(1 - _CLOSEST_ALPHA)} in the fluid limit, not {alpha}.")
+    return exact
+
+
+def output_times(horizon: float, points: int) -> FloatArray:
+    """Evenly spaced times, both ends included."""
+    last = positive_number("horizon", horizon, MAX_HORIZON)
+    return np.linspace(0.0, last, whole_number("points", points, 2, MAX_POINTS))
+
+
+def check_turns(phases: Sequence[Phase], horizon: float) -> None:
+    """Refuse a demand that changes too often to be followed."""
+    turns = len(phases) + sum(horizon / phase.period for phase in phases if phase.amplitude)
+    if turns > MAX_TURNS:
+        raise InputError(f"The demand must have at most {MAX_TURNS} phases and periods, not {turns:.0f}.")
+
+
+def initial_occupancy(initial: float | Sequence[float] | FloatArray) -> FloatArray:
+    """q(0), q(1), ... at time 0."""
+    if isinstance(initial, int | float | np.integer | np.floating) and not isinstance(initial, bool):
+        if not 0 <= initial <= MAX_LEVELS:
+            raise InputError(f"initial must lie between 0 and {MAX_LEVELS} tasks per pool, not {initial}.")
+        return balanced_occupancy(float(initial), floor(initial) + 2)
+    q = np.asarray(initial, float)
+    ordered = q.ndim == 1 and q.size > 0 and q[0] == 1 and bool(np.all(q >= 0) and np.all(np.diff(q) <= 0))
+    if not ordered or q.size > MAX_LEVELS:
+        raise InputError(
+            f"An initial occupancy must start with 1, never increase and end by 0 within {MAX_LEVELS} levels."
+        )
+    return q
+
+
+def last_level(phases: Sequence[Phase], start: FloatArray, threshold: int, *, learns: bool) -> tuple[int, float]:
+    """The last level to keep, and a bound for the mass beyond it.
+
+    Tasks come to pools above threshold + 1 at random only, at most at the load's rate, and only if the mass
+    can reach threshold + 1. So such a pool has no more tasks than at the start (or threshold + 1) and a Poisson
+    number on top. A learned threshold rises to a level only when all pools, and so the mass, have reached it.
+
+    Paper: Thm 1; Def. 2. The thresholds are bounded, as in the proof of Prop. 4.
+    """
+    peak = max(phase.load + phase.amplitude for phase in phases)
+    most = max(float(start[1:].sum()), peak)
+    used = max(start.size - 1, threshold + 1)
+    if learns:
+        used, truncation = max(used, floor(most) + 1), 0.0
+    elif most < threshold + 1:
+        truncation = 0.0
+    else:
+        extra = floor(peak)
+        while _excess(extra, peak) > _TRUNCATION:
+            extra += 1
+        used, truncation = used + extra, _excess(extra, peak)
+    levels = used + 1
+    if levels > MAX_LEVELS:
+        raise InputError(f"The fluid equations take at most {MAX_LEVELS} levels, and this would need {levels}.")
+    return levels, truncation
+
+
+def _excess(level: int, mean: float) -> float:
+    """E[(Poisson(mean) - level)^+]."""
+    return float(mean * pdtrc(level - 1, mean) - level * pdtrc(level, mean)) if level > 0 else mean

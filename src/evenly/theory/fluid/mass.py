@@ -1,0 +1,78 @@
+"""Total and tail mass: tasks per pool, in all and from a level on. They obey equations of their own.
+
+Every policy without losses has the same total mass, and the tail masses have bounds whatever the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from math import inf, log, pi
+
+import numpy as np
+
+from evenly.theory.balance import FloatArray
+from evenly.workload.demand import Phase
+
+
+def load_over(phase: Phase, times: FloatArray) -> FloatArray:
+    """The load of a phase at these times."""
+    return phase.load + phase.amplitude * np.sin(2 * pi / phase.period * (times - phase.start))
+
+
+def mass_after(phase: Phase, start: float, mass: float, times: FloatArray) -> FloatArray:
+    """Total mass at times of a phase, from its value at `start`: the solution of u' = load(t) - u.
+
+    Paper: Lem. 1, eq. (9). Departs: also for a load that swings.
+    """
+    decay = np.exp(start - times)
+    steady: FloatArray = phase.load + (mass - phase.load) * decay
+    if not phase.amplitude:
+        return steady
+    return steady + _swing(phase, times) - _swing(phase, np.asarray(start)) * decay
+
+
+def _swing(phase: Phase, times: FloatArray) -> FloatArray:
+    """The answer to the wave alone, once the start is forgotten."""
+    pulse = 2 * pi / phase.period
+    angle = pulse * (times - phase.start)
+    swing: FloatArray = phase.amplitude * (np.sin(angle) - pulse * np.cos(angle)) / (1 + pulse**2)
+    return swing
+
+
+def total_mass(phases: Sequence[Phase], initial: float, times: FloatArray) -> FloatArray:
+    """Tasks per pool over time, exactly, from `initial` tasks per pool.
+
+    Paper: eq. (9).
+    """
+    masses = np.empty_like(times)
+    mass = initial
+    for phase, following in pairwise([*phases, None]):
+        assert phase is not None
+        end = inf if following is None else following.start
+        here = (times >= phase.start) & (times < end)
+        masses[here] = mass_after(phase, phase.start, mass, times[here])
+        if following is not None:
+            mass = float(mass_after(phase, phase.start, mass, np.asarray(end)))
+    return masses
+
+
+def tail_mass_bound(start: float, limit: float, elapsed: FloatArray) -> FloatArray:
+    """How large a tail mass can be after some time: it falls to `limit` exponentially, or below it.
+
+    With the threshold at m at most: limit (load - m)^+ for the mass from level m + 1 on, and 0 for the mass
+    from m + 2 on (or from m + 1 on, while some pools have fewer than m tasks).
+
+    Paper: Lem. 2; Prop. 1, eqs. (3a)-(3b); Prop. 5, eqs. (10a)-(10b) and (11).
+    """
+    bound: FloatArray = limit + (start - limit) * np.exp(-elapsed)
+    return bound
+
+
+def unfilled_from(load: float, threshold: int, initial: float) -> float:
+    """The time t0 from which on some pools stay below threshold + 1 for good, when that exceeds the load.
+
+    Paper: Prop. 1 (the t0 of its proof, where the total mass falls below threshold + 1).
+    """
+    high = threshold + 1
+    return max(log((initial - load) / (high - load)), 0.0) if initial > high > load else 0.0

@@ -1,0 +1,164 @@
+"""The three modes of the fluid equations, each solved as far as it can be in closed form.
+
+Write w for the deficit sum_{i <= threshold} (1 - q(i)), u for the total mass and v_j for the mass from level
+j on. u is known (`mass`); levels that no task is sent to lose theirs as a pure death process, which is known
+too. That yields w in mode (a) and the whole of mode (b), so that the times when pools fill up to a level are
+roots of explicit functions. Numerical integration is left for the levels below the threshold in mode (a) and
+those above threshold + 1 in mode (c).
+
+Paper: Thm 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import numpy as np
+from scipy.special import bdtrc
+
+from evenly.theory.balance import FloatArray, exactly
+from evenly.theory.fluid.integration import Equations
+
+Gap = Callable[[float, FloatArray], float]
+
+_SMALLEST_GAP = 1e-10  # in a division; beyond the end of mode (a) a solver may look for less
+_NEGLIGIBLE = 1e-18
+_BLOCK = 10**6
+
+
+class Mode(Enum):
+    """Where the tasks go."""
+
+    FILL = "a"  # some pools are below the threshold, and they get everything
+    HOLD = "b"  # none is: the threshold is held, and the rest of the tasks goes one level higher
+    SPILL = "c"  # none is below threshold + 1: it is held, and the rest goes to random pools
+
+
+def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
+    """Rates load * p_i at which tasks come to pools with exactly i - 1 tasks, i = 0 (none) to the last level.
+
+    Paper: Thm 1 (a), (b), (c).
+    """
+    high = threshold + 1
+    rates = np.zeros_like(q)
+    if q[threshold] < 1:
+        rates[1:high] = load * (q[:threshold] - q[1:high]) / (1 - q[threshold])
+    elif q[high] < 1:
+        rates[threshold] = threshold * (1 - q[high])
+        rates[high] = load - rates[threshold]
+    else:
+        rates[high] = high * (1 - q[high + 1])
+        rates[high + 1 :] = (load - rates[high]) * (q[high:-1] - q[high + 1 :])
+    return rates
+
+
+def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: int, levels: int) -> Equations:
+    """Mode (a) in the gaps 1 - q(i) for 1 <= i < threshold and q(i) for threshold < i <= levels.
+
+    The gap at the threshold itself is what the total mass leaves for it: `threshold_gap`.
+
+    Paper: Thm 1 (a).
+    """
+    below, above = np.arange(1.0, threshold), np.arange(threshold + 1.0, levels + 1)
+    gaps = np.zeros(threshold + 1)  # none at level 0
+    q = np.zeros(above.size + 1)  # nothing beyond the last level
+
+    def share(time: float, y: FloatArray) -> float:
+        """Rate at which a pool below the threshold gets tasks."""
+        gap = max(gap_at(time, y), _SMALLEST_GAP)
+        gaps[-1] = gap
+        return load_at(time) / gap
+
+    def drift(time: float, y: FloatArray) -> FloatArray:
+        rate = share(time, y)
+        gaps[1:-1] = y[: threshold - 1]
+        q[:-1] = y[threshold - 1 :]
+        steps = gaps[1:] - gaps[:-1]
+        slope = np.empty_like(y)
+        slope[: threshold - 1] = below * steps[1:] - rate * steps[:-1]
+        slope[threshold - 1 :] = above * (q[1:] - q[:-1])
+        return slope
+
+    def bands(time: float, y: FloatArray) -> FloatArray:
+        rate, size = share(time, y), y.size
+        packed = np.zeros((3, size))
+        packed[1, : threshold - 1] = -below - rate
+        packed[1, threshold - 1 :] = -above
+        packed[0, 1 : threshold - 1] = below[:-1]
+        packed[0, threshold:] = above[:-1]
+        packed[2, : max(threshold - 2, 0)] = rate
+        if threshold > 1:  # the gap at the threshold shrinks by what the one below grows
+            packed[1, threshold - 2] -= below[-1]
+        return packed
+
+    return Equations(drift, bands)
+
+
+def threshold_gap(mass_at: Callable[[float], float], threshold: int, levels: int) -> Gap:
+    """1 - q(threshold) in mode (a), from the total mass and the variables of `fill_equations`."""
+    signs = np.concatenate([-np.ones(threshold - 1), np.ones(levels - threshold)])
+    return lambda time, y: threshold - mass_at(time) + float(signs @ y)
+
+
+def spill_equations(load_at: Callable[[float], float], threshold: int, levels: int) -> Equations:
+    """Mode (c) in q(i) for threshold + 1 < i <= levels.
+
+    Paper: Thm 1 (c).
+    """
+    high = threshold + 1
+    level = np.arange(high + 1.0, levels + 1)
+    padded = np.zeros(level.size + 2)  # nothing beyond the last level
+    padded[0] = 1.0  # q(h)
+
+    def drift(time: float, q: FloatArray) -> FloatArray:
+        padded[1:-1] = q
+        steps = padded[1:] - padded[:-1]
+        to_random = load_at(time) - high * (1 - q[0])
+        slope: FloatArray = level * steps[1:] - to_random * steps[:-1]
+        return slope
+
+    def bands(time: float, q: FloatArray) -> FloatArray:
+        to_random = load_at(time) - high * (1 - q[0])
+        packed = np.zeros((3, q.size))
+        packed[0, 1:] = level[:-1]
+        packed[1] = -level - to_random
+        packed[1, 0] += high * (1 - q[0])
+        packed[2, :-1] = to_random
+        return packed
+
+    return Equations(drift, bands)
+
+
+def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
+    """q(i) for i >= first after some time without arrivals there: each task survives by itself.
+
+    A row a time. A pool with m tasks keeps a binomial number of them.
+    """
+    share = exactly(q)
+    starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first
+    rows = np.zeros((elapsed.size, q.size - first))
+    if not starts.size:
+        return rows
+    level = np.arange(first, int(starts[-1]) + 1)
+    tasks = np.maximum(starts[:, None], level)
+    possible = level <= starts[:, None]
+    block = max(_BLOCK // possible.size, 1)  # times at once, for the sake of memory
+    for begin in range(0, elapsed.size, block):
+        keeps = np.exp(-elapsed[begin : begin + block])[:, None, None]
+        at_least = np.where(possible, bdtrc(level - 1, tasks, keeps), 0.0)
+        rows[begin : begin + block, : level.size] = np.einsum("m,tmi->ti", share[starts], at_least)
+    return rows
+
+
+def surviving_mass(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
+    """The mass v_first after some time without arrivals there: sum over m of share(m) E[(Bin - first + 1)^+]."""
+    share = exactly(q)
+    starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first
+    if not starts.size:
+        return np.zeros(elapsed.size)
+    keeps = np.exp(-elapsed)[:, None]
+    # E[B; B >= first] - (first - 1) P(B >= first), and B times its weight is a binomial of one task fewer.
+    counted = starts * keeps * bdtrc(first - 2, starts - 1, keeps) - (first - 1) * bdtrc(first - 1, starts, keeps)
+    mass: FloatArray = counted @ share[starts]
+    return mass

@@ -1,0 +1,271 @@
+"""The fluid equations solved mode by mode, with or without learning.
+
+A run is a chain of stretches. Each has one mode, one threshold and one phase of the demand, and ends at the
+first event: pools fill up to a level, a level can no longer be held, or the threshold moves. Write h for
+threshold + 1. On the surfaces q(threshold) = 1 and q(h) = 1 the solution slides: (b) lasts while
+load >= threshold (1 - q(h)), (c) while load >= h (1 - q(h + 1)). The speed at which a surface is reached is
+the very slack that keeps the solution on it, so modes cannot chatter.
+
+Close to the surface the equations of mode (a) are stiff without bound. But there the deficit w is known, and so
+is where it sits, up to w^3: `_near` uses that, so no division by zero is approached.
+
+Paper: Thm 1, Def. 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, inf
+
+import numpy as np
+
+from evenly.theory.balance import FloatArray
+from evenly.theory.fluid.crossing import first_crossing
+from evenly.theory.fluid.integration import integrate
+from evenly.theory.fluid.mass import load_over, mass_after
+from evenly.theory.fluid.modes import (
+    Mode,
+    fill_equations,
+    spill_equations,
+    surviving_mass,
+    survivors,
+    threshold_gap,
+)
+from evenly.workload.demand import Phase
+
+_CLOSE = 1e-8  # a deficit up to this is at the surface
+_LEFT = 1e-4  # one of this has left it, when it came from there; its third power does not matter
+_ZERO = 1e-11  # a deficit up to this is none
+_SLACK = 1e-11  # how far the load may fall short, per task, before a level is let go
+_SLOWEST = 1e-6  # in a division
+_SAMPLES = 65
+_HALVINGS = 0.5 ** np.arange(1, 31)
+_SAMPLES_A_PERIOD = 64
+_FORGOTTEN = 45.0  # e^-45: what the start leaves behind is nothing
+
+
+@dataclass(frozen=True)
+class State:
+    """An occupancy, levels 0 to the last, and a threshold."""
+
+    time: float
+    q: FloatArray
+    threshold: int
+
+    @property
+    def deficit(self) -> float:
+        """The tasks per pool that are missing up to the threshold."""
+        return float(np.sum(1 - self.q[1 : self.threshold + 1]))
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A solution from `start` to `end` under one mode and threshold."""
+
+    mode: Mode
+    start: float
+    end: float
+    threshold: int
+    rows: FloatArray  # the occupancy at the output times from `start` up to, but without, `end`
+    end_state: State
+
+
+def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
+    """Times fine enough to see every turn of the functions whose zeros are events.
+
+    Without a wave they are polynomials in e^-t; a wave adds its own turns.
+    """
+    last = min(end, start + _FORGOTTEN)
+    fractions = np.linspace(1.0, exp(start - last), _SAMPLES)
+    times = start - np.log(fractions)
+    times[-1] = last
+    if end > last:
+        times = np.append(times, end)
+    if phase.amplitude:
+        count = int((end - start) / phase.period * _SAMPLES_A_PERIOD) + 2
+        times = np.union1d(times, np.linspace(start, end, count))
+    return np.clip(times, start, end)
+
+
+class Stepper:
+    """Finds the stretch that begins at a state; `alpha` is None when the threshold stays."""
+
+    def __init__(self, phase: Phase, end: float, alpha: Fraction | None, outputs: FloatArray) -> None:
+        """One phase of the demand, up to its end, with the times at which the solution is wanted."""
+        self._phase = phase
+        self._outputs = outputs
+        self._end = end
+        self._restless = phase.amplitude > 0
+        self._room = inf if alpha is None else float(1 - alpha)  # gap at which the threshold falls
+
+    def settle(self, state: State) -> State:
+        """Changes of the threshold that are due at once.
+
+        Paper: Def. 2 (b), (c); after a fall no other is due (Lem. 6, App. B.4). Departs: a start where the rule
+        applies at once is allowed; the first arrivals of a large system then change the threshold in no time.
+        """
+        if self._room == inf:
+            return state
+        threshold, q = state.threshold, state.q
+        while threshold > 0 and 1 - q[threshold] >= self._room - _ZERO:
+            threshold -= 1
+        while q[threshold + 1] >= 1 - _ZERO:
+            threshold += 1
+        return State(state.time, q, threshold)
+
+    def stretch(self, state: State) -> Stretch:
+        """The solution from here to the next event, or to the end of the phase."""
+        deficit, load = state.deficit, self._load(state.time)
+        q, threshold = state.q, state.threshold
+        high = threshold + 1
+        if deficit > 2 * _CLOSE:
+            return self._far(state)
+        slack = _SLACK * (1 + high + load)
+        if deficit > _ZERO or load - threshold * (1 - q[high]) < -slack:
+            return self._near(state)
+        if q[high] < 1 - _ZERO or load - high * (1 - q[high + 1]) < -slack:
+            return self._hold(state)
+        return self._spill(state)
+
+    def _let_go(self, high: int) -> float:
+        """The shortfall at which a level is let go: for sure more than what makes `stretch` hold it."""
+        return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
+
+    def _load(self, time: float) -> float:
+        return self._phase.load_at(time)
+
+    def _mass(self, state: State) -> Callable[[FloatArray], FloatArray]:
+        start = float(np.sum(state.q[1:]))
+        return lambda times: mass_after(self._phase, state.time, start, times)
+
+    def _deficit(self, state: State) -> Callable[[FloatArray], FloatArray]:
+        """w over time in mode (a): what is missing up to the threshold."""
+        mass, high = self._mass(state), state.threshold + 1
+        return lambda times: state.threshold - mass(times) + surviving_mass(state.q, high, times - state.time)
+
+    def _first(self, state: State, *functions: Callable[[FloatArray], FloatArray]) -> float:
+        """The first event of these, or the end of the phase."""
+        grid = grid_over(self._phase, state.time, self._end)
+        soon = state.time + (grid[1] - state.time) * _HALVINGS  # for what leaves zero and is soon back
+        grid = np.union1d(grid, soon)
+        found = (first_crossing(function, grid) for function in functions)
+        return min((time for time in found if time is not None), default=self._end)
+
+    def _far(self, state: State) -> Stretch:
+        """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
+        threshold, levels = state.threshold, state.q.size - 1
+        deficit, mass = self._deficit(state), self._mass(state)
+        end = self._first(state, lambda times: deficit(times) - _CLOSE)
+        gap_at = threshold_gap(lambda time: float(mass(np.asarray(time))), threshold, levels)
+
+        def falls(time: float, y: FloatArray) -> float:
+            return self._room - gap_at(time, y)
+
+        y = np.concatenate([1 - state.q[1:threshold], state.q[threshold + 1 :]])
+        outputs = self._between(state.time, end)
+        rows, end, last = integrate(
+            fill_equations(self._load, gap_at, threshold, levels),
+            state.time,
+            y,
+            end,
+            outputs,
+            None if self._room == inf else falls,
+            restless=self._restless,
+        )
+
+        def occupancy(y: FloatArray, times: FloatArray) -> FloatArray:
+            q = np.ones((times.size, levels + 1))
+            q[:, 1:threshold] -= y[:, : threshold - 1]
+            q[:, threshold + 1 :] = y[:, threshold - 1 :]
+            gaps = [gap_at(time, row) for time, row in zip(times.tolist(), y, strict=True)]
+            q[:, threshold] = 1 - np.array(gaps)
+            return q
+
+        ends = np.array([end])
+        return self._finish(
+            Mode.FILL, state, end, occupancy(rows, outputs[: rows.shape[0]]), occupancy(last[None], ends)
+        )
+
+    def _near(self, state: State) -> Stretch:
+        """Mode (a) at the surface: the deficit is at the threshold's level, but for its square one level below.
+
+        A gap g at the threshold that grows at speed c makes a gap of (threshold - 1) g^2 / (load + 2 c) there.
+        """
+        threshold, high = state.threshold, state.threshold + 1
+        deficit = self._deficit(state)
+        left = min(_LEFT, 0.1 * self._room)  # before the threshold can fall
+        end = self._first(state, deficit, lambda times: left - deficit(times))
+
+        def occupancy(times: FloatArray) -> FloatArray:
+            rows = np.ones((times.size, state.q.size))
+            rows[:, high:] = survivors(state.q, high, times - state.time)
+            gap = np.maximum(deficit(times), 0.0)
+            gap = np.where(gap < _ZERO, 0.0, gap)
+            load = load_over(self._phase, times)
+            speed = np.maximum(threshold * (1 - rows[:, high]) - load, 0.0)
+            second = (threshold - 1) * gap**2 / np.maximum(load + 2 * speed, _SLOWEST)
+            rows[:, threshold] -= gap - second
+            rows[:, threshold - 1] -= second
+            return rows
+
+        return self._explicit(Mode.FILL, state, end, occupancy)
+
+    def _hold(self, state: State) -> Stretch:
+        """Mode (b), in closed form: v_h = u - threshold, and the levels above h only lose tasks."""
+        threshold, high = state.threshold, state.threshold + 1
+        mass = self._mass(state)
+        room = self._let_go(high)
+
+        def at_high(times: FloatArray) -> FloatArray:
+            rest = surviving_mass(state.q, high + 1, times - state.time)
+            return mass(times) - threshold - rest
+
+        def slack(times: FloatArray) -> FloatArray:
+            return load_over(self._phase, times) - threshold * (1 - at_high(times)) + room
+
+        end = self._first(state, lambda times: 1 - at_high(times), slack)
+
+        def occupancy(times: FloatArray) -> FloatArray:
+            rows = np.ones((times.size, state.q.size))
+            rows[:, high] = np.clip(at_high(times), 0.0, 1.0)
+            rows[:, high + 1 :] = survivors(state.q, high + 1, times - state.time)
+            return rows
+
+        return self._explicit(Mode.HOLD, state, end, occupancy)
+
+    def _spill(self, state: State) -> Stretch:
+        """Mode (c), integrated until threshold + 1 can no longer be held."""
+        high, levels = state.threshold + 1, state.q.size - 1
+        room = self._let_go(high)
+
+        def lets_go(time: float, q: FloatArray) -> float:
+            return float(self._load(time) - high * (1 - q[0]) + room)
+
+        equations = spill_equations(self._load, state.threshold, levels)
+        outputs = self._between(state.time, self._end)
+        y, end, y_end = integrate(
+            equations, state.time, state.q[high + 1 :], self._end, outputs, lets_go, restless=self._restless
+        )
+
+        def occupancy(y: FloatArray) -> FloatArray:
+            return np.hstack([np.ones((y.shape[0], high + 1)), y])
+
+        return self._finish(Mode.SPILL, state, end, occupancy(y), occupancy(y_end[None]))
+
+    def _between(self, start: float, end: float) -> FloatArray:
+        """Output times from `start` up to, but without, `end`."""
+        low, high = np.searchsorted(self._outputs, [start, end])
+        return self._outputs[low:high]
+
+    def _explicit(
+        self, mode: Mode, state: State, end: float, occupancy: Callable[[FloatArray], FloatArray]
+    ) -> Stretch:
+        """A stretch whose occupancy is known as a function of time."""
+        rows = occupancy(self._between(state.time, end))
+        return self._finish(mode, state, end, rows, occupancy(np.array([end])))
+
+    def _finish(self, mode: Mode, state: State, end: float, rows: FloatArray, last: FloatArray) -> Stretch:
+        q = np.minimum.accumulate(np.clip(last[0], 0.0, 1.0))
+        return Stretch(mode, state.time, end, state.threshold, rows, State(end, q, state.threshold))

@@ -1,0 +1,221 @@
+"""The prediction: one chain per level, combined into the long-run distribution of the threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+from math import ceil, floor, fsum, inf
+from typing import Any
+
+from evenly.errors import InputError
+from evenly.theory.balance import optimal_thresholds
+from evenly.theory.inputs import exact_alpha, positive_load
+from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
+from evenly.theory.stability.missing import extra_when_short
+from evenly.theory.stability.states import Fleet
+from evenly.theory.tuning import check_alpha_for_pools
+
+MAX_POOLS = 10**6
+MAX_LOAD = 1000  # with few pools, the levels in reach grow with its root
+MAX_TASKS = 10**7  # pools times load: time grows with its root
+MOST_SEARCHED_LOAD, MOST_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
+MOST_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
+ROUGH_SHARE = 0.04  # what an unreliable share was seen to be off by at most, of all time
+ROUGH_PART = 0.5  # the same, relatively: for small shares, and rates
+NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from never
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stability:
+    """What the learned threshold does in the long run. Times are in mean service times.
+
+    The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
+    `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
+    `also_rests_at` is the threshold next above them if that is at rest too in the limit of many pools: a large
+    system that comes there stays for very long, and the shares are those of all time.
+
+    `reliable` is False when very many of the pools below the threshold lack several tasks at a fall, or many of
+    them and they are too many to keep track of: shares were then seen to be off by up to `ROUGH_SHARE` of all
+    time, and small ones and rates by up to `ROUGH_PART` of themselves.
+    """
+
+    pools: int
+    load: float
+    alpha: float
+    optimum: int
+    threshold_share: dict[int, float]
+    share_above: float
+    share_below: float
+    time_between_excursions: float
+    excursion_length: float
+    changes_rate: float
+    resync_per_task: float
+    also_rests_at: int | None
+    reliable: bool
+
+    @property
+    def share_off(self) -> float:
+        """Share of the time away from the optimum."""
+        return self.share_above + self.share_below
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON; no time between excursions when there are none."""
+        never = self.time_between_excursions == inf
+        return {
+            "pools": self.pools,
+            "load": self.load,
+            "alpha": self.alpha,
+            "optimum": self.optimum,
+            "threshold": {
+                "time_at": {str(level): share for level, share in self.threshold_share.items()},
+                "changes_rate": self.changes_rate,
+            },
+            "share_above": self.share_above,
+            "share_below": self.share_below,
+            "share_off": self.share_off,
+            "time_between_excursions": None if never else self.time_between_excursions,
+            "excursion_length": self.excursion_length,
+            "messages": {"resync_per_task": self.resync_per_task},
+            "also_rests_at": self.also_rests_at,
+            "reliable": self.reliable,
+        }
+
+
+def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) -> Stability:
+    """Predict the long-run law of the learned threshold in a system of so many pools.
+
+    The threshold rises from k - 1 to k at an arrival that finds at most one pool below k, and falls back at one
+    that finds pools - floor(alpha * pools) of them. In between, the number of tasks that pools lack below k is a
+    chain, together with the number of pools above k, whatever the threshold as long as it is at most k.
+
+    Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper has the limit of many pools only, where the
+    threshold comes to rest (Thm 6).
+    """
+    check_alpha_for_pools(alpha, pools)
+    load = positive_load(load)
+    for name, value, most in (
+        ("pools", pools, MAX_POOLS),
+        ("load", load, MAX_LOAD),
+        ("pools times load", pools * load, MAX_TASKS),
+    ):
+        if value > most:
+            raise InputError(f"{name} must be at most {most} for a prediction, not {value:.12g}.")
+    alpha_of_pools = exact_alpha(alpha) * pools
+    rests_at = _rests_above(load, float(1 - exact_alpha(alpha)))
+    return _combined(Fleet(int(pools), load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
+
+
+def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
+    """Each chain splits the time that is left between its level and all lower ones."""
+    left = 1.0
+    share: dict[int, float] = {}
+    changes: dict[int, float] = {}  # rate of falls from the level, which is that of rises to it
+    resync_rate = 0.0
+    chain: LevelChain | None = None
+    accurate = True
+    for level in range(highest_level(fleet), 0, -1):
+        if never_falls(fleet, level):
+            share[level], left = left, 0.0
+            break
+        chain = solve_level(fleet, level, chain)
+        share[level], changes[level] = left * chain.share_high, left * chain.fall_rate
+        resync_rate += changes[level] * chain.messages
+        accurate = accurate and (chain.accurate or left * min(chain.share_low, chain.share_high) < NEGLIGIBLE)
+        left *= chain.share_low
+        if left < NEGLIGIBLE:
+            break
+    else:
+        share[0] = left
+    optimal = optimal_thresholds(fleet.load)
+    above = fsum(part for level, part in share.items() if level > optimal[-1])
+    below = fsum(part for level, part in share.items() if level < optimal[0])
+    leaving = changes.get(optimal[-1] + 1, 0.0) + changes.get(optimal[0], 0.0)
+    seen = leaving > NEGLIGIBLE
+    return Stability(
+        pools=fleet.pools,
+        load=fleet.load,
+        alpha=alpha,
+        optimum=floor(fleet.load),
+        threshold_share={level: part for level, part in sorted(share.items()) if part >= NEGLIGIBLE},
+        share_above=above,
+        share_below=below,
+        time_between_excursions=1 / leaving if seen else inf,
+        excursion_length=(above + below) / leaving if seen else 0.0,
+        changes_rate=2 * fsum(changes.values()),
+        resync_per_task=resync_rate / fleet.arrivals,
+        also_rests_at=rests_at,
+        reliable=accurate and _lacking_at_falls(fleet, changes) <= MOST_LACKING,
+    )
+
+
+def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
+    """The share of short pools that lack several tasks when the threshold falls, on average."""
+    total = fsum(falls.values())
+    if total < NEGLIGIBLE:
+        return 0.0
+    lacking = {level: extra_when_short(fleet.arrivals, level, fleet.cut)[1] for level in falls}
+    return fsum(rate * lacking[level] for level, rate in falls.items()) / total
+
+
+def most_searched(load: float) -> int:
+    """The most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
+    return 0 if positive_load(load) > MOST_SEARCHED_LOAD else min(MAX_POOLS, floor(MOST_SEARCHED_TASKS / load))
+
+
+def stable_pools(load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
+    """The fewest pools from which on the threshold is off the optimum for at most this share of the time.
+
+    None if no number of pools up to `most_searched(load)` will do. No number at all will if, under the threshold
+    next above the optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at
+    rest there too.
+
+    The share changes by leaps, whenever one more pool must be short before the threshold falls. So the leaps are
+    searched first, at both ends of the stretches between them, and then the stretch before the first good one.
+
+    Paper: Cor. 2, Ex. 1. Departs: the condition of Cor. 2, load / (floor(load) + 1) < alpha, suffices for the
+    optimum to be the only threshold at rest; the equilibrium of Ex. 1 decides it.
+    """
+    load = positive_load(load)
+    short = 1 - exact_alpha(alpha)
+    if not 0 < share < 1:
+        raise InputError(f"share must lie strictly between 0 and 1, not {share}.")
+    most = most_searched(load)
+    if most * short <= 1 or _rests_above(load, float(short)) is not None:
+        return None
+
+    @cache
+    def off(pools: int) -> float:
+        return predict_stability(pools=pools, load=load, alpha=alpha).share_off
+
+    def first(cut: int) -> int:
+        return floor((cut - 1) / short) + 1
+
+    def good(cut: int) -> bool:
+        return all(off(min(pools, most)) <= share for pools in (first(cut), first(cut + 1) - 1))
+
+    low, high = 1, 2
+    while not good(high):
+        if first(high + 1) > most:
+            return None
+        low, high = high, min(2 * high, ceil(most * short))
+    low, high = _bisect(good, low, high)
+    if low == 1 or off(first(high) - 1) > share:
+        return first(high)
+    return _bisect(lambda pools: off(pools) <= share, first(low), first(high) - 1)[1]
+
+
+def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
+    """Neighbours of which the higher is good and the lower is not, or is where the search began."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if good(middle) else (middle, high)
+    return low, high
+
+
+def _rests_above(load: float, short: float) -> int | None:
+    """The threshold next above the optimum if it is at rest in the fluid limit: too few pools are below it."""
+    level = optimal_thresholds(load)[-1] + 1
+    extra, _ = extra_when_short(load, level, short)
+    return level if short + extra >= level - load else None
