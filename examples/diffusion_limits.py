@@ -76,7 +76,7 @@ def _reflected_quantity(name: str, count: Callable[[Array, int], Array], ordered
 
 def sampled(load: float, pools: int, policy: str, systems: int) -> Array:
     """Pools with at least i tasks at the end, a row a system."""
-    scenario = Scenario(policy=policy, pools=pools, load=load, initial=load, horizon=TIME)
+    scenario = Scenario(policy=policy, pools=pools, load=load, initial_tasks=load, horizon=TIME)
     seed = 1 if policy == "threshold" else 2  # the same seed would give the very same numbers of tasks
     runs = simulate(scenario, replications=systems, seed=seed, points=2).trajectories
     return np.array([np.pad(run.pools_at_least[-1], (0, 10))[:10] for run in runs], float)

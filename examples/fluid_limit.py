@@ -55,7 +55,7 @@ class Case:
             load=self.load,
             threshold=self.threshold,
             alpha=self.alpha,
-            initial=self.initial,
+            initial_tasks=self.initial,
             horizon=self.horizon,
         )
 

@@ -47,7 +47,7 @@ def simulated(
         load=load,
         alpha=alpha,
         threshold=floor(load),
-        initial=load,
+        initial_tasks=load,
         warmup=WARMUP,
         horizon=WARMUP + length,
     )

@@ -54,7 +54,7 @@ def sampled(load: float, pools: int, policy: str = "threshold") -> Sample:
 
 @cache
 def _sampled(load: float, pools: int, policy: str) -> Sample:
-    scenario = Scenario(policy=policy, pools=pools, load=load, initial=load, horizon=TIMES[-1])
+    scenario = Scenario(policy=policy, pools=pools, load=load, initial_tasks=load, horizon=TIMES[-1])
     at_least = np.zeros((SYSTEMS, len(TIMES), LEVELS), np.int64)
     for system in range(SYSTEMS):
         simulation = Simulation(scenario, first_seed(pools, system))

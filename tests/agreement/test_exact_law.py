@@ -27,9 +27,9 @@ SYSTEMS: list[dict[str, Any]] = [
     {"policy": "threshold", "pools": 5, "load": 0.4, "alpha": 0.4},
     {"policy": "jsq", "pools": 4, "load": 2.2},
     {"policy": "jsq", "pools": 5, "load": 2.2, "capacity": 3},
-    {"policy": "power-of-d", "pools": 4, "load": 2.2, "choices": 2},
-    {"policy": "power-of-d", "pools": 5, "load": 1.3, "choices": 3},
-    {"policy": "power-of-d", "pools": 4, "load": 2.2, "choices": 2, "capacity": 3},
+    {"policy": "power-of-d", "pools": 4, "load": 2.2, "sample_size": 2},
+    {"policy": "power-of-d", "pools": 5, "load": 1.3, "sample_size": 3},
+    {"policy": "power-of-d", "pools": 4, "load": 2.2, "sample_size": 2, "capacity": 3},
     {"policy": "random", "pools": 4, "load": 2.2},
     {"policy": "random", "pools": 4, "load": 2.2, "capacity": 3},
 ]
@@ -81,7 +81,7 @@ def predicted(law: ExactLaw) -> dict[str, float]:
     }
     if law.threshold_distribution is None:
         # A message a departure; two a choice; none.
-        rivals = {"jsq": 1 - law.lost, "power-of-d": 2.0 * (law.choices or 0), "random": 0.0}
+        rivals = {"jsq": 1 - law.lost, "power-of-d": 2.0 * (law.sample_size or 0), "random": 0.0}
         return {**numbers, "messages per task": rivals[law.policy]}
     green, yellow = law.green_per_task or 0.0, law.yellow_per_task or 0.0
     return {

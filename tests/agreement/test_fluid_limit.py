@@ -84,7 +84,9 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
 def test_load_steps_are_followed_alike() -> None:
     schedule = "0:5.5,2:8.3,4:2.2"
     limit = fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
-    scenario = replace(LEARNING.scenario(), load=None, schedule=schedule, alpha="0.9", threshold=0, initial=0)
+    scenario = replace(
+        LEARNING.scenario(), load=None, schedule=schedule, alpha="0.9", threshold=0, initial_tasks=0
+    )
     for size in (1_000, 100_000):
         run = common_space(scenario, [size], seed=3, points=121)[0]
         levels = min(run.occupancy.shape[1], limit.occupancy.shape[1])

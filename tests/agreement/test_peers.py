@@ -22,7 +22,7 @@ NOT_RARE = 0.002
 
 def simulated_occupancy(options: dict[str, Any], pools: int, load: float, window: float) -> FloatArray:
     """Time averages of the occupancy, a row a replication."""
-    scenario = Scenario(pools=pools, load=load, initial=load, warmup=15.0, horizon=15.0 + window, **options)
+    scenario = Scenario(pools=pools, load=load, initial_tasks=load, warmup=15.0, horizon=15.0 + window, **options)
     result = simulate(scenario, seed=41, replications=16, steady_state=True)
     rows = [averages(sample, pools).pools_with_exactly for sample in result.samples]
     levels = max(map(len, rows))
@@ -36,7 +36,7 @@ def assert_settled(rows: FloatArray, limit: FloatArray, slack: float) -> None:
 
 
 def test_power_of_two_settles_in_its_fixed_point() -> None:
-    rows = simulated_occupancy({"policy": "power-of-d", "choices": 2}, 20_000, 10.5, 2.0)
+    rows = simulated_occupancy({"policy": "power-of-d", "sample_size": 2}, 20_000, 10.5, 2.0)
     assert_settled(rows, power_of_d_fixed_point(10.5, 2), slack=5 / 20_000)
     with pytest.raises(AssertionError, match="level"):
         assert_settled(rows, power_of_d_fixed_point(10.5, 3), slack=5 / 20_000)
@@ -46,7 +46,7 @@ def test_power_of_two_settles_in_its_fixed_point() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"policy": "power-of-d", "choices": 4}, {"policy": "random"}],
+    [{"policy": "power-of-d", "sample_size": 4}, {"policy": "random"}],
     ids=lambda options: str(options["policy"]),
 )
 def test_other_policies_settle_in_theirs(options: dict[str, Any]) -> None:

@@ -88,7 +88,7 @@ def test_the_probability_vanishes_as_pools_grow() -> None:
 
 def test_tasks_count_if_they_find_no_pool_below_the_capacity() -> None:
     """`unguided` of every replication against the states of the reference on the same random numbers."""
-    scenario = Scenario(pools=5, load=1.8, initial=1.8, horizon=2.0)
+    scenario = Scenario(pools=5, load=1.8, initial_tasks=1.8, horizon=2.0)
     result = simulate(scenario, replications=40, seed=3)
     counts = []
     for replication in range(40):

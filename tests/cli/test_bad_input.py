@@ -32,7 +32,7 @@ SIMULATE = ("simulate", "--pools", 5, "--load", 1)
         ((*SIMULATE, "--horizon", 10, "--warmup", 11), ["warm-up", "horizon 10", "11"]),
         ((*SIMULATE, "--horizon", 10, "--warmup", 10), ["warm-up"]),
         ((*SIMULATE, "--horizon", 0), ["horizon"]),
-        ((*SIMULATE, "--policy", "power-of-d", "--choices", 6), ["choices", "6", "5"]),
+        ((*SIMULATE, "--policy", "power-of-d", "--choices", 6), ["sample_size", "6", "5"]),
         ((*SIMULATE, "--policy", "nearest"), ["policy", "nearest", "jsq"]),
         ((*SIMULATE, "--policy", "pull"), ["pull", "capacity"]),
         ((*SIMULATE, "--capacity", 2, "--threshold", 2), ["threshold", "capacity 2"]),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenly import Result, Scenario, exact_law, simulate
-from evenly.sim import POLICIES
+from evenly.policies import POLICIES
 from tests.cli.conftest import Run
 
 PNG = b"\x89PNG\r\n"
@@ -55,7 +55,7 @@ def test_the_command_line_and_the_library_find_the_same(run: Run) -> None:
         "simulate", "--pools", 30, "--load", 3.2, "--alpha", "0.80", "--horizon", 60, "--seed", 7,
         "--replications", 3, "--initial", 2.5, "--service-rate", 1.5, "--json",
     ).json()  # fmt: skip
-    scenario = Scenario(pools=30, load=3.2, alpha="0.8", horizon=60.0, initial=2.5, service_rate=1.5)
+    scenario = Scenario(pools=30, load=3.2, alpha="0.8", horizon=60.0, initial_tasks=2.5, service_rate=1.5)
     direct = simulate(scenario, seed=7, replications=3).to_dict()
     for key in CONTRACT - {"seconds"}:
         assert found[key] == direct[key]

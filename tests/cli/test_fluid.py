@@ -130,14 +130,14 @@ def test_a_file_gives_each_pool_its_own_tasks(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("initial", "said"),
     [
-        ("{a = 1}", "tasks per pool, or a list with the tasks of each, not {'a': 1}"),
+        ("{a = 1}", "tasks per pool, or a list with those of each, not {'a': 1}"),
         ('"2"', "not '2'"),
         ("true", "not True"),
         ("[]", "not []"),
-        ("[1, 2]", "initial must have 3 numbers, one for each pool, not 2"),
-        ("[1.0, 0.5, 0.2]", "initial must be a whole number, not 1.0"),
-        ("[1, 2, -1]", "initial must lie between 0 and 2999, not -1"),
-        ("[1, 2, true]", "initial must be a whole number, not True"),
+        ("[1, 2]", "initial_tasks must have 3 numbers, one per pool, not 2"),
+        ("[1.0, 0.5, 0.2]", "initial_tasks must be a whole number, not 1.0"),
+        ("[1, 2, -1]", "initial_tasks must lie between 0 and 2999, not -1"),
+        ("[1, 2, true]", "initial_tasks must be a whole number, not True"),
     ],
 )
 def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: str) -> None:

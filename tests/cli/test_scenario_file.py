@@ -56,7 +56,7 @@ json = true
     assert saved.exists()
     options = run(
         "simulate", "--policy", "threshold", "--pools", 40, "--load", 3.3, "--threshold", 1, "--alpha", 0.8,
-        "--choices", 3, "--capacity", 9, "--initial", 2.5, "--service-rate", 1.5, "--horizon", 50, "--warmup", 5,
+        "--capacity", 9, "--initial", 2.5, "--service-rate", 1.5, "--horizon", 50, "--warmup", 5,
         "--replications", 2, "--seed", 9, "--batches", 0, "--steady-state", "--json",
     )  # fmt: skip
     assert from_file.code == options.code == 0
@@ -108,7 +108,10 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         ("[[schedule]]\nstart = 0", ["no load"]),
         (f"pools = 5\n[[schedule]]\nstart = 0\nload = 1{'0' * 400}", ["load must be a number"]),
         ("pools = 5\nload = 1\nservice-rate = 1\nservice_rate = 2", ["'service_rate' twice"]),
-        ('pools = 5\nload = 1\npolicy = "jsq"\nchoices = "abc"', ["choices must be a whole number", "abc"]),
+        (
+            'pools = 5\nload = 1\npolicy = "power-of-d"\nchoices = "abc"',
+            ["sample_size must be a whole number", "abc"],
+        ),
         ("pools = 5\nschedule = [3]", ["each phase", "3"]),
         ('pools = 5\n[[schedule]]\nstart = 0\nload = "x"', ["load must be a number", "'x'"]),
         ('pools = "many"\nload = 1', ["pools must be a whole number", "many"]),
@@ -117,7 +120,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         ("pools = 5\nload = 1\njson = 1", ["json must be true or false", "1"]),
         ("pools = 5\nload = 1\nplot = 3", ["plot must name a file", "3"]),
         ("pools = 5\nload = 1\npolicies = [1]", ["policies must be names", "[1]"]),
-        ("pools = 5\nload = 1\ninitial = [1, 2]", ["initial must have 5 numbers", "not 2"]),
+        ("pools = 5\nload = 1\ninitial = [1, 2]", ["initial_tasks must have 5 numbers", "not 2"]),
         ("pools = = 5", ["is not a TOML file"]),
     ],
 )

@@ -237,7 +237,7 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--alpha", 0.9), ["--load-max", "--load and --alpha"]),
         (("--pools", 10), ["--load-max", "--load and --alpha"]),
         (("--load", 3), ["--load", "--alpha"]),
-        (("--load-max", 10, "--initial-load", 3), ["--initial-load", "--load"]),
+        (("--load-max", 10, "--initial-load", 3), ["--initial-tasks", "--load"]),
         (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
         (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),
         (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most load-max 10", "11"]),

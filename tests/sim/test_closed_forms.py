@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-from evenly.sim import POLICIES, Result, Scenario, simulate
+from evenly.policies import POLICIES
+from evenly.sim import Result, Scenario, simulate
 from evenly.sim.tally import Averages, averages
 from tests.sim.support import assert_mean
 

@@ -57,8 +57,8 @@ class Slow:
 
     def __init__(self, scenario: Scenario, seed: int) -> None:
         self.scenario, self.seed, self.n = scenario, seed, scenario.pools
-        self.tasks = scenario.initial_tasks().tolist()
-        self.threshold = scenario.first_threshold
+        self.tasks = scenario.tasks_at_start().tolist()
+        self.threshold = scenario.initial_threshold
         self.arrivals = unit_process(seed, *ARRIVALS)
         self.selection = uniforms(seed, *SELECTION)
         self.processes: dict[int, Iterator[float]] = {}
@@ -278,7 +278,7 @@ def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
         for copies in (1, 4, 25):
             start = np.repeat(levels, copies).tolist()
             scenario = Scenario(
-                pools=len(start), load=1e6, threshold=threshold, initial=start, horizon=3e-6 / len(start)
+                pools=len(start), load=1e6, threshold=threshold, initial_tasks=start, horizon=3e-6 / len(start)
             )
             counts = one(scenario, seed, points=151).pools_at_least
             moved = counts[np.flatnonzero(counts[:, 1:].sum(axis=1) > sum(start))[:1]]
@@ -293,7 +293,7 @@ def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
 @pytest.mark.parametrize("level", [1, 4])
 def test_sizes_share_the_departures_of_a_level(level: int) -> None:
     """From all pools at one level, the first departure comes at the same time up to scale; levels differ."""
-    scenario = Scenario(pools=3, load=1e-9, initial=level, horizon=5 / (3 * level))
+    scenario = Scenario(pools=3, load=1e-9, initial_tasks=level, horizon=5 / (3 * level))
     seen = 0
     for seed in range(40):
         rows = []
@@ -310,7 +310,7 @@ def test_processes_differ_from_one_another() -> None:
     """A departure from level 1 and one from level 2 do not come at the same internal time."""
     firsts = []
     for level in (1, 2):
-        counts = one(Scenario(pools=4, load=1e-9, initial=level, horizon=2 / level), 5, 501).pools_at_least
+        counts = one(Scenario(pools=4, load=1e-9, initial_tasks=level, horizon=2 / level), 5, 501).pools_at_least
         firsts.append(int(np.flatnonzero(counts[:, level] < 4)[0]))
     assert firsts[0] != firsts[1]
 

@@ -52,10 +52,10 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"service_rate": 0}, ["service_rate", "positive", "not 0"]),
     ({"service_rate": -1.0}, ["service_rate", "positive", "not -1"]),
     ({"service_rate": NAN}, ["service_rate", "positive", "not nan"]),
-    ({"policy": "power-of-d", "choices": 6}, ["choices", "1 to 5", "number of pools", "not 6"]),
-    ({"policy": "power-of-d", "choices": 0}, ["choices", "1 to 5", "not 0"]),
-    ({"policy": "power-of-d", "choices": 1.5}, ["choices", "whole number", "not 1.5"]),
-    ({"policy": "power-of-d", "choices": 600, "pools": 1000}, ["choices", "from 1 to 512", "not 600"]),
+    ({"policy": "power-of-d", "sample_size": 6}, ["sample_size", "1 to 5", "number of pools", "not 6"]),
+    ({"policy": "power-of-d", "sample_size": 0}, ["sample_size", "1 to 5", "not 0"]),
+    ({"policy": "power-of-d", "sample_size": 1.5}, ["sample_size", "whole number", "not 1.5"]),
+    ({"policy": "power-of-d", "sample_size": 600, "pools": 1000}, ["sample_size", "from 1 to 512", "not 600"]),
     ({"initial": [1, 2]}, ["initial", "5 numbers", "not 2"]),
     ({"initial": []}, ["initial", "5 numbers", "not 0"]),
     ({"initial": [1, 2, 3, 4, -1]}, ["initial", "not -1"]),
@@ -192,7 +192,7 @@ def test_a_schedule_reads_back_as_it_prints() -> None:
 def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
     options: dict[str, Any], threshold: int
 ) -> None:
-    assert Scenario(pools=5, load=2.7, **options).first_threshold == threshold
+    assert Scenario(pools=5, load=2.7, **options).initial_threshold == threshold
 
 
 @pytest.mark.parametrize(
@@ -206,16 +206,16 @@ def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
     ],
 )
 def test_the_initial_tasks_are_spread_as_evenly_as_can_be(initial: float | list[int], tasks: list[int]) -> None:
-    scenario = Scenario(pools=4, load=2.0, initial=initial)
-    assert scenario.initial_tasks().tolist() == tasks
+    scenario = Scenario(pools=4, load=2.0, initial_tasks=initial)
+    assert scenario.tasks_at_start().tolist() == tasks
     counts = [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
-    assert scenario.initial_at_least().tolist() == counts
+    assert scenario.at_least_at_start().tolist() == counts
 
 
 def test_any_fraction_of_initial_tasks_gives_the_same_counts_both_ways() -> None:
     for initial in np.linspace(0, 3, 61):
-        scenario = Scenario(pools=7, load=2.0, initial=float(initial))
-        tasks = scenario.initial_tasks()
+        scenario = Scenario(pools=7, load=2.0, initial_tasks=float(initial))
+        tasks = scenario.tasks_at_start()
         counts = [int((tasks >= level).sum()) for level in range(int(tasks.max()) + 1)]
-        assert scenario.initial_at_least().tolist() == counts
+        assert scenario.at_least_at_start().tolist() == counts
         assert abs(tasks.sum() - 7 * initial) <= 0.5 + 1e-9

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.sim import POLICIES, Phase, Scenario
+from evenly.policies import AGGREGATE as AGGREGATE_POLICIES
+from evenly.policies import POLICIES
+from evenly.sim import Phase, Scenario
 from evenly.sim.reference import ReferenceSimulation
-from evenly.sim.scenario import AGGREGATE_POLICIES
 from evenly.sim.simulation import Simulation
 from tests.sim.support import OPTIONS, STEADY_OPTIONS, scenario_of
 
@@ -80,7 +81,7 @@ def demands(draw: st.DrawFn) -> tuple[Phase, ...]:
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
-    policy = draw(st.sampled_from(POLICIES))
+    policy = draw(st.sampled_from(list(POLICIES)))
     pools = draw(st.integers(1, 9))
     capacity = draw(st.integers(1, 7) if policy == "pull" else st.one_of(st.none(), st.integers(1, 7)))
     most = 7 if capacity is None else capacity
@@ -95,7 +96,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         pools=pools,
         schedule=draw(demands()),
         capacity=capacity,
-        initial=draw(st.lists(st.integers(0, most), min_size=pools, max_size=pools)),
+        initial_tasks=draw(st.lists(st.integers(0, most), min_size=pools, max_size=pools)),
         service_rate=draw(st.sampled_from([1.0, 0.25, 3.7])),
         **options,
     )
@@ -109,7 +110,7 @@ def test_kernel_and_reference_go_the_same_way_in_any_scenario(scenario: Scenario
 
 def test_a_system_without_demand_empties_and_stays_empty() -> None:
     for policy in ("threshold", "round-robin"):
-        scenario = Scenario(policy=policy, pools=4, schedule="0:0,500:0", initial=[3, 0, 1, 2])
+        scenario = Scenario(policy=policy, pools=4, schedule="0:0,500:0", initial_tasks=[3, 0, 1, 2])
         kernel = Simulation(scenario, np.random.SeedSequence(1))
         kernel.advance(1000.0)
         assert kernel.at_least.tolist() == [4]

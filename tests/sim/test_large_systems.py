@@ -20,7 +20,9 @@ AGGREGATE: list[dict[str, Any]] = [
 
 
 def small_run(pools: int, options: dict[str, Any]) -> Simulation:
-    simulation = Simulation(Scenario(pools=pools, load=5.5, initial=5.5, **options), np.random.SeedSequence(1))
+    simulation = Simulation(
+        Scenario(pools=pools, load=5.5, initial_tasks=5.5, **options), np.random.SeedSequence(1)
+    )
     simulation.advance(1e9, max_events=20_000)
     return simulation
 

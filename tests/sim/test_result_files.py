@@ -38,7 +38,7 @@ def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> Non
     again = Result.load(tmp_path / "result.npz")
     assert again.to_dict() == result.to_dict()
     assert again.scenario.phases == result.scenario.phases
-    assert again.scenario.initial_tasks().tolist() == result.scenario.initial_tasks().tolist()
+    assert again.scenario.tasks_at_start().tolist() == result.scenario.tasks_at_start().tolist()
     assert again.scenario.rule is None or again.scenario.rule.alpha == result.scenario.rule.alpha  # type: ignore[union-attr]
     assert again.endings == result.endings
     for one, two in zip(result.trajectories, again.trajectories, strict=True):
@@ -238,7 +238,7 @@ def test_a_table_that_is_not_there_is_refused() -> None:
     [
         Scenario(pools=5, load=2.0, alpha=0.57, horizon=2.0),
         Scenario(pools=5, load=2.0, alpha="0.570", horizon=2.0),
-        Scenario(pools=3, schedule="0:2,1:3~1/2", initial=[1, 2, 3], horizon=2.0),
+        Scenario(pools=3, schedule="0:2,1:3~1/2", initial_tasks=[1, 2, 3], horizon=2.0),
         Scenario(pools=3, schedule=[Phase(0.0, 2.0), Phase(1.0, 3.0, 1.0, 2.0)], horizon=2.0),
     ],
 )
@@ -248,12 +248,12 @@ def test_the_scenario_survives_the_file(scenario: Scenario, tmp_path: Path) -> N
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    plain = Scenario(pools=3, load=2.0, threshold=1, initial=[1, 2, 3], horizon=4.0)
+    plain = Scenario(pools=3, load=2.0, threshold=1, initial_tasks=[1, 2, 3], horizon=4.0)
     theirs = Scenario(
         pools=np.int64(3),  # type: ignore[arg-type]
         load=np.float64(2.0),
         threshold=np.int32(1),  # type: ignore[arg-type]
-        initial=np.array([1, 2, 3]),
+        initial_tasks=np.array([1, 2, 3]),
         horizon=np.float32(4.0),  # type: ignore[arg-type]
     )
     assert theirs == plain

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from evenly.core import LearningRule
-from evenly.sim import POLICIES, Scenario, compare, simulate, with_policies
+from evenly.policies import POLICIES
+from evenly.sim import Scenario, compare, simulate, with_policies
 from evenly.sim.simulation import Simulation
 from tests.sim.support import OPTIONS, scenario_of
 
@@ -18,8 +19,8 @@ ROOMY = 40  # a capacity that these systems never reach
     "demand", [{"load": 3.3}, {"schedule": "0:3,4:0,8:6"}, {"schedule": "0:4~4/3,7:2~1/5"}], ids=str
 )
 def test_all_policies_see_the_same_arrivals_and_departures(demand: dict[str, Any]) -> None:
-    scenario = Scenario(pools=9, horizon=20.0, capacity=ROOMY, initial=1.5, service_rate=1.3, **demand)
-    results = compare(with_policies(scenario, POLICIES), replications=2, seed=5, points=101)
+    scenario = Scenario(pools=9, horizon=20.0, capacity=ROOMY, initial_tasks=1.5, service_rate=1.3, **demand)
+    results = compare(with_policies(scenario, list(POLICIES)), replications=2, seed=5, points=101)
     for result in results:
         assert result.window.lost == 0
         for seen, first in zip(result.trajectories, results[0].trajectories, strict=True):
@@ -71,7 +72,7 @@ def test_a_schedule_that_does_not_change_is_a_load() -> None:
 def after_first_arrival(pools: int, at_threshold: int, alpha: float | str) -> int:
     """The threshold, 1 at first, after a task found `at_threshold` pools with one task and the rest empty."""
     initial = [1] * at_threshold + [0] * (pools - at_threshold)
-    scenario = Scenario(pools=pools, load=1000.0, alpha=alpha, threshold=1, initial=initial)
+    scenario = Scenario(pools=pools, load=1000.0, alpha=alpha, threshold=1, initial_tasks=initial)
     simulation = Simulation(scenario, np.random.SeedSequence(1))
     simulation.advance(1.0, max_events=1)
     assert simulation.state["arrivals"] == 1
@@ -107,7 +108,7 @@ def test_the_threshold_falls_exactly_up_to_the_fraction_alpha(alpha: str, pools:
 
 def test_the_threshold_rises_when_all_pools_but_one_are_above_it() -> None:
     for above, expected in ((98, 0), (99, 1), (100, 1)):
-        scenario = Scenario(pools=100, load=1000.0, alpha=0.5, initial=[1] * above + [0] * (100 - above))
+        scenario = Scenario(pools=100, load=1000.0, alpha=0.5, initial_tasks=[1] * above + [0] * (100 - above))
         simulation = Simulation(scenario, np.random.SeedSequence(1))
         simulation.advance(1.0, max_events=1)
         assert simulation.state["arrivals"] == 1
@@ -116,7 +117,7 @@ def test_the_threshold_rises_when_all_pools_but_one_are_above_it() -> None:
 
 def test_the_rule_looks_at_the_counts_right_before_the_task() -> None:
     # Two of five pools are empty, threshold 0: only the second task finds all pools but one above it.
-    scenario = Scenario(pools=5, load=1000.0, alpha=0.5, initial=[1, 1, 1, 0, 0])
+    scenario = Scenario(pools=5, load=1000.0, alpha=0.5, initial_tasks=[1, 1, 1, 0, 0])
     simulation = Simulation(scenario, np.random.SeedSequence(1), keep_path=True)
     seen = []
     for _ in range(3):

@@ -83,7 +83,7 @@ def test_rounding_does_not_add_up_in_the_imbalance() -> None:
 def test_rounding_does_not_add_up_in_the_spread() -> None:
     for pools in (3, 7, 10, 49, 98, 187):  # reciprocals that are no binary fractions
         for level in (1, 5, 11, 23):
-            scenario = Scenario(policy="jsq", pools=pools, schedule="0:0", initial=level, horizon=1e-9)
+            scenario = Scenario(policy="jsq", pools=pools, schedule="0:0", initial_tasks=level, horizon=1e-9)
             result = simulate(scenario)
             assert result.events == 0
             assert result.averages.spread == pytest.approx(0.0, abs=1e-9)

@@ -47,7 +47,7 @@ POLICIES: list[dict[str, Any]] = [
     {"policy": "threshold", "alpha": "0.5"},
     {"policy": "threshold", "alpha": 0.9},
     {"policy": "jsq"},
-    {"policy": "power-of-d", "choices": 2},
+    {"policy": "power-of-d", "sample_size": 2},
     {"policy": "random"},
 ]
 
@@ -66,14 +66,14 @@ def uniform(pools: list[int]) -> Picks:
     return ((pool, 1 / len(pools)) for pool in pools)
 
 
-def dense_picks(tasks: tuple[int, ...], threshold: int, policy: str, choices: int) -> Picks:
+def dense_picks(tasks: tuple[int, ...], threshold: int, policy: str, sample_size: int) -> Picks:
     """The pools that the next task may go to, with probabilities."""
     everyone = list(range(len(tasks)))
     if policy == "threshold":
         green = [pool for pool in everyone if tasks[pool] < threshold]
         yellow = [pool for pool in everyone if tasks[pool] <= threshold]
         return uniform(green or yellow or everyone)
-    size = {"random": 1, "jsq": len(tasks), "power-of-d": choices}[policy]
+    size = {"random": 1, "jsq": len(tasks), "power-of-d": sample_size}[policy]
     chance: dict[int, float] = defaultdict(float)
     samples = list(itertools.combinations(everyone, size))
     for sample in samples:
@@ -100,7 +100,7 @@ def dense_solution(
     load: float,
     threshold: int | None = None,
     alpha: float | str | None = None,
-    choices: int = 2,
+    sample_size: int = 2,
     capacity: int | None = None,
     most: int,
 ) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def dense_solution(
 
     for tasks, level in index:
         learned = level if alpha is None else dense_learn(tasks, level, Fraction(str(alpha)), highest)
-        for pool, probability in dense_picks(tasks, level, policy, choices):
+        for pool, probability in dense_picks(tasks, level, policy, sample_size):
             accepted = tasks[pool] != capacity and sum(tasks) < most
             after = tuple(x + (i == pool and accepted) for i, x in enumerate(tasks))
             resync = 0
@@ -289,8 +289,8 @@ def test_messages_of_one_pool(threshold: int) -> None:
 
 
 def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
-    for choices, policy in ((1, "random"), (4, "jsq")):
-        sampled = exact_law(policy="power-of-d", choices=choices, pools=4, load=1.5)
+    for sample_size, policy in ((1, "random"), (4, "jsq")):
+        sampled = exact_law(policy="power-of-d", sample_size=sample_size, pools=4, load=1.5)
         named_policy = exact_law(policy=policy, pools=4, load=1.5)
         assert_allclose(sampled.pools_with_exactly, named_policy.pools_with_exactly, atol=1e-14)
         assert sampled.imbalance_mean == pytest.approx(named_policy.imbalance_mean, abs=1e-13)
@@ -478,10 +478,16 @@ def test_transient_states_have_no_weight() -> None:
         ({"alpha": 0.5, "pools": 1}, "pools must be at least 2 to learn without a capacity, not 1"),
         ({"threshold": -1}, "threshold must be at least 0, not -1."),
         ({"threshold": 3, "capacity": 3}, "threshold must be at most 2 with capacity 3, not 3."),
-        ({"choices": 2}, "choices is for policy power-of-d, not threshold."),
-        ({"policy": "power-of-d", "choices": 4}, "choices must be from 1 to the number of pools, 3, not 4."),
-        ({"policy": "power-of-d", "choices": 0}, "choices must be from 1 to the number of pools, 3, not 0."),
-        ({"policy": "jsq", "alpha": 0.5}, "threshold and alpha are for policy threshold, not jsq."),
+        ({"sample_size": 2}, "sample_size is for policy power-of-d, not threshold."),
+        (
+            {"policy": "power-of-d", "sample_size": 4},
+            "sample_size must be from 1 to the number of pools, 3, not 4.",
+        ),
+        (
+            {"policy": "power-of-d", "sample_size": 0},
+            "sample_size must be from 1 to the number of pools, 3, not 0.",
+        ),
+        ({"policy": "jsq", "alpha": 0.5}, "alpha is for policy threshold, not jsq."),
         ({"policy": "jiq"}, "policy must be one of threshold, jsq, power-of-d, random"),
     ],
 )
@@ -521,7 +527,7 @@ def test_defaults() -> None:
     assert exact_law(policy="threshold", pools=2, load=1.5).threshold_start == 1
     assert exact_law(policy="threshold", pools=2, load=9.5, capacity=3).threshold_start == 2
     assert exact_law(policy="threshold", pools=2, load=1.5, alpha=0.5).threshold_start == 0
-    assert exact_law(policy="power-of-d", pools=3, load=0.5).choices == 2
+    assert exact_law(policy="power-of-d", pools=3, load=0.5).sample_size == 2
     assert exact_law(policy="jsq", pools=2, load=1e-13).task_share.tolist() == [0.0, 1.0]
 
 

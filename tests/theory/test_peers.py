@@ -33,7 +33,7 @@ def padded(q: FloatArray, levels: int) -> FloatArray:
 # --- fixed points ------------------------------------------------------------------------------------------
 
 
-def forward_recursion(load: float, choices: int, digits: int = 100) -> list[Decimal]:
+def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[Decimal]:
     """The fixed point from its equation, level by level, with q_1 found by halving.
 
     Solved for q_{i+1} the equation gives all levels from q_1. Errors grow by about d a level below the load and
@@ -46,7 +46,7 @@ def forward_recursion(load: float, choices: int, digits: int = 100) -> list[Deci
             q = [Decimal(1), (low + high) / 2]
             while 0 <= q[-1] <= q[-2] and len(q) < 1000:
                 i = len(q) - 1
-                q.append(q[-1] - Decimal(load) * (q[-2] ** choices - q[-1] ** choices) / i)
+                q.append(q[-1] - Decimal(load) * (q[-2] ** sample_size - q[-1] ** sample_size) / i)
             if q[-1] < 0:
                 low = q[1]
             else:
@@ -55,11 +55,11 @@ def forward_recursion(load: float, choices: int, digits: int = 100) -> list[Deci
         return best
 
 
-@pytest.mark.parametrize(("load", "choices"), CASES)
-def test_the_fixed_point_is_that_of_the_recursion(load: float, choices: int) -> None:
-    exact = [float(value) for value in forward_recursion(load, choices)]
+@pytest.mark.parametrize(("load", "sample_size"), CASES)
+def test_the_fixed_point_is_that_of_the_recursion(load: float, sample_size: int) -> None:
+    exact = [float(value) for value in forward_recursion(load, sample_size)]
     assert exact[-1] < 1e-6  # all that matters is there
-    found = padded(power_of_d_fixed_point(load, choices), len(exact))
+    found = padded(power_of_d_fixed_point(load, sample_size), len(exact))
     keep = np.array(exact) > 1e-6  # the last ones are where the recursion breaks off
     assert_allclose(found[keep], np.array(exact)[keep], rtol=0, atol=1e-13)
 
@@ -69,14 +69,14 @@ def test_the_fixed_point_at_the_load_of_the_papers_comparison() -> None:
     assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
 
 
-@pytest.mark.parametrize("choices", [1, 2, 3, 10, 100, 512])
+@pytest.mark.parametrize("sample_size", [1, 2, 3, 10, 100, 512])
 @pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
-def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, choices: int) -> None:
-    q = np.append(power_of_d_fixed_point(load, choices), [0.0, 0.0])
+def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, sample_size: int) -> None:
+    q = np.append(power_of_d_fixed_point(load, sample_size), [0.0, 0.0])
     levels = np.arange(1, len(q) - 1)
-    gap = load * (q[:-2] ** choices - q[1:-1] ** choices) - levels * (q[1:-1] - q[2:])
+    gap = load * (q[:-2] ** sample_size - q[1:-1] ** sample_size) - levels * (q[1:-1] - q[2:])
     # A rounding of q near 1 moves the first term by load times d of it.
-    assert_allclose(gap, 0.0, atol=max(1e-14, 1e-15 * load * choices))
+    assert_allclose(gap, 0.0, atol=max(1e-14, 1e-15 * load * sample_size))
     assert q[1:].sum() == pytest.approx(load, rel=1e-13)
     assert q[0] == 1
     assert (np.diff(q) <= 0).all()
@@ -95,7 +95,7 @@ def test_random_assignment_is_poisson(load: float) -> None:
 def test_more_choices_balance_the_load_better() -> None:
     load, levels = 7.3, 40
     balanced = balanced_occupancy(load, levels)
-    laws = [padded(power_of_d_fixed_point(load, choices), levels) for choices in (1, 2, 3, 5, 20, 500)]
+    laws = [padded(power_of_d_fixed_point(load, sample_size), levels) for sample_size in (1, 2, 3, 5, 20, 500)]
     tails = [np.cumsum(q[::-1])[::-1] for q in (*laws, balanced)]
     for fewer, more in pairwise(tails):
         assert (more <= fewer + 1e-12).all()
@@ -118,14 +118,14 @@ def test_policies_go_by_name() -> None:
 # --- fluid solutions ---------------------------------------------------------------------------------------
 
 
-def runge_kutta(load: float, choices: int, start: FloatArray, horizon: float, steps: int) -> FloatArray:
+def runge_kutta(load: float, sample_size: int, start: FloatArray, horizon: float, steps: int) -> FloatArray:
     """The occupancy at the horizon, by the classical method; level by level, as the equation is written."""
 
     def slope(q: FloatArray) -> FloatArray:
         change = np.zeros(len(q))
         for i in range(1, len(q)):
             above = q[i + 1] if i + 1 < len(q) else 0.0
-            change[i] = load * (q[i - 1] ** choices - q[i] ** choices) - i * (q[i] - above)
+            change[i] = load * (q[i - 1] ** sample_size - q[i] ** sample_size) - i * (q[i] - above)
         return change
 
     q, step = start, horizon / steps
@@ -137,14 +137,14 @@ def runge_kutta(load: float, choices: int, start: FloatArray, horizon: float, st
     return q
 
 
-@pytest.mark.parametrize("choices", [2, 4])
-def test_the_fluid_solution_is_that_of_small_steps(choices: int) -> None:
+@pytest.mark.parametrize("sample_size", [2, 4])
+def test_the_fluid_solution_is_that_of_small_steps(sample_size: int) -> None:
     start = np.array([1.0, 0.9, 0.4, 0.4, 0.1])
-    times, found = power_of_d_fluid(3.2, choices, start, 1.5, 4)
+    times, found = power_of_d_fluid(3.2, sample_size, start, 1.5, 4)
     assert_allclose(times, [0, 0.5, 1.0, 1.5])
     assert_allclose(found[0], padded(start, found.shape[1]))
     for row in (1, 3):
-        steps = runge_kutta(3.2, choices, padded(start, 25), times[row], 100 * row)  # errors of about 1e-9
+        steps = runge_kutta(3.2, sample_size, padded(start, 25), times[row], 100 * row)  # errors of about 1e-9
         assert_allclose(padded(found[row], 25), steps, atol=2e-8)
 
 
@@ -168,13 +168,13 @@ def test_random_assignment_over_time_has_a_closed_form(load: float) -> None:
         assert_allclose(q[:levels], at_least[:levels], atol=2e-9)
 
 
-@pytest.mark.parametrize(("load", "choices"), [(0.8, 2), (3.0, 1), (10.5, 2), (10.5, 3), (30.25, 2)])
+@pytest.mark.parametrize(("load", "sample_size"), [(0.8, 2), (3.0, 1), (10.5, 2), (10.5, 3), (30.25, 2)])
 @pytest.mark.parametrize("initial", [0, 14.5])
-def test_the_fluid_solution_settles_in_the_fixed_point(load: float, choices: int, initial: float) -> None:
-    times, found = power_of_d_fluid(load, choices, initial, 40.0, 81)
+def test_the_fluid_solution_settles_in_the_fixed_point(load: float, sample_size: int, initial: float) -> None:
+    times, found = power_of_d_fluid(load, sample_size, initial, 40.0, 81)
     mass = load + (initial - load) * np.exp(-times)
     assert_allclose(found[:, 1:].sum(axis=1), mass, atol=1e-8 * (1 + load))
-    fixed = padded(power_of_d_fixed_point(load, choices), found.shape[1])
+    fixed = padded(power_of_d_fixed_point(load, sample_size), found.shape[1])
     assert_allclose(found[-1], fixed, atol=1e-10)
     assert_allclose(found[0], balanced_occupancy(initial, found.shape[1]))
     assert (np.diff(found, axis=1) <= 1e-9).all()
@@ -183,11 +183,11 @@ def test_the_fluid_solution_settles_in_the_fixed_point(load: float, choices: int
 def test_equilibria_are_described_with_the_same_keys() -> None:
     own = describe_equilibrium("threshold", 2.25, threshold=5)
     assert own == {"policy": "threshold", "choices": None, **equilibrium(2.25, 5).to_dict()}
-    for policy, choices in (("jsq", None), ("random", None), ("power-of-d", 4)):
-        found = describe_equilibrium(policy, 2.25, choices=choices)
+    for policy, sample_size in (("jsq", None), ("random", None), ("power-of-d", 4)):
+        found = describe_equilibrium(policy, 2.25, sample_size=sample_size)
         assert found.keys() == own.keys()
-        assert found["choices"] == choices
-        assert_allclose(found["occupancy"], peer_fixed_point(policy, 2.25, choices))
+        assert found["choices"] == sample_size
+        assert_allclose(found["occupancy"], peer_fixed_point(policy, 2.25, sample_size))
         assert_allclose(np.cumsum(found["pools_with_exactly"][::-1])[::-1], found["occupancy"], atol=1e-15)
 
 
@@ -198,14 +198,14 @@ def test_equilibria_are_described_with_the_same_keys() -> None:
     ("call", "arguments", "words"),
     [
         (power_of_d_fixed_point, (0, 2), "load must be a positive number, not 0"),
-        (power_of_d_fixed_point, (3.0, 0), "choices must lie between 1 and 512, not 0"),
-        (power_of_d_fixed_point, (3.0, 2.5), "choices must be a whole number, not 2.5"),
+        (power_of_d_fixed_point, (3.0, 0), "sample_size must lie between 1 and 512, not 0"),
+        (power_of_d_fixed_point, (3.0, 2.5), "sample_size must be a whole number, not 2.5"),
         (random_fixed_point, (-1.0,), "load must be a positive number, not -1"),
         (jsq_fixed_point, (float("inf"),), "load must be a positive number, not inf"),
         (peer_fixed_point, ("pull", 3.0), "policy must be one of jsq, power-of-d, random, not 'pull'"),
         (describe_equilibrium, ("threshold", 3.0), "needs a threshold"),
         (describe_equilibrium, ("pull", 3.0), "one of threshold, jsq, power-of-d, random here, not 'pull'"),
-        (peer_fixed_point, ("jsq", 3.0, 2), "choices is for policy power-of-d, not jsq"),
+        (peer_fixed_point, ("jsq", 3.0, 2), "sample_size is for policy power-of-d, not jsq"),
         (
             power_of_d_fluid,
             (3.0, 2, -1.0, 5.0, 10),

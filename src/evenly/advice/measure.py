@@ -100,7 +100,9 @@ def _simulate(
     scenarios = []
     for load in loads:
         start = ceil(load) + OVERLOAD
-        jsq = Scenario(policy="jsq", pools=pools, load=load, initial=start, warmup=WARMUP, horizon=WARMUP + window)
+        jsq = Scenario(
+            policy="jsq", pools=pools, load=load, initial_tasks=start, warmup=WARMUP, horizon=WARMUP + window
+        )
         scenarios.append(jsq)
         scenarios += [_learning(jsq, alpha, start) for alpha in alphas]
     results = compare(
@@ -121,7 +123,7 @@ def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
         load=jsq.load,
         alpha=alpha,
         threshold=start,
-        initial=start,
+        initial_tasks=start,
         warmup=jsq.warmup,
         horizon=jsq.horizon,
     )

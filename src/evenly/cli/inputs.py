@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
+from evenly.policies import DEFAULT, PARAMETERS, POLICIES, check_parameters, find_policy
 
 if TYPE_CHECKING:
     from evenly.sim import Scenario
@@ -22,10 +23,9 @@ PICTURES = (".png", ".svg", ".pdf")
 
 @dataclass(frozen=True)
 class Request:
-    """A scenario, how to run it and what to do with the result."""
+    """Scenarios, how to run them and what to do with the results."""
 
-    scenario: Scenario
-    policies: list[str]
+    scenarios: list[Scenario]
     run: dict[str, Any]
     plot: Path | None
     save: Path | None
@@ -37,18 +37,14 @@ def read_request(given: dict[str, Any], default_policies: str | None = None) -> 
 
     Keys of the file that the command has no use for are left alone, so that one file serves all commands.
     """
-    from evenly.sim import Scenario
-
-    values = read_values(given)
-    policies = _split(values.get("policies", default_policies or values.get("policy", "threshold")))
-    if default_policies is not None:  # a comparison
-        values["policy"] = policies[0]
+    values = read_values(given, default_policies)
+    policies = values.pop("policies")
+    if default_policies is not None:
         values.pop("save", None)
     if "pools" not in values:
         raise InputError("Say how many pools there are: --pools N.")
     request = Request(
-        scenario=Scenario(**{key: values[key] for key in scenario_keys() if key in values}),
-        policies=policies,
+        scenarios=_scenarios(values, policies),
         run={key: _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
         plot=picture_path(values.get("plot")),
         save=_path("save", values.get("save"), (".npz",)),
@@ -58,16 +54,46 @@ def read_request(given: dict[str, Any], default_policies: str | None = None) -> 
     return request
 
 
-def read_values(given: dict[str, Any]) -> dict[str, Any]:
-    """The options given and the values of the scenario file, which give way to them."""
+def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
+    """One scenario per policy, each with the parameters that it takes; one that none takes is refused."""
+    from evenly.sim import Scenario
+
+    infos = [find_policy(policy) for policy in policies]
+    check_parameters(policies, values)
+    keys = [key for key in scenario_keys() if key in values and key != "policy"]
+    return [
+        Scenario(
+            policy=info.name,
+            **{key: values[key] for key in keys if key not in PARAMETERS or key in info.parameters},
+        )
+        for info in infos
+    ]
+
+
+def read_values(given: dict[str, Any], default_policies: str | None = None) -> dict[str, Any]:
+    """The options given and the values of the scenario file, which give way to them.
+
+    `policies` is the list of the policies asked for: one, or several in a comparison with `default_policies`. A
+    parameter of the file that none of them takes is left out, since one file serves several policies and commands.
+    """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
-    values = {**(_read_file(path) if path else {}), **given}
+    file = _read_file(path) if path else {}
+    values = {**file, **given}
+    compared = _split(values.get("policies", default_policies or DEFAULT))
+    values["policies"] = [values.get("policy", DEFAULT)] if default_policies is None else compared
+    for name in PARAMETERS:
+        if name not in given and not any(name in POLICIES[each].parameters for each in _known(values["policies"])):
+            values.pop(name, None)
     if "load" in given and "schedule" not in given:
         values.pop("schedule", None)
     elif "schedule" in given and "load" not in given:
         values.pop("load", None)
     return values
+
+
+def _known(names: list[object]) -> list[str]:
+    return [name for name in names if isinstance(name, str) and name in POLICIES]
 
 
 def scenario_keys() -> list[str]:
@@ -93,13 +119,15 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"{path} is not a TOML file: {error}.") from None
+    from evenly.sim.scenario import OLD_NAMES
+
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
-        key = written.replace("-", "_")
+        key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
         _check_key(path, key, known)
         if key in values:
-            raise InputError(f"{path} has the key {key!r} twice, with - and with _.")
+            raise InputError(f"{path} has the key {key!r} twice, in two spellings.")
         values[key] = value
     if isinstance(values.get("schedule"), list):
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from evenly.policies import COMPARED, DEFAULT, EXACT, POLICIES
 
 _SYSTEM = "The system"
 _DEMAND = "The demand"
@@ -27,50 +30,60 @@ def _parse_whole(text: str) -> int:
         raise typer.BadParameter(f"{text!r} is not a whole number.") from None
 
 
-def _option(panel: str, help_: str, metavar: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
-    return typer.Option(help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
+def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
 
 
-def _whole(panel: str, help_: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "N", parser=_parse_whole)
+def _whole(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
+    return _option(panel, help_, "N", *names, parser=_parse_whole)
 
 
-def _number(panel: str, help_: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "X", parser=_parse_number)
+def _number(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
+    return _option(panel, help_, "X", *names, parser=_parse_number)
+
+
+def policy_help(names: Iterable[str]) -> str:
+    """The policies to choose from, the default marked."""
+    *others, last = [f"{name} (default)" if name == DEFAULT else name for name in names]
+    return f"{', '.join(others)} or {last}."
 
 
 def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
 
 
-Policy = Annotated[
-    str | None,
-    _option(_SYSTEM, "threshold (default), jsq, power-of-d, random, round-robin, jiq, jbt or pull.", "NAME"),
-]
-ExactPolicy = Annotated[str | None, _option(_SYSTEM, "threshold (default), jsq, power-of-d or random.", "NAME")]
+Policy = Annotated[str | None, _option(_SYSTEM, policy_help(POLICIES), "NAME")]
+ExactPolicy = Annotated[str | None, _option(_SYSTEM, policy_help(EXACT), "NAME")]
 Policies = Annotated[
-    str | None,
-    _option(_SYSTEM, "Policies to compare (default: random,power-of-d,jsq,threshold).", "NAME,NAME,..."),
+    str | None, _option(_SYSTEM, f"Policies to compare (default: {','.join(COMPARED)}).", "NAME,NAME,...")
 ]
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
     int | None,
     _whole(_SYSTEM, "First threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
-FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "The threshold, which stays.")]
+FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "Fixed threshold.")]
 Kind = Annotated[
     str | None, _option(_SYSTEM, "Insist on an equilibrium of this kind: large, small or balanced.", "NAME")
 ]
 Alpha = Annotated[str | None, _option(_SYSTEM, "Let the threshold learn, with this alpha between 0 and 1.", "X")]
-Choices = Annotated[int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).")]
+SampleSize = Annotated[
+    int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).", "--sample-size", "--choices")
+]
 Capacity = Annotated[
     int | None, _whole(_SYSTEM, "Tasks that fit into a pool; one sent to a full pool is lost (default: no limit).")
 ]
-Initial = Annotated[float | None, _number(_SYSTEM, "Tasks per pool at time 0, spread evenly (default: 0).")]
-InitialLoad = Annotated[float | None, _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).")]
+InitialTasks = Annotated[
+    float | None,
+    _number(_SYSTEM, "Tasks per pool at time 0, spread evenly (default: 0).", "--initial-tasks", "--initial"),
+]
+InitialLoad = Annotated[
+    float | None,
+    _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).", "--initial-tasks", "--initial-load"),
+]
 ServiceRate = Annotated[float | None, _number(_SYSTEM, "One over the mean task time (default: 1).")]
 Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
-LoadMax = Annotated[float | None, _number(_DEMAND, "The largest load that can come, or more.")]
+LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[
     str | None,
     _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),

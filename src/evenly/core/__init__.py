@@ -9,6 +9,7 @@ Here must not live: a clock, a random number generator, an await, a socket, nump
 from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
+from evenly.core.make import make_policy
 from evenly.core.messages import Color, MessageCount, PoolId, ThresholdNotice, TokenMessage
 from evenly.core.policy import Policy
 from evenly.core.pool import Pool
@@ -37,4 +38,5 @@ __all__ = [
     "ThresholdNotice",
     "ThresholdPolicy",
     "TokenMessage",
+    "make_policy",
 ]

@@ -9,7 +9,7 @@ from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 
 
-class Membership:
+class CountingPolicy:
     """The events of a policy, with the tasks counted; `_pick` and the hooks after it make the policy."""
 
     def __init__(self, capacity: int | None = None) -> None:

@@ -5,14 +5,14 @@ Those that hold tokens are in `token_baselines.py`.
 
 from collections import deque
 
-from evenly.core.base import Membership
+from evenly.core.base import CountingPolicy
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
 
 
-class JoinShortestQueue(Membership):
+class JoinShortestQueue(CountingPolicy):
     """Send each task to a pool with the fewest tasks, uniformly among them.
 
     The dispatcher counts the tasks it sends, and is told of every departure (`other`).
@@ -57,7 +57,7 @@ class JoinShortestQueue(Membership):
             del self._levels[level]
 
 
-class PowerOfD(Membership):
+class PowerOfD(CountingPolicy):
     """Send each task to the least loaded of d distinct pools sampled at random, the first of them on a tie.
 
     Every sampled pool is asked and answers: 2d messages a task (`other`). With fewer than d pools, all are.
@@ -65,11 +65,11 @@ class PowerOfD(Membership):
     Paper: Sec. 1.2 (power-of-d).
     """
 
-    def __init__(self, choices: int, capacity: int | None = None) -> None:
+    def __init__(self, sample_size: int, capacity: int | None = None) -> None:
         super().__init__(capacity)
-        if choices < 1:
-            raise InputError(f"The number of choices must be at least 1, not {choices}.")
-        self._choices = choices
+        if sample_size < 1:
+            raise InputError(f"sample_size must be at least 1, not {sample_size}.")
+        self._sample_size = sample_size
 
     def _pick(self, choose: Choose) -> PoolId:
         sampled = self._sample(choose)
@@ -80,21 +80,21 @@ class PowerOfD(Membership):
         # A partial shuffle: a sampled pool goes behind the ones that can still be sampled. Its order stays
         # shuffled, which costs nothing: any order is as good for the next uniform choice.
         sampled = []
-        for left in range(len(self._pools), max(0, len(self._pools) - self._choices), -1):
+        for left in range(len(self._pools), max(0, len(self._pools) - self._sample_size), -1):
             pool = choose(self._pools.prefix(left))
             self._pools.exchange(pool, left - 1)
             sampled.append(pool)
         return sampled
 
 
-class RandomRouting(Membership):
+class RandomRouting(CountingPolicy):
     """Send each task to any pool, uniformly; no messages."""
 
     def _pick(self, choose: Choose) -> PoolId:
         return choose(self._pools)
 
 
-class RoundRobin(Membership):
+class RoundRobin(CountingPolicy):
     """Send tasks to the pools in turn, in the order of joining; no chance, no messages.
 
     A newcomer waits for a full round. The turn passes on when a task is lost: a full pool must not hold

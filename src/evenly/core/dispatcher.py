@@ -28,7 +28,7 @@ class Dispatcher:
         self._notice = ThresholdNotice(threshold, epoch=0)
         self.rule = rule
         self._highest = highest
-        self._verdict = 0
+        self._pending_step = 0
         self._pools: PoolSet[PoolId] = PoolSet()
         self._green: PoolSet[PoolId] = PoolSet()
         self._yellow: PoolSet[PoolId] = PoolSet()
@@ -87,13 +87,13 @@ class Dispatcher:
         if not self._pools:
             return None
         if self.rule is not None:
-            self._verdict = self.rule.step(len(self._pools), len(self._green), len(self._yellow))
+            self._pending_step = self.rule.step(len(self._pools), len(self._green), len(self._yellow))
         tokens = self._green or self._yellow
         pool = choose(tokens or self._pools)
         tokens.discard(pool)
         return pool
 
-    def spend(self, pool: PoolId) -> None:
+    def use_token(self, pool: PoolId) -> None:
         """Discard the token that a task to this pool uses; for one that came by another way than `dispatch`."""
         (self._green if pool in self._green else self._yellow).discard(pool)
 
@@ -115,7 +115,7 @@ class Dispatcher:
 
         Paper: Sec. 4.1. Departs: never below 0, never above `highest`.
         """
-        step, self._verdict = self._verdict, 0
+        step, self._pending_step = self._pending_step, 0
         threshold = self._notice.threshold + step
         if step == 0 or threshold < 0 or (self._highest is not None and threshold > self._highest):
             return None

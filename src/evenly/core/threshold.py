@@ -91,7 +91,7 @@ class ThresholdPolicy:
         """Count a task that came to the pool by another way; it uses a token, but the threshold learns nothing."""
         member = self._member(pool)
         message = member.arrive()
-        self._dispatcher.spend(pool)
+        self._dispatcher.use_token(pool)
         self._deliver(message)
 
     def lift(self, threshold: int) -> None:

@@ -3,14 +3,14 @@
 Token messages count as `green`; those of a pool that joins as `resync`.
 """
 
-from evenly.core.base import Membership
+from evenly.core.base import CountingPolicy
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
 
 
-class JoinBelowThreshold(Membership):
+class JoinBelowThreshold(CountingPolicy):
     """Send each task to a pool with fewer than `threshold` tasks, uniformly, or anywhere if there is none.
 
     One token for each pool below the threshold: discarded when used, replaced by a message if the pool is
@@ -67,7 +67,7 @@ class JoinIdleQueue(JoinBelowThreshold):
         super().__init__(threshold=1, capacity=capacity)
 
 
-class Pull(Membership):
+class Pull(CountingPolicy):
     """Send each task to a free place, uniformly among the free places of all pools; lose it if there is none.
 
     One token for each free place, so a pool is picked in proportion to its room. A place is freed by a

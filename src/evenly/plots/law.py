@@ -33,5 +33,5 @@ def draw(law: ExactLaw, path: Path) -> None:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
             if place == 0:
                 axes.set_ylabel("probability")
-        name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.choices)
+        name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.sample_size)
         figure.suptitle(f"{name}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)

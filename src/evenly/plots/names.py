@@ -32,5 +32,5 @@ def policy_name(
 def scenario_name(scenario: Scenario) -> str:
     """The policy of a scenario."""
     return policy_name(
-        scenario.policy, threshold=scenario.first_threshold, alpha=scenario.alpha, choices=scenario.sampled
+        scenario.policy, threshold=scenario.initial_threshold, alpha=scenario.alpha, choices=scenario.sampled
     )

@@ -5,7 +5,7 @@ Never imports `evenly.theory`: their agreement is evidence only while they are a
 
 from evenly.sim.result import Result, Trajectory
 from evenly.sim.run import compare, simulate, with_policies
-from evenly.sim.scenario import POLICIES, Scenario
+from evenly.sim.scenario import Scenario
 from evenly.workload.demand import Phase
 
-__all__ = ["POLICIES", "Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]
+__all__ = ["Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]

@@ -8,23 +8,14 @@ any fixed order of the candidates is as good for a uniform choice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TypeVar, cast
 
 import numpy as np
 
-from evenly.core import (
-    JoinBelowThreshold,
-    JoinIdleQueue,
-    JoinShortestQueue,
-    Policy,
-    PowerOfD,
-    Pull,
-    RandomRouting,
-    RoundRobin,
-    ThresholdPolicy,
-)
+from evenly.core import Policy, ThresholdPolicy, make_policy
+from evenly.policies import find_policy
 from evenly.sim.kernels.rng import BUFFER, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
 
@@ -33,18 +24,14 @@ T = TypeVar("T")
 
 def new_policy(scenario: Scenario) -> Policy:
     """The scenario's policy as core objects, without pools yet."""
-    capacity = scenario.capacity
-    makers: dict[str, Callable[[], Policy]] = {
-        "threshold": lambda: ThresholdPolicy(scenario.first_threshold, scenario.rule, capacity),
-        "jsq": lambda: JoinShortestQueue(capacity),
-        "power-of-d": lambda: PowerOfD(scenario.sampled, capacity),
-        "random": lambda: RandomRouting(capacity),
-        "round-robin": lambda: RoundRobin(capacity),
-        "jiq": lambda: JoinIdleQueue(capacity),
-        "jbt": lambda: JoinBelowThreshold(scenario.first_threshold, capacity),
-        "pull": lambda: Pull(cast(int, capacity)),  # a scenario with pull has a capacity
-    }
-    return makers[scenario.policy]()
+    takes = find_policy(scenario.policy).parameters
+    return make_policy(
+        scenario.policy,
+        threshold=scenario.initial_threshold if "threshold" in takes else None,
+        alpha=scenario.alpha,
+        sample_size=scenario.sampled if "sample_size" in takes else None,
+        capacity=scenario.capacity,
+    )
 
 
 class ReferenceSimulation:
@@ -61,7 +48,7 @@ class ReferenceSimulation:
         self._position = 0
         self._choice_position = 0
         self._owners: list[int] = []  # the pool of each task
-        for pool, tasks in enumerate(scenario.initial_tasks().tolist()):
+        for pool, tasks in enumerate(scenario.tasks_at_start().tolist()):
             self.policy.join(pool, tasks)
             self._owners += [pool] * tasks
         self._joining = asdict(self.policy.messages)

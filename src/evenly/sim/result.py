@@ -189,7 +189,7 @@ class Result:
         if not self.endings:
             return None
         return {
-            "initial": self.scenario.first_threshold,
+            "initial": self.scenario.initial_threshold,
             "final": Counter(ending.threshold for ending in self.endings).most_common(1)[0][0],
             "mean": self.averages.threshold,
             "time_at": {str(level): share for level, share in self.averages.threshold_time_at.items()},

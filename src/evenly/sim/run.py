@@ -9,11 +9,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
+from evenly.policies import PARAMETERS, find_policy
 from evenly.sim.intervals import batch_count
 from evenly.sim.result import Ending, Result, Trajectory
 from evenly.sim.scenario import Scenario, whole_number
@@ -127,8 +129,13 @@ def compare(
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
-    """The same scenario under each of the policies."""
-    return [replace(scenario, policy=policy) for policy in policies]
+    """The same scenario under each of the policies, each with the parameters that it takes."""
+    return [replace(scenario, policy=policy, **_dropped(policy)) for policy in policies]
+
+
+def _dropped(policy: str) -> dict[str, Any]:
+    """The parameters that the policy does not take, to be left out."""
+    return dict.fromkeys(name for name in PARAMETERS if name not in find_policy(policy).parameters)
 
 
 def _check(replications: int, seed: int, batches: int | None, workers: int | None) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, wraps
 from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenly.core import LearningRule
+from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
+from evenly.policies import DEFAULT, check_parameters, find_policy
 from evenly.workload.demand import Phase, check_schedule, parse_schedule
-
-POLICIES = ("threshold", "jsq", "power-of-d", "random", "round-robin", "jiq", "jbt", "pull")
-AGGREGATE_POLICIES = ("threshold", "jsq", "power-of-d", "random")  # the counts of pools suffice
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
@@ -27,38 +27,77 @@ MAX_SLOTS = 10**7  # where every slot is stored
 MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
 SHORTEST = 1e-15  # horizon
 SHORTEST_WINDOW = 1e-9  # in horizons
-MAX_CHOICES = 512
+MAX_SAMPLE_SIZE = 512
 MAX_LEVELS = 10**6
 
 
+OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
+
+_Class = TypeVar("_Class")
+
+
+def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
+    """Let the constructor take the names that fields had before."""
+    init: Any = scenario.__init__
+
+    @wraps(init)
+    def renaming(self: _Class, **values: object) -> None:
+        init(self, **with_new_names(values))
+
+    scenario.__init__ = renaming  # type: ignore[assignment]  # mypy keeps the signature of the dataclass
+    return scenario
+
+
+def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values under today's names; refuse a name given in both spellings."""
+    renamed: dict[str, Any] = {}
+    for name, value in values.items():
+        new = OLD_NAMES.get(name, name)
+        if new in renamed:
+            raise InputError(f"Give {new} once: {name} is its old name.")
+        renamed[new] = value
+    return renamed
+
+
+@_accept_old_names
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """`pools` identical pools under a policy and a demand, from an initial state up to the horizon.
 
-    `load` is the offered load per pool: arrivals come at rate pools * load * service_rate. A `schedule` of
-    phases takes its place when demand varies. `threshold` is where the threshold starts; it stays there unless
-    there is an `alpha`, which makes it learn. Without either it is fixed at floor(load), the paper's optimum.
-    `initial` is the number of tasks per pool at time 0, spread as evenly as can be, or a number for each pool.
+    policy: a name of `evenly.policies.POLICIES` (default: threshold).
+    pools: number of server pools.
+    load: offered load per pool; tasks arrive at rate pools * load * service_rate.
+    schedule: load over time, instead of `load`: phases, or a text such as "0:5.5,20:10~1/4".
+    threshold: where the threshold starts; it stays there unless `alpha` is given (default: 0 with `alpha`, else
+        floor(load), the paper's optimum). Also the threshold of policy jbt (default: floor(load) + 1).
+    alpha: makes the threshold learn; strictly between 0 and 1, taken as the decimal that was written.
+    sample_size: pools that power-of-d samples (default: 2).
+    capacity: tasks that fit into a pool; a task sent to a full pool is lost (default: no limit). Pull needs one.
+    initial_tasks: tasks per pool at time 0, spread as evenly as possible, or a number for each (default: 0).
+    service_rate: one over the mean task time (default: 1).
+    horizon: time at which the run ends (default: 200).
+    warmup: time from which averages are taken (default: 0).
+
+    A parameter that the policy does not take is refused.
 
     Paper: Sec. 2; Sec. 4 (the remark on service rates: what counts is the offered load).
     """
 
-    policy: str = "threshold"
+    policy: str = DEFAULT
     pools: int
     load: float | None = None
     schedule: str | Sequence[Phase] | None = None
     threshold: int | None = None
     alpha: float | str | Decimal | None = None
-    choices: int | None = None
+    sample_size: int | None = None
     capacity: int | None = None
-    initial: float | Sequence[int] | NDArray[np.int64] = 0
+    initial_tasks: float | Sequence[int] | NDArray[np.int64] = 0
     service_rate: float = 1.0
     horizon: float = 200.0
     warmup: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.policy not in POLICIES:
-            raise InputError(f"The policy must be one of {', '.join(POLICIES)}, not {self.policy!r}.")
+        find_policy(self.policy)
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
             raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
@@ -80,8 +119,15 @@ class Scenario:
 
     @property
     def aggregate(self) -> bool:
-        """Whether the counts of pools with so many tasks are all that the policy needs."""
-        return self.policy in AGGREGATE_POLICIES
+        """Whether the number of pools at each level is all that the policy needs."""
+        return find_policy(self.policy).aggregate
+
+    @property
+    def label(self) -> str:
+        """The policy with its parameters, for text and pictures."""
+        return find_policy(self.policy).label(
+            threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sampled
+        )
 
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
@@ -117,10 +163,10 @@ class Scenario:
     @property
     def sampled(self) -> int:
         """Pools that power-of-d samples: as given, else two if there are as many."""
-        return min(2, self.pools) if self.choices is None else self.choices
+        return min(DEFAULT_SAMPLE_SIZE, self.pools) if self.sample_size is None else self.sample_size
 
     @property
-    def first_threshold(self) -> int:
+    def initial_threshold(self) -> int:
         """The threshold at time 0: as given, else 0 when it learns, else the best that the capacity allows."""
         if self.threshold is not None:
             return self.threshold
@@ -129,26 +175,26 @@ class Scenario:
             return int(min(math.floor(self.load_at_start) + 1, room))
         return 0 if self.alpha is not None else int(min(math.floor(self.load_at_start), room - 1))
 
-    def initial_tasks(self) -> NDArray[np.int64]:
+    def tasks_at_start(self) -> NDArray[np.int64]:
         """Tasks of each pool at time 0."""
-        if isinstance(self.initial, Sequence | np.ndarray):
-            return np.asarray(self.initial, np.int64)
-        low, fuller = self._even_split(self.initial)
+        if isinstance(self.initial_tasks, Sequence | np.ndarray):
+            return np.asarray(self.initial_tasks, np.int64)
+        low, fuller = self._even_split(self.initial_tasks)
         tasks = np.full(self.pools, low, np.int64)
         tasks[:fuller] += 1
         return tasks
 
-    def initial_at_least(self) -> NDArray[np.int64]:
+    def at_least_at_start(self) -> NDArray[np.int64]:
         """Number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
-        if isinstance(self.initial, Sequence | np.ndarray):
-            exactly = np.bincount(self.initial_tasks())
+        if isinstance(self.initial_tasks, Sequence | np.ndarray):
+            exactly = np.bincount(self.tasks_at_start())
             return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
-        low, fuller = self._even_split(self.initial)
+        low, fuller = self._even_split(self.initial_tasks)
         counts = [self.pools] * (low + 1) + [fuller] * (fuller > 0)
         return np.array(counts, np.int64)
 
     def _even_split(self, mean: float) -> tuple[int, int]:
-        """The tasks that every pool has, and how many pools have one more, for so many per pool."""
+        """The tasks that every pool has, and how many pools have one more, for this mean per pool."""
         low = math.floor(mean)
         return low, round((mean - low) * self.pools)
 
@@ -166,11 +212,12 @@ class Scenario:
         if self.threshold is not None:
             lowest = 1 if self.policy == "jbt" else 0
             self._keep("threshold", whole_number("threshold", self.threshold, lowest, MAX_LEVELS))
+        check_parameters([self.policy], vars(self))
         _ = self.rule  # checks alpha
-        if self.choices is not None:
-            self._keep("choices", whole_number("choices", self.choices, 1, MAX_CHOICES))
+        if self.sample_size is not None:
+            self._keep("sample_size", whole_number("sample_size", self.sample_size, 1, MAX_SAMPLE_SIZE))
         if self.policy == "power-of-d":
-            whole_number("choices", self.sampled, 1, self.pools, why="the number of pools")
+            whole_number("sample_size", self.sampled, 1, self.pools, why="the number of pools")
         if self.capacity is None:
             if self.policy == "pull":
                 raise InputError("The policy pull needs a capacity: it holds one token for each free slot.")
@@ -182,27 +229,29 @@ class Scenario:
                 f"not {self.pools} pools with {self.capacity} each."
             )
         limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
-        if limit is not None and self.first_threshold > limit:
+        if limit is not None and self.initial_threshold > limit:
             raise InputError(
-                f"The threshold must be at most {limit} with capacity {self.capacity}, not {self.first_threshold}."
+                f"The threshold must be at most {limit} with capacity {self.capacity}, "
+                f"not {self.initial_threshold}."
             )
 
     def _check_initial(self) -> None:
-        if isinstance(self.initial, Sequence | np.ndarray):
-            if len(self.initial) != self.pools:
+        if isinstance(self.initial_tasks, Sequence | np.ndarray):
+            if len(self.initial_tasks) != self.pools:
                 raise InputError(
-                    f"initial must have {self.pools} numbers, one for each pool, not {len(self.initial)}."
+                    f"initial_tasks must have {self.pools} numbers, one for each pool, "
+                    f"not {len(self.initial_tasks)}."
                 )
-            tasks = tuple(whole_number("initial", count, 0, MAX_LEVELS) for count in self.initial)
-            self._keep("initial", tasks)
+            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in self.initial_tasks)
+            self._keep("initial_tasks", tasks)
             most = max(tasks)
         else:
-            self._keep("initial", _positive("initial", self.initial, zero=True))
-            if self.initial > MAX_LEVELS:
-                raise InputError(f"initial must be at most {MAX_LEVELS}, not {self.initial:g}.")
-            most = math.ceil(self.initial)
+            self._keep("initial_tasks", _positive("initial_tasks", self.initial_tasks, zero=True))
+            if self.initial_tasks > MAX_LEVELS:
+                raise InputError(f"initial_tasks must be at most {MAX_LEVELS}, not {self.initial_tasks:g}.")
+            most = math.ceil(self.initial_tasks)
         if self.capacity is not None and most > self.capacity:
-            raise InputError(f"initial must be at most the capacity {self.capacity}, not {most}.")
+            raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
         if not self.aggregate and self.pools * peak > MAX_TASKS:
             raise InputError(

@@ -13,22 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import aggregate, per_pool
-from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, Code, Record, balance, grown, new_book
-from evenly.sim.kernels.per_pool import grown_crowd, new_crowd
+from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, grown, new_book
+from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.tally import Tally
 from evenly.workload.demand import Phase
 
 _CODES = {
-    "threshold": Code.THRESHOLD,
-    "jsq": Code.JSQ,
-    "power-of-d": Code.POWER_OF_D,
-    "random": Code.RANDOM,
-    "round-robin": Code.ROUND_ROBIN,
-    "jiq": Code.JBT,
-    "jbt": Code.JBT,
-    "pull": Code.PULL,
+    **{code.name.lower().replace("_", "-"): code for code in PolicyCode},
+    "jiq": PolicyCode.JBT,  # with threshold 1
 }
 _SECONDS_A_CALL = 0.05  # how soon a run can be stopped
 _FIRST_EVENTS = 1000
@@ -58,21 +52,21 @@ class Simulation:
         self._path: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
         self._path_length = 0
         self._set_rules(mean_holding)
-        counts = scenario.initial_at_least()
-        learns = self._code == Code.THRESHOLD and scenario.rule is not None
+        counts = scenario.at_least_at_start()
+        learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
         self._book = new_book(
             counts, self._levels_needed(counts.size), _PATH_BUFFER if keep_path and learns else 0
         )
         self._set_state(counts)
-        self._crowd = None
+        self._table = None
         if not scenario.aggregate:
-            self._crowd, self._state["tokens"] = new_crowd(
-                scenario.initial_tasks(),
+            self._table, self._state["tokens"] = new_pool_table(
+                scenario.tasks_at_start(),
                 self._code,
                 threshold=int(self._rules["below"]),
                 capacity=int(self._rules["capacity"]),
             )
-        self._ranks = np.zeros(scenario.sampled if self._code == Code.POWER_OF_D else 0, np.int64)
+        self._ranks = np.zeros(scenario.sampled if self._code == PolicyCode.POWER_OF_D else 0, np.int64)
         self._later_phases = list(scenario.phases)
         self._begin_phase(self._later_phases.pop(0))
 
@@ -94,7 +88,7 @@ class Simulation:
     @property
     def tasks(self) -> NDArray[np.int64] | None:
         """Tasks of each pool, where the policy needs to know the pools apart."""
-        return None if self._crowd is None else self._crowd.tasks.copy()
+        return None if self._table is None else self._table.tasks.copy()
 
     @property
     def imbalance(self) -> float:
@@ -135,7 +129,7 @@ class Simulation:
         state, book = self._state, self._book
         arrivals, lost = int(state["arrivals"]), int(state["lost"])
         departures = int(state["events"]) - arrivals
-        other = {Code.JSQ: departures, Code.POWER_OF_D: 2 * self.scenario.sampled * arrivals}
+        other = {PolicyCode.JSQ: departures, PolicyCode.POWER_OF_D: 2 * self.scenario.sampled * arrivals}
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
@@ -159,7 +153,7 @@ class Simulation:
         rules["policy"] = self._code
         rules["pools"] = scenario.pools
         rules["capacity"] = NO_LIMIT if scenario.capacity is None else scenario.capacity
-        rules["below"] = 1 if scenario.policy == "jiq" else scenario.first_threshold
+        rules["below"] = 1 if scenario.policy == "jiq" else scenario.initial_threshold
         rules["highest"] = NO_LIMIT if scenario.capacity is None else scenario.capacity - 1
         if scenario.rule is not None:
             rules["learning"] = 1
@@ -173,11 +167,11 @@ class Simulation:
         state["total"] = counts[1:].sum()
         state["squares"] = (2 * levels - 1)[1:] @ counts[1:]
         state["max_level"] = counts.size - 1
-        state["threshold"] = self.scenario.first_threshold if self._code == Code.THRESHOLD else -2
+        state["threshold"] = self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else -2
 
     def _levels_needed(self, occupied: int) -> int:
         peak = max(phase.load + phase.amplitude for phase in self.scenario.phases)
-        return max(64, occupied + 8, self.scenario.first_threshold + 8, math.ceil(peak) + 8)
+        return max(64, occupied + 8, self.scenario.initial_threshold + 8, math.ceil(peak) + 8)
 
     def _begin_phase(self, phase: Phase) -> None:
         """Put a phase in force. What is left of the time to the next event shrinks as the rate grows."""
@@ -197,10 +191,10 @@ class Simulation:
     def _run_kernel(self, until: float, budget: int) -> None:
         """One call of a kernel; how many events the next may take follows from the time of this one."""
         started = perf_counter()
-        if self._crowd is None:
+        if self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
-            per_pool.advance(self._rules, self._state, self._book, self._streams, self._crowd, until, budget)
+            per_pool.advance(self._rules, self._state, self._book, self._streams, self._table, until, budget)
         seconds = perf_counter() - started
         if seconds > _SECONDS_A_CALL:
             self._budget = max(self._budget // 2, 1)
@@ -214,8 +208,8 @@ class Simulation:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)
-        if self._crowd is not None and state["total"] + 8 >= self._crowd.owner.size:
-            self._crowd = grown_crowd(self._crowd)
+        if self._table is not None and state["total"] + 8 >= self._table.owner.size:
+            self._table = grown_pool_table(self._table)
         if state["path_length"] > 0:
             self._keep_path()
 

@@ -6,11 +6,11 @@ from evenly.cli import options
 from evenly.cli.inputs import read_request
 from evenly.cli.output import deliver
 from evenly.cli.progress import progress_bar
+from evenly.policies import COMPARED
 
 EXAMPLE = (
     "Example: evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --plot figure5.png"
 )
-_POLICIES = "random,power-of-d,jsq,threshold"
 
 
 def command(
@@ -20,9 +20,9 @@ def command(
     schedule: options.Schedule = None,
     threshold: options.Threshold = None,
     alpha: options.Alpha = None,
-    choices: options.Choices = None,
+    sample_size: options.SampleSize = None,
     capacity: options.Capacity = None,
-    initial: options.Initial = None,
+    initial_tasks: options.InitialTasks = None,
     service_rate: options.ServiceRate = None,
     horizon: options.Horizon = None,
     warmup: options.Warmup = None,
@@ -35,14 +35,13 @@ def command(
     json: options.Json = None,
 ) -> None:
     """Simulate several policies on the same arrivals and departures, side by side."""
-    request = read_request(locals(), _POLICIES)
+    request = read_request(locals(), ",".join(COMPARED))
 
     from evenly.cli.text.simulation import print_comparison
-    from evenly.sim import compare, with_policies
+    from evenly.sim import compare
 
-    scenarios = with_policies(request.scenario, request.policies)
     with progress_bar("comparing") as progress:
-        results = compare(scenarios, **request.run, progress=progress)
+        results = compare(request.scenarios, **request.run, progress=progress)
     if request.plot:
         from evenly.plots import shares
 

@@ -13,7 +13,7 @@ from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly equilibrium --load 5.5 --threshold 7"
 
-_KEYS = ("threshold", "kind", "choices")
+_KEYS = ("threshold", "kind", "sample_size")
 
 
 def command(
@@ -21,7 +21,7 @@ def command(
     load: options.Load = None,
     threshold: options.FixedThreshold = None,
     kind: options.Kind = None,
-    choices: options.Choices = None,
+    sample_size: options.SampleSize = None,
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:

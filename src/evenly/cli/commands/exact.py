@@ -12,7 +12,7 @@ from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly exact --policy threshold --pools 5 --load 1.5 --alpha 0.7"
 
-_KEYS = ("policy", "pools", "load", "threshold", "alpha", "choices", "capacity")
+_KEYS = ("policy", "pools", "load", "threshold", "alpha", "sample_size", "capacity")
 
 
 def command(
@@ -21,7 +21,7 @@ def command(
     load: options.Load = None,
     threshold: options.Threshold = None,
     alpha: options.Alpha = None,
-    choices: options.Choices = None,
+    sample_size: options.SampleSize = None,
     capacity: options.Capacity = None,
     scenario: options.ScenarioFile = None,
     plot: options.Plot = None,

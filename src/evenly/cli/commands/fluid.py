@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: evenly fluid --load 5.5 --alpha 0.93 --initial 9 --plot settling.png"
 
-_KEYS = ("load", "schedule", "threshold", "alpha", "initial", "horizon", "points")
+_KEYS = ("load", "schedule", "threshold", "alpha", "horizon", "points")
 
 
 def command(
@@ -29,7 +29,7 @@ def command(
     schedule: options.Schedule = None,
     threshold: options.Threshold = None,
     alpha: options.Alpha = None,
-    initial: options.Initial = None,
+    initial_tasks: options.InitialTasks = None,
     horizon: options.FluidHorizon = None,
     points: options.PathPoints = None,
     scenario: options.ScenarioFile = None,
@@ -65,7 +65,7 @@ def _echo(values: dict[str, Any], phases: Sequence[Phase], path: FluidPath) -> d
         "schedule": ",".join(map(str, phases)) if "schedule" in values else None,
         "alpha": None if alpha is None else float(alpha),
         "first_threshold": values.get("threshold", int(path.threshold[0]) if alpha is None else 0),
-        "initial": values.get("initial", 0),
+        "initial": values.get("initial_tasks", 0),
         "horizon": float(path.times[-1]),
         "points": path.times.size,
     }
@@ -76,14 +76,14 @@ def _start(values: dict[str, Any]) -> float | list[float]:
     from evenly.theory.fluid.inputs import MAX_LEVELS
     from evenly.theory.inputs import whole_number
 
-    initial = values.get("initial", 0)
+    initial = values.get("initial_tasks", 0)
     if isinstance(initial, int | float) and not isinstance(initial, bool):
         return initial
     if not isinstance(initial, list) or not initial:
-        raise InputError(f"initial must be tasks per pool, or a list with the tasks of each, not {initial!r}.")
+        raise InputError(f"initial_tasks must be tasks per pool, or a list with those of each, not {initial!r}.")
     if len(initial) != values.get("pools", len(initial)):
-        raise InputError(f"initial must have {values['pools']} numbers, one for each pool, not {len(initial)}.")
-    tasks = sorted(whole_number("initial", count, 0, MAX_LEVELS - 1) for count in initial)
+        raise InputError(f"initial_tasks must have {values['pools']} numbers, one per pool, not {len(initial)}.")
+    tasks = sorted(whole_number("initial_tasks", count, 0, MAX_LEVELS - 1) for count in initial)
     return [1 - bisect_left(tasks, level) / len(tasks) for level in range(tasks[-1] + 1)]
 
 

@@ -20,9 +20,9 @@ def command(
     schedule: options.Schedule = None,
     threshold: options.Threshold = None,
     alpha: options.Alpha = None,
-    choices: options.Choices = None,
+    sample_size: options.SampleSize = None,
     capacity: options.Capacity = None,
-    initial: options.Initial = None,
+    initial_tasks: options.InitialTasks = None,
     service_rate: options.ServiceRate = None,
     horizon: options.Horizon = None,
     warmup: options.Warmup = None,
@@ -43,7 +43,7 @@ def command(
 
     points = _POINTS if request.plot or request.save else 0
     with progress_bar("simulating") as progress:
-        result = simulate(request.scenario, **request.run, points=points, recorded=1, progress=progress)
+        result = simulate(request.scenarios[0], **request.run, points=points, recorded=1, progress=progress)
     if request.plot:
         from evenly.plots import trajectory
 

@@ -58,7 +58,7 @@ def command(
     load_max: options.LoadMax = None,
     load: options.Load = None,
     alpha: options.Alpha = None,
-    initial_load: options.InitialLoad = None,
+    initial_tasks: options.InitialLoad = None,
     pools: options.Pools = None,
     seed: options.Seed = None,
     plot: options.Plot = None,
@@ -90,8 +90,8 @@ def _check_combination(values: dict[str, Any]) -> None:
         )
     if "load" in values and "alpha" not in values:
         raise InputError("What to expect under --load depends on --alpha: give both.")
-    if "initial_load" in values and "load" not in values:
-        raise InputError("--initial-load is where a system under --load starts: give both.")
+    if "initial_tasks" in values and "load" not in values:
+        raise InputError("--initial-tasks is where a system under --load starts: give both.")
     searches = "pools" in values and "load" not in values
     if searches and "alpha" in values:
         raise InputError(
@@ -130,7 +130,7 @@ def _expectations(values: dict[str, Any]) -> dict[str, Any]:
     from evenly.theory.tuning import expectations
 
     load, alpha = values["load"], values["alpha"]
-    found: dict[str, Any] = {"expected": expectations(load, alpha, values.get("initial_load", 0.0))}
+    found: dict[str, Any] = {"expected": expectations(load, alpha, values.get("initial_tasks", 0.0))}
     if "pools" in values:
         from evenly.theory.stability.predict import predict_stability, stable_pools
 

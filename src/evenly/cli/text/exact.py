@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def exact_text(law: ExactLaw) -> str:
     """What `evenly exact` prints."""
     facts = law.to_dict()
-    name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.choices)
+    name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.sample_size)
     lines = [
         f"{name}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",
         "",

@@ -130,9 +130,9 @@ def coupled_blocking(
     """
     whole_number("seed", seed, 0, 2**64 - 1)
     whole_number("events", events, 1, MAX_EVENTS)
-    scenario = Scenario(pools=pools, load=load, initial=0 if initial is None else initial)
-    threshold = scenario.first_threshold
-    start = scenario.initial_at_least()
+    scenario = Scenario(pools=pools, load=load, initial_tasks=0 if initial is None else initial)
+    threshold = scenario.initial_threshold
+    start = scenario.at_least_at_start()
     start = np.pad(start, (0, max(0, threshold + 2 - start.size) + 1))
     if events * start.size > MAX_WORK:
         raise InputError(f"{events} events on {start.size} levels are too many: reduce events, load or initial.")
@@ -154,7 +154,7 @@ def random_routing_probability(
 
     Paper: Prop. 3.
     """
-    scenario = Scenario(pools=pools, load=load, initial=load, horizon=horizon)
+    scenario = Scenario(pools=pools, load=load, initial_tasks=load, horizon=horizon)
     result = simulate(scenario, replications=replications, seed=seed, batches=0)
     estimate = sum(sample.unguided > 0 for sample in result.samples) / replications
     return estimate, math.sqrt(estimate * (1 - estimate) / replications)

@@ -42,14 +42,14 @@ class _System:
         self.scenario = scenario
         self._seed = seed
         self._shared = Shared(generator(seed, _ARRIVALS), generator(seed, _SELECTION))
-        counts = scenario.initial_at_least()
+        counts = scenario.at_least_at_start()
         self._record = np.zeros(1, SYSTEM)[0]
         record = self._record
         record["pools"] = scenario.pools
         record["learning"] = scenario.rule is not None
         record["fall_at"] = -1 if scenario.rule is None else scenario.rule.fall_at(scenario.pools)
         record["service_rate"] = scenario.service_rate
-        record["threshold"] = scenario.first_threshold
+        record["threshold"] = scenario.initial_threshold
         record["lowest"] = np.flatnonzero(counts == scenario.pools)[-1]
         record["highest"] = counts.size - 1
         record["next_arrival"] = exponential(self._shared.arrivals)

@@ -15,12 +15,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
-from evenly.sim.kernels.ledger import Book, Code, Record, distance, load_at, part_of, settle, spread, wave_area
+from evenly.sim.kernels.ledger import (
+    Book,
+    PolicyCode,
+    Record,
+    distance,
+    load_at,
+    part_of,
+    settle,
+    spread,
+    wave_area,
+)
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices, refill_events
 
-_THRESHOLD = int(Code.THRESHOLD)
-_JSQ = int(Code.JSQ)
-_POWER_OF_D = int(Code.POWER_OF_D)
+_THRESHOLD = int(PolicyCode.THRESHOLD)
+_JSQ = int(PolicyCode.JSQ)
+_POWER_OF_D = int(PolicyCode.POWER_OF_D)
 
 # An unsigned index spares the check for a negative one that would count from the end: a tenth of all the time.
 at = np.uintp

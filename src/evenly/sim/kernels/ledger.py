@@ -19,7 +19,7 @@ from evenly.sim.kernels.jit import inlined, kernel
 _Number = TypeVar("_Number", np.int64, np.float64)
 
 
-class Code(IntEnum):
+class PolicyCode(IntEnum):
     """Policies, as the kernels know them."""
 
     THRESHOLD = 0

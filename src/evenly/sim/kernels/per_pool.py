@@ -14,17 +14,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
-from evenly.sim.kernels.ledger import Book, Code, Record, distance, load_at, part_of, settle, spread, wave_area
+from evenly.sim.kernels.ledger import (
+    Book,
+    PolicyCode,
+    Record,
+    distance,
+    load_at,
+    part_of,
+    settle,
+    spread,
+    wave_area,
+)
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices, refill_events
 
-_ROUND_ROBIN = int(Code.ROUND_ROBIN)
-_JBT = int(Code.JBT)
-_PULL = int(Code.PULL)
+_ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
+_JBT = int(PolicyCode.JBT)
+_PULL = int(PolicyCode.PULL)
 
 IntArray = NDArray[np.int64]
 
 
-class Crowd(NamedTuple):
+class PoolTable(NamedTuple):
     """Pools, tasks and tokens. A token is a pool; under pull, a slot of a pool (pool * capacity + slot)."""
 
     tasks: IntArray  # of each pool
@@ -34,13 +44,13 @@ class Crowd(NamedTuple):
     busy: IntArray  # under pull, the taken slots of each pool as a stack
 
 
-def new_crowd(tasks: IntArray, policy: Code, *, threshold: int, capacity: int) -> tuple[Crowd, int]:
+def new_pool_table(tasks: IntArray, policy: PolicyCode, *, threshold: int, capacity: int) -> tuple[PoolTable, int]:
     """Pools that joined one after the other, with these tasks; and the number of tokens they sent."""
-    slots = capacity if policy == Code.PULL else 0
+    slots = capacity if policy == PolicyCode.PULL else 0
     held = np.zeros(0, np.int64)
-    if policy == Code.PULL:
+    if policy == PolicyCode.PULL:
         held = np.flatnonzero(np.arange(slots) >= tasks[:, np.newaxis])
-    elif policy == Code.JBT:
+    elif policy == PolicyCode.JBT:
         held = np.flatnonzero(tasks < threshold)
     universe = tasks.size * max(slots, 1)
     tokens = np.zeros(universe, np.int64)
@@ -50,12 +60,12 @@ def new_crowd(tasks: IntArray, policy: Code, *, threshold: int, capacity: int) -
     owner = np.repeat(np.arange(tasks.size), tasks)
     room = np.zeros(max(1024, owner.size), np.int64)
     busy = np.tile(np.arange(slots), tasks.size)
-    return Crowd(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), held.size
+    return PoolTable(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), held.size
 
 
-def grown_crowd(crowd: Crowd) -> Crowd:
-    """The same crowd with room for twice the tasks."""
-    return crowd._replace(owner=np.concatenate([crowd.owner, np.zeros_like(crowd.owner)]))
+def grown_pool_table(table: PoolTable) -> PoolTable:
+    """The same table with room for twice the tasks."""
+    return table._replace(owner=np.concatenate([table.owner, np.zeros_like(table.owner)]))
 
 
 @inlined
@@ -117,7 +127,7 @@ def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], a
 
 @kernel
 def advance(
-    rules: Record, state: Record, book: Book, streams: Streams, crowd: Crowd, until: float, budget: int
+    rules: Record, state: Record, book: Book, streams: Streams, table: PoolTable, until: float, budget: int
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
     policy, pools, capacity, service_rate = rules.policy, rules.pools, rules.capacity, rules.service_rate
@@ -126,7 +136,7 @@ def advance(
     mean_service = 1.0 / service_rate
     at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
     holding, events, choices = streams.holding, streams.events, streams.choices
-    tasks, owner, tokens, place, busy = crowd.tasks, crowd.owner, crowd.tokens, crowd.place, crowd.busy
+    tasks, owner, tokens, place, busy = table.tasks, table.owner, table.tokens, table.place, table.busy
     last_event = state.events + budget
     edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
 

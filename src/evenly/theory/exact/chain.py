@@ -97,15 +97,15 @@ def assign_to_shortest(state: State) -> Assignment:
     return [(state.occupancy[0][0], 1.0)]
 
 
-def assign_by_sample(choices: int) -> Callable[[State], Assignment]:
-    """Power-of-d: the least loaded of `choices` distinct pools sampled uniformly; random for one choice."""
+def assign_by_sample(sample_size: int) -> Callable[[State], Assignment]:
+    """Power-of-d: the least loaded of `sample_size` distinct pools sampled uniformly; random for one choice."""
 
     def assign(state: State) -> Assignment:
         at_least = sum(pools for _, pools in state.occupancy)
-        samples = comb(at_least, choices)
+        samples = comb(at_least, sample_size)
         assignment = []
         for level, pools in state.occupancy:
-            lowest_here = comb(at_least, choices) - comb(at_least - pools, choices)
+            lowest_here = comb(at_least, sample_size) - comb(at_least - pools, sample_size)
             if lowest_here:
                 assignment.append((level, lowest_here / samples))
             at_least -= pools

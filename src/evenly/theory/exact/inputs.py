@@ -9,23 +9,27 @@ from numbers import Integral, Real
 from scipy.special import pdtrc
 
 from evenly.errors import InputError
+from evenly.policies import EXACT, check_parameters, find_policy
 from evenly.theory.exact.chain import check_size
 from evenly.theory.inputs import exact_alpha
-
-SOLVABLE = ("threshold", "jsq", "power-of-d", "random")
 
 
 def check_numbers(
     pools: int,
     load: float,
     threshold: int | None,
-    choices: int | None,
+    sample_size: int | None,
     capacity: int | None,
     tolerance: float,
     max_states: int,
 ) -> None:
     """Numbers that no policy could use."""
-    for name, value in (("pools", pools), ("capacity", capacity), ("threshold", threshold), ("choices", choices)):
+    for name, value in (
+        ("pools", pools),
+        ("capacity", capacity),
+        ("threshold", threshold),
+        ("sample_size", sample_size),
+    ):
         if value is not None and (isinstance(value, bool) or not isinstance(value, Integral)):
             raise InputError(f"{name} must be a whole number, not {value}.")
     if isinstance(load, bool) or not isinstance(load, Real):
@@ -42,14 +46,10 @@ def check_numbers(
         raise InputError(f"max_states must be at least 1, not {max_states}.")
 
 
-def check_policy(policy: str, threshold: int | None, alpha: float | str | None, choices: int | None) -> None:
-    """A policy that cannot be solved exactly, or an option that is not for it."""
-    if policy not in SOLVABLE:
-        raise InputError(f"policy must be one of {', '.join(SOLVABLE)} for an exact solution, not {policy}.")
-    if policy != "threshold" and not (threshold is None and alpha is None):
-        raise InputError(f"threshold and alpha are for policy threshold, not {policy}.")
-    if policy != "power-of-d" and choices is not None:
-        raise InputError(f"choices is for policy power-of-d, not {policy}.")
+def check_policy(policy: str, threshold: int | None, alpha: float | str | None, sample_size: int | None) -> None:
+    """A policy that cannot be solved exactly, or a parameter that it does not take."""
+    find_policy(policy, EXACT)
+    check_parameters([policy], {"threshold": threshold, "alpha": alpha, "sample_size": sample_size}, EXACT)
 
 
 def start_threshold(load: float, threshold: int | None, alpha: float | str | None, capacity: int | None) -> int:
@@ -73,13 +73,13 @@ def largest_fall(alpha: float | str, pools: int, capacity: int | None) -> int:
     return floor(value * pools)
 
 
-def sample_size(choices: int | None, pools: int) -> int:
+def checked_sample_size(sample_size: int | None, pools: int) -> int:
     """The number of pools that power-of-d samples, two if not given."""
-    if choices is None:
+    if sample_size is None:
         return min(2, pools)
-    if not 1 <= choices <= pools:
-        raise InputError(f"choices must be from 1 to the number of pools, {pools}, not {choices}.")
-    return choices
+    if not 1 <= sample_size <= pools:
+        raise InputError(f"sample_size must be from 1 to the number of pools, {pools}, not {sample_size}.")
+    return sample_size
 
 
 def largest_total(

@@ -29,9 +29,9 @@ from evenly.theory.exact.chain import (
 from evenly.theory.exact.inputs import (
     check_numbers,
     check_policy,
+    checked_sample_size,
     largest_fall,
     largest_total,
-    sample_size,
     start_threshold,
 )
 from evenly.theory.exact.solve import stationary_law
@@ -49,7 +49,7 @@ class ExactLaw:
     load: float
     threshold_start: int | None
     alpha: float | str | None
-    choices: int | None
+    sample_size: int | None
     capacity: int | None
     states: int
     truncation: float
@@ -76,7 +76,7 @@ class ExactLaw:
             "pools": self.pools,
             "load": self.load,
             "alpha": None if self.alpha is None else float(self.alpha),
-            "choices": self.choices,
+            "choices": self.sample_size,
             "capacity": self.capacity,
             "mean_tasks": self.mean_tasks,
             "pools_with_exactly": self.pools_with_exactly.tolist(),
@@ -120,7 +120,7 @@ def exact_law(
     load: float,
     threshold: int | None = None,
     alpha: float | str | None = None,
-    choices: int | None = None,
+    sample_size: int | None = None,
     capacity: int | None = None,
     tolerance: float = 1e-10,
     max_states: int = 400_000,
@@ -128,18 +128,18 @@ def exact_law(
     """Solve the balance equations of a small system.
 
     A threshold without `alpha` is fixed, floor(load) if not given; with `alpha` it is where learning starts,
-    0 if not given. Power-of-d samples two pools if `choices` is not given. A task sent to a pool that holds
+    0 if not given. Power-of-d samples two pools if `sample_size` is not given. A task sent to a pool that holds
     `capacity` tasks is lost. A chain of more than `max_states` states is refused.
 
     Paper: Sec. 2.1, Sec. 4.1.
     """
-    check_numbers(pools, load, threshold, choices, capacity, tolerance, max_states)
-    check_policy(policy, threshold, alpha, choices)
+    check_numbers(pools, load, threshold, sample_size, capacity, tolerance, max_states)
+    check_policy(policy, threshold, alpha, sample_size)
     is_threshold = policy == "threshold"
     start = start_threshold(load, threshold, alpha, capacity) if is_threshold else None
     falls_at = None if alpha is None else largest_fall(alpha, pools, capacity)
     if policy == "power-of-d":
-        choices = sample_size(choices, pools)
+        sample_size = checked_sample_size(sample_size, pools)
     total_limit, truncation = largest_total(pools, load, capacity, tolerance, max_states)
     system = SmallSystem(
         pools=pools,
@@ -147,7 +147,7 @@ def exact_law(
         assign={
             "threshold": assign_by_threshold,
             "jsq": assign_to_shortest,
-            "power-of-d": assign_by_sample(choices or 1),
+            "power-of-d": assign_by_sample(sample_size or 1),
             "random": assign_by_sample(1),
         }[policy],
         threshold=start or 0,
@@ -163,7 +163,7 @@ def exact_law(
         load=load,
         threshold_start=start,
         alpha=alpha,
-        choices=choices,
+        sample_size=sample_size,
         capacity=capacity,
         states=len(chain.states),
         truncation=truncation,

@@ -1,0 +1,50 @@
+"""From a policy's name to the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
+from evenly.core.learning import LearningRule
+from evenly.core.policy import Policy
+from evenly.core.threshold import ThresholdPolicy
+from evenly.core.token_baselines import JoinBelowThreshold, JoinIdleQueue, Pull
+from evenly.errors import InputError
+from evenly.policies import check_parameters, find_policy
+
+DEFAULT_SAMPLE_SIZE = 2
+
+
+def make_policy(
+    name: str,
+    *,
+    threshold: int | None = None,
+    alpha: float | str | Decimal | None = None,
+    sample_size: int | None = None,
+    capacity: int | None = None,
+) -> Policy:
+    """Make the policy of this name, without pools yet.
+
+    `threshold` is where the threshold policy starts (default: 0); without `alpha` it stays there. The policy jbt
+    needs one. Power-of-d samples `sample_size` pools (default: 2). Pull needs a `capacity`. A parameter that the
+    policy does not take is refused.
+    """
+    info = find_policy(name)
+    check_parameters([name], {"threshold": threshold, "alpha": alpha, "sample_size": sample_size})
+    if info.needs_capacity and capacity is None:
+        raise InputError(f"The policy {name} needs a capacity: it holds one token for each free slot.")
+    if name == "jbt" and threshold is None:
+        raise InputError("The policy jbt needs a threshold.")
+    rule = None if alpha is None else LearningRule(alpha)
+    makers: dict[str, Callable[[], Policy]] = {
+        "threshold": lambda: ThresholdPolicy(threshold or 0, rule, capacity),
+        "jsq": lambda: JoinShortestQueue(capacity),
+        "power-of-d": lambda: PowerOfD(sample_size or DEFAULT_SAMPLE_SIZE, capacity),
+        "random": lambda: RandomRouting(capacity),
+        "round-robin": lambda: RoundRobin(capacity),
+        "jiq": lambda: JoinIdleQueue(capacity),
+        "jbt": lambda: JoinBelowThreshold(threshold or 0, capacity),
+        "pull": lambda: Pull(capacity or 0),
+    }
+    return makers[name]()

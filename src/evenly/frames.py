@@ -1,0 +1,152 @@
+"""What every result shares: a one-line repr, an HTML table for notebooks, data frames, equality and a hash.
+
+Standard library only; pandas and polars are imported when a frame is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from html import escape
+from importlib import import_module
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+from evenly.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+_SHOWN_ROWS = 10
+
+
+class Frames:
+    """Data frames from the columns that `columns()` returns."""
+
+    __slots__ = ()
+
+    def columns(self) -> Mapping[str, Any]:
+        """The main table: one sequence per column, all of one length."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The main table as a pandas frame (`pip install 'evenly[frames]'`)."""
+        frame: pd.DataFrame = _library("pandas").DataFrame(dict(self.columns()))
+        return frame
+
+    def to_polars(self) -> pl.DataFrame:
+        """The main table as a polars frame (`pip install 'evenly[frames]'`)."""
+        frame: pl.DataFrame = _library("polars").DataFrame(dict(self.columns()))
+        return frame
+
+
+class Tabular(Frames):
+    """The mixin of all results. A result says what to show in `_headline` and `_rows`.
+
+    Equality compares the fields by value, arrays included, and leaves out fields with `compare=False`, such as the
+    wall-clock time. Give the dataclass `eq=False, repr=False`, so that it inherits these.
+    """
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the object that the command prints with --json."""
+        raise NotImplementedError
+
+    def _headline(self) -> str:
+        """The numbers that matter, in one line."""
+        raise NotImplementedError
+
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        """Label and value of each line of the HTML table."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._headline()})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f'<tr><th style="text-align: left">{escape(label)}</th><td>{escape(value)}</td></tr>'
+            for label, value in self._rows()
+        )
+        return f"<table><caption>{escape(self._headline())}</caption><tbody>{rows}</tbody></table>"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _plain(self) == _plain(other)
+
+    def __hash__(self) -> int:
+        return hash(_plain(self))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Frames):
+    """Columns of one length, by name; `units` says what each holds."""
+
+    data: Mapping[str, Any]
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def columns(self) -> Mapping[str, Any]:
+        """The columns, by name."""
+        return self.data
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (an array, or a list)
+        return self.data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.data)
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(next(iter(self.data.values()), ()))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The columns as lists, ready for JSON."""
+        return {name: _listed(column) for name, column in self.data.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Table) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(_plain(self.to_dict()))
+
+    def __repr__(self) -> str:
+        return f"Table({len(self)} rows: {', '.join(self.data)})"
+
+    def _repr_html_(self) -> str:
+        """The first rows; a frame shows more."""
+        head = "".join(f'<th title="{escape(self.units.get(name, ""))}">{escape(name)}</th>' for name in self.data)
+        rows = zip(*(_listed(column[:_SHOWN_ROWS]) for column in self.data.values()), strict=True)
+        body = "".join(f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>" for row in rows)
+        more = f"<caption>first {_SHOWN_ROWS} of {len(self)} rows</caption>" if len(self) > _SHOWN_ROWS else ""
+        return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _library(name: str) -> Any:  # noqa: ANN401  (a module)
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:  # it is there, but something that it needs is not
+            raise
+        raise InputError(f"Data frames need {name}: pip install 'evenly[frames]'.") from None
+
+
+def _listed(column: Any) -> list[Any]:  # noqa: ANN401
+    values: list[Any] = column.tolist() if hasattr(column, "tolist") else list(column)
+    return values
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401
+    """The value as nested tuples of plain, hashable things, in which arrays compare by their entries."""
+    if is_dataclass(value) and not isinstance(value, type):
+        compared = (getattr(value, each.name) for each in fields(value) if each.compare)
+        return type(value).__name__, tuple(_plain(each) for each in compared)
+    if hasattr(value, "tolist"):  # an array or a number of NumPy
+        return _plain(value.tolist())
+    if isinstance(value, Mapping):
+        return frozenset((key, _plain(each)) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(_plain(each) for each in value)
+    return "not a number" if isinstance(value, float) and isnan(value) else value  # equal to itself here

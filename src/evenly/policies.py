@@ -1,0 +1,109 @@
+"""The policies by name: what each is called, which parameters it takes and where it is available.
+
+This is the only list of policies. It holds names, no rules: those are in `evenly.core`, whose `make_policy` turns
+a name into a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from evenly.errors import InputError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+DEFAULT = "threshold"
+COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
+PARAMETERS = ("threshold", "alpha", "sample_size")  # besides the capacity, which every policy takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyInfo:
+    """A policy's name, its parameters, and which parts of the package know it.
+
+    `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
+    `solve_exact` covers it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
+    balancer offers it.
+    """
+
+    name: str
+    title: str
+    parameters: frozenset[str] = frozenset()
+    needs_capacity: bool = False
+    aggregate: bool = False
+    exact: bool = False
+    limit: bool = False
+    live: bool = False
+
+    def label(
+        self,
+        *,
+        threshold: int | None = None,
+        alpha: float | str | Decimal | None = None,
+        sample_size: int | None = None,
+    ) -> str:
+        """The policy with the parameters that make it, for text and pictures."""
+        if "alpha" in self.parameters and alpha is not None:
+            return f"{self.name}, alpha {alpha}"
+        if "threshold" in self.parameters:
+            return f"{self.name} {threshold}"
+        return f"power-of-{sample_size}" if "sample_size" in self.parameters else self.name
+
+
+POLICIES: Mapping[str, PolicyInfo] = {
+    info.name: info
+    for info in (
+        PolicyInfo(
+            name="threshold",
+            title="the paper's threshold policy",
+            parameters=frozenset({"threshold", "alpha"}),
+            aggregate=True,
+            exact=True,
+            limit=True,
+            live=True,
+        ),
+        PolicyInfo(name="jsq", title="join the shortest queue", aggregate=True, exact=True, limit=True, live=True),
+        PolicyInfo(
+            name="power-of-d",
+            title="the shortest of d sampled pools",
+            parameters=frozenset({"sample_size"}),
+            aggregate=True,
+            exact=True,
+            limit=True,
+            live=True,
+        ),
+        PolicyInfo(name="random", title="random routing", aggregate=True, exact=True, limit=True, live=True),
+        PolicyInfo(name="round-robin", title="pools in turn"),
+        PolicyInfo(name="jiq", title="join an idle queue"),
+        PolicyInfo(name="jbt", title="join below a threshold", parameters=frozenset({"threshold"})),
+        PolicyInfo(name="pull", title="one token per free slot", needs_capacity=True),
+    )
+}
+AGGREGATE = tuple(name for name, info in POLICIES.items() if info.aggregate)
+EXACT = tuple(name for name, info in POLICIES.items() if info.exact)
+LIMIT = tuple(name for name, info in POLICIES.items() if info.limit)
+LIVE = tuple(name for name, info in POLICIES.items() if info.live)
+
+
+def find_policy(name: str, among: Iterable[str] = tuple(POLICIES)) -> PolicyInfo:
+    """Return the policy of this name; refuse a name that is not among those available here."""
+    names = tuple(among)
+    if not isinstance(name, str) or name not in names:
+        raise InputError(f"policy must be one of {', '.join(names)}, not {name!r}.")
+    return POLICIES[name]
+
+
+def check_parameters(names: Iterable[str], given: Mapping[str, object], among: Iterable[str] = POLICIES) -> None:
+    """Refuse a parameter that none of the named policies takes: ignoring it would answer another question.
+
+    `given` maps parameters to their values, None where not given.
+    """
+    asked, available = [POLICIES[name] for name in names], [POLICIES[name] for name in among]
+    for parameter in PARAMETERS:
+        if given.get(parameter) is not None and not any(parameter in info.parameters for info in asked):
+            owners = " or ".join(info.name for info in available if parameter in info.parameters)
+            policies = " or ".join(info.name for info in asked)
+            raise InputError(f"{parameter} is for policy {owners}, not {policies}.")

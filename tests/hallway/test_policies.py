@@ -1,0 +1,75 @@
+"""The list of policies: the package takes names from here, and refuses parameters that a policy does not take."""
+
+import random
+from typing import Any, get_args
+
+import pytest
+
+from evenly import InputError, Scenario, exact_law
+from evenly.core import make_policy
+from evenly.live.settings import Settings
+from evenly.policies import AGGREGATE, EXACT, LIMIT, LIVE, PARAMETERS, POLICIES
+from evenly.sim import with_policies
+from evenly.theory.equilibrium import equilibrium
+from evenly.theory.other_policies import peer_fixed_point
+
+VALUES: dict[str, Any] = {"threshold": 2, "alpha": "0.7", "sample_size": 2}
+
+
+def taken(policy: str) -> dict[str, Any]:
+    return {name: VALUES[name] for name in POLICIES[policy].parameters}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_core_makes_every_policy_from_its_name(policy: str) -> None:
+    made = make_policy(policy, capacity=4, **taken(policy))
+    made.join("a")
+    assert made.arrive(random.Random(1).choice) == "a"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("parameter", PARAMETERS)
+def test_a_parameter_that_the_policy_does_not_take_is_refused(policy: str, parameter: str) -> None:
+    given = {parameter: VALUES[parameter]}
+    if parameter in POLICIES[policy].parameters:
+        Scenario(policy=policy, pools=3, load=1.5, capacity=4, **given)
+        return
+    refusal = rf"{parameter} is for policy .*, not {policy}\."
+    with pytest.raises(InputError, match=refusal):
+        Scenario(policy=policy, pools=3, load=1.5, capacity=4, **given)
+    with pytest.raises(InputError, match=refusal):
+        make_policy(policy, capacity=4, **given)
+    if policy in EXACT:
+        with pytest.raises(InputError, match=refusal):
+            exact_law(policy=policy, pools=3, load=1.5, **given)
+
+
+@pytest.mark.parametrize("policy", [*POLICIES, "best", ""])
+def test_each_part_takes_just_the_policies_that_it_lists(policy: str) -> None:
+    def works(call: Any) -> bool:  # noqa: ANN401
+        try:
+            call()
+        except InputError as error:
+            assert "policy" in str(error)
+            return False
+        return True
+
+    assert works(lambda: Scenario(policy=policy, pools=3, load=1.5, capacity=4)) == (policy in POLICIES)
+    assert works(lambda: exact_law(policy=policy, pools=2, load=0.5)) == (policy in EXACT)
+    settles = (lambda: equilibrium(1.5, 2)) if policy == "threshold" else (lambda: peer_fixed_point(policy, 1.5))
+    assert works(settles) == (policy in LIMIT)
+    if policy in POLICIES:
+        assert Scenario(policy=policy, pools=3, load=1.5, capacity=4).aggregate == (policy in AGGREGATE)
+
+
+def test_the_live_balancer_takes_the_policies_marked_live() -> None:
+    assert get_args(Settings.model_fields["policy"].annotation) == LIVE
+
+
+def test_the_same_scenario_under_each_policy_keeps_the_parameters_that_it_takes() -> None:
+    learned, shortest, below = with_policies(
+        Scenario(pools=3, load=1.5, alpha="0.9", threshold=2), ["threshold", "jsq", "jbt"]
+    )
+    assert (learned.alpha, learned.threshold) == ("0.9", 2)
+    assert (shortest.alpha, shortest.threshold) == (None, None)
+    assert (below.alpha, below.threshold) == (None, 2)
