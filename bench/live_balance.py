@@ -26,10 +26,11 @@ from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.trace import Phase, Visit, trace
 from evenly.live.demo.traffic import Session, drive
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.sim.intervals import half_width
+from evenly.workload.demand import Phase
+from evenly.workload.trace import Visit, draw_visits
 
 POOLS, LOAD = 20, 5.5
 MEAN_STAY = 4.0  # seconds: long beside the milliseconds that the end of a session takes to be known
@@ -81,8 +82,8 @@ def averages(sessions: Sequence[Session], pools: Sequence[str], begin: float, en
 
 
 def visits_until(end: float) -> list[Visit]:
-    """The visits, none of which stays much longer than is measured."""
-    drawn = trace(pools=POOLS, phases=[Phase(LOAD, end)], mean_stay=MEAN_STAY, seed=SEED)
+    """Draw the visits. None lasts much longer than the measurement."""
+    drawn = draw_visits(pools=POOLS, schedule=[Phase(0, LOAD)], horizon=end, mean_stay=MEAN_STAY, seed=SEED)
     return [Visit(visit.start, min(visit.stay, end + 0.1 - visit.start)) for visit in drawn]
 
 

@@ -17,14 +17,14 @@ from bench.measure import Figure
 from bench.processes import Config, Process, Processes, envoy, evenly_picker, fetch, free_addresses
 from evenly.live.addresses import Address
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import drive
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.workload.trace import Visit
 
 POOLS = 20
 SESSIONS = 10_000
 OPENED_PER_SECOND = 200
-PATIENCE = 60.0  # seconds beyond the last start
+TIMEOUT_S = 60.0  # after the last start
 
 
 def resident_bytes(process: Process) -> int:
@@ -35,10 +35,10 @@ def resident_bytes(process: Process) -> int:
 
 async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: int) -> asyncio.Task[object]:
     """So many sessions, all open, as the pools themselves count; they last until the task is cancelled."""
-    for_good = 10 * PATIENCE + count / OPENED_PER_SECOND
+    for_good = 10 * TIMEOUT_S + count / OPENED_PER_SECOND
     visits = [Visit(number / OPENED_PER_SECOND, for_good) for number in range(count)]
     task: asyncio.Task[object] = asyncio.create_task(drive(visits, gateways))
-    deadline = time.monotonic() + count / OPENED_PER_SECOND + PATIENCE
+    deadline = time.monotonic() + count / OPENED_PER_SECOND + TIMEOUT_S
     while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
         if time.monotonic() > deadline or task.done():
             task.cancel()

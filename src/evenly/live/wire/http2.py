@@ -1,7 +1,7 @@
 """The part of HTTP/2 (RFC 9113) that serves gRPC streams: connections, streams and flow control.
 
-A session costs one stream with a few small messages, so the cost of a stream decides how many sessions a picker can
-start per second. Here a stream costs less than a tenth of what `grpc.aio` needs (docs/decisions/0011).
+A session costs one stream with a few small messages, so the cost of a stream decides how many sessions a picker
+can start per second. Here a stream costs less than a tenth of what `grpc.aio` needs (docs/decisions/0011).
 
 This module knows the protocol, not the meaning of the messages.
 """

@@ -1,7 +1,7 @@
 """Outgoing messages of a connection, under the peer's flow control.
 
-Messages of one stream keep their order. A stream that waits for its window does not block other streams. A peer that
-keeps sending requests without extending its windows is disconnected.
+Messages of one stream keep their order. A stream that waits for its window does not block other streams. A peer
+that keeps sending requests without extending its windows is disconnected.
 """
 
 from __future__ import annotations
