@@ -110,7 +110,7 @@ def test_a_process_that_prints_something_else_is_ended(impostor: Path) -> None:
         await process.start()
         with pytest.raises(InputError, match="JSON object, not 'I am ready'"):
             await asyncio.wait_for(process.wait_ready(), PATIENCE)
-        assert await process.wait_exit() == 0
+        assert await asyncio.wait_for(process.wait_exit(), PATIENCE) == 0
 
     asyncio.run(scenario())
     assert impostor.exists()

@@ -52,9 +52,7 @@ def test_old_names_of_keys_are_taken(tmp_path: Path) -> None:
 def test_both_names_of_a_key_in_a_file_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "evenly.toml"
     file.write_text("drain = 4.0\ndrain_timeout = 4.0\n")
-    with pytest.raises(
-        InputError, match=r"toml must have drain_timeout or its old name drain, not both\."
-    ):
+    with pytest.raises(InputError, match=r"toml must have drain_timeout or its old name drain, not both\."):
         read_settings(GIVEN, file)
 
 
