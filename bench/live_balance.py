@@ -1,8 +1,8 @@
-"""How even the sessions are: evenly against the balancers that people use, on the same visits at the same time.
+"""How even the sessions are: evenly against common balancers, on the same visits at the same time.
 
-Every balancer has pools of its own, once with one gateway and once with four. JSQ, which knows everything at once,
-is replayed on the same visits without a network. The visits come to all at the same moment, so that a slow spell
-of the machine hits all alike.
+Every balancer has its own pools, once with one gateway and once with four. JSQ is replayed on the same visits
+without a network or delays. All balancers get the visits at the same time, so that a slow moment of the machine
+affects them alike.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.trace import Phase, Visit, trace
 from evenly.live.demo.traffic import Session, drive
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.sim.intervals import half_width
+from evenly.workload.demand import Phase
+from evenly.workload.trace import Visit, draw_visits
 
 POOLS, LOAD = 20, 5.5
-MEAN_STAY = 4.0  # seconds: long beside the milliseconds that the end of a session takes to be known
-SETTLE = 5 * MEAN_STAY  # seconds that are left out: the pools fill and the threshold is learned
+MEAN_STAY = 4.0  # seconds: long compared with the milliseconds until the end of a session is known
+SETTLE = 5 * MEAN_STAY  # seconds that are left out, while the pools fill and the threshold is learned
 BATCHES = 10
 GATEWAYS = (1, 4)
-REPLAYS = 5  # of JSQ, whose own choices among equals are chance too
+REPLAYS = 5  # of JSQ, which breaks ties at random
 SEED = 1
 
 
@@ -51,7 +52,7 @@ class System:
 
 @dataclass(frozen=True)
 class Averages:
-    """How even it was, batch by batch."""
+    """Time averages, batch by batch."""
 
     batches: Sequence[Balance]
 
@@ -66,28 +67,28 @@ class Averages:
         return statistics.fmean(batch.max_tasks for batch in self.batches)
 
     def spread_over(self, other: Averages) -> tuple[float, float]:
-        """The spread in units of the other's on the same visits, and the half-width of its 95 % interval."""
+        """Return the ratio of the spreads on the same visits, and the half-width of its 95 % interval."""
         pairs = zip(self.batches, other.batches, strict=True)
         ratio = self.spread / other.spread
-        # The ratio of means, and its deviation by batches: what is left of a batch when the ratio is taken out.
+        # A ratio of means: its deviation comes from the residuals of the batches.
         rests = [(one.spread - ratio * two.spread) / other.spread for one, two in pairs]
         return ratio, half_width(rests)
 
 
 def averages(sessions: Sequence[Session], pools: Sequence[str], begin: float, end: float) -> Averages:
-    """Averages over batches of equal length."""
+    """Average over batches of equal length."""
     times = [begin + (end - begin) * number / BATCHES for number in range(BATCHES + 1)]
     return Averages([balance(sessions, pools, *edges) for edges in itertools.pairwise(times)])
 
 
 def visits_until(end: float) -> list[Visit]:
-    """The visits, none of which stays much longer than is measured."""
-    drawn = trace(pools=POOLS, phases=[Phase(LOAD, end)], mean_stay=MEAN_STAY, seed=SEED)
+    """Draw the visits. None lasts much longer than the measurement."""
+    drawn = draw_visits(pools=POOLS, schedule=[Phase(0, LOAD)], horizon=end, mean_stay=MEAN_STAY, seed=SEED)
     return [Visit(visit.start, min(visit.stay, end + 0.1 - visit.start)) for visit in drawn]
 
 
 def jsq(visits: Sequence[Visit], begin: float, end: float) -> Averages:
-    """The ideal on the same visits: the average of several replays, in each batch."""
+    """Replay the visits under JSQ several times, and average the replays in each batch."""
     names = [str(number) for number in range(POOLS)]
     replays = [
         averages(ideal(visits, POOLS, JoinShortestQueue(), seed), names, begin, end).batches
@@ -110,7 +111,7 @@ def _mean(batches: Sequence[Balance]) -> Balance:
 
 @asynccontextmanager
 async def systems(folder: Path) -> AsyncIterator[list[System]]:
-    """All the balancers, up and running, each with its own pools."""
+    """Start all balancers, each with its own pools."""
     policies = ("least_request", "round_robin")
     program = rivals.haproxy_program()
     count = len(GATEWAYS) * (1 + len(policies) + (program is not None))
@@ -135,7 +136,7 @@ async def systems(folder: Path) -> AsyncIterator[list[System]]:
 
 
 def _fronts(found: Sequence[System]) -> list[rivals.Front]:
-    """The gateways of rivals, whose policy is the last word of their names."""
+    """Return the gateways of rivals. The policy is the last word of a name."""
     return [
         rivals.Front(gateway, system.name.split()[-1], system.pools)
         for system in found
@@ -144,7 +145,7 @@ def _fronts(found: Sequence[System]) -> list[rivals.Front]:
 
 
 def _evenly(processes: Processes, folder: Path, number: int, pools: Sequence[Address]) -> System:
-    """One picker, and an Envoy for each gateway."""
+    """Start one picker, and an Envoy for each gateway."""
     listen, admin, *addresses = free_addresses(2 + 2 * number)
     processes.add(evenly_picker(listen, admin, pools))
     gateways = addresses[:number]
@@ -158,7 +159,7 @@ def _evenly(processes: Processes, folder: Path, number: int, pools: Sequence[Add
 
 
 async def measured(begin: float, end: float) -> list[Figure]:
-    """All balancers under the same visits at once."""
+    """Drive all balancers with the same visits at once."""
     visits = visits_until(end)
     with tempfile.TemporaryDirectory() as folder:
         async with systems(Path(folder)) as found:
@@ -194,6 +195,6 @@ def _rows(system: System, got: Averages, best: Averages) -> list[Figure]:
 
 
 def evenness(scale: float) -> Iterator[Figure]:
-    """All the figures of this module, from `60 * scale` seconds of traffic."""
+    """Yield the figures of this module, from `60 * scale` seconds of traffic."""
     begin = min(scale, 1) * SETTLE
     yield from asyncio.run(measured(begin, begin + 60 * scale))

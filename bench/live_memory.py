@@ -1,6 +1,6 @@
-"""What an open session costs in memory: 10,000 quiet WebSocket sessions, in the picker and in Envoy.
+"""Memory per open session: 10,000 idle WebSocket sessions, in the picker and in Envoy.
 
-A session through Envoy takes two of its file descriptors, so there are as many Envoys as the limit asks for.
+A session takes two file descriptors of Envoy, so the limit of open files decides how many Envoys there are.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from bench.measure import Figure
 from bench.processes import Config, Process, Processes, envoy, evenly_picker, fetch, free_addresses
 from evenly.live.addresses import Address
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import drive
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.workload.trace import Visit
 
 POOLS = 20
 SESSIONS = 10_000
 OPENED_PER_SECOND = 200
-PATIENCE = 60.0  # seconds beyond the last start
+TIMEOUT_S = 60.0  # after the last start
 
 
 def resident_bytes(process: Process) -> int:
-    """Memory of a process that is its own, as the kernel counts it."""
+    """Return the private memory of a process, as the kernel counts it."""
     lines = Path(f"/proc/{process.number}/smaps_rollup").read_text().splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
 async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: int) -> asyncio.Task[object]:
-    """So many sessions, all open, as the pools themselves count; they last until the task is cancelled."""
-    for_good = 10 * PATIENCE + count / OPENED_PER_SECOND
+    """Open `count` sessions, and return when the pools count them all. They last until the task is cancelled."""
+    for_good = 10 * TIMEOUT_S + count / OPENED_PER_SECOND
     visits = [Visit(number / OPENED_PER_SECOND, for_good) for number in range(count)]
     task: asyncio.Task[object] = asyncio.create_task(drive(visits, gateways))
-    deadline = time.monotonic() + count / OPENED_PER_SECOND + PATIENCE
+    deadline = time.monotonic() + count / OPENED_PER_SECOND + TIMEOUT_S
     while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
         if time.monotonic() > deadline or task.done():
             task.cancel()
@@ -48,12 +48,12 @@ async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: i
 
 
 def _open_sessions(pool: Address) -> int:
-    """Any pool of the process tells the counts of all."""
+    """Return the sum of all counts, which any pool of the process reports."""
     return sum(json.loads(fetch(f"http://{pool}/sessions") or "{}").values())
 
 
 async def measured(count: int) -> list[Figure]:
-    """Memory with so many sessions against none, in the same processes."""
+    """Measure memory with `count` sessions and with none, in the same processes."""
     limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     number = 1 + 2 * count // (most - 1000)
@@ -85,5 +85,5 @@ def _config(picker: Address, pools: Sequence[Address], listen: Address, admin: A
 
 
 def memory(scale: float) -> Iterator[Figure]:
-    """All the figures of this module; a small scale means fewer sessions."""
+    """Yield the figures of this module. A scale below 1 means fewer sessions."""
     yield from asyncio.run(measured(round(min(scale, 1) * SESSIONS)))

@@ -1,8 +1,8 @@
-"""How fast a picker is: session starts a second, processor time for each, and the time that it adds to a request.
+"""Speed of the picker: session starts per second, processor time per session, and the latency added to a request.
 
-Load generator, Envoy, pools and picker share the cores of one machine, so the rate that comes through tells what
-they cost together. The picker's own share is its processor time for each session; what a whole core reaches is
-also tried, by a client that tells the picker of sessions as Envoy does, and costs less.
+Load generator, Envoy, pools and picker share the cores of one machine, so the throughput shows their cost
+together. The picker's own cost is its processor time per session. A client that calls the picker directly, as Envoy
+does but at a lower cost, measures what one whole core reaches.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from evenly.live.addresses import Address
 from evenly.live.envoy.bootstrap import envoy_config
 
 POOLS = 20
-GOAL = 5000  # session starts a second
+GOAL = 5000  # session starts per second
 PACE = GOAL / 2
-DELAYS = 16, 29  # milliseconds: with them the connections of `wrk` start a little more than the pace
+DELAYS = 16, 29  # milliseconds: with these delays `wrk` sends slightly more than PACE
 NO_WRK = "wrk is not installed"
 
 
@@ -56,15 +56,15 @@ class Rig:
     envoy_admin: Address
 
     def picker_seconds(self) -> float:
-        """Processor time that the picker has used."""
+        """Return the processor time that the picker has used."""
         return cpu_seconds(self.picker.number)
 
     def unpicked(self) -> int:
-        """Requests that Envoy let pass because the picker did not answer in time, so far."""
+        """Return the number of requests that Envoy let pass because the picker did not answer in time."""
         return self._stat("ext_proc.failure_mode_allowed")
 
     def wait(self) -> None:
-        """Until the processes are up and Envoy has found the pools to be well."""
+        """Wait until the processes are ready and the pools pass Envoy's health checks."""
         self.processes.wait()
         for _ in tries("Envoy's health checks of the pools fail"):
             if self._stat("cluster.pools.membership_healthy") == POOLS:
@@ -79,7 +79,7 @@ class Rig:
 
 @contextmanager
 def answering_pools(folder: Path) -> Iterator[list[Address]]:
-    """Pools that answer at once, in a process of their own: the Envoy that is measured does only its own work."""
+    """Start pools that answer at once, in another process than the measured Envoy."""
     admin, *pools = free_addresses(1 + POOLS)
     with Processes() as processes:
         processes.add(envoy(rivals.answering_pools(pools, admin), folder)).wait()
@@ -103,7 +103,7 @@ def started(folder: Path, pools: Sequence[Address], *, naive: bool = False) -> I
 
 
 def without_picker(listener: Config, address: Address) -> Config:
-    """The same listener elsewhere, without the filter that asks the picker: the cluster's fallback chooses."""
+    """Copy a listener to another port, without the filter that asks the picker: the fallback policy chooses."""
     made = copy.deepcopy(listener)
     made["name"] = "plain"
     made["address"]["socket_address"]["port_value"] = address.port
@@ -112,23 +112,23 @@ def without_picker(listener: Config, address: Address) -> Config:
     return made
 
 
-# --- as many as come through ----------------------------------------------------------------------------------
+# --- maximum throughput ---------------------------------------------------------------------------------------
 
 
 class Flood:
-    """What came through, round by round: starts a second, and the picker's processor time for each."""
+    """Throughput by rounds: starts per second, and the picker's processor time per start."""
 
     def __init__(self) -> None:
         self.rates: list[float] = []
         self.costs: list[float] = []
 
     def add(self, starts: float, seconds: float, cpu: float) -> None:
-        """Note a round."""
+        """Add a round."""
         self.rates.append(starts / seconds)
         self.costs.append(cpu / starts)
 
     def figures(self, name: str, goal: float | None = None) -> list[Figure]:
-        """Lines of the table."""
+        """Return the rows of the table."""
         cost = statistics.median(self.costs)
         return [
             Figure(f"{name}: starts through Envoy, all on these cores", statistics.median(self.rates), "/s"),
@@ -138,7 +138,7 @@ class Flood:
 
 
 def floods(ours: Rig, theirs: Rig, rounds: int, seconds: float) -> list[Figure]:
-    """All that comes through, for evenly's picker, the naive one and none, in turn."""
+    """Measure the maximum throughput with evenly's picker, with the naive one and with none, in turn."""
     program = wrk.program()
     if program is None:
         return [Figure("starts through Envoy", math.nan, NO_WRK)]
@@ -159,7 +159,7 @@ def floods(ours: Rig, theirs: Rig, rounds: int, seconds: float) -> list[Figure]:
 
 
 def straight_at(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
-    """The picker by itself: all that it takes, and its answers at the pace."""
+    """Measure the picker alone: its maximum throughput, and its latency at PACE."""
     flood, times = Flood(), []
     for _ in range(rounds):
         before = rig.picker_seconds()
@@ -176,7 +176,7 @@ def straight_at(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
 
 
 def _middle(rounds: list[list[float]], percent: int) -> float:
-    """The median of a percentile over the rounds, in milliseconds."""
+    """Return the median of a percentile over the rounds, in milliseconds."""
     return 1000 * statistics.median(sorted(times)[len(times) * percent // 100] for times in rounds)
 
 
@@ -184,7 +184,7 @@ def _middle(rounds: list[list[float]], percent: int) -> float:
 
 
 def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
-    """What a request through the picker takes beyond one through the same Envoy without it, in turn."""
+    """Measure the latency of a request with the picker and without it, in turn, through the same Envoy."""
     program = wrk.program()
     if program is None:
         return [Figure("evenly: time added to a request", math.nan, NO_WRK)]
@@ -207,7 +207,7 @@ def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
 
 
 def _times(name: str, without: list[float], with_picker: list[float], goal: float | None) -> list[Figure]:
-    """Medians over the rounds, and of the differences within rounds."""
+    """Return medians over the rounds, and the median of the differences within rounds."""
     added = statistics.median(more - less for less, more in zip(without, with_picker, strict=True))
     return [
         Figure(f"no picker: time of a request, {name}", statistics.median(without), "ms"),
@@ -217,7 +217,7 @@ def _times(name: str, without: list[float], with_picker: list[float], goal: floa
 
 
 def speed(rounds: int, scale: float) -> Iterator[Figure]:
-    """All the figures of this module."""
+    """Yield the figures of this module."""
     seconds = max(0.4 * scale, 0.2)
     with (
         tempfile.TemporaryDirectory() as name,
@@ -227,7 +227,7 @@ def speed(rounds: int, scale: float) -> Iterator[Figure]:
         with started(Path(name), pools, naive=True) as naive:
             ours.wait()
             naive.wait()
-            time.sleep(1)  # the picker hears from Envoy how the pools are
+            time.sleep(1)  # the picker reads the health of the pools from Envoy
             yield from floods(ours, naive, rounds, seconds)
         yield from straight_at(ours, rounds, seconds)
         yield from added_time(ours, rounds, 1.5 * seconds)

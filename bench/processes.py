@@ -1,4 +1,4 @@
-"""Real processes for a benchmark: they come up together, end with the block, and tell what they cost."""
+"""Real processes for a benchmark: they start together, end with the block, and report their processor time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from evenly.live.addresses import Address
 from evenly.live.envoy.process import find_envoy
 
 HOST = "127.0.0.1"
-PATIENCE = 30.0  # seconds for a process to come up
-ALPHA = "0.65"  # what the picker finds for 20 pools by itself, in its first seconds and with a core of its own
-_ports = iter(random.sample(range(10_000, 32_000), 22_000))  # below those that the kernel gives to clients
+TIMEOUT_S = 30.0  # for a process to start
+ALPHA = "0.65"  # what the picker computes for 20 pools in its first seconds, on an idle core
+_ports = iter(random.sample(range(10_000, 32_000), 22_000))  # below the ephemeral ports of the kernel
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -29,7 +29,7 @@ Config = dict[str, Any]
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Addresses that nobody listens on, none of them handed out before: whoever gets one may take its time."""
+    """Return free addresses. None is returned twice, so a process may start to listen later."""
     found: list[Address] = []
     while len(found) < count:
         port = next(_ports)
@@ -39,8 +39,8 @@ def free_addresses(count: int) -> list[Address]:
 
 
 def tries(complaint: str) -> Iterator[None]:
-    """Try again for a while, and complain if that does not help."""
-    deadline = time.monotonic() + PATIENCE
+    """Yield for each try, up to the timeout. Then raise a RuntimeError with the complaint."""
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         yield
         time.sleep(0.02)
@@ -48,7 +48,7 @@ def tries(complaint: str) -> Iterator[None]:
 
 
 class Process:
-    """A process that ends with the block, and must not end before. Several come up at the same time."""
+    """A process that ends with the block and must not end before. Several can start at the same time."""
 
     def __init__(self, command: Sequence[str], ready: Callable[[], bool]) -> None:
         self._ready = ready
@@ -57,18 +57,18 @@ class Process:
 
     @property
     def number(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def wait(self) -> None:
-        """Until it is ready."""
+        """Wait until it is ready."""
         for _ in tries(f"{self._process.args!r} did not come up"):
             self.check()
             if self._ready():
                 return
 
     def check(self) -> None:
-        """That it is still there."""
+        """Raise a RuntimeError if the process has ended."""
         if self._process.poll() is not None:
             said = os.pread(self._said, 2**16, 0).decode(errors="replace")
             raise RuntimeError(f"{self._process.args!r} ended by itself: {said}")
@@ -87,25 +87,25 @@ class Process:
 
 
 class Processes(ExitStack):
-    """Processes that come up together and end with the block."""
+    """Processes that start together and end with the block."""
 
     def __init__(self) -> None:
         super().__init__()
         self._all: list[Process] = []
 
     def add(self, process: Process) -> Process:
-        """Let it end with the block."""
+        """Add a process, which ends with the block."""
         self._all.append(self.enter_context(process))
         return process
 
     def wait(self) -> None:
-        """Until all of them are ready."""
+        """Wait until all of them are ready."""
         for process in self._all:
             process.wait()
 
 
 def listens(address: Address) -> bool:
-    """Whether somebody accepts connections there."""
+    """Return whether the address accepts connections."""
     try:
         socket.create_connection(address, timeout=1).close()
     except OSError:
@@ -114,7 +114,7 @@ def listens(address: Address) -> bool:
 
 
 def fetch(url: str) -> str | None:
-    """What a local HTTP server answers; None while it does not."""
+    """Return the response of a local HTTP server, or None if there is none."""
     try:
         with _direct.open(url, timeout=5) as answer:
             return str(answer.read().decode())
@@ -123,26 +123,26 @@ def fetch(url: str) -> str | None:
 
 
 def cpu_seconds(process: int) -> float:
-    """Processor time that a process has used, in user and kernel mode."""
+    """Return the processor time that a process has used, in user and kernel mode."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def busy_seconds() -> float:
-    """Processor time that the whole machine has spent on work, over all cores."""
+    """Return the processor time that all cores together have spent on work."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / _TICKS  # all but idle and waiting for a disk
+    return (sum(fields) - fields[3] - fields[4]) / _TICKS  # all but idle and I/O wait
 
 
 def evenly_picker(listen: Address, admin: Address, pools: Sequence[Address]) -> Process:
-    """The picker that all this is about."""
+    """Start `evenly picker`."""
     options = [option for pool in pools for option in ("--pool", str(pool))]
     start = [sys.executable, "-m", "evenly", "picker", "--listen", str(listen), "--admin", str(admin)]
     return Process([*start, "--alpha", ALPHA, *options], lambda: listens(listen))
 
 
 def envoy(config: Config, folder: Path, *, concurrency: int = 1) -> Process:
-    """Envoy with this config."""
+    """Start Envoy with this config."""
     admin = config["admin"]["address"]["socket_address"]
     file = folder / f"envoy-{admin['port_value']}.json"
     file.write_text(json.dumps(config), encoding="utf-8")

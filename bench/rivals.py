@@ -1,7 +1,7 @@
-"""The balancers that evenly meets: Envoy's own policies, HAProxy's leastconn, and a picker written with grpc.aio.
+"""The balancers that evenly is compared with: Envoy's own policies, HAProxy's leastconn, and a grpc.aio picker.
 
-Gateways of one kind share a process, but each has a listener, a cluster and so counts of its own: what one of them
-carries, the others do not see. Run as `python -m bench.rivals HOST:PORT POOL POOL` this is the naive picker.
+Gateways of one kind share a process, but each has its own listener, cluster and counts: no gateway sees the
+sessions of another. `python -m bench.rivals HOST:PORT POOL POOL` runs the naive picker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPE = "type.googleapis.com/envoy.extensions"
 
 
 class Front(NamedTuple):
-    """A gateway of a rival's: where it listens, the policy as its own config calls it, and the pools."""
+    """A gateway of a rival: its address, its policy as its config names it, and its pools."""
 
     listen: Address
     policy: str
@@ -37,7 +37,7 @@ class Front(NamedTuple):
 
 
 def plain_envoy(fronts: Sequence[Front], admin: Address) -> Config:
-    """An Envoy that chooses by its own policies, a listener and a cluster for each gateway."""
+    """Return the config of an Envoy with its own policies, and a listener and a cluster for each gateway."""
     return {
         "admin": {"address": _socket(admin)},
         "static_resources": {
@@ -50,7 +50,7 @@ def plain_envoy(fronts: Sequence[Front], admin: Address) -> Config:
 
 
 def listener(address: Address, route: Config) -> Config:
-    """A listener without any picker: what comes goes along the route."""
+    """Describe a listener without a picker: all requests take the route."""
     manager = {
         "@type": f"{_TYPE}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": "plain",
@@ -71,7 +71,7 @@ def listener(address: Address, route: Config) -> Config:
 
 
 def answering_pools(pools: Sequence[Address], admin: Address) -> Config:
-    """An Envoy that is pools itself: each answers at once, at next to no cost."""
+    """Return the config of an Envoy that acts as the pools: each answers at once, at almost no cost."""
     return {
         "admin": {"address": _socket(admin)},
         "static_resources": {"listeners": [_answering(pool) for pool in pools]},
@@ -110,12 +110,12 @@ def _socket(address: Address) -> Config:
 
 
 def haproxy_program() -> str | None:
-    """Debian puts it where only root's shell looks."""
+    """Return the path of HAProxy, or None. Debian installs it outside of a user's PATH."""
     return shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 def haproxy(program: str, fronts: Sequence[Front], folder: Path) -> Process:
-    """HAProxy with these gateways."""
+    """Start HAProxy with these gateways."""
     file = folder / "haproxy.cfg"
     file.write_text(haproxy_config(fronts), encoding="utf-8")
     command = [program, "-db", "-f", str(file)]
@@ -123,7 +123,7 @@ def haproxy(program: str, fronts: Sequence[Front], folder: Path) -> Process:
 
 
 def haproxy_config(fronts: Sequence[Front]) -> str:
-    """A front end and a back end for each gateway; WebSocket sessions may be quiet for an hour."""
+    """Return a config with a front end and a back end per gateway. WebSocket sessions may be idle for an hour."""
     lines = ["global", "  maxconn 8000", "  nbthread 1", "defaults", "  mode http", "  timeout connect 5s"]
     lines += ["  timeout client 1m", "  timeout server 1m", "  timeout tunnel 1h"]
     for front in fronts:
@@ -134,17 +134,17 @@ def haproxy_config(fronts: Sequence[Front]) -> str:
     return "\n".join(lines) + "\n"
 
 
-# --- a picker as one would write it first ---------------------------------------------------------------------
+# --- a naive picker -------------------------------------------------------------------------------------------
 
 
 def naive_picker(listen: Address, pools: Sequence[Address]) -> Process:
-    """It runs in a process of its own, as this module."""
+    """Start this module as a process."""
     command = [sys.executable, "-m", "bench.rivals", str(listen), *map(str, pools)]
     return Process(command, lambda: listens(listen))
 
 
 class _Call(Protocol):
-    """What grpc.aio hands to a handler, as far as it matters here."""
+    """The part of grpc.aio's call object that is used here."""
 
     async def read(self) -> bytes: ...
 
@@ -152,12 +152,12 @@ class _Call(Protocol):
 
 
 async def serve_naive_picker(listen: str, pools: Sequence[Address]) -> None:
-    """Answer each new session with a pool, on grpc.aio: messages ready made, a coroutine for each stream."""
+    """Answer each new session with a pool: prepared messages, and one coroutine per stream."""
     picks = itertools.cycle([pick_answer(pool)[5:] for pool in pools])
 
     async def process(_: object, context: _Call) -> None:
         while (message := await context.read()) is not grpc.aio.EOF:
-            # Whatever else comes is answered by an empty field of the number before its own.
+            # Every other message gets an empty response, whose field number is one lower.
             await context.write(next(picks) if message[0] == REQUEST_HEADERS else bytes((message[0] - 8, 0)))
 
     service = "envoy.service.ext_proc.v3.ExternalProcessor"

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Files and folders to write to: checked before the work, written atomically."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evenly.errors import InputError
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a path that cannot be written, before the work that would be lost."""
+    """Reject a path that cannot be written. Call it before the work whose result would be lost."""
     folder = path.parent
     if not folder.is_dir():
         raise InputError(f"Cannot write {path}: there is no directory {folder}.")
@@ -21,8 +21,8 @@ def check_writable(path: Path) -> None:
         raise InputError(f"Cannot write {path}: {reason}.")
 
 
-def made_folder(path: Path) -> Path:
-    """A folder that can be written to, made if it is not there."""
+def ensure_folder(path: Path) -> Path:
+    """Return `path` as a writable folder, creating it and its parents if needed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -33,8 +33,11 @@ def made_folder(path: Path) -> Path:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`, moved onto it if all goes well and removed if not."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path next to `path`: renamed to `path` on success, deleted on an error.
+
+    Readers of `path` see the old content or the new one, never a part of it.
+    """
     check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
     os.close(handle)
@@ -48,7 +51,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _umask() -> int:
-    """The process's umask, which can only be read by setting it."""
+    """Return the process's umask, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

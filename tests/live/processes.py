@@ -16,7 +16,7 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Self, TypeVar
 
-_MOST_PRINTED = 4000  # characters: Envoy has a line for each session that goes without a picker
+_MAX_PRINTED = 4000  # characters: Envoy has a line for each session that goes without a picker
 PATIENCE = 20.0  # seconds, for what takes milliseconds on a machine that is not busy
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class Process:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
-        print(f"--- {' '.join(self.command)}\n{self.output()[-_MOST_PRINTED:]}")
+        print(f"--- {' '.join(self.command)}\n{self.output()[-_MAX_PRINTED:]}")
         self._output.close()
 
     @property
@@ -114,9 +114,11 @@ class Process:
         assert self._process is not None
         return self._process
 
-    def ready_line(self, lines_before: int) -> str:
+    def ready_line(self, lines_before: int, start: str) -> str:
+        """Wait for one more line that starts like this than there were before."""
+
         def lines() -> list[str]:
             assert self._running().poll() is None, f"It ended at once: {self.output()}"
-            return [line for line in self.output().splitlines(keepends=True) if line.startswith("evenly ")]
+            return [line for line in self.output().splitlines(keepends=True) if line.startswith(start)]
 
         return eventually(lines, lambda seen: len(seen) > lines_before and seen[-1].endswith("\n"))[-1]

@@ -19,8 +19,10 @@ from typing import Any, Self
 
 from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.picker.ready import Ready
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
+READY = '{"listen"'  # how a ready line begins; lines of the log begin with the time
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")
 
 
@@ -79,13 +81,14 @@ class Picker(Process):
         self.port, self.admin = free_port(), free_port()
         super().__init__(
             *(sys.executable, "-m", "evenly", "picker", "--listen", f"127.0.0.1:{self.port}"),
-            *("--admin", f"127.0.0.1:{self.admin}", *options),
+            *("--admin", f"127.0.0.1:{self.admin}", "--ready-json", *options),
         )
         self._starts = 0
 
     def wait(self) -> float:
-        """Wait for the line that says that it is ready; the time when it was seen."""
-        self.ready_line(self._starts)
+        """Wait until it is ready; the time when that was seen."""
+        ready = Ready.from_json(self.ready_line(self._starts, READY))
+        assert (ready.listen.port, ready.admin.port) == (self.port, self.admin)
         self._starts += 1
         return time.monotonic()
 

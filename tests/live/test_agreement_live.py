@@ -13,9 +13,10 @@ from evenly.core import LearningRule, Policy, RandomRouting, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.trace import Phase, Visit, trace
 from evenly.live.demo.traffic import Session, drive
 from evenly.sim import Scenario, simulate
+from evenly.workload.demand import Phase
+from evenly.workload.trace import Visit, draw_visits
 from tests.live.rig import Envoy, Picker
 
 POOLS = 10
@@ -35,7 +36,7 @@ SLACK = 2 * DELAY * LOAD / STAY
 
 
 def visits() -> tuple[Visit, ...]:
-    return trace(pools=POOLS, phases=[Phase(LOAD, SECONDS)], mean_stay=STAY, seed=1)
+    return draw_visits(pools=POOLS, schedule=[Phase(0, LOAD)], horizon=SECONDS, mean_stay=STAY, seed=1)
 
 
 def figures(mean_tasks: float, pools_with_exactly: list[float]) -> NDArray[np.float64]:

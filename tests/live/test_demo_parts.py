@@ -1,4 +1,4 @@
-"""The parts of the demo, each alone: visits, pools, traffic, averages, Envoy's config, verdict and picture."""
+"""The parts of the demo, each alone: visits, pools, traffic, averages, Envoy's config, verdict and screen."""
 
 from __future__ import annotations
 
@@ -31,15 +31,16 @@ from evenly.live.addresses import Address
 from evenly.live.admin.schema import MessagesView, StateView, TokensView
 from evenly.live.demo import traffic
 from evenly.live.demo.balance import Balance, balance, ideal
-from evenly.live.demo.frame import Side, View
+from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.report import Outcome, PhaseReport, Report, verdict
 from evenly.live.demo.stack import demo_config
-from evenly.live.demo.trace import Phase, Visit, endless, trace
 from evenly.live.demo.traffic import Session, Traffic, drive
 from evenly.live.envoy.process import find_envoy
 from evenly.sim.tally import averages
+from evenly.workload.demand import Phase
+from evenly.workload.trace import Visit, draw_visits
 
 PATIENCE = 20.0
 FALSE_ALARM = 1e-7  # of each comparison with a law
@@ -47,47 +48,6 @@ Z = float(norm.isf(FALSE_ALARM / 2))
 
 
 # --- visits ------------------------------------------------------------------------------------------------------
-
-
-def test_a_trace_has_the_law_that_it_promises() -> None:
-    phases = [Phase(3, 400), Phase(8, 300)]
-    visits = trace(pools=20, phases=phases, mean_stay=2.0, seed=5)
-    starts = [visit.start for visit in visits]
-    assert starts == sorted(starts)
-    begin = 0.0
-    for phase in phases:
-        times = [start for start in starts if begin <= start < begin + phase.seconds]
-        rate = 20 * phase.load / 2.0
-        assert abs(len(times) - rate * phase.seconds) < Z * math.sqrt(rate * phase.seconds)
-        gaps = [later - earlier for earlier, later in pairwise(times)]
-        check_exponential(gaps, 1 / rate)
-        begin += phase.seconds
-    assert starts[-1] < begin
-    check_exponential([visit.stay for visit in visits], 2.0)
-
-
-def check_exponential(sample: list[float], mean: float) -> None:
-    """The mean and the shares beyond three points; a binomial share has at most half a standard deviation."""
-    root = math.sqrt(len(sample))
-    assert abs(fmean(sample) - mean) < Z * mean / root
-    for point in (0.2, 1.0, 2.5):
-        share = fmean(value > point * mean for value in sample)
-        expected = math.exp(-point)
-        assert abs(share - expected) < Z * math.sqrt(expected * (1 - expected)) / root
-
-
-def test_a_seed_gives_its_trace_again_and_another_seed_another() -> None:
-    first, again, other = (trace(pools=2, phases=[Phase(1, 50)], mean_stay=1, seed=seed) for seed in (1, 1, 2))
-    assert first == again != other
-
-
-@pytest.mark.parametrize(
-    ("pools", "load", "seconds", "mean_stay"),
-    [(0, 1, 1, 1), (1, 0, 1, 1), (1, math.inf, 1, 1), (1, 1, -1, 1), (1, 1, 1, 0)],
-)
-def test_a_trace_of_nonsense_is_refused(pools: int, load: float, seconds: float, mean_stay: float) -> None:
-    with pytest.raises(InputError):
-        trace(pools=pools, phases=[Phase(load, seconds)], mean_stay=mean_stay, seed=1)
 
 
 def test_the_plan_measures_the_end_of_every_load_and_ends_on_time() -> None:
@@ -100,12 +60,6 @@ def test_the_plan_measures_the_end_of_every_load_and_ends_on_time() -> None:
     assert max(visit.start + visit.stay for visit in plan.visits()) <= 54 + 1e-9
     with pytest.raises(InputError, match="6 to 3600 seconds, not 5"):
         Plan(5)
-
-
-def test_traffic_without_an_end_has_the_same_law() -> None:
-    visits = endless(pools=20, load=5.5, mean_stay=2.0, seed=1)
-    some = [next(visits) for _ in range(20_000)]
-    assert abs(some[-1].start - 20_000 / 55) < Z * math.sqrt(20_000) / 55
 
 
 # --- pools and traffic -------------------------------------------------------------------------------------------
@@ -167,7 +121,7 @@ def test_sessions_begin_and_end_when_they_should() -> None:
 
 def test_sessions_that_fail_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused, answered by something else, never greeted, broken in the middle."""
-    monkeypatch.setattr(traffic, "PATIENCE", 0.5)
+    monkeypatch.setattr(traffic, "TIMEOUT_S", 0.5)
 
     async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -266,7 +220,7 @@ def test_the_ideal_is_what_the_simulator_says(name: str, alpha: str | None, poli
     """Means over stretches of 40 mean stays, which hardly know of each other, on both sides."""
     pools, load, batches, length, warmup = 10, 3.5, 20, 40.0, 20.0
     horizon = warmup + batches * length
-    visits = trace(pools=pools, phases=[Phase(load, horizon)], mean_stay=1.0, seed=11)
+    visits = draw_visits(pools=pools, schedule=[Phase(0, load)], horizon=horizon, mean_stay=1.0, seed=11)
     sessions = ideal(visits, pools, policy, seed=12)
     names = [str(pool) for pool in range(pools)]
     edges = [warmup + batch * length for batch in range(batches + 1)]
@@ -411,14 +365,14 @@ def test_the_report_in_json_and_in_text() -> None:
     assert lines[4].split() == ["10.5", "10", "10", "0.60", "0.50", "1.20", "11.5", "11.4", "13.5"]
 
 
-# --- picture -----------------------------------------------------------------------------------------------------
+# --- screen ------------------------------------------------------------------------------------------------------
 
 
-def view(highest: int = 7, *, picker: bool = True) -> View:
+def frame(highest: int = 7, *, picker: bool = True) -> Frame:
     """A moment at load 5.5."""
     ours = tuple(4 + number % 3 for number in range(POOLS))
     theirs = tuple(highest - number % 5 for number in range(POOLS))
-    return View(
+    return Frame(
         time=15,
         seconds=54,
         load=5.5,
@@ -428,17 +382,19 @@ def view(highest: int = 7, *, picker: bool = True) -> View:
     )
 
 
-def drawn(moment: View, width: int, height: int, encoding: str = "utf-8") -> list[str]:
+def drawn(moment: Frame, width: int, height: int, encoding: str = "utf-8") -> list[str]:
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     console = Console(file=file, width=width, height=height, color_system=None)
-    console.print(show_demo.picture(moment, width, height))
+    console.print(show_demo.screen(moment, width, height))
     file.seek(0)
     return file.read().splitlines()
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 23), (100, 40), (120, 30), (161, 50), (300, 100)])
-@pytest.mark.parametrize("moment", [view(), view(45), view(picker=False)], ids=["usual", "crowded", "no picker"])
-def test_the_picture_stays_within_the_terminal(moment: View, width: int, height: int) -> None:
+@pytest.mark.parametrize(
+    "moment", [frame(), frame(45), frame(picker=False)], ids=["usual", "crowded", "picker away"]
+)
+def test_the_screen_stays_within_the_terminal(moment: Frame, width: int, height: int) -> None:
     lines = drawn(moment, width, height)
     assert max(map(len, lines)) <= width
     assert len(lines) < height  # the last line would make the terminal scroll
@@ -446,8 +402,8 @@ def test_the_picture_stays_within_the_terminal(moment: View, width: int, height:
 
 
 @pytest.mark.parametrize(("width", "bar"), [(80, 1), (120, 2), (160, 3)])
-def test_the_picture_shows_every_session_the_threshold_and_the_numbers(width: int, bar: int) -> None:
-    moment = view()
+def test_the_screen_shows_every_session_the_threshold_and_the_numbers(width: int, bar: int) -> None:
+    moment = frame()
     lines = drawn(moment, width, 24)
     side = POOLS * bar + 7
     for place, sessions in enumerate((moment.evenly.sessions, moment.rival.sessions)):
@@ -472,8 +428,8 @@ def test_the_picture_shows_every_session_the_threshold_and_the_numbers(width: in
         assert expected in text
 
 
-def test_the_picture_does_without_unicode() -> None:
-    lines = drawn(view(45), 80, 24, encoding="ascii")  # would fail on a letter that is not there
+def test_the_screen_does_without_unicode() -> None:
+    lines = drawn(frame(45), 80, 24, encoding="ascii")  # would fail on a letter that is not there
     assert sum(line.count("#") for line in lines) > 0
     assert any("^" in line for line in lines)  # more sessions than there is room for
     assert max(map(len, lines)) <= 80
@@ -483,15 +439,15 @@ def test_the_picture_does_without_unicode() -> None:
     ("width", "height", "terminal", "fits"),
     [(80, 24, True, True), (79, 24, True, False), (80, 20, True, False), (80, 24, False, False)],
 )
-def test_a_picture_needs_a_terminal_that_is_large_enough(
+def test_a_screen_needs_a_terminal_that_is_large_enough(
     width: int, height: int, terminal: bool, fits: bool
 ) -> None:
     console = Console(file=io.StringIO(), width=width, height=height, force_terminal=terminal, _environ={})
-    assert show_demo.picture_fits(console) is fits
+    assert show_demo.screen_fits(console) is fits
 
 
 def test_a_moment_in_a_line() -> None:
-    assert show_demo.line(view()) == (
+    assert show_demo.line(frame()) == (
         " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52, least_request 1.21  messages 0.90  sessions 2,468"
     )
-    assert "threshold  ? (best  5)" in show_demo.line(view(picker=False))
+    assert "threshold  ? (best  5)" in show_demo.line(frame(picker=False))

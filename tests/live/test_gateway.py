@@ -25,7 +25,7 @@ from evenly.errors import InputError
 from evenly.live.envoy import process as envoy
 from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, ask, eventually
-from tests.live.rig import Gateway, PoolProcess
+from tests.live.rig import READY, Gateway, PoolProcess
 
 
 @contextmanager
@@ -70,8 +70,8 @@ def children(parent: int) -> dict[str, int]:
 
 
 def events(started: Gateway) -> list[dict[str, Any]]:
-    """What it logged: every line but the one on standard output is JSON."""
-    lines = [line for line in started.output().splitlines() if not line.startswith("evenly gateway: ")]
+    """What it logged: every line but the ready line."""
+    lines = [line for line in started.output().splitlines() if not line.startswith(READY)]
     return [json.loads(line) for line in lines]
 
 
@@ -206,7 +206,7 @@ def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("signals", [1, 2])
 def test_sessions_that_do_not_end_are_cut_off(signals: int) -> None:
     """At the end of the drain, or by a second signal, which may be Ctrl-C as well."""
-    with gateway("--drain", "0.5" if signals == 1 else "86400") as (started, _):
+    with gateway("--drain-timeout", "0.5" if signals == 1 else "86400") as (started, _):
         session = Session(started.port).wait()
         started.send(signal.SIGTERM)
         eventually(lambda: refused(started.port), bool)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evenly.cli.main import main
 from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
@@ -35,6 +36,56 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (B,)
 
 
+def test_old_names_of_keys_are_taken(tmp_path: Path) -> None:
+    """From options, from a file, and a new name on the command line wins over the old one in the file."""
+    old = {**GIVEN, "policy": "power-of-d", "choices": 3, "drain": 4.0}
+    new = {**GIVEN, "policy": "power-of-d", "sample_size": 3, "drain_timeout": 4.0}
+    assert read_settings(old, None) == read_settings(new, None)
+    file = tmp_path / "evenly.toml"
+    for text in ("choices = 3\ndrain = 4.0\n", "sample_size = 3\ndrain_timeout = 4.0\n"):
+        file.write_text(f'policy = "power-of-d"\n{text}')
+        assert read_settings(GIVEN, file) == read_settings(new, None)
+        assert read_settings({**GIVEN, "drain_timeout": 5.0}, file).drain_timeout == 5.0
+        assert read_settings({**GIVEN, "drain": 5.0}, file).drain_timeout == 5.0
+
+
+def test_both_names_of_a_key_in_a_file_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "evenly.toml"
+    file.write_text("drain = 4.0\ndrain_timeout = 4.0\n")
+    with pytest.raises(InputError, match=r"toml must have drain_timeout or its old name drain, not both\."):
+        read_settings(GIVEN, file)
+
+
+@pytest.mark.parametrize("names", [("--sample-size", "--drain-timeout"), ("--choices", "--drain")])
+def test_options_have_their_old_names_too(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    """Values that are refused show that they arrive."""
+    start = ["gateway", "--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9"]
+    assert main([*start, "--policy", "power-of-d", names[0], "0"]) == 2
+    assert "sample-size must be greater than or equal to 1, not 0." in capsys.readouterr().err
+    assert main([*start, names[1], "-1"]) == 2
+    assert "drain-timeout must be greater than or equal to 0, not -1.0." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["--state-file", "--state"])
+def test_the_state_file_has_its_old_name_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9", name, "/no/such/folder/state.json"]
+    assert main(["picker", *options]) == 2
+    assert "Cannot write /no/such/folder/state.json" in capsys.readouterr().err
+
+
+def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
+    """As an older version wrote it."""
+    settings = read_settings({**GIVEN, "policy": "power-of-d", "sample_size": 3, "drain_timeout": 4.0}, None)
+    text = Memory(settings=settings, pools=[]).model_dump_json()
+    file = tmp_path / "state.json"
+    file.write_text(text.replace('"sample_size"', '"choices"').replace('"drain_timeout"', '"drain"'))
+    assert '"choices"' in file.read_text()
+    assert '"drain"' in file.read_text()
+    back = recall(file)
+    assert back is not None
+    assert back.settings == settings
+
+
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -50,10 +101,13 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not for jsq"),
         ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
         ({**GIVEN, "load_max": float("nan")}, "load-max"),
-        ({**GIVEN, "choices": 3}, "choices is for the policy power-of-d, not for threshold"),
-        ({**GIVEN, "policy": "power-of-d", "choices": 0}, "choices must be greater than or equal to 1, not 0"),
+        ({**GIVEN, "sample_size": 3}, "sample-size is for the policy power-of-d, not for threshold"),
+        ({**GIVEN, "choices": 3}, "sample-size is for the policy power-of-d, not for threshold"),
+        ({**GIVEN, "choices": 3, "sample_size": 3}, "sample_size or its old name choices, not both"),
+        ({**GIVEN, "drain": 3, "drain_timeout": 3}, "drain_timeout or its old name drain, not both"),
+        ({**GIVEN, "policy": "power-of-d", "sample_size": 0}, "sample-size must be .* equal to 1, not 0"),
         ({**GIVEN, "slow_start": -1.0}, "slow-start"),
-        ({**GIVEN, "drain": float("inf")}, "drain"),
+        ({**GIVEN, "drain_timeout": float("inf")}, "drain-timeout"),
         ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
         ({**GIVEN, "admin_token_file": 5}, "admin-token-file must be the name of a file, not 5"),
         ({**GIVEN, "load_max": True}, "load-max must be .*True"),
@@ -141,9 +195,9 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     [
         {"policy": "threshold", "alpha": "0.57"},
         {"policy": "threshold", "load_max": 7},
-        {"policy": "power-of-d", "choices": 3},
+        {"policy": "power-of-d", "sample_size": 3},
         {"policy": "jsq", "admin_token_file": "token.txt", "admin": "0.0.0.0:99"},
-        {"policy": "random", "health_path": "/up", "slow_start": 0, "drain": 2.5, "admin": "[::1]:99"},
+        {"policy": "random", "health_path": "/up", "slow_start": 0, "drain_timeout": 2.5, "admin": "[::1]:99"},
     ],
     ids=lambda given: given["policy"],
 )

@@ -1,4 +1,4 @@
-"""The options that the live commands share. None means not given: the config file or the default decides."""
+"""Options that the live commands share. None means not given: the config file or the default decides."""
 
 from __future__ import annotations
 
@@ -16,20 +16,29 @@ def _option(panel: str, help_: str, metavar: str, *names: str) -> Any:  # noqa: 
     return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar)
 
 
-Listen = Annotated[str | None, _option(_ADDRESSES, "Where clients come in; port 0 takes a free one.", "HOST:PORT")]
-PickerListen = Annotated[
-    str | None, _option(_ADDRESSES, "Where Envoys ask, by gRPC; port 0 takes a free one.", "HOST:PORT", "--listen")
+Listen = Annotated[
+    str | None, _option(_ADDRESSES, "Accept clients at this address; port 0 takes a free port.", "HOST:PORT")
 ]
-Pool = Annotated[list[str] | None, _option(_ADDRESSES, "A server pool; once for each.", "HOST:PORT")]
+PickerListen = Annotated[
+    str | None,
+    _option(
+        _ADDRESSES, "Serve Envoys at this address by gRPC; port 0 takes a free port.", "HOST:PORT", "--listen"
+    ),
+]
+Pool = Annotated[list[str] | None, _option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
 Admin = Annotated[
     str | None,
-    _option(_ADDRESSES, "Metrics, state and changes of pools (default: a free port of 127.0.0.1).", "HOST:PORT"),
+    _option(
+        _ADDRESSES,
+        "Serve metrics, state and changes of pools at this address (default: a free port of 127.0.0.1).",
+        "HOST:PORT",
+    ),
 ]
 AdminTokenFile = Annotated[
     Path | None,
     _option(
         _ADDRESSES,
-        "The token that the admin port asks for, needed beyond loopback (or: EVENLY_ADMIN_TOKEN).",
+        "File with the token of the admin port, required beyond loopback (or set EVENLY_ADMIN_TOKEN).",
         "FILE",
     ),
 ]
@@ -38,29 +47,61 @@ LivePolicy = Annotated[
 ]
 Alpha = Annotated[
     str | None,
-    _option(_DECISIONS, "How eagerly the threshold falls, between 0 and 1 (default: advised for the pools).", "X"),
+    _option(
+        _DECISIONS,
+        "The threshold drops when at most this fraction of pools is at or above it "
+        "(default: recommended for the number of pools).",
+        "X",
+    ),
 ]
 LoadMax = Annotated[
-    float | None, _option(_DECISIONS, "The largest mean number of sessions per pool, to advise an alpha.", "X")
+    float | None,
+    _option(_DECISIONS, "Highest load to plan for, in sessions per pool, when recommending alpha.", "X"),
 ]
-Choices = Annotated[int | None, _option(_DECISIONS, "Pools sampled by power-of-d (default: 2).", "N")]
+SampleSize = Annotated[
+    int | None, _option(_DECISIONS, "Pools sampled by power-of-d (default: 2).", "N", "--sample-size", "--choices")
+]
 HealthPath = Annotated[
     str | None,
-    _option(_OPERATION, "Check pools by a GET of this path (default: by a TCP connection).", "PATH"),
+    _option(_OPERATION, "Check the health of pools by GET of this path (default: by TCP connection).", "PATH"),
 ]
 SlowStart = Annotated[
     float | None,
-    _option(_OPERATION, "Seconds in which a pool that comes or recovers fills up (default: 10).", "SECONDS"),
+    _option(
+        _OPERATION,
+        "Slow start: ramp a new or recovered pool up over this many seconds (default: 10).",
+        "SECONDS",
+    ),
 ]
-Drain = Annotated[
-    float | None, _option(_OPERATION, "Seconds for open sessions to end when it stops (default: 30).", "SECONDS")
+DrainTimeout = Annotated[
+    float | None,
+    _option(
+        _OPERATION,
+        "On shutdown, wait up to this many seconds for open sessions to finish (default: 30).",
+        "SECONDS",
+        "--drain-timeout",
+        "--drain",
+    ),
 ]
 Config = Annotated[
     Path | None,
     _option(
         _OPERATION,
-        "A TOML file with any of these options, watched for changes of pools; those given here win.",
+        "TOML file with any of these options, watched for changed pools; options given here win.",
         "FILE.toml",
     ),
 ]
-State = Annotated[Path | None, _option(_OPERATION, "A file to remember changed pools in, over a restart.", "FILE")]
+StateFile = Annotated[
+    Path | None,
+    _option(
+        _OPERATION,
+        "Keep pools changed at run time in this file, over a restart.",
+        "FILE",
+        "--state-file",
+        "--state",
+    ),
+]
+ReadyJson = Annotated[
+    bool,
+    typer.Option("--ready-json", help="Print the ready line as one JSON object, for programs.", hidden=True),
+]

@@ -1,4 +1,4 @@
-"""What an operator may set, on the command line or in a TOML file with the same names."""
+"""Settings of a gateway or a picker, from the command line or from a TOML file with the same names."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, Rando
 from evenly.errors import InputError
 from evenly.live.addresses import Address, check_path, check_pools, parse_address
 
-DEFAULT_CHOICES = 2
-PROVISIONAL_ALPHA = "0.5"  # until advice for so many pools is there, a few seconds later
+OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
+DEFAULT_SAMPLE_SIZE = 2
+PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
 
 
 def _address(value: object) -> Address:
@@ -37,7 +38,7 @@ def _list(value: object) -> object:
 
 
 def _alpha(value: object) -> str | None:
-    """The decimal as it was written."""
+    """Check an alpha, and keep its decimals as written."""
     if value is None:
         return None
     LearningRule(str(value))
@@ -58,7 +59,10 @@ AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str
 
 
 class Settings(BaseModel):
-    """Of a gateway or of a picker alone; `listen` is for clients or for Envoys."""
+    """Settings of a gateway or of a picker. `listen` takes clients (gateway) or Envoys (picker).
+
+    Keys of `OLD_KEYS` are accepted under their old names too, also in state files of older versions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -67,12 +71,17 @@ class Settings(BaseModel):
     policy: Literal["threshold", "jsq", "power-of-d", "random"] = "threshold"
     alpha: Annotated[str | None, BeforeValidator(_alpha)] = None
     load_max: Annotated[float | None, Field(gt=0, le=1000, allow_inf_nan=False)] = None
-    choices: Annotated[int | None, Field(ge=1, le=1000)] = None
+    sample_size: Annotated[int | None, Field(ge=1, le=1000)] = None
     admin: AddressField = Address("127.0.0.1", 0)
     admin_token_file: Annotated[Path | None, Field(strict=False), BeforeValidator(_file)] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
     slow_start: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 10.0
-    drain: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 30.0
+    drain_timeout: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 30.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_keys(cls, values: object) -> object:
+        return with_new_keys(values, "The settings") if isinstance(values, dict) else values
 
     @model_validator(mode="after")
     def _agree(self) -> Settings:
@@ -83,14 +92,23 @@ class Settings(BaseModel):
             raise InputError("load-max is there to find an alpha: give one of the two.")
         if self.policy != "threshold" and (self.alpha is not None or self.load_max is not None):
             raise InputError(f"alpha and load-max are for the policy threshold, not for {self.policy}.")
-        if self.policy != "power-of-d" and self.choices is not None:
-            raise InputError(f"choices is for the policy power-of-d, not for {self.policy}.")
+        if self.policy != "power-of-d" and self.sample_size is not None:
+            raise InputError(f"sample-size is for the policy power-of-d, not for {self.policy}.")
         return self
 
 
+def with_new_keys(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Replace old names of keys by new ones. Both names of one key are an InputError that names the source."""
+    for old, new in OLD_KEYS.items():
+        if old in values and new in values:
+            raise InputError(f"{source} must have {new} or its old name {old}, not both.")
+    return {OLD_KEYS.get(key, key): value for key, value in values.items()}
+
+
 def read_settings(given: Mapping[str, Any], config: Path | None) -> Settings:
-    """The settings of a file, if there is one, and of the options given, which win."""
-    values = {**({} if config is None else _read_file(config)), **given}
+    """Read the settings of the file, if there is one, and of the options given, which win."""
+    of_file = {} if config is None else _read_file(config)
+    values = {**of_file, **with_new_keys(given, "The options")}
     if "listen" not in values:
         raise InputError("Say where to listen: --listen HOST:PORT.")
     values.setdefault("pool", ())
@@ -101,11 +119,11 @@ def read_settings(given: Mapping[str, Any], config: Path | None) -> Settings:
 
 
 def make_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
-    """The policy asked for; `alpha` is one found earlier."""
+    """Make the policy. `alpha` is one that was recommended earlier."""
     if settings.policy == "jsq":
         return JoinShortestQueue()
     if settings.policy == "power-of-d":
-        return PowerOfD(settings.choices or DEFAULT_CHOICES)
+        return PowerOfD(settings.sample_size or DEFAULT_SAMPLE_SIZE)
     if settings.policy == "random":
         return RandomRouting()
     return ThresholdPolicy(rule=LearningRule(settings.alpha or alpha or PROVISIONAL_ALPHA))
@@ -118,6 +136,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}.") from None
+    values = with_new_keys(values, str(path))
     for key in values:
         if key not in Settings.model_fields:
             near = get_close_matches(key, Settings.model_fields, n=1)
@@ -127,7 +146,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _sentence(error: ValidationError) -> str:
-    """The first complaint, in our words where they are ours."""
+    """Put the first validation error into one sentence; our own InputErrors are one already."""
     first = error.errors()[0]
     reason = first.get("ctx", {}).get("error")
     if isinstance(reason, InputError):

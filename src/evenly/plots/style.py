@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from evenly.files import whole_file
+from evenly.files import atomic_write
 
 # Okabe and Ito's palette, told apart by colour-blind readers; markers and dashes serve the others.
 INK = "#222222"
@@ -40,6 +40,6 @@ def picture(path: Path, width: float, height: float, *more: Path) -> Iterator[Fi
         yield figure
         for target in (path, *more):
             no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(target.suffix[1:].lower())
-            with whole_file(target) as temporary:
+            with atomic_write(target) as temporary:
                 figure.savefig(temporary, dpi=160, metadata=no_date)
             figure.set_layout_engine("none")  # the places found for the first are right for the others

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
-from evenly.files import whole_file
+from evenly.files import atomic_write
 from evenly.sim.intervals import BATCH_TASKS, half_width
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Averages, Tally, averages, total
@@ -238,7 +238,7 @@ class Result:
         for index, trajectory in enumerate(self.trajectories):
             arrays |= _arrays(f"trajectory.{index}", trajectory)
         arrays["meta"] = np.array(json.dumps(self._meta()))
-        with whole_file(target) as temporary:
+        with atomic_write(target) as temporary:
             np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
     def _meta(self) -> dict[str, Any]:

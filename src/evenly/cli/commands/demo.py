@@ -15,12 +15,12 @@ from evenly.cli.output import deliver
 from evenly.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from evenly.live.demo.frame import View
+    from evenly.live.demo.frame import Frame
     from evenly.live.demo.plan import Plan
 
 EXAMPLE = "Example: evenly demo; evenly demo --serve; evenly demo --json > demo.json"
 
-_LINE_EVERY = 5.0  # seconds
+_LINE_INTERVAL_S = 5.0
 _FAILED = 1
 _TERMINATED = 143
 
@@ -30,7 +30,7 @@ Serve = Annotated[
     bool,
     typer.Option(
         "--serve",
-        help="Go on after the verdict until Ctrl-C, to look around.",
+        help="Keep running after the verdict, until Ctrl-C.",
         rich_help_panel=_RUN,
         show_default=False,
         metavar="",
@@ -39,7 +39,7 @@ Serve = Annotated[
 Seconds = Annotated[
     float,
     typer.Option(
-        help="How long the three loads last together; from 30 on they settle (default: 54).",
+        help="Total seconds of the three loads; they settle from 30 on (default: 54).",
         rich_help_panel=_RUN,
         show_default=False,
         metavar="X",
@@ -62,9 +62,9 @@ def command(
     seed: Seed = 1,
     json: options.Json = None,
 ) -> None:
-    """Watch the live balancer at work on this machine: Envoy, 20 pools, and a minute of WebSocket sessions.
+    """Run the live balancer on this machine for a minute: Envoy, 20 pools and WebSocket sessions.
 
-    The same sessions go through Envoy's own balancer beside it, and at the end there is a verdict.
+    The same sessions also go through Envoy's own balancer, and a verdict compares the two.
 
     Exit code 1 means that sessions failed or that nothing was measured.
     """
@@ -79,32 +79,32 @@ def command(
 
 
 async def _demo(plan: Plan, serve: bool, *, as_json: bool) -> int:
-    """The exit code. Whatever happens, all processes end with the block."""
+    """Run the demo and return the exit code. All processes end with the block, whatever happens."""
     from evenly.cli.text import demo as show_demo
-    from evenly.live.demo.run import Run, encore
-    from evenly.live.demo.stack import raised_stage
+    from evenly.live.demo.run import Run, keep_running
+    from evenly.live.demo.stack import demo_stack
 
     task = asyncio.current_task()
     assert task is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     async with AsyncExitStack() as stack:
         with progress_bar("starting"):
-            stage = await stack.enter_async_context(raised_stage())
+            running = await stack.enter_async_context(demo_stack())
         with _shown(as_json) as show:
-            report = await Run(stage, plan, show).perform()
+            report = await Run(running, plan, show).measure()
         if report is None:
             typer.echo("evenly: Nothing was measured, because the picker did not answer.", err=True)
             return _FAILED
         deliver(report.to_dict(), lambda: typer.echo(show_demo.report_text(report)), as_json=as_json, files=[])
         if serve:
-            typer.echo(show_demo.serving_text(stage), err=as_json)
-            await _until_interrupted(encore(stage, plan))
+            typer.echo(show_demo.serving_text(running), err=as_json)
+            await _until_interrupted(keep_running(running, plan))
     return _FAILED if report.failed else 0
 
 
 @contextmanager
-def _shown(as_json: bool) -> Iterator[Callable[[View], None]]:
-    """Yields what shows a moment: as a picture where there is a terminal for it, else in a line now and then."""
+def _shown(as_json: bool) -> Iterator[Callable[[Frame], None]]:
+    """Yield a function that shows a frame: as a screen in a capable terminal, else as a line every 5 seconds."""
     from rich.console import Console
     from rich.live import Live
 
@@ -113,32 +113,32 @@ def _shown(as_json: bool) -> Iterator[Callable[[View], None]]:
     console = Console()
     if as_json:
         with progress_bar("playing") as progress:
-            yield lambda view: progress(view.time / view.seconds)
-    elif show_demo.picture_fits(console):
+            yield lambda frame: progress(frame.time / frame.seconds)
+    elif show_demo.screen_fits(console):
         with Live(console=console, screen=True, auto_refresh=False) as live:
-            yield show_demo.painter(console, lambda frame: live.update(frame, refresh=True))
+            yield show_demo.painter(console, lambda screen: live.update(screen, refresh=True))
     else:
         typer.echo(show_demo.heading_line())
-        yield _print_now_and_then(show_demo.line)
+        yield _print_lines(show_demo.line)
         typer.echo()
 
 
-def _print_now_and_then(line: Callable[[View], str]) -> Callable[[View], None]:
-    due = _LINE_EVERY
+def _print_lines(line: Callable[[Frame], str]) -> Callable[[Frame], None]:
+    due = _LINE_INTERVAL_S
 
-    def show(view: View) -> None:
+    def show(frame: Frame) -> None:
         nonlocal due
-        if view.time >= due:
-            typer.echo(line(view))
-            due += _LINE_EVERY
+        if frame.time >= due:
+            typer.echo(line(frame))
+            due += _LINE_INTERVAL_S
 
     return show
 
 
 async def _until_interrupted(work: Coroutine[Any, Any, None]) -> None:
-    """Let it go on until Ctrl-C, which is how it should end."""
+    """Run until Ctrl-C, which is its normal end."""
     task = asyncio.ensure_future(work)
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     await asyncio.wait([task])
     if not task.cancelled():
-        task.result()  # it never ends by itself: this raises what went wrong
+        task.result()  # it never ends by itself: this raises its error

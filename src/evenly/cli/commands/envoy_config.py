@@ -13,44 +13,47 @@ EXAMPLE = "Example: evenly envoy-config --picker 10.0.0.5:4000 --listen 0.0.0.0:
 
 
 def command(
-    picker: Annotated[
-        str, typer.Option(help="Where the picker listens.", show_default=False, metavar="HOST:PORT")
+    picker: Annotated[str, typer.Option(help="Address of the picker.", show_default=False, metavar="HOST:PORT")],
+    listen: Annotated[
+        str, typer.Option(help="Accept clients at this address.", show_default=False, metavar="HOST:PORT")
     ],
-    listen: Annotated[str, typer.Option(help="Where clients come in.", show_default=False, metavar="HOST:PORT")],
     pool: Annotated[
         list[str] | None,
         typer.Option(
-            help="A pool, once for each; without any, Envoy follows the picker's.",
+            help="Server pool; repeat the option for each. Without any, Envoy follows the picker's list.",
             show_default=False,
             metavar="HOST:PORT",
         ),
     ] = None,
     envoy_admin: Annotated[
-        str, typer.Option(help="Envoy's own admin port, which the picker must reach.", metavar="HOST:PORT")
+        str,
+        typer.Option(
+            help="Envoy's own admin address, which the picker must be able to reach.", metavar="HOST:PORT"
+        ),
     ] = "127.0.0.1:9901",
     health_path: live_options.HealthPath = None,
 ) -> None:
-    """Print the config of an Envoy that asks a picker, as JSON that `envoy -c` takes."""
+    """Print the config of an Envoy that asks a picker, as JSON for `envoy -c`."""
     import json
 
     from evenly.live.addresses import check_path, check_pools, parse_address
     from evenly.live.envoy.bootstrap import envoy_config
 
-    asked, pools = parse_address(picker), [parse_address(address) for address in pool or []]
-    if asked.port == 0:
+    picker_address, pools = parse_address(picker), [parse_address(address) for address in pool or []]
+    if picker_address.port == 0:
         raise InputError("The port of the picker must be at least 1, not 0.")
     check_pools(pools)
     config = envoy_config(
         listen=parse_address(listen),
-        picker=asked,
+        picker=picker_address,
         pools=pools or None,
         admin=parse_address(envoy_admin),
         health_path=None if health_path is None else check_path(health_path),
     )
-    if parse_address(envoy_admin).loopback and not asked.loopback:
+    if parse_address(envoy_admin).loopback and not picker_address.loopback:
         typer.echo(
-            f"evenly: A picker on another machine cannot reach --envoy-admin {envoy_admin}, and so knows "
-            "neither the pools' health nor sessions that it did not pick.",
+            f"evenly: A picker on another machine cannot reach --envoy-admin {envoy_admin}, so it knows "
+            "neither the health of the pools nor sessions that it did not pick.",
             err=True,
         )
     typer.echo(json.dumps(config, indent=2))

@@ -15,21 +15,26 @@ def command(
     policy: live_options.LivePolicy = None,
     alpha: live_options.Alpha = None,
     load_max: live_options.LoadMax = None,
-    choices: live_options.Choices = None,
+    sample_size: live_options.SampleSize = None,
     admin: live_options.Admin = None,
     admin_token_file: live_options.AdminTokenFile = None,
     health_path: live_options.HealthPath = None,
     slow_start: live_options.SlowStart = None,
-    drain: live_options.Drain = None,
+    drain_timeout: live_options.DrainTimeout = None,
     config: live_options.Config = None,
+    ready_json: live_options.ReadyJson = False,
 ) -> None:
-    """Put Envoy and a picker in front of server pools, and keep both running.
+    """Balance sessions over server pools: run Envoy and a picker, and keep both running.
 
-    Serves HTTP/1.1, HTTP/2, WebSocket and server-sent events. SIGTERM or Ctrl-C lets open sessions end first.
+    Serves HTTP/1.1, HTTP/2, WebSocket and server-sent events. SIGTERM or Ctrl-C lets open sessions finish first.
     """
-    given = {name: value for name, value in locals().items() if value is not None and name != "config"}
+    given = {
+        name: value
+        for name, value in locals().items()
+        if value is not None and name not in ("config", "ready_json")
+    }
 
     from evenly.live.gateway.supervisor import run
     from evenly.live.settings import read_settings
 
-    raise typer.Exit(run(read_settings(given, config), given, config))
+    raise typer.Exit(run(read_settings(given, config), given, config, ready_json=ready_json))

@@ -31,13 +31,13 @@ def command(
 
     Exit code 1 means that a verdict is not what a correct policy comes to.
     """
-    from evenly.files import made_folder
+    from evenly.files import ensure_folder
     from evenly.paper.experiments.lab import Lab
     from evenly.paper.reproduce import find_figure
 
     chosen = [find_figure(name).name for name in figures or []]
     lab = Lab(1 if seed is None else seed, quick=quick)
-    folder = made_folder(out)
+    folder = ensure_folder(out)
     started = perf_counter()
     found = _work(lab, chosen, folder)
     facts = {"seed": lab.seed, "quick": quick, "seconds": perf_counter() - started, **_facts(found)}

@@ -16,20 +16,23 @@ def command(
     policy: live_options.LivePolicy = None,
     alpha: live_options.Alpha = None,
     load_max: live_options.LoadMax = None,
-    choices: live_options.Choices = None,
+    sample_size: live_options.SampleSize = None,
     admin: live_options.Admin = None,
     admin_token_file: live_options.AdminTokenFile = None,
     slow_start: live_options.SlowStart = None,
     config: live_options.Config = None,
-    state: live_options.State = None,
+    state_file: live_options.StateFile = None,
+    ready_json: live_options.ReadyJson = False,
 ) -> None:
-    """Pick pools for your own Envoys, one or many, over gRPC. All see one truth."""
+    """Serve picks to your own Envoys over gRPC. All of them share one set of counts."""
     given = {
-        name: value for name, value in locals().items() if value is not None and name not in ("config", "state")
+        name: value
+        for name, value in locals().items()
+        if value is not None and name not in ("config", "state_file", "ready_json")
     }
 
     import asyncio
 
     from evenly.live.picker.server import serve
 
-    asyncio.run(serve(given, config, state))
+    asyncio.run(serve(given, config, state_file, ready_json=ready_json))

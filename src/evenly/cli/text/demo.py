@@ -1,4 +1,4 @@
-"""The demo as people see it: a picture in a terminal, lines elsewhere, and the verdict."""
+"""The demo's output: a screen in a terminal, lines elsewhere, and the verdict."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from evenly.live.demo.frame import View
+    from evenly.live.demo.frame import Frame
     from evenly.live.demo.report import PhaseReport, Report
-    from evenly.live.demo.stack import Stage
+    from evenly.live.demo.stack import DemoStack
 
 _RIVAL = "Envoy least_request"
 _BELOW, _AT, _ABOVE, _RIVAL_STYLE = "green", "yellow", "cyan", "magenta"
-_LEAST_WIDTH, _LEAST_HEIGHT = 80, 23
-_MOST_ROWS = 20
-_OTHER_ROWS = 6  # of a picture: heading, borders, caption, progress, and a last one that stays free
+_MIN_WIDTH, _MIN_HEIGHT = 80, 23
+_MAX_ROWS = 20
+_OTHER_ROWS = 6  # of the screen: heading, borders, caption, progress, and a free last row
 _AXIS = 3  # columns
 _BORDERS = 4  # columns
-_FACTS = 26  # columns, at least
+_FACTS = 26  # columns, minimum
 
 
-def picture_fits(console: Console) -> bool:
-    """Whether there is a terminal that is large and able enough."""
+def screen_fits(console: Console) -> bool:
+    """Return whether the output is a terminal that is large and capable enough."""
     width, height = console.size
     able = console.is_terminal and not console.is_dumb_terminal
-    return able and width >= _LEAST_WIDTH and height >= _LEAST_HEIGHT
+    return able and width >= _MIN_WIDTH and height >= _MIN_HEIGHT
 
 
-def picture(view: View, width: int, height: int) -> RenderableType:
-    """One moment: both balancers side by side, one column a pool and one cell a session, and the numbers."""
-    rows = min(height - _OTHER_ROWS, _MOST_ROWS)
+def screen(frame: Frame, width: int, height: int) -> RenderableType:
+    """Render a frame: the numbers, and both balancers with one column per pool and one cell per session."""
+    rows = min(height - _OTHER_ROWS, _MAX_ROWS)
     bar = (width - _FACTS - 2 * (_AXIS + _BORDERS)) // (2 * POOLS)
     side = bar * POOLS + _AXIS + _BORDERS
-    threshold = None if view.picker is None else view.picker.threshold
-    ours = Skyline(view.evenly.sessions, threshold, rows, bar)
-    theirs = Skyline(view.rival.sessions, None, rows, bar)
+    threshold = None if frame.picker is None else frame.picker.threshold
+    ours = Skyline(frame.evenly.sessions, threshold, rows, bar)
+    theirs = Skyline(frame.rival.sessions, None, rows, bar)
     body = Table.grid()
     body.add_column(width=side)
     body.add_column(width=side)
@@ -57,10 +57,10 @@ def picture(view: View, width: int, height: int) -> RenderableType:
     body.add_row(
         _framed("evenly", ours, _caption(threshold)),
         _framed(_RIVAL, theirs, Text("the same sessions", "dim")),
-        _facts(view),
+        _facts(frame),
     )
     heading = Text(f"The same WebSocket sessions to {POOLS} pools each, balanced in two ways", "bold")
-    return Group(heading, body, _progress(view, width))
+    return Group(heading, body, _progress(frame, width))
 
 
 def _framed(title: str, skyline: Skyline, caption: Text) -> Panel:
@@ -69,11 +69,11 @@ def _framed(title: str, skyline: Skyline, caption: Text) -> Panel:
 
 
 class _Glyphs(NamedTuple):
-    """What a picture is made of. The last column of a bar is narrower, so that neighbours stay apart."""
+    """The characters of the screen. The last column of a bar is narrower, to separate the bars."""
 
     full: str
     last: str
-    more: str  # so many sessions or more
+    more: str  # at the top row: this number of sessions or more
     line: str
     mark: str
 
@@ -83,9 +83,9 @@ _ASCII = _Glyphs("#", "#", "^", "-", ">")
 
 
 class Skyline:
-    """Pools as columns of sessions; the color of a column says which token its pool has.
+    """Pools as columns of sessions. The color of a column shows the token of its pool.
 
-    The row of the threshold is the bright one.
+    The row of the threshold is bright.
     """
 
     def __init__(self, sessions: Sequence[int], threshold: int | None, rows: int, bar: int) -> None:
@@ -95,7 +95,7 @@ class Skyline:
         self._bar = bar
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Row by row, from the top."""
+        """Render row by row, from the top."""
         glyphs = _ASCII if options.ascii_only else _BLOCKS
         for level in range(self._rows, 0, -1):
             yield self._row(level, glyphs)
@@ -114,7 +114,7 @@ class Skyline:
         return row
 
     def _look(self, sessions: int, level: int) -> tuple[bool, str]:
-        """Whether a pool has a cell at this level, and in which style."""
+        """Return whether a pool has a cell at this level, and its style."""
         if sessions < level:
             return False, "dim"
         style = self._style(sessions)
@@ -132,23 +132,23 @@ def _caption(threshold: int | None) -> Text:
     return Text.assemble(("below", _BELOW), " ", ("at", _AT), " ", ("above", _ABOVE), f" {threshold}")
 
 
-def _facts(view: View) -> RenderableType:
+def _facts(frame: Frame) -> RenderableType:
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column()
     table.add_column(justify="right")
-    for name, value, style in _fact_rows(view):
+    for name, value, style in _fact_rows(frame):
         table.add_row(Text(f" {name}", style), Text(value, style))
     return table
 
 
-def _fact_rows(view: View) -> list[tuple[str, str, str]]:
-    """What is said beside the picture: name, value, style."""
+def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
+    """Return the numbers at the right of the screen: name, value, style."""
     rows = [
         ("", "", ""),
-        ("load now", f"{view.load:g}", ""),
-        ("best threshold", str(view.optimum), ""),
+        ("load now", f"{frame.load:g}", ""),
+        ("best threshold", str(frame.optimum), ""),
     ]
-    state = view.picker
+    state = frame.picker
     if state is not None and state.threshold is not None and state.tokens is not None:
         rows += [
             ("learned threshold", str(state.threshold), "bold"),
@@ -159,26 +159,26 @@ def _fact_rows(view: View) -> list[tuple[str, str, str]]:
             ("  for its tokens", f"{messages_per_session(state):.2f}", ""),
             ("  for the threshold", f"{resync_per_session(state):.2f}", ""),
         ]
-    started, failed = view.evenly.started + view.rival.started, view.evenly.failed + view.rival.failed
+    started, failed = frame.evenly.started + frame.rival.started, frame.evenly.failed + frame.rival.failed
     return [
         *rows,
         ("", "", ""),
         ("spread at this load", "", "dim"),
-        ("  evenly", f"{view.evenly.spread:.2f}", "bold"),
-        ("  least_request", f"{view.rival.spread:.2f}", _RIVAL_STYLE),
+        ("  evenly", f"{frame.evenly.spread:.2f}", "bold"),
+        ("  least_request", f"{frame.rival.spread:.2f}", _RIVAL_STYLE),
         ("", "", ""),
         ("sessions begun", f"{started:,}", ""),
-        ("  open", f"{sum(view.evenly.sessions) + sum(view.rival.sessions):,}", ""),
+        ("  open", f"{sum(frame.evenly.sessions) + sum(frame.rival.sessions):,}", ""),
         ("  failed", f"{failed:,}", "red" if failed else ""),
     ]
 
 
-def _progress(view: View, width: int) -> RenderableType:
-    left = Text(f"{view.seconds - view.time:3.0f} s left", "dim")
+def _progress(frame: Frame, width: int) -> RenderableType:
+    left = Text(f"{frame.seconds - frame.time:3.0f} s left", "dim")
     line = Table.grid(padding=(0, 1))
     bar = ProgressBar(
-        total=view.seconds,
-        completed=view.time,
+        total=frame.seconds,
+        completed=frame.time,
         width=width - len(left) - 1,
         complete_style=_ABOVE,
         finished_style=_ABOVE,
@@ -188,24 +188,24 @@ def _progress(view: View, width: int) -> RenderableType:
 
 
 def heading_line() -> str:
-    """The first line where there is no picture."""
+    """Return the first line of the output without a screen."""
     loads = ", then ".join(f"{load:g}" for load in LOADS)
     return f"The same WebSocket sessions to {POOLS} pools each, balanced by evenly and by {_RIVAL}: load {loads}"
 
 
-def line(view: View) -> str:
-    """One moment in a line."""
-    learned = "?" if view.picker is None else f"{view.picker.threshold}"
-    messages = 0.0 if view.picker is None else messages_per_session(view.picker)
+def line(frame: Frame) -> str:
+    """Render a frame as one line."""
+    learned = "?" if frame.picker is None else f"{frame.picker.threshold}"
+    messages = 0.0 if frame.picker is None else messages_per_session(frame.picker)
     return (
-        f"{view.time:3.0f} s  load {view.load:4.1f}  threshold {learned:>2} (best {view.optimum:>2})  "
-        f"spread {view.evenly.spread:.2f}, least_request {view.rival.spread:.2f}  "
-        f"messages {messages:.2f}  sessions {view.evenly.started + view.rival.started:,}"
+        f"{frame.time:3.0f} s  load {frame.load:4.1f}  threshold {learned:>2} (best {frame.optimum:>2})  "
+        f"spread {frame.evenly.spread:.2f}, least_request {frame.rival.spread:.2f}  "
+        f"messages {messages:.2f}  sessions {frame.evenly.started + frame.rival.started:,}"
     )
 
 
 def report_text(report: Report) -> str:
-    """The figures, a row a phase, and the verdict."""
+    """Render the figures, one row per phase, and the verdict."""
     rows = [
         f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load on:",
         "                     spread over the pools         fullest pool",
@@ -216,7 +216,7 @@ def report_text(report: Report) -> str:
 
 
 def _wrapped(sentence: str) -> str:
-    return textwrap.fill(sentence, _LEAST_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    return textwrap.fill(sentence, _MIN_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _phase_row(phase: PhaseReport) -> str:
@@ -227,13 +227,13 @@ def _phase_row(phase: PhaseReport) -> str:
     return f"{window.load:4.1f}  {phase.thresholds[-1]:9} {window.optimum:4} {spreads} {largest}"
 
 
-def serving_text(stage: Stage) -> str:
-    """Where to look while it goes on."""
-    admin = f"http://{stage.admin}"
+def serving_text(stack: DemoStack) -> str:
+    """Return the addresses to look at while the demo keeps running."""
+    admin = f"http://{stack.admin}"
     return "\n".join(
         [
             f"Traffic goes on at load {LOADS[0]:g} until Ctrl-C.",
-            f"  gateway   ws://{stage.evenly}",
+            f"  gateway   ws://{stack.evenly}",
             f"  state     {admin}/state",
             f"  metrics   {admin}/metrics",
             f"  API       {admin}/docs",
@@ -241,11 +241,11 @@ def serving_text(stage: Stage) -> str:
     )
 
 
-def painter(console: Console, update: Callable[[RenderableType], None]) -> Callable[[View], None]:
-    """Draws a view as large as the terminal is at the moment."""
+def painter(console: Console, update: Callable[[RenderableType], None]) -> Callable[[Frame], None]:
+    """Return a function that draws a frame at the terminal's current size."""
 
-    def show(view: View) -> None:
+    def show(frame: Frame) -> None:
         width, height = console.size
-        update(picture(view, max(width, _LEAST_WIDTH), max(height, _LEAST_HEIGHT)))
+        update(screen(frame, max(width, _MIN_WIDTH), max(height, _MIN_HEIGHT)))
 
     return show

@@ -1,26 +1,22 @@
-"""The admin port: look at the balancer, change its pools, and ask whether it is well."""
+"""The routes of the admin port: inspect the balancer, change its pools, check its health."""
 
 from __future__ import annotations
 
-import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Annotated, Any
 
-import uvicorn
 from fastapi import APIRouter, FastAPI, HTTPException, Path, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.requests import Request
 from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from fastapi.security import HTTPBearer
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, check_pools, parse_address
+from evenly.live.admin.auth import Guard
 from evenly.live.admin.docs import docs_page
-from evenly.live.admin.guard import Guard
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
 from evenly.live.admin.schema import (
     STATE_EXAMPLE,
@@ -36,13 +32,13 @@ from evenly.live.admin.schema import (
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
-_MOST_CONNECTIONS = 256
-_PATIENCE = 5.0  # seconds until the first request is there
-_ABOUT = """Look at the balancer, change its pools while it runs, and ask whether it is well.
-A request that is refused is answered with {"detail": "why, in one sentence"}."""
+_ABOUT = """Inspect the balancer, change its pools while it runs, and check its health.
+A rejected request is answered with {"detail": "the reason, in one sentence"}."""
 
 Responses = dict[int | str, dict[str, Any]]
-PoolPath = Annotated[str, Path(description="The pool, HOST:PORT.", max_length=300, examples=["127.0.0.1:9001"])]
+PoolPath = Annotated[
+    str, Path(description="Address of the pool, HOST:PORT.", max_length=300, examples=["127.0.0.1:9001"])
+]
 
 
 def admin_app(
@@ -55,14 +51,14 @@ def admin_app(
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
 ) -> FastAPI:
-    """The application. `bound` is where it can be reached; `resolve` gives an address by number."""
+    """Return the application. `bound` is the address it serves on; `resolve` looks a host name up."""
     app = FastAPI(title="evenly", description=_ABOUT, version=version("evenly"), docs_url=None, redoc_url=None)
-    # The guard asks for the token; the scheme is for the OpenAPI page.
+    # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
-    app.include_router(_looking(balancer, latency, envoys), tags=["Look"], dependencies=scheme)
-    app.include_router(_changing(balancer, resolve), tags=["Change the pools"], dependencies=scheme)
-    app.include_router(_probing(ready), tags=["Ask whether it is well"])
-    app.add_exception_handler(RequestValidationError, _in_one_sentence)
+    app.include_router(_inspect_routes(balancer, latency, envoys), tags=["Inspect"], dependencies=scheme)
+    app.include_router(_pool_routes(balancer, resolve), tags=["Pools"], dependencies=scheme)
+    app.include_router(_health_routes(ready), tags=["Health"])
+    app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
     @app.get("/", include_in_schema=False)
@@ -79,84 +75,33 @@ def admin_app(
     return app
 
 
-@asynccontextmanager
-async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
-    """Serve on a listening socket as long as the block runs; close it then, at the latest a second later."""
-    config = uvicorn.Config(
-        app,
-        http=_PromptProtocol,
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=_MOST_CONNECTIONS,
-        timeout_graceful_shutdown=1,
-    )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[sock]))
-    try:
-        yield
-    finally:
-        server.should_exit = True
-        await serving
-
-
-class _PromptProtocol(H11Protocol):
-    """Parts from clients that connect and ask nothing: enough of them would keep all others out."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Give the client its time."""
-        super().connection_made(transport)
-        self._patience = self.loop.call_later(_PATIENCE, self._part)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """It is gone."""
-        self._patience.cancel()
-        super().connection_lost(exc)
-
-    def _part(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():  # no request has come
-            self.transport.close()
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to the process that it is only a part of."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture none."""
-        yield
-
-
-def _looking(balancer: Balancer, latency: Latency, envoys: Callable[[], list[EnvoyView]]) -> APIRouter:
+def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], list[EnvoyView]]) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/state", summary="Everything, as JSON", responses=_answer(STATE_EXAMPLE))
+    @router.get("/state", summary="The whole state as JSON", responses=_answer(STATE_EXAMPLE))
     async def state() -> StateView:
-        """Policy, threshold, pools and their sessions, tokens, messages and the Envoys that ask."""
+        """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
         return state_view(balancer, envoys())
 
-    figures = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
-    answer = _answer(figures, "text/plain")
+    sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
+    answer = _answer(sample, "text/plain")
 
-    @router.get("/metrics", summary="Figures for Prometheus", response_class=Response, responses=answer)
+    @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answer)
     async def metrics() -> Response:
-        """Sessions, threshold, tokens, picks, messages, and a histogram of how long picks take."""
+        """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
         return Response(metrics_text(balancer, latency), media_type=CONTENT_TYPE)
 
     return router
 
 
-def _changing(balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]]) -> APIRouter:
-    router = APIRouter(prefix="/pools", responses=_problem(422, "This is no address of a pool."))
-    unknown = _problem(404, "There is no such pool.")
-    there = _problem(409, "The pool is there already.")
+def _pool_routes(balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]]) -> APIRouter:
+    router = APIRouter(prefix="/pools", responses=_problem(422, "The address is not valid."))
+    unknown = _problem(404, "The pool is not known.")
+    there = _problem(409, "The pool exists already.")
 
     @router.post("", summary="Add a pool", status_code=201, responses=_pool_answer("warming", 0, 201) | there)
     async def add(pool: NewPool) -> PoolView:
-        """It fills slowly at first. A pool that is leaving is admitted again, with its open sessions."""
+        """The pool fills slowly at first (slow start). A leaving pool is added again with its open sessions."""
         with _refusing(422):
             address = _pool_address(pool.address)
             endpoint = await resolve(address)
@@ -165,23 +110,23 @@ def _changing(balancer: Balancer, resolve: Callable[[Address], Awaitable[Address
 
     answers = _pool_answer("draining", 6) | unknown
 
-    @router.post("/{address}/drain", summary="Give a pool no new sessions", responses=answers)
+    @router.post("/{address}/drain", summary="Drain a pool", responses=answers)
     async def drain(address: PoolPath) -> PoolView:
-        """The open ones go on."""
+        """The pool gets no new sessions. Its open sessions go on."""
         return changed(address, balancer.drain)
 
     answers = _pool_answer("warming", 2) | unknown
 
-    @router.post("/{address}/undrain", summary="Give a pool sessions again", responses=answers)
+    @router.post("/{address}/undrain", summary="Undrain a pool", responses=answers)
     async def undrain(address: PoolPath) -> PoolView:
-        """It fills slowly at first."""
+        """The pool gets new sessions again. It fills slowly at first (slow start)."""
         return changed(address, balancer.undrain)
 
     answers = _pool_answer("leaving", 6) | unknown
 
     @router.delete("/{address}", summary="Remove a pool", responses=answers)
     async def remove(address: PoolPath) -> PoolView:
-        """It gets no new sessions, and is forgotten when its last one ends."""
+        """The pool gets no new sessions, and is gone when its last session ends."""
         return changed(address, balancer.remove)
 
     def changed(text: str, change: Callable[[Address], None]) -> PoolView:
@@ -195,19 +140,19 @@ def _changing(balancer: Balancer, resolve: Callable[[Address], Awaitable[Address
     return router
 
 
-def _probing(ready: Callable[[], bool]) -> APIRouter:
+def _health_routes(ready: Callable[[], bool]) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/healthz", summary="Is it alive?", responses=_answer({"status": "alive"}))
+    @router.get("/healthz", summary="Liveness probe", responses=_answer({"status": "alive"}))
     async def healthz() -> Status:
-        """Answers as long as the picker runs at all. Needs no token."""
+        """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = _answer({"status": "ready"}) | _problem(503, "It is not ready.")
+    answers = _answer({"status": "ready"}) | _problem(503, "Not ready.")
 
-    @router.get("/readyz", summary="Is it ready?", responses=answers)
+    @router.get("/readyz", summary="Readiness probe", responses=answers)
     async def readyz() -> Status:
-        """Whether the picker can pick. Needs no token."""
+        """200 while new sessions can be placed. Needs no token."""
         if not ready():
             raise HTTPException(503, "No new sessions: the gateway drains, or every pool is failing or draining.")
         return Status(status="ready")
@@ -216,7 +161,7 @@ def _probing(ready: Callable[[], bool]) -> APIRouter:
 
 
 def _answer(example: object, kind: str = "application/json", status: int = 200) -> Responses:
-    return {status: {"description": "It is done.", "content": {kind: {"example": example}}}}
+    return {status: {"description": "OK", "content": {kind: {"example": example}}}}
 
 
 def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
@@ -230,7 +175,7 @@ def _problem(status: int, description: str) -> Responses:
 
 @contextmanager
 def _refusing(status: int) -> Iterator[None]:
-    """Answer input that cannot be used with this status."""
+    """Answer an InputError with this status."""
     try:
         yield
     except InputError as error:
@@ -243,16 +188,16 @@ def _pool_address(text: str) -> Address:
     return address
 
 
-async def _in_one_sentence(request: Request, error: Exception) -> Response:
-    """The first thing that is wrong with the request's form."""
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    """Report the first validation error in one sentence."""
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
-    return JSONResponse({"detail": f"The request's {place} is not as it should be: {first['msg']}."}, 422)
+    return JSONResponse({"detail": f"Invalid {place}: {first['msg']}."}, 422)
 
 
 def _reached_at(request: Request, bound: Address) -> str:
-    """The address that the reader used, if it looks like one: behind 0.0.0.0 it is the one that works."""
+    """Return the address that the reader used, if it is valid: 0.0.0.0 would be of no use in an example."""
     try:
         return str(parse_address(request.headers.get("host", "")))
     except InputError:

@@ -1,4 +1,4 @@
-"""The documentation page of the admin port, made from its OpenAPI schema; it needs nothing from the internet."""
+"""The documentation page of the admin port, made from its OpenAPI schema. It loads nothing from the internet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evenly.live.admin.token import VARIABLE
+from evenly.live.admin.auth import TOKEN_VARIABLE
 
 Schema = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A parameter, a field or a status of an answer: its name, and what it means."""
+    """A parameter, a field or a response status: its name and its meaning."""
 
     name: str
     text: str
@@ -26,7 +26,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Operation:
-    """All that the page says of one method of one path."""
+    """One method of one path, as the page shows it."""
 
     method: str
     path: str
@@ -41,14 +41,14 @@ class Operation:
 
     @property
     def anchor(self) -> str:
-        """Its name within the page."""
+        """The fragment that links to it."""
         return "-".join(
             [self.method.lower(), *(part for part in self.path.split("/") if part and "{" not in part)]
         )
 
 
 def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
-    """The page, with commands for a reader who reaches the port at `address`."""
+    """Render the page. Its example commands call `address`."""
     environment = Environment(
         loader=PackageLoader("evenly.live.admin", "."),
         autoescape=True,
@@ -62,7 +62,7 @@ def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
             operation = _Reader(schema, address, with_token).operation(method.upper(), path, described)
             sections.setdefault(described["tags"][0], []).append(operation)
     page = environment.get_template("docs.html.jinja")
-    return page.render(info=schema["info"], sections=sections, with_token=with_token, variable=VARIABLE)
+    return page.render(info=schema["info"], sections=sections, with_token=with_token, variable=TOKEN_VARIABLE)
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Reader:
     with_token: bool
 
     def operation(self, method: str, path: str, described: Schema) -> Operation:
-        """Read one operation."""
+        """Read one operation from the schema."""
         parameters = described.get("parameters", [])
         body = self._shape(described.get("requestBody", {}))
         answers = {status: answer for status, answer in described["responses"].items() if status[0] == "2"}
@@ -100,14 +100,14 @@ class _Reader:
         url = shlex.quote(f"http://{self.address}{path}")
         parts = [f"curl {url}" if method == "GET" else f"curl -X {method} {url}"]
         if self.with_token and not public:
-            parts.append(f'-H "Authorization: Bearer ${VARIABLE}"')
+            parts.append(f'-H "Authorization: Bearer ${TOKEN_VARIABLE}"')
         if body:
             parts.append("-H 'Content-Type: application/json'")
             parts.append(f"-d {shlex.quote(json.dumps(body['examples'][0]))}")
         return " \\\n  ".join(parts)
 
     def _shape(self, described: Schema) -> Schema:
-        """The schema of a body in JSON; empty if there is none."""
+        """Return the schema of a JSON body, empty if there is none."""
         return self._resolved(described.get("content", {}).get("application/json", {}).get("schema", {}))
 
     def _resolved(self, shape: Schema) -> Schema:
@@ -120,7 +120,7 @@ class _Reader:
         return found
 
     def _fields(self, shape: Schema, before: str = "") -> Iterator[Row]:
-        """The fields of a shape, and those inside of them."""
+        """Yield the fields of a schema and of the schemas inside it."""
         for name, field in shape.get("properties", {}).items():
             inner = self._resolved(field)
             items = self._resolved(inner.get("items", {}))
@@ -130,7 +130,7 @@ class _Reader:
 
 
 def _example(answer: Schema) -> str:
-    """The example, with each object that holds no other on one line."""
+    """Format the example, with each innermost object on one line."""
     (content,) = answer["content"].values()
     if isinstance(content["example"], str):
         return str(content["example"])

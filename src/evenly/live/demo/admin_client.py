@@ -1,4 +1,4 @@
-"""What the picker says of itself on its admin port."""
+"""The picker's state, read from its admin port."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import os
 from pydantic import ValidationError
 
 from evenly.live.addresses import Address
+from evenly.live.admin.auth import TOKEN_VARIABLE
 from evenly.live.admin.schema import StateView
-from evenly.live.admin.token import VARIABLE
 
-_TIMEOUT = 2.0
-
-
-async def ask_picker(admin: Address) -> StateView | None:
-    """Its state now; None if it does not answer in time."""
-    return await asyncio.to_thread(_ask, admin)
+_TIMEOUT_S = 2.0
 
 
-def _ask(admin: Address) -> StateView | None:
-    token = os.environ.get(VARIABLE)  # the picker, our child, asks for it too
-    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=_TIMEOUT)
+async def fetch_state(admin: Address) -> StateView | None:
+    """Return the picker's state, or None if it does not answer within 2 seconds."""
+    return await asyncio.to_thread(_fetch, admin)
+
+
+def _fetch(admin: Address) -> StateView | None:
+    token = os.environ.get(TOKEN_VARIABLE)  # the picker inherits the variable and requires the token
+    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=_TIMEOUT_S)
     try:
         connection.request("GET", "/state", headers={"Authorization": f"Bearer {token}"} if token else {})
         return StateView.model_validate_json(connection.getresponse().read())
@@ -33,10 +33,10 @@ def _ask(admin: Address) -> StateView | None:
 
 
 def messages_per_session(state: StateView) -> float:
-    """As the paper counts them: without those after a change of the threshold."""
+    """Return messages per session as the paper counts them: without those that follow a threshold change."""
     return (state.messages.green + state.messages.yellow) / max(sum(state.picks.values()), 1)
 
 
 def resync_per_session(state: StateView) -> float:
-    """Those after a change of the threshold."""
+    """Return the messages per session that follow threshold changes."""
     return state.messages.resync / max(sum(state.picks.values()), 1)

@@ -1,4 +1,4 @@
-"""From sessions to the figures that say how even they were, and the same visits under an ideal balancer."""
+"""Time averages that measure how even sessions were, and the same visits under an ideal balancer."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from evenly.core import Policy
-from evenly.live.demo.trace import Visit
 from evenly.live.demo.traffic import Session
+from evenly.workload.trace import Visit
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Time averages over a stretch of time."""
+    """Averages over a period of time."""
 
-    spread: float  # of the standard deviation of the sessions over the pools
-    max_tasks: float  # of the sessions at the fullest pool
-    pools_with_exactly: list[float]  # of the fraction of pools with exactly i sessions
-    mean_tasks: float  # of the sessions per pool
+    spread: float  # standard deviation of the sessions over the pools
+    max_tasks: float  # sessions at the fullest pool
+    pools_with_exactly: list[float]  # fraction of pools with exactly i sessions
+    mean_tasks: float  # sessions per pool
 
 
 def balance(sessions: Iterable[Session], pools: Sequence[str], begin: float, end: float) -> Balance:
-    """The averages over the time from `begin` to `end`; sessions that failed are left out."""
+    """Average over the time from `begin` to `end`. Failed sessions are left out."""
     if not (pools and begin < end):
         raise ValueError(f"There is nothing to average over {len(pools)} pools from {begin:g} to {end:g}.")
     tally = _Tally(pools, begin)
     for time, step, pool in sorted(_events(sessions, end), key=lambda event: (event[0], -event[1])):
-        tally.pass_until(time)
+        tally.advance(time)
         tally.move(pool, step)
-    tally.pass_until(end)
+    tally.advance(end)
     return tally.averages()
 
 
@@ -45,18 +45,18 @@ def _events(sessions: Iterable[Session], end: float) -> Iterable[tuple[float, in
 
 
 class _Tally:
-    """Sessions per pool as time passes, and the integrals of what is averaged."""
+    """Sessions per pool as time advances, and the integrals of the averaged quantities."""
 
     def __init__(self, pools: Sequence[str], begin: float) -> None:
         self._tasks = dict.fromkeys(pools, 0)
-        self._pools_with = [len(pools)]  # pools with exactly so many sessions
+        self._pools_with = [len(pools)]  # number of pools with exactly i sessions
         self._total = self._squares = 0
         self._begin = self._time = begin
         self._spread = self._max = self._mean = 0.0
         self._share: list[float] = [0.0]
 
-    def pass_until(self, time: float) -> None:
-        """Let time pass; what passes before the beginning is not averaged."""
+    def advance(self, time: float) -> None:
+        """Advance the time. Time before the beginning is not averaged."""
         stretch = time - self._time
         if stretch <= 0:
             return
@@ -70,7 +70,7 @@ class _Tally:
         self._time = time
 
     def move(self, pool: str, step: int) -> None:
-        """A session begins (1) or ends (-1) at the pool."""
+        """Count a session that begins (step 1) or ends (step -1) at the pool."""
         before = self._tasks[pool]
         after = self._tasks[pool] = before + step
         if after == len(self._pools_with):
@@ -82,11 +82,11 @@ class _Tally:
         self._squares += after * after - before * before
 
     def averages(self) -> Balance:
-        """What passed, per second."""
+        """Return the integrals divided by the measured time."""
         seconds = self._time - self._begin
         shares = [share / seconds for share in self._share]
         while len(shares) > 1 and shares[-1] == 0:
-            shares.pop()  # levels that were left before the beginning
+            shares.pop()  # levels that occurred only before the beginning
         return Balance(self._spread / seconds, self._max / seconds, shares, self._mean / seconds)
 
     @property
@@ -95,7 +95,7 @@ class _Tally:
 
 
 def ideal(visits: Iterable[Visit], pools: int, policy: Policy, seed: int) -> list[Session]:
-    """The same visits through a policy that knows everything at once; its pools are "0", "1" and so on."""
+    """Run the visits through a policy without a network or delays. Its pools are named "0", "1" and so on."""
     for number in range(pools):
         policy.join(str(number))
     choose = random.Random(seed).choice

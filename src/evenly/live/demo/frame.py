@@ -1,4 +1,4 @@
-"""One moment of the demo, as plain data for whoever draws it."""
+"""One moment of the demo as plain data, for the screen."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evenly.live.admin.schema import StateView
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One balancer: the sessions open at each of its pools, and how even they were so far in this phase."""
+    """One balancer: the open sessions of each pool, and the mean spread so far in this phase."""
 
     sessions: tuple[int, ...]
     spread: float
@@ -19,8 +19,8 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """Where the traffic stands, both balancers, and what the picker says (None while it says nothing)."""
+class Frame:
+    """The progress of the traffic, both balancers, and the picker's state (None until it has answered)."""
 
     time: float
     seconds: float
@@ -31,5 +31,5 @@ class View:
 
     @property
     def optimum(self) -> int:
-        """The threshold that balances the load best. Paper: Sec. 2.2."""
+        """The threshold that balances the load best: the load rounded down. Paper: Sec. 2.2."""
         return math.floor(self.load)

@@ -1,7 +1,7 @@
-"""WebSocket servers that hold sessions and do nothing else, all in one process: what the balancer balances.
+"""The server pools of the demo: WebSocket servers in one process that only hold sessions.
 
-Run as `python -m evenly.live.demo.pools --count 20`: prints one JSON line with the ports when ready, and ends when
-its standard input closes, so that it never outlives whoever started it.
+`python -m evenly.live.demo.pools --count 20` prints one JSON line with the ports when it is ready. It ends when
+its standard input closes, so that it never outlives its parent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import signal
 import socket
 import sys
@@ -23,18 +22,19 @@ from websockets.http11 import Request, Response
 from websockets.server import ServerProtocol
 
 from evenly.live.addresses import Address
+from evenly.live.processes import raise_fd_limit
 
 MAX_MESSAGE = 2**16
 _BACKLOG = 4096
 _HOST = "127.0.0.1"
-_PATIENCE = 20.0  # seconds for the process to come up or to end, on a busy machine
+_TIMEOUT_S = 20.0  # for the process to start or to end, on a busy machine
 
 
 class PoolSession(asyncio.Protocol):
-    """One connection to a pool: a session, or a question how many sessions there are.
+    """One connection to a pool: a session, or a request for the session counts.
 
-    A session costs this object and no task: `websockets` speaks the protocol, but its own server has a task and
-    timers for each session, which is too dear for thousands of them beside Envoy.
+    A session costs this object and no task. The server of `websockets` has a task and timers for each session,
+    which costs too much for thousands of sessions next to Envoy; only its protocol is used here.
     """
 
     def __init__(self, address: str, sessions: dict[str, int]) -> None:
@@ -45,12 +45,12 @@ class PoolSession(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client is there."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer a request; what comes afterwards is read and forgotten."""
+        """Answer a request. Later messages are read and dropped."""
         self._websocket.receive_data(data)
         for event in self._websocket.events_received():
             if isinstance(event, Request):
@@ -58,24 +58,24 @@ class PoolSession(asyncio.Protocol):
         self._flush()
 
     def eof_received(self) -> None:
-        """The client will send nothing more."""
+        """Handle the end of the client's data."""
         self._websocket.receive_eof()
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The session is over, however it came about."""
+        """Count the session out, however it ended."""
         if self._counted:
             self._sessions[self._address] -= 1
 
     def _answer(self, request: Request) -> None:
-        response = self._truth() if request.path == "/sessions" else self._websocket.accept(request)
+        response = self._counts() if request.path == "/sessions" else self._websocket.accept(request)
         self._websocket.send_response(response)
         if response.status_code == 101:
             self._counted = True
             self._sessions[self._address] += 1
             self._websocket.send_text(self._address.encode())
 
-    def _truth(self) -> Response:
+    def _counts(self) -> Response:
         response = self._websocket.reject(200, json.dumps(self._sessions))
         del response.headers["Content-Type"]
         response.headers["Content-Type"] = "application/json"
@@ -87,12 +87,12 @@ class PoolSession(asyncio.Protocol):
             if data:
                 self._transport.write(data)
             else:
-                self._transport.close()  # once all is written
+                self._transport.close()  # after all data is written
 
 
 async def serve(count: int) -> None:
-    """Serve so many pools until standard input closes or SIGTERM comes."""
-    _allow_many_sockets()
+    """Serve `count` pools until standard input closes or SIGTERM arrives."""
+    raise_fd_limit()
     loop = asyncio.get_running_loop()
     over = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, over.set)
@@ -109,13 +109,8 @@ async def serve(count: int) -> None:
     await over.wait()
 
 
-def _allow_many_sockets() -> None:
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def _wait_for_end_of_input(loop: asyncio.AbstractEventLoop, over: asyncio.Event) -> None:
-    """Block in a thread, since standard input may be something that an event loop cannot watch."""
+    """Block in a thread: standard input may be a file that an event loop cannot watch."""
     while os.read(sys.stdin.fileno(), 4096):
         pass
     loop.call_soon_threadsafe(over.set)
@@ -123,23 +118,23 @@ def _wait_for_end_of_input(loop: asyncio.AbstractEventLoop, over: asyncio.Event)
 
 @asynccontextmanager
 async def embedded_pools(count: int) -> AsyncIterator[tuple[Address, ...]]:
-    """The addresses of so many pools in a process of their own, which ends with the block."""
+    """Start `count` pools in a process that ends with the block; yield their addresses."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "evenly.live.demo.pools", "--count", str(count)),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for whoever started it, who ends it in good order
+        start_new_session=True,  # Ctrl-C reaches only the parent, which ends this process
     )
     assert process.stdin is not None and process.stdout is not None
     try:
-        line = await asyncio.wait_for(process.stdout.readline(), _PATIENCE)
+        line = await asyncio.wait_for(process.stdout.readline(), _TIMEOUT_S)
         if not line:
-            raise RuntimeError(f"The process of the pools ended with code {await process.wait()}.")
+            raise RuntimeError(f"The pools' process ended with exit code {await process.wait()}.")
         yield tuple(Address(_HOST, port) for port in json.loads(line)["ports"])
     finally:
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), _PATIENCE)
+            await asyncio.wait_for(process.wait(), _TIMEOUT_S)
         except TimeoutError:
             process.kill()
             await process.wait()
@@ -147,8 +142,8 @@ async def embedded_pools(count: int) -> AsyncIterator[tuple[Address, ...]]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the pools."""
-    parser = argparse.ArgumentParser(description="WebSocket servers that hold sessions, in one process.")
-    parser.add_argument("--count", type=int, default=20, help="how many pools (default: 20)")
+    parser = argparse.ArgumentParser(description="WebSocket servers that only hold sessions, in one process.")
+    parser.add_argument("--count", type=int, default=20, help="number of pools (default: 20)")
     asyncio.run(serve(parser.parse_args(arguments).count))
 
 

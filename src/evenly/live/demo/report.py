@@ -1,4 +1,4 @@
-"""What a run of the demo came to, and the verdict: words that follow from the numbers, good or bad."""
+"""The result of a demo run, and its verdict: sentences that follow from the numbers, good or bad."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from evenly.live.demo.admin_client import messages_per_session, resync_per_sessi
 from evenly.live.demo.balance import Balance
 from evenly.live.demo.plan import POOLS, Plan, Window
 
-CLOSE = 0.10  # figures that differ by so much at most are called equal
-MOSTLY = 0.90  # so much of the time is enough to say that a threshold was learned
-MOST_MESSAGES = 2.0  # per session. Paper: Sec. 2.1
+CLOSE = 0.10  # largest relative difference of two spreads that are called equal
+MOSTLY = 0.90  # share of the time near the optimum from which the threshold counts as learned
+MAX_MESSAGES = 2.0  # per session. Paper: Sec. 2.1
 
 
 @dataclass(frozen=True)
@@ -22,22 +22,22 @@ class PhaseReport:
     """The measured end of one phase."""
 
     window: Window
-    thresholds: tuple[int, ...]  # seen one after the other, half a second apart
+    thresholds: tuple[int, ...]  # polled every half second
     evenly: Balance
     ideal: Balance
     rival: Balance
 
     @property
     def sides(self) -> dict[str, Balance]:
-        """The three balancers, by the names that they have in JSON."""
+        """The three balancers by their names in JSON."""
         return {"evenly": self.evenly, "jsq": self.ideal, "least_request": self.rival}
 
     def share_within(self, distance: int) -> float:
-        """The share of the time in which the threshold was so close to the optimum."""
+        """Return the share of the time with the threshold at most `distance` from the optimum."""
         return fmean(abs(threshold - self.window.optimum) <= distance for threshold in self.thresholds)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the JSON object of the phase."""
         return {
             "load": self.window.load,
             "optimum": self.window.optimum,
@@ -54,7 +54,7 @@ class PhaseReport:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the sessions of one balancer went."""
+    """The numbers of started and failed sessions of one balancer."""
 
     started: int
     failed: int
@@ -62,7 +62,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Report:
-    """Everything that was measured."""
+    """All measurements of a run."""
 
     plan: Plan
     phases: tuple[PhaseReport, ...]
@@ -72,15 +72,15 @@ class Report:
 
     @property
     def failed(self) -> int:
-        """Sessions that failed, of both balancers."""
+        """Failed sessions of both balancers."""
         return self.evenly.failed + self.rival.failed
 
     def mean(self, figure: Callable[[PhaseReport], float]) -> float:
-        """A figure averaged over the phases, which are equally long."""
+        """Average a figure over the phases, which have equal length."""
         return fmean(map(figure, self.phases))
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of `evenly demo --json`."""
+        """Return the JSON object of `evenly demo --json`."""
         messages = self.picker.messages
         return {
             "pools": POOLS,
@@ -110,7 +110,7 @@ class Report:
 
 
 def verdict(report: Report) -> list[str]:
-    """The run in plain words, a sentence or two a matter."""
+    """Describe the run in plain words, one or two sentences per subject."""
     return [
         _threshold_words(report),
         _ideal_words(report),
@@ -159,7 +159,7 @@ def _rival_words(report: Report) -> str:
 
 def _message_words(report: Report) -> str:
     each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
-    bound = "at most two are needed" if each <= MOST_MESSAGES else "which is more than the two that should do"
+    bound = "at most two are needed" if each <= MAX_MESSAGES else "which is more than the two that should do"
     return (
         f"A session took {each:.2f} messages between pools and picker ({bound}), "
         f"and changes of the threshold {resync:.2f} more."

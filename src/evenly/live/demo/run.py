@@ -1,4 +1,4 @@
-"""The demo itself: the same visits to both balancers at once, watched, and what they came to."""
+"""The demo run: the same visits to both balancers at once, observed and measured."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from statistics import fmean, pstdev
 from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
 from evenly.live.admin.schema import StateView
-from evenly.live.demo.admin_client import ask_picker
+from evenly.live.demo.admin_client import fetch_state
 from evenly.live.demo.balance import balance, ideal
-from evenly.live.demo.frame import Side, View
+from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan, Window
 from evenly.live.demo.report import Outcome, PhaseReport, Report
-from evenly.live.demo.stack import Stage
-from evenly.live.demo.trace import Visit
+from evenly.live.demo.stack import DemoStack
 from evenly.live.demo.traffic import Session, Traffic
+from evenly.workload.trace import Visit
 
-POLL_EVERY = 0.5
-SHOW_EVERY = 0.25
+POLL_INTERVAL_S = 0.5
+FRAME_INTERVAL_S = 0.25
 
-Show = Callable[[View], None]
+Show = Callable[[Frame], None]
 
 
-class _Balancer:
-    """One balancer under traffic, and what is kept of it."""
+class BalancerRun:
+    """One balancer under traffic, and its finished sessions."""
 
     def __init__(self, gateway: Address, pools: Iterable[Address], seed: int) -> None:
         self.pools = [str(pool) for pool in pools]
@@ -37,10 +37,11 @@ class _Balancer:
 
     @property
     def outcome(self) -> Outcome:
+        """The numbers of started and failed sessions."""
         return Outcome(self.traffic.started, self.traffic.failed)
 
     def side(self, load: float) -> Side:
-        """What there is to see now; the spread is an average since the load changed."""
+        """Return the balancer's part of a frame. The spread is the mean since the load changed."""
         if load != self._load:
             self._load = load
             self._spreads.clear()
@@ -50,7 +51,7 @@ class _Balancer:
 
 
 @dataclass(frozen=True)
-class _Sighting:
+class _Sample:
     """The picker's state at a time."""
 
     time: float
@@ -58,47 +59,47 @@ class _Sighting:
 
 
 class Run:
-    """A run on a stage. `show` hears of it four times a second."""
+    """A run of the plan on the stack. `show` is called with a frame four times per second."""
 
-    def __init__(self, stage: Stage, plan: Plan, show: Show) -> None:
-        self._stage = stage
+    def __init__(self, stack: DemoStack, plan: Plan, show: Show) -> None:
+        self._stack = stack
         self._plan = plan
         self._show = show
-        self._evenly = _Balancer(stage.evenly, stage.pools, plan.seed)
-        self._rival = _Balancer(stage.rival, stage.rival_pools, plan.seed)
-        self._sightings: list[_Sighting] = []
+        self._evenly = BalancerRun(stack.evenly, stack.pools, plan.seed)
+        self._rival = BalancerRun(stack.rival, stack.rival_pools, plan.seed)
+        self._samples: list[_Sample] = []
 
-    async def perform(self) -> Report | None:
-        """Play the plan; None if there is nothing to report, because the picker was not to be heard."""
+    async def measure(self) -> Report | None:
+        """Run the plan and return the report, or None if the picker did not answer."""
         visits = self._plan.visits()
-        await self._play(visits)
+        await self._drive(visits)
         return await self._report(visits)
 
-    async def _play(self, visits: Iterable[Visit]) -> None:
+    async def _drive(self, visits: Iterable[Visit]) -> None:
         try:
             async with asyncio.TaskGroup() as tasks:
                 watching = [tasks.create_task(self._poll()), tasks.create_task(self._draw())]
-                playing = [tasks.create_task(each.traffic.run(visits)) for each in (self._evenly, self._rival)]
-                await asyncio.wait(playing)
+                driving = [tasks.create_task(each.traffic.run(visits)) for each in (self._evenly, self._rival)]
+                await asyncio.wait(driving)
                 for task in watching:
                     task.cancel()
-        except* OSError as group:  # the output cannot be written
+        except* OSError as group:  # the screen cannot be written
             raise group.exceptions[0] from None
 
     async def _poll(self) -> None:
         while True:
-            state = await ask_picker(self._stage.admin)
+            state = await fetch_state(self._stack.admin)
             if state is not None:
-                self._sightings.append(_Sighting(self._evenly.traffic.now, state))
-            await asyncio.sleep(POLL_EVERY)
+                self._samples.append(_Sample(self._evenly.traffic.now, state))
+            await asyncio.sleep(POLL_INTERVAL_S)
 
     async def _draw(self) -> None:
         while True:
             time = self._evenly.traffic.now
             load = self._plan.load_at(time)
-            picker = self._sightings[-1].state if self._sightings else None
+            picker = self._samples[-1].state if self._samples else None
             self._show(
-                View(
+                Frame(
                     time=min(time, self._plan.seconds),
                     seconds=self._plan.seconds,
                     load=load,
@@ -107,10 +108,10 @@ class Run:
                     picker=picker,
                 )
             )
-            await asyncio.sleep(SHOW_EVERY)
+            await asyncio.sleep(FRAME_INTERVAL_S)
 
     async def _report(self, visits: tuple[Visit, ...]) -> Report | None:
-        final = await ask_picker(self._stage.admin)
+        final = await fetch_state(self._stack.admin)
         best = ideal(visits, POOLS, JoinShortestQueue(), self._plan.seed)
         phases = [self._phase(window, best) for window in self._plan.windows]
         measured = tuple(phase for phase in phases if phase is not None)
@@ -122,7 +123,7 @@ class Run:
         begin, end = window.begin, window.end
         thresholds = [
             seen.state.threshold
-            for seen in self._sightings
+            for seen in self._samples
             if begin <= seen.time < end and seen.state.threshold is not None
         ]
         if not thresholds:
@@ -136,10 +137,10 @@ class Run:
         )
 
 
-async def encore(stage: Stage, plan: Plan) -> None:
-    """Go on with steady traffic to both balancers until cancelled."""
-    gateways = (stage.evenly, stage.rival)
+async def keep_running(stack: DemoStack, plan: Plan) -> None:
+    """Send steady traffic to both balancers until cancelled."""
+    gateways = (stack.evenly, stack.rival)
     traffic = [Traffic([gateway], seed=plan.seed, ended=lambda _: None) for gateway in gateways]
     async with asyncio.TaskGroup() as tasks:
         for each in traffic:
-            tasks.create_task(each.run(plan.encore()))
+            tasks.create_task(each.run(plan.endless_visits()))

@@ -1,4 +1,4 @@
-"""The processes of the demo: two sets of pools, a picker, and one Envoy with a way in for each balancer."""
+"""The processes of the demo: two sets of pools, a picker, and one Envoy with a listener for each balancer."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import IO, Any
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address, parse_address
+from evenly.live.addresses import Address
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import EnvoyProcess
-from evenly.live.gateway.supervisor import PickerProcess
+from evenly.live.gateway.picker_process import PickerProcess
 
 _HOST = "127.0.0.1"
 _RIVAL = "least_request"
 
 
 @dataclass(frozen=True)
-class Stage:
-    """Where everything is: the ways in, the pools behind each, and the picker's admin port."""
+class DemoStack:
+    """Addresses of the running demo: the listener and the pools of each balancer, and the picker's admin port."""
 
     evenly: Address
     rival: Address
@@ -34,8 +34,8 @@ class Stage:
 
 
 @asynccontextmanager
-async def raised_stage() -> AsyncIterator[Stage]:
-    """Start all processes, and end them with the block. What they log goes to a file, away from the picture."""
+async def demo_stack() -> AsyncIterator[DemoStack]:
+    """Start all processes, and end them with the block. They log to a file, so that the screen stays clean."""
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evenly-demo-")))
         log = stack.enter_context((folder / "log").open("w+b"))
@@ -45,23 +45,22 @@ async def raised_stage() -> AsyncIterator[Stage]:
         picker = PickerProcess(["--listen", f"{_HOST}:0", "--admin", f"{_HOST}:0", *options], log)
         stack.push_async_callback(picker.stop)
         await picker.start()
-        if not await picker.ready():
+        if not await picker.wait_ready():
             raise InputError(f"The picker did not start: {_last_line(log)}")
-        where, admin = _read_ready_line(picker.said)
         evenly, rival, envoy_admin = _free_addresses(3)
-        config = demo_config(evenly, rival, where, rival_pools, envoy_admin)
+        config = demo_config(evenly, rival, picker.ready.listen, rival_pools, envoy_admin)
         envoy = EnvoyProcess(config, folder, log)
         stack.push_async_callback(envoy.stop)
         await envoy.start()
-        if not await envoy.ready():
+        if not await envoy.wait_ready():
             raise InputError(f"Envoy did not start: {_last_line(log)}")
-        yield Stage(evenly, rival, pools, rival_pools, admin)
+        yield DemoStack(evenly, rival, pools, rival_pools, picker.ready.admin)
 
 
 def demo_config(
     evenly: Address, rival: Address, picker: Address, rival_pools: Sequence[Address], admin: Address
 ) -> dict[str, Any]:
-    """An Envoy that follows the picker, with a second listener that is the same but for the balancer."""
+    """Return the config of an Envoy that follows the picker. A second listener differs only in its balancer."""
     config = envoy_config(listen=evenly, picker=picker, pools=None, admin=admin, health_path=None)
     other = envoy_config(listen=rival, picker=picker, pools=rival_pools, admin=admin, health_path=None)
     static = other["static_resources"]
@@ -69,7 +68,7 @@ def demo_config(
     listener["name"] = cluster["name"] = cluster["load_assignment"]["cluster_name"] = _RIVAL
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     manager["stat_prefix"] = _RIVAL
-    manager["http_filters"] = manager["http_filters"][-1:]  # the router alone: nobody is asked
+    manager["http_filters"] = manager["http_filters"][-1:]  # the router alone, without the picker
     for route in manager["route_config"]["virtual_hosts"][0]["routes"]:
         route["route"]["cluster"] = _RIVAL
     [policy] = cluster["load_balancing_policy"]["policies"]
@@ -77,13 +76,6 @@ def demo_config(
     config["static_resources"]["listeners"].append(listener)
     config["static_resources"]["clusters"].append(cluster)
     return config
-
-
-def _read_ready_line(line: str) -> tuple[Address, Address]:
-    """Where the picker listens, and its admin port, from the line by which it says that it is ready."""
-    words = line.replace(",", "").split()
-    admin = next(word for word in words if word.startswith("http://"))
-    return parse_address(words[words.index("on") + 1]), parse_address(admin.removeprefix("http://"))
 
 
 def _free_addresses(count: int) -> list[Address]:
@@ -95,4 +87,4 @@ def _free_addresses(count: int) -> list[Address]:
 def _last_line(log: IO[bytes]) -> str:
     log.seek(0)
     lines = log.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it does not say why."
+    return lines[-1] if lines else "it gave no reason."

@@ -1,4 +1,4 @@
-"""WebSocket sessions that begin and end when the visits of a trace say so."""
+"""WebSocket sessions that follow a trace: real connections through a gateway."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from websockets.protocol import State
 from websockets.uri import parse_uri
 
 from evenly.live.addresses import Address
-from evenly.live.demo.trace import Visit
+from evenly.workload.trace import Visit
 
 MAX_MESSAGE = 2**16
-PATIENCE = 10.0  # seconds that a session may take to get its greeting, and again to close
+TIMEOUT_S = 10.0  # for a session to get its greeting, and again for it to close
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as it went, in seconds since the beginning; its pool is empty if it failed."""
+    """A finished session, with times in seconds since the beginning. Its pool is empty if it failed."""
 
     pool: str
     start: float
@@ -30,24 +30,24 @@ class Session:
 
 
 class ClientSession(asyncio.Protocol):
-    """One connection to a gateway; the pool that serves it names itself in its first message."""
+    """One connection to a gateway. The pool that serves it sends its own address as the first message."""
 
     def __init__(self, gateway: Address) -> None:
         self._websocket = ClientProtocol(parse_uri(f"ws://{gateway}/"), max_size=MAX_MESSAGE)
         self._transport: asyncio.Transport | None = None
         loop = asyncio.get_running_loop()
-        self.greeting: asyncio.Future[str] = loop.create_future()  # empty if there will be none
+        self.greeting: asyncio.Future[str] = loop.create_future()  # empty if the session failed
         self.lost: asyncio.Future[None] = loop.create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for a session."""
+        """Request a WebSocket session."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._websocket.send_request(self._websocket.connect())
         self._flush()
 
     def data_received(self, data: bytes) -> None:
-        """Take the greeting."""
+        """Read the greeting."""
         self._websocket.receive_data(data)
         for event in self._websocket.events_received():
             if isinstance(event, Frame):
@@ -55,17 +55,17 @@ class ClientSession(asyncio.Protocol):
         self._flush()
 
     def eof_received(self) -> None:
-        """The pool will send nothing more."""
+        """Handle the end of the pool's data."""
         self._websocket.receive_eof()
         self._flush()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The session is over, and failed if it was not greeted."""
+        """End the session. Without a greeting it has failed."""
         self._greet("")
         self.lost.set_result(None)
 
     def close(self) -> bool:
-        """Say goodbye, whereupon the pool closes the connection; False if the session was over before."""
+        """Send a close frame; the pool then closes the connection. Return False if the session was over before."""
         if self._websocket.state is not State.OPEN:
             return False
         self._websocket.send_close(CloseCode.NORMAL_CLOSURE)
@@ -73,7 +73,7 @@ class ClientSession(asyncio.Protocol):
         return True
 
     def abort(self) -> None:
-        """Be gone at once."""
+        """Close the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -91,7 +91,10 @@ class ClientSession(asyncio.Protocol):
 
 
 class Traffic:
-    """Sessions on their way: how many are open at each pool now, and how many began and failed so far."""
+    """Sessions in progress: the open ones of each pool, and the numbers of started and failed ones.
+
+    `ended` is called with every session that has ended.
+    """
 
     def __init__(self, gateways: Sequence[Address], *, seed: int, ended: Callable[[Session], None]) -> None:
         self.open: Counter[str] = Counter()
@@ -104,20 +107,20 @@ class Traffic:
 
     @property
     def now(self) -> float:
-        """Seconds since the beginning; 0 before."""
+        """Seconds since the beginning, 0 before it."""
         return 0.0 if self._beginning is None else asyncio.get_running_loop().time() - self._beginning
 
     async def run(self, visits: Iterable[Visit]) -> None:
-        """Begin every visit at its time, through a gateway chosen at random, and return when all have ended."""
+        """Start every visit at its time, through a random gateway. Return when all have ended."""
         self._beginning = asyncio.get_running_loop().time()
         async with asyncio.TaskGroup() as sessions:
             for visit in visits:
                 if visit.start > self.now:
                     await asyncio.sleep(visit.start - self.now)
-                sessions.create_task(self._attend(visit, self._choose(self._gateways)))
+                sessions.create_task(self._hold(visit, self._choose(self._gateways)))
 
-    async def _attend(self, visit: Visit, gateway: Address) -> None:
-        """One session. It closes when the visit should end, however long it took to begin."""
+    async def _hold(self, visit: Visit, gateway: Address) -> None:
+        """Run one session. It closes when the visit should end, however late it began."""
         session = ClientSession(gateway)
         self.started += 1
         try:
@@ -126,12 +129,12 @@ class Traffic:
             whole = bool(pool) and await self._stay(session, pool, visit.start + visit.stay)
             self.failed += not whole
             self._ended(Session(pool if whole else "", start, self.now))
-            await asyncio.wait([session.lost], timeout=PATIENCE if whole else 0)
+            await asyncio.wait([session.lost], timeout=TIMEOUT_S if whole else 0)
         finally:
             session.abort()
 
     async def _stay(self, session: ClientSession, pool: str, until: float) -> bool:
-        """Keep the session open until then, and close it; False if it broke before."""
+        """Keep the session open until then and close it. Return False if it broke before."""
         self.open[pool] += 1
         try:
             await asyncio.wait([session.lost], timeout=max(until - self.now, 0))
@@ -141,9 +144,9 @@ class Traffic:
 
 
 async def _begin(session: ClientSession, gateway: Address) -> str:
-    """The pool that serves the session; empty if none does."""
+    """Connect; return the pool that serves the session, or an empty string if it failed."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(TIMEOUT_S):
             await asyncio.get_running_loop().create_connection(lambda: session, gateway.host, gateway.port)
             return await session.greeting
     except OSError:  # refused, reset, or timed out
@@ -157,9 +160,9 @@ async def drive(
     seed: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> list[Session]:
-    """Run all visits and return what became of them, in the order in which they ended.
+    """Run all visits and return the sessions in the order in which they ended.
 
-    `progress` hears the time in seconds since the beginning as sessions end.
+    `progress` is called at the end of each session with the seconds since the beginning.
     """
     sessions: list[Session] = []
 

@@ -1,12 +1,12 @@
-"""The config of an Envoy whose sessions a picker places, as the plain dicts that `envoy -c` takes in JSON.
+"""The bootstrap config of an Envoy that asks a picker, as plain dicts for the JSON that `envoy -c` reads.
 
 What must not change, and why:
 
-- `response_trailer_mode` SEND, bodies NONE: only then does the picker's stream live as long as the session, and
-  the stream's end is how the picker learns of the session's.
-- `override_host` reads metadata, which a picker alone can set, and never the header, which a client can forge.
-- The circuit breakers stand far above their default of 1024, past which Envoy would leave the picker out silently.
-- Nothing that is merely quiet is cut off. A peer that vanished is found by TCP keep-alive, and its session ends.
+- `response_trailer_mode` SEND, bodies NONE: only then does the picker's stream live as long as the session. The
+  end of the stream tells the picker that the session has ended.
+- `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
+- The circuit breakers are far above their default of 1024. Beyond it Envoy would silently skip the picker.
+- Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.bootstrap_clusters import (
     EXTENSIONS,
     KEEPALIVE,
-    MOST_CONNECTIONS,
+    MAX_CONNECTIONS,
     Json,
     picker_cluster,
     picker_service,
@@ -30,7 +30,7 @@ from evenly.live.envoy.bootstrap_clusters import (
 )
 from evenly.live.envoy.names import CLUSTER, NAMESPACE
 
-_LARGEST_RETRIED = 2**20  # bytes of a request's body that are kept for another try
+_MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
 STAT_PREFIX = "gateway"  # of the listener's statistics
 
 
@@ -41,13 +41,13 @@ def envoy_config(
     pools: Sequence[Address] | None,
     admin: Address,
     health_path: str | None,
-    connections: int = MOST_CONNECTIONS,
+    connections: int = MAX_CONNECTIONS,
 ) -> Json:
-    """The bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
+    """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
-    Without pools it learns them from the picker, and follows when they change. A TCP connection checks a pool,
-    or a GET of the health path. `admin` is announced to the picker, which reads the open sessions there.
-    Clients beyond `connections` are turned away.
+    Without `pools` it follows the picker's list (EDS). Pools are checked by a GET of `health_path`, or without one
+    by a TCP connection. `admin` is announced to the picker, which reads the open sessions there. Envoy rejects
+    clients beyond `connections`.
     """
     admin = _reachable(resolve(admin))
     return {
@@ -70,7 +70,7 @@ def _reachable(admin: Address) -> Address:
 
 
 def _admin(admin: Address) -> Json:
-    """Envoy's admin port, which can stop Envoy: others than this machine may only read what the picker reads."""
+    """Describe Envoy's admin port. It can stop Envoy, so other machines may only read what the picker needs."""
     limits = {} if admin.loopback else {"allow_paths": [{"prefix": path} for path in ("/clusters", "/ready")]}
     return {"address": socket_address(admin), "ignore_global_conn_limit": True, **limits}
 
@@ -85,7 +85,9 @@ def _connection_limit(connections: int) -> Json:
 
 
 def _listener(listen: Address, admin: Address) -> Json:
-    """A second Envoy on the same port must fail, not share it: no reuse_port; the workers balance by a lock."""
+    """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
+    workers balance connections by a lock.
+    """
     return {
         "name": "sessions",
         "address": socket_address(listen),
@@ -110,20 +112,20 @@ def _connection_manager(admin: Address) -> Json:
             "initial_stream_window_size": 2**16,
             "initial_connection_window_size": 2**20,
         },
-        request_headers_timeout="10s",  # not of a session, which has begun when its headers are there
+        request_headers_timeout="10s",  # does not limit sessions: they begin after the headers
         stream_idle_timeout="0s",
-        delayed_close_timeout="0.2s",  # a WebSocket's client waits for it after the last word
+        delayed_close_timeout="0.2s",  # a WebSocket client waits this long after the close frame
         route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes()}]},
         http_filters=[_ask_picker(admin), typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router")],
     )
 
 
 def _routes() -> list[Json]:
-    """Every request goes to the pools. A WebSocket over HTTP/2 has no key; the pool's HTTP/1.1 asks for one."""
+    """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one."""
     upgrade = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
     without_key = {"name": "sec-websocket-key", "present_match": False}
     key = {"header": {"key": "sec-websocket-key", "value": b64encode(b"a key's 16 bytes").decode()}}
-    to_pool = {"route": _forward(), "request_body_buffer_limit": _LARGEST_RETRIED}
+    to_pool = {"route": _forward(), "request_body_buffer_limit": _MAX_RETRY_BODY}
     return [
         {"match": {"prefix": "/", "headers": [upgrade, without_key]}, "request_headers_to_add": [key], **to_pool},
         {"match": {"prefix": "/"}, **to_pool},
@@ -131,7 +133,7 @@ def _routes() -> list[Json]:
 
 
 def _forward() -> Json:
-    """A pool that just died costs no session, because another one is tried."""
+    """Retry at another pool, so that a pool that has just died costs no session."""
     other_pool = typed(
         "envoy.retry_host_predicates.previous_hosts",
         f"{EXTENSIONS}.retry.host.previous_hosts.v3.PreviousHostsPredicate",
@@ -140,22 +142,22 @@ def _forward() -> Json:
         "retry_on": "connect-failure,refused-stream,reset-before-request",
         "num_retries": 2,
         "retry_host_predicate": [other_pool],
-        "host_selection_retry_max_attempts": 100,  # few pools: the fallback likes the dead one, which is empty
+        "host_selection_retry_max_attempts": 100,  # the fallback prefers the dead pool, because it is empty
     }
     return {"cluster": CLUSTER, "timeout": "0s", "retry_policy": retries}
 
 
 def _ask_picker(admin: Address) -> Json:
-    """The filter that asks for a pool, and whose stream to the picker lives as long as the session.
+    """Describe the filter that asks the picker for a pool. Its stream lives as long as the session.
 
-    Without the picker, or when it is late, the session goes on through the fallback of the pools' cluster.
+    If the picker is away or late, the session uses the fallback policy of the pools' cluster.
     """
     return typed(
         "picker",
         f"{EXTENSIONS}.filters.http.ext_proc.v3.ExternalProcessor",
         grpc_service=picker_service(admin) | {"timeout": "0s"},
         failure_mode_allow=True,
-        message_timeout="1s",  # in a burst, Envoy itself is too busy to read an answer that came in time
+        message_timeout="1s",  # generous: in a burst Envoy itself is late to read an answer
         processing_mode={
             "request_header_mode": "SEND",
             "response_header_mode": "SEND",
@@ -168,7 +170,5 @@ def _ask_picker(admin: Address) -> Json:
             "receiving_namespaces": {"untyped": [NAMESPACE]},
             "forwarding_namespaces": {"untyped": [NAMESPACE]},
         },
-        forward_rules={
-            "allowed_headers": {"patterns": [{"exact": ":method"}]}
-        },  # the rest is none of its business
+        forward_rules={"allowed_headers": {"patterns": [{"exact": ":method"}]}},  # the picker sees no other header
     )

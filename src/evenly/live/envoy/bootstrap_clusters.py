@@ -1,6 +1,6 @@
-"""The two clusters of an Envoy whose sessions a picker places: the pools, and the picker itself.
+"""The two clusters of an Envoy that asks a picker: the pools, and the picker itself.
 
-What must not change is said in `config.py`.
+`bootstrap.py` lists what must not change, and why.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, PICKED, SERVED
 
-MOST_CONNECTIONS = 1_000_000
+MAX_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
-KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, tries
+KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
 
 _PICKER = "picker"
 
@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def picker_service(admin: Address) -> Json:
-    """Calls of the picker, which say where this Envoy's admin port is."""
+    """Describe the gRPC service of the picker. Every call announces this Envoy's admin address."""
     return {
         "envoy_grpc": {"cluster_name": _PICKER},
         "initial_metadata": [{"key": ANNOUNCEMENT, "value": str(admin)}],
@@ -30,7 +30,7 @@ def picker_service(admin: Address) -> Json:
 
 
 def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: str | None) -> Json:
-    """The pools, as given or, for None, as the picker tells them."""
+    """Describe the pools: those given, or for None those that the picker announces by EDS."""
     return {
         "name": CLUSTER,
         "connect_timeout": "1s",
@@ -39,9 +39,9 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
         "health_checks": [_pool_check(health_path)],
         "load_balancing_policy": _obey_picker(),
-        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback, too, spares who fails
+        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback also avoids failing pools
         "typed_extension_protocol_options": _protocol(
-            common_http_protocol_options={"idle_timeout": "4s"},  # before a pool gives an unused connection up
+            common_http_protocol_options={"idle_timeout": "4s"},  # below the keep-alive timeouts of servers
             explicit_http_config={"http_protocol_options": {}},
         ),
         **(_followed_pools(admin) if pools is None else _fixed(CLUSTER, [resolve(pool) for pool in pools])),
@@ -49,7 +49,7 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
 
 
 def _followed_pools(admin: Address) -> Json:
-    """Pools as the picker tells them. One that the picker removed is gone, however healthy; its sessions go on."""
+    """Follow the picker's pools. A removed pool leaves at once, even if it is healthy; its sessions go on."""
     back_off = {"base_interval": "0.1s", "max_interval": "1s"}
     service = picker_service(admin)
     service["envoy_grpc"]["retry_policy"] = {"retry_back_off": back_off}
@@ -60,7 +60,7 @@ def _followed_pools(admin: Address) -> Json:
         "eds_cluster_config": {
             "eds_config": {
                 "resource_api_version": "V3",
-                "initial_fetch_timeout": "0s",  # there is nothing to serve before the pools are known
+                "initial_fetch_timeout": "0s",  # without pools there is nothing to serve
                 "api_config_source": source,
             }
         },
@@ -68,14 +68,14 @@ def _followed_pools(admin: Address) -> Json:
 
 
 def _pool_check(health_path: str | None) -> Json:
-    """Two late or refused answers in a row are too many: seen within 1 s of its end, 1.7 s if it hangs."""
+    """Mark a pool as failing after two failed checks in a row: within 1 s if it is dead, 1.7 s if it hangs."""
     how: Json = {"tcp_health_check": {}} if health_path is None else {"http_health_check": {"path": health_path}}
     doubt = {"unhealthy_edge_interval": "0.1s", "unhealthy_threshold": 2, "healthy_threshold": 1}
     return {**_check_every("0.4s"), "timeout": "0.6s", **doubt, **how}
 
 
 def _obey_picker() -> Json:
-    """Where the picker said, else by Envoy's own least-request; the pool that served is told to the picker."""
+    """Send to the picked pool, else by Envoy's own least-request. Report the pool that served to the picker."""
     kind = f"{EXTENSIONS}.load_balancing_policies"
     fallback = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
     override = typed(
@@ -93,7 +93,7 @@ def _metadata_key(name: str) -> Json:
 
 
 def picker_cluster(picker: Address, admin: Address) -> Json:
-    """The picker, checked four times a second: when it is dead, sessions do without it at once."""
+    """Describe the picker, checked four times per second, so that sessions do not wait for a dead picker."""
     announcement = {"header": {"key": ANNOUNCEMENT, "value": str(admin)}}
     check = {
         **_check_every("0.25s"),
@@ -110,14 +110,14 @@ def picker_cluster(picker: Address, admin: Address) -> Json:
         "health_checks": [check],
         "common_lb_config": {"healthy_panic_threshold": {"value": 0}},
         "typed_extension_protocol_options": _protocol(
-            explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MOST_CONNECTIONS}}
+            explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MAX_CONNECTIONS}}
         ),
         **_fixed(_PICKER, [picker]),
     }
 
 
 def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
-    """Endpoints that stay. Of a host given by name one address is used at a time: there is one picker."""
+    """Describe fixed endpoints. A host name means one address at a time, because there is one picker."""
     by_number = all(_is_number(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
     endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
@@ -133,7 +133,7 @@ def _is_number(host: str) -> bool:
 
 
 def _check_every(interval: str) -> Json:
-    """Without saying so, a cluster without traffic would be checked once a minute."""
+    """Set all check intervals: by default Envoy checks a cluster without traffic once per minute."""
     names = (
         "interval",
         "no_traffic_interval",
@@ -146,7 +146,7 @@ def _check_every(interval: str) -> Json:
 
 def _circuit_breakers() -> Json:
     limits = ("max_connections", "max_pending_requests", "max_requests", "max_retries")
-    return {"thresholds": [dict.fromkeys(limits, MOST_CONNECTIONS)]}
+    return {"thresholds": [dict.fromkeys(limits, MAX_CONNECTIONS)]}
 
 
 def _protocol(**options: object) -> Json:
@@ -155,11 +155,11 @@ def _protocol(**options: object) -> Json:
 
 
 def typed(name: str, kind: str, **fields: object) -> Json:
-    """A part of Envoy's that has a type of its own."""
+    """Wrap an extension of Envoy in its typed config."""
     return {"name": name, "typed_config": {"@type": kind, **fields}}
 
 
 def socket_address(address: Address) -> Json:
-    """A host, by number, and a port; :: takes IPv4 too."""
+    """Describe an IP address and a port; :: accepts IPv4 too."""
     both = {"ipv4_compat": True} if address.host == "::" else {}
     return {"socket_address": {"address": address.host, "port_value": address.port, **both}}

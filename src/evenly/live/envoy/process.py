@@ -1,4 +1,4 @@
-"""Envoy as a process of ours: found, started, asked, drained and stopped."""
+"""Envoy as a child process: find, start, query, drain and stop it."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from evenly.live.envoy.bootstrap_clusters import Json
 from evenly.live.processes import end_child, start_child
 
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
-_QUIET = "ext_proc:error"  # else a line for each session while the picker is away, which is known anyway
+_QUIET = "ext_proc:error"  # else one line per session while the picker is away
 _OPEN_SESSIONS = f"http.{STAT_PREFIX}.downstream_rq_active"
-ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that are asked here
-_TIMEOUT = 1.0
-_LOOK_AGAIN = 0.02
+ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that this module requests
+_TIMEOUT_S = 1.0
+_READY_POLL_S = 0.02
 
 
 def find_envoy() -> Path:
-    """Where Envoy's program is."""
+    """Return the path of the Envoy executable."""
     package = find_spec("envoy")
     for folder in (package.submodule_search_locations or []) if package else []:
         program = Path(folder) / "_bin" / "envoy"
@@ -35,7 +35,7 @@ def find_envoy() -> Path:
 
 
 class EnvoyProcess:
-    """One Envoy, from its config on. It can be started again after its end."""
+    """One Envoy with the given config. It can be started again after it has ended."""
 
     name = "envoy"
 
@@ -50,54 +50,54 @@ class EnvoyProcess:
 
     @property
     def running(self) -> bool:
-        """Whether there is a process."""
+        """Whether the process runs."""
         return self._process is not None and self._process.returncode is None
 
     async def start(self) -> None:
-        """Start it; it is not ready yet."""
+        """Start the process. It is not ready yet."""
         self._process = await start_child(
             *(str(self._program), "-c", str(self._file), "--disable-hot-restart"),
             *("--log-level", "warning", "--component-log-level", _QUIET, "--log-format", _LOG_FORMAT),
             stderr=self._log,
         )
 
-    async def ready(self) -> bool:
-        """Wait until it takes clients; False if it ends instead."""
+    async def wait_ready(self) -> bool:
+        """Wait until it accepts clients; return False if it ends first."""
         while self.running:
-            if await self._ask("GET", "/ready") is not None:
+            if await self._request("GET", "/ready") is not None:
                 return True
-            await asyncio.sleep(_LOOK_AGAIN)
+            await asyncio.sleep(_READY_POLL_S)
         return False
 
-    async def ended(self) -> int:
-        """Wait for its end; its exit code."""
+    async def wait_exit(self) -> int:
+        """Wait for the process to end; return its exit code."""
         assert self._process is not None
         return await self._process.wait()
 
     async def open_sessions(self) -> int | None:
-        """How many requests and WebSocket sessions are open; None if it does not answer."""
-        answer = await self._ask("GET", f"/stats?format=json&filter=^{_OPEN_SESSIONS}$")
+        """Return the number of open requests and WebSocket sessions, or None if Envoy does not answer."""
+        answer = await self._request("GET", f"/stats?format=json&filter=^{_OPEN_SESSIONS}$")
         if answer is None:
             return None
         return sum(int(entry["value"]) for entry in json.loads(answer)["stats"])
 
     async def stop_listening(self) -> None:
-        """Refuse new connections, and close those that are kept alive after their next answer. Sessions go on."""
-        await self._ask("POST", "/healthcheck/fail")
-        await self._ask("POST", "/drain_listeners")
+        """Refuse new connections, and close idle ones after their next response. Open sessions go on."""
+        await self._request("POST", "/healthcheck/fail")
+        await self._request("POST", "/drain_listeners")
 
     async def stop(self) -> None:
-        """End it, and with it the sessions that are still open."""
+        """End the process and with it all open sessions."""
         if self._process is not None:
             await end_child(self._process)
 
-    async def _ask(self, method: str, path: str) -> bytes | None:
-        return await asyncio.to_thread(_request, self._admin, method, path)
+    async def _request(self, method: str, path: str) -> bytes | None:
+        return await asyncio.to_thread(_body, self._admin, method, path)
 
 
-def _request(admin: Address, method: str, path: str) -> bytes | None:
-    """The body of a good answer; None for any other and for none."""
-    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=_TIMEOUT)
+def _body(admin: Address, method: str, path: str) -> bytes | None:
+    """Send a request; return the body of a 200 response, else None."""
+    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=_TIMEOUT_S)
     try:
         connection.request(method, path)
         answer = connection.getresponse()

@@ -18,20 +18,23 @@ from typing import Any
 from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
-from evenly.live.admin.app import admin_app, serve_admin
+from evenly.live.admin.app import admin_app
+from evenly.live.admin.auth import read_token
 from evenly.live.admin.schema import EnvoyView
-from evenly.live.admin.token import read_token
+from evenly.live.admin.server import serve_admin
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import Envoys
 from evenly.live.log import Log
 from evenly.live.picker.alpha_updates import Advisor
+from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Picker
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
 from evenly.live.picker.state_file import KnownPool, Memory, recall, remember
-from evenly.live.processes import PARTING, allow_files, on_signals
+from evenly.live.processes import raise_fd_limit
 from evenly.live.settings import Settings, make_policy, read_settings
+from evenly.live.signals import DRAIN_SIGNAL, on_signals
 from evenly.live.wire.http2 import Connection
 
 _TICK = 0.1
@@ -218,11 +221,13 @@ def _words(context: dict[str, Any]) -> str:
     return f"{context.get('message', '')}: {context.get('exception')!r}"
 
 
-async def serve(given: Mapping[str, Any], config: Path | None, state: Path | None) -> None:
-    """Run a picker until it is told to stop."""
+async def serve(
+    given: Mapping[str, Any], config: Path | None, state: Path | None, *, ready_json: bool = False
+) -> None:
+    """Run a picker until it is told to stop. The ready line is JSON if `ready_json`, else a sentence."""
     stop = asyncio.Event()
     on_signals(stop.set)
-    files = allow_files()
+    files = raise_fd_limit()
     log = Log(sys.stderr)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: log.event("fault", error=_words(context)))
     if state is not None:
@@ -235,7 +240,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
         service = Service(
             settings, given=given, config=config, state=state, memory=memory, log=log, files=files, seen=seen
         )
-        asyncio.get_running_loop().add_signal_handler(PARTING, setattr, service, "parting", True)
+        asyncio.get_running_loop().add_signal_handler(DRAIN_SIGNAL, setattr, service, "parting", True)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
@@ -248,10 +253,13 @@ async def serve(given: Mapping[str, Any], config: Path | None, state: Path | Non
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
         async with server, serve_admin(app, admin), _running(service.clockwork(), log):
-            where = Address(settings.listen.host, grpc.getsockname()[1])
-            count = len(service.balancer.pools)
-            about = f"{count} pool{'s' * (count != 1)}, policy {settings.policy}"
-            print(f"evenly picker: listening on {where}, admin at http://{bound}, {about}", flush=True)
+            ready = Ready(
+                listen=Address(settings.listen.host, grpc.getsockname()[1]),
+                admin=bound,
+                pools=len(service.balancer.pools),
+                policy=settings.policy,
+            )
+            print(ready.to_json() if ready_json else ready.sentence(), flush=True)
             gc.freeze()  # what is there now stays: no need to look at it again and again
             await stop.wait()
             await service.close()

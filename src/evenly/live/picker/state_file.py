@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ValidationError
 
 from evenly.errors import InputError
-from evenly.files import whole_file
+from evenly.files import atomic_write
 from evenly.live.addresses import Address
 from evenly.live.settings import AddressField, Settings
 
@@ -59,5 +59,5 @@ def recall(path: Path) -> Memory | None:
 
 def remember(path: Path, memory: Memory) -> None:
     """Write it down."""
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(memory.model_dump_json(), encoding="utf-8")

@@ -1,1 +1,1 @@
-"""How bytes become calls: HTTP/2, gRPC and protocol buffers, as far as a picker needs them."""
+"""HTTP/2, gRPC and protocol buffers: the parts of them that a picker needs."""

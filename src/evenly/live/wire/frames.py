@@ -1,6 +1,6 @@
-"""Frames of HTTP/2 (RFC 9113) and messages of gRPC, as bytes.
+"""HTTP/2 frames (RFC 9113) and gRPC messages as bytes.
 
-What must be here: how things look on the wire. What must not: what they lead to.
+This module knows the encoding only, not what a frame causes.
 """
 
 from __future__ import annotations
@@ -9,27 +9,27 @@ from enum import IntEnum
 from struct import Struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-MAX_FRAME = 2**14  # the default, which we leave as it is
+MAX_FRAME = 2**14  # bytes; the default of HTTP/2, which we do not change
 DEFAULT_WINDOW = 2**16 - 1
-LARGEST_WINDOW = 2**31 - 1
-NO_STREAM = b"\0\0\0\0"  # the name of the connection itself
+MAX_WINDOW = 2**31 - 1
+NO_STREAM = b"\0\0\0\0"  # the stream identifier that stands for the whole connection
 
 WORD = Struct(">I")
 SETTING = Struct(">HI")
 
-# Types of frames, as plain numbers: comparing with an enum costs as much as parsing.
+# Frame types are plain integers: a comparison with an enum member costs as much as parsing the frame.
 DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
 
-# Flags; the first means either, by the type of frame.
+# Flags. 1 means ACK or END_STREAM, depending on the frame type.
 ACK = END_STREAM = 1
 END_HEADERS, PADDED, WITH_PRIORITY = 4, 8, 32
 
-# Statuses of gRPC.
+# gRPC status codes.
 OK, UNIMPLEMENTED = 0, 12
 
 
 class Code(IntEnum):
-    """Reasons for the end of a stream or a connection."""
+    """HTTP/2 error codes: why a stream or a connection ends."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -40,8 +40,8 @@ class Code(IntEnum):
     ENHANCE_YOUR_CALM = 11
 
 
-class BrokenRuleError(Exception):
-    """The peer does not keep to the rules; the connection has to end."""
+class ProtocolError(Exception):
+    """The peer violated the protocol. The connection must be closed with `code`."""
 
     def __init__(self, code: Code) -> None:
         super().__init__(code.name)
@@ -49,31 +49,31 @@ class BrokenRuleError(Exception):
 
 
 def frame(kind: int, flags: int, name: bytes, payload: bytes) -> bytes:
-    """A frame of the stream of this name, which is its number as four bytes."""
+    """Encode a frame. `name` is the stream identifier as four bytes."""
     return WORD.pack(len(payload) << 8 | kind) + bytes((flags,)) + name + payload
 
 
 def framed(message: bytes) -> bytes:
-    """A message as gRPC sends it: uncompressed, its length in front."""
+    """Encode a gRPC message: not compressed, with a length prefix."""
     return b"\0" + WORD.pack(len(message)) + message
 
 
 def unpadded(payload: bytes) -> bytes:
-    """What a padded frame carries."""
+    """Remove the padding from a frame's payload."""
     if not payload or payload[0] >= len(payload):
-        raise BrokenRuleError(Code.PROTOCOL_ERROR)
+        raise ProtocolError(Code.PROTOCOL_ERROR)
     return payload[1 : len(payload) - payload[0]]
 
 
 def _literal(name: bytes, value: bytes) -> bytes:
-    """A header field that enters no table (RFC 7541, Sec. 6.2.2)."""
+    """Encode a header field without indexing (RFC 7541, Sec. 6.2.2)."""
     return b"\0" + bytes((len(name),)) + name + bytes((len(value),)) + value
 
 
-_STATUS_200 = b"\x88"  # field 8 of the static table
-OPENING = _STATUS_200 + _literal(b"content-type", b"application/grpc")  # the header block of every answer
+_STATUS_200 = b"\x88"  # entry 8 of the static table
+OPENING = _STATUS_200 + _literal(b"content-type", b"application/grpc")  # the header block of every response
 
 
 def trailers(status: int) -> bytes:
-    """The header block that ends an answer."""
+    """Encode the header block that ends a response."""
     return _literal(b"grpc-status", str(status).encode())

@@ -1,40 +1,43 @@
-"""Header blocks: what a peer asks for."""
+"""Decoding of header blocks, with a cache for repeated ones."""
 
 from __future__ import annotations
 
 from hpack import Decoder, HPACKError
 
-from evenly.live.wire.frames import BrokenRuleError, Code
+from evenly.live.wire.frames import Code, ProtocolError
 
 MAX_HEADER_BLOCK = 2**16
-_MOST_BLOCKS, _LONGEST = 100, 1024  # header blocks remembered, and the bytes of one
+_MAX_CACHED_BLOCKS = 100
+_MAX_CACHED_BYTES = 1024  # of one block
 
 Fields = dict[bytes, bytes]
 
 
 class HeaderBlocks:
-    """Reads the header fields of a connection's requests. Envoy sends the same few blocks again and again."""
+    """Decoder of the request headers of one connection. It caches blocks, because Envoy repeats a few of them."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=MAX_HEADER_BLOCK)
         self._known: dict[bytes, Fields] = {}
 
     def fields(self, block: bytes) -> Fields:
-        """What a header block says; not to be changed, since it may be said again."""
+        """Decode a header block. Do not modify the result: it may be cached."""
         known = self._known.get(block)
         return self._decoded(block) if known is None else known
 
     def _decoded(self, block: bytes) -> Fields:
-        """A block that leaves the decoder's table alone means the same until another one changes it."""
+        """Decode a block. It is cached only if it left the decoder's table unchanged: then it keeps its meaning
+        until another block changes the table.
+        """
         table = self._decoder.header_table
-        entries = table.dynamic_entries  # new ones come first, old ones go last
+        entries = table.dynamic_entries  # the newest entry is first
         first, count, size = entries[0] if entries else None, len(entries), table.maxsize
         try:
             fields = dict(self._decoder.decode(block, raw=True))
         except HPACKError:
-            raise BrokenRuleError(Code.COMPRESSION_ERROR) from None
+            raise ProtocolError(Code.COMPRESSION_ERROR) from None
         unchanged = (entries[0] if entries else None) is first and (len(entries), table.maxsize) == (count, size)
-        if unchanged and len(self._known) < _MOST_BLOCKS and len(block) <= _LONGEST:
+        if unchanged and len(self._known) < _MAX_CACHED_BLOCKS and len(block) <= _MAX_CACHED_BYTES:
             self._known[block] = fields
         else:
             self._known.clear()

@@ -1,31 +1,32 @@
-"""What goes out on a connection: each stream's answers in their order, as far as the peer's windows allow.
+"""Outgoing messages of a connection, under the peer's flow control.
 
-A stream that waits for its window holds up no other. Who grants no windows and asks on and on is cut off.
+Messages of one stream keep their order. A stream that waits for its window does not block other streams. A peer
+that keeps sending requests without extending its windows is disconnected.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from evenly.live.wire.frames import DATA, DEFAULT_WINDOW, LARGEST_WINDOW, MAX_FRAME, BrokenRuleError, Code, frame
+from evenly.live.wire.frames import DATA, DEFAULT_WINDOW, MAX_FRAME, MAX_WINDOW, Code, ProtocolError, frame
 from evenly.live.wire.streams import Stream
 
-MAX_WAITING = 2**24  # bytes of answers that a peer's windows keep back
-_OVERHEAD = 100  # bytes that a waiting answer takes besides its own
+MAX_WAITING = 2**24  # bytes of responses that may wait for the peer's windows
+_OVERHEAD = 100  # bytes of memory per waiting message, beyond its own length
 
 
 class Outbox:
-    """Frames that are ready, and answers that wait."""
+    """Frames that are ready to send, and messages that wait for flow control."""
 
     def __init__(self) -> None:
         self.ready: list[bytes] = []
-        self.first_window = DEFAULT_WINDOW  # of a new stream
+        self.first_window = DEFAULT_WINDOW  # initial window of a new stream
         self._window = DEFAULT_WINDOW
         self._waiting: dict[bytes, tuple[Stream, deque[bytes | int]]] = {}
         self._size = 0
 
     def send(self, stream: Stream, item: bytes | int) -> None:
-        """Send an answer, or the trailers with a status, once the windows allow."""
+        """Send a message, or trailers with a status, as soon as flow control allows."""
         rest: bytes | int | None = item
         if stream.name not in self._waiting:
             rest = self._pass(stream, item)
@@ -34,7 +35,7 @@ class Outbox:
             self._count(rest, 1)
 
     def grow(self, name: bytes, more: int, stream: Stream | None) -> None:
-        """The peer grants more: to a stream, or to the connection, which has no stream."""
+        """Extend the window of a stream, or of the connection if `name` is zero."""
         stream = self._waiting[name][0] if name in self._waiting else stream
         if stream is not None:
             stream.window = _grown(stream.window, more)
@@ -44,20 +45,20 @@ class Outbox:
             self._pass_waiting(list(self._waiting))
 
     def resize(self, window: int, streams: dict[bytes, Stream]) -> None:
-        """The first window of each stream is another, for those that are open too."""
+        """Change the initial window, which also shifts the windows of open streams."""
         change, self.first_window = window - self.first_window, window
         for stream in {**streams, **{name: entry[0] for name, entry in self._waiting.items()}}.values():
             stream.window += change
         self._pass_waiting(list(self._waiting))
 
     def drop(self, name: bytes) -> None:
-        """The peer gave the stream up, perhaps one that it had half closed."""
+        """Drop the waiting messages of a stream that the peer reset."""
         _, items = self._waiting.pop(name, (None, ()))
         for item in items:
             self._count(item, -1)
 
     def _pass(self, stream: Stream, item: bytes | int) -> bytes | int | None:
-        """Make frames of as much as the windows allow; return the rest, None if there is none."""
+        """Make frames of as much as the windows allow. Return the rest, or None if nothing is left."""
         if isinstance(item, int):
             self.ready.append(stream.closing(item))
             return None
@@ -91,10 +92,10 @@ class Outbox:
     def _count(self, item: bytes | int, times: int) -> None:
         self._size += times * (_OVERHEAD + (0 if isinstance(item, int) else len(item)))
         if self._size > MAX_WAITING:
-            raise BrokenRuleError(Code.ENHANCE_YOUR_CALM)
+            raise ProtocolError(Code.ENHANCE_YOUR_CALM)
 
 
 def _grown(window: int, more: int) -> int:
-    if not more or window + more > LARGEST_WINDOW:
-        raise BrokenRuleError(Code.FLOW_CONTROL_ERROR)
+    if not more or window + more > MAX_WINDOW:
+        raise ProtocolError(Code.FLOW_CONTROL_ERROR)
     return window + more

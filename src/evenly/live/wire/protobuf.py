@@ -1,14 +1,14 @@
-"""Just enough of the encoding of protocol buffers to write and read the few messages we exchange with Envoy."""
+"""The part of the protocol buffer encoding that our few messages to and from Envoy need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from evenly.live.wire.frames import BrokenRuleError, Code
+from evenly.live.wire.frames import Code, ProtocolError
 
 
 def varint(value: int) -> bytes:
-    """A number, seven bits a byte, the lowest first."""
+    """Encode a number with seven bits per byte, lowest bits first."""
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
@@ -18,7 +18,7 @@ def varint(value: int) -> bytes:
 
 
 def field(number: int, value: bytes | str | int) -> bytes:
-    """A field: a number, or bytes (a text, a message) with their length in front."""
+    """Encode a field: a number, or bytes (a string or a message) with a length prefix."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     payload = value.encode() if isinstance(value, str) else value
@@ -26,7 +26,7 @@ def field(number: int, value: bytes | str | int) -> bytes:
 
 
 def struct(values: Mapping[str, str | Mapping[str, str]]) -> bytes:
-    """A `google.protobuf.Struct` of texts, and of structs of texts."""
+    """Encode a `google.protobuf.Struct` of strings and of structs of strings."""
     entries = []
     for key, value in values.items():
         content = field(3, value) if isinstance(value, str) else field(5, struct(value))
@@ -35,7 +35,7 @@ def struct(values: Mapping[str, str | Mapping[str, str]]) -> bytes:
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, in their order."""
+    """Yield the fields of a message in order: number and value."""
     at = 0
     while at < len(message):
         key, at = _read_varint(message, at)
@@ -49,15 +49,15 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
         elif kind in (1, 5):
             size = 8 if kind == 1 else 4
         else:
-            raise BrokenRuleError(Code.PROTOCOL_ERROR)
+            raise ProtocolError(Code.PROTOCOL_ERROR)
         if at + size > len(message):
-            raise BrokenRuleError(Code.PROTOCOL_ERROR)
+            raise ProtocolError(Code.PROTOCOL_ERROR)
         yield key >> 3, message[at : at + size]
         at += size
 
 
 def submessage(message: bytes, *path: int) -> bytes | None:
-    """The bytes at the end of a path of field numbers, the first of each; None if there are none."""
+    """Return the bytes at a path of field numbers (the first match of each), or None."""
     for number in path:
         found = next((value for key, value in fields(message) if key == number), None)
         if not isinstance(found, bytes):
@@ -67,7 +67,7 @@ def submessage(message: bytes, *path: int) -> bytes | None:
 
 
 def struct_text(message: bytes, *path: str) -> str | None:
-    """The text at the end of a path of keys in a `google.protobuf.Struct`; None if there is none."""
+    """Return the string at a path of keys in a `google.protobuf.Struct`, or None."""
     for key in path[:-1]:
         found = _struct_value(message, key)
         inner = None if found is None else submessage(found, 5)
@@ -96,4 +96,4 @@ def _read_varint(message: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at
         shift += 7
-    raise BrokenRuleError(Code.PROTOCOL_ERROR)
+    raise ProtocolError(Code.PROTOCOL_ERROR)

@@ -1,6 +1,6 @@
-"""Calls of peers: messages found in what comes, and what goes out for each.
+"""One gRPC call of a peer: its incoming messages and its outgoing frames.
 
-What must be here: one stream. What must not: what streams of a connection share.
+State shared by the streams of a connection is in `http2.py` and `outbox.py`.
 """
 
 from __future__ import annotations
@@ -13,43 +13,43 @@ from evenly.live.wire.frames import (
     HEADERS,
     OPENING,
     WORD,
-    BrokenRuleError,
     Code,
+    ProtocolError,
     frame,
     trailers,
 )
 
-MAX_MESSAGE = 2**22
+MAX_MESSAGE = 2**22  # bytes
 
 
 class Handler(Protocol):
-    """What a stream is for."""
+    """The code that serves one stream."""
 
     def message(self, message: bytes) -> None:
-        """A message came."""
+        """Handle a message."""
 
     def ended(self) -> None:
-        """No more will come: the peer is done, or gave up, or is gone. Heard once."""
+        """Handle the end of the stream: finished, reset or disconnected. Called exactly once."""
 
 
 class Outlet(Protocol):
-    """The connection, as far as a stream and its handler know it."""
+    """The part of a connection that a stream and its handler use."""
 
-    heard: float  # when the last bytes came, by the performance counter
+    heard: float  # time of the last received bytes, by perf_counter
 
     @property
     def peer(self) -> str:
-        """The host at the other end."""
+        """The host of the peer."""
 
     def enqueue(self, stream: Stream, item: bytes | int) -> None:
-        """Send an answer, or the trailers with a status, once the windows allow."""
+        """Send a message, or trailers with a status, as soon as flow control allows."""
 
     def flush(self) -> None:
-        """Hand to the transport what has gathered."""
+        """Write all frames that are ready to the transport."""
 
 
 class Stream:
-    """One call of a peer's. Answers go out as far as the peer's windows allow, in order."""
+    """One call of a peer. Responses are sent in order, as flow control allows."""
 
     __slots__ = ("_opened", "_partial", "connection", "handler", "name", "received", "window")
 
@@ -63,29 +63,29 @@ class Stream:
         self._partial = b""
 
     def send(self, answer: bytes) -> None:
-        """Send a message, framed already: the same answer goes to many."""
+        """Send a message that is already framed, so that one encoded response can serve many streams."""
         self.connection.enqueue(self, answer)
 
     def opening(self) -> bytes:
-        """The headers, before the first message."""
+        """Return the response headers before the first message, nothing after it."""
         if self._opened:
             return b""
         self._opened = True
         return frame(HEADERS, END_HEADERS, self.name, OPENING)
 
     def closing(self, status: int) -> bytes:
-        """The trailers, which bring the headers along if there was no message."""
+        """Return the trailers, together with the response headers if no message was sent."""
         head = b"" if self._opened else OPENING
         return frame(HEADERS, END_HEADERS | END_STREAM, self.name, head + trailers(status))
 
     def take(self, data: bytes) -> None:
-        """Find the messages in what came."""
+        """Split received bytes into messages and hand them to the handler."""
         if self._partial:
             data = self._partial + data
         while len(data) >= 5:
             end = 5 + WORD.unpack_from(data, 1)[0]
-            if data[0] != 0 or end > MAX_MESSAGE:  # we asked for no compression
-                raise BrokenRuleError(Code.PROTOCOL_ERROR)
+            if data[0] != 0 or end > MAX_MESSAGE:  # compressed, which we did not offer
+                raise ProtocolError(Code.PROTOCOL_ERROR)
             if len(data) < end:
                 break
             assert self.handler is not None
@@ -94,7 +94,7 @@ class Stream:
         self._partial = data
 
     def end(self) -> None:
-        """Tell the handler, and let go of it: who holds a stream and is held by it is freed late."""
+        """Notify the handler and drop it: a reference cycle would only be freed by the garbage collector."""
         handler, self.handler = self.handler, None
         assert handler is not None
         handler.ended()

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evenly import __version__
-from evenly.files import whole_file
+from evenly.files import atomic_write
 from evenly.paper.claim import Outcome, Verdict
 from evenly.paper.claims import SECTIONS
 from evenly.paper.experiments.lab import Lab
@@ -25,7 +25,7 @@ REPORT = "report.html"
 def write_report(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> Path:
     """Write the report into a folder. The same seed gives the same file, byte for byte."""
     path = folder / REPORT
-    with whole_file(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(report_text(lab, drawings, outcomes, folder), encoding="utf-8")
     return path
 

@@ -1,0 +1,67 @@
+"""The HTTP server of the admin port: uvicorn inside the picker's event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+_MAX_CONNECTIONS = 256
+_FIRST_REQUEST_TIMEOUT_S = 5.0
+_SHUTDOWN_TIMEOUT_S = 1
+
+
+@asynccontextmanager
+async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
+    """Serve on a listening socket while the block runs. Leaving the block takes at most about a second."""
+    config = uvicorn.Config(
+        app,
+        http=_PromptProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        await serving
+
+
+class _PromptProtocol(H11Protocol):
+    """Disconnects clients that send no request: enough of them would keep all others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timeout of the first request."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(_FIRST_REQUEST_TIMEOUT_S, self._disconnect)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timeout."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _disconnect(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():  # no request yet
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signal handling to the picker's process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture no signals."""
+        yield
