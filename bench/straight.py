@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from bench.processes import HOST
 from evenly.live.addresses import Address
-from evenly.live.envoy import names as agreement
+from evenly.live.envoy import names
 from evenly.live.envoy.ext_proc import PATH
 from evenly.live.wire import frames
 from evenly.live.wire.protobuf import field, struct
@@ -76,8 +76,8 @@ def _literal(name: bytes, value: bytes) -> bytes:
 
 def _response(pool: str) -> bytes:
     """Headers of a response, with the pool that served."""
-    told = struct(dict.fromkeys((agreement.PICKED, agreement.SERVED), pool))
-    namespace = field(1, agreement.NAMESPACE) + field(2, told)
+    told = struct(dict.fromkeys((names.PICKED, names.SERVED), pool))
+    namespace = field(1, names.NAMESPACE) + field(2, told)
     return frames.framed(field(3, field(1, b"")) + field(8, field(1, namespace)))
 
 
