@@ -12,26 +12,26 @@ from evenly.live.addresses import Address
 from evenly.live.balancer.lifecycle import State
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BalancerEvent:
     """Anything that the balancer reports."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolEvent(BalancerEvent):
     """A change that endpoint discovery and the state file may have to follow."""
 
     pool: Address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolAdded(PoolEvent):
     """A pool was added, or added again while it was leaving."""
 
     endpoint: Address
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolStateChanged(PoolEvent):
     """A pool shows another state; `sessions` are the sessions open there."""
 
@@ -40,12 +40,12 @@ class PoolStateChanged(PoolEvent):
     sessions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PoolGone(PoolEvent):
     """The last session of a removed pool ended, and the balancer has forgotten the pool."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ThresholdChanged(BalancerEvent):
     """The threshold changed, `changes` times since the last report."""
 
@@ -54,7 +54,7 @@ class ThresholdChanged(BalancerEvent):
     changes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class AlphaChanged(BalancerEvent):
     """The threshold is learned with another alpha."""
 
