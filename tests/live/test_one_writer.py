@@ -56,7 +56,7 @@ def test_the_counts_of_a_pool_are_written_in_the_rotation_alone() -> None:
 
 def test_the_rotation_is_used_by_sessions_and_the_balancer_alone() -> None:
     assert users("rotation") == {BALANCER, SESSION}
-    assert callers("pick", "adopt", "move", "end", of=("rotation",)) == {BALANCER, SESSION}
+    assert callers("pick", "adopt", "move", "count_out", of=("rotation",)) == {BALANCER, SESSION}
 
 
 def test_the_counts_of_an_envoy_are_written_by_sessions_alone() -> None:

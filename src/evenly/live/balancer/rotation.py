@@ -79,11 +79,15 @@ class Rotation:
         """Count a session at the pool that serves it, and no longer at the one picked."""
         self.moved_total += 1
         self._count_in(served)
-        self._count_out(picked)
+        self.count_out(picked)
 
-    def end(self, pool: LivePool) -> None:
-        """Count a session out."""
-        self._count_out(pool)
+    def count_out(self, pool: LivePool) -> None:
+        """Count out a session that ended, or that the pool does not serve."""
+        pool.picked -= 1
+        if pool.member:
+            self.policy.depart(pool)
+        elif pool.leaving and not pool.sessions:
+            self._emptied(pool)
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
         """Set the number of open sessions that the balancer neither placed nor saw.
@@ -145,13 +149,6 @@ class Rotation:
             self.policy.place(pool)
         if pool.ramp is not None:
             self._refresh(pool)
-
-    def _count_out(self, pool: LivePool) -> None:
-        pool.picked -= 1
-        if pool.member:
-            self.policy.depart(pool)
-        elif pool.leaving and not pool.sessions:
-            self._emptied(pool)
 
     def _refresh(self, pool: LivePool, *, mean: float | None = None) -> None:
         """Make a pool in rotation a member of the policy, unless it has reached its slow-start cap."""

@@ -47,26 +47,27 @@ class Session:
         That is another pool than the one picked if the gateway tried again elsewhere. A session that a stranger
         serves is counted nowhere.
         """
-        pool = self.pool
-        if endpoint is not None and (pool is None or endpoint != pool.endpoint):
-            self._move(self._balancer.pool_at(endpoint))
+        if endpoint is not None and (self.pool is None or endpoint is not self.pool.endpoint):
+            self._place(self._balancer.pool_at(endpoint))
         if self._via is not None:
             self._via.confirmed(self)
 
-    def release(self) -> None:
-        """Count the session nowhere until `served_by` tells where it is."""
+    def close(self) -> None:
+        """Count the session nowhere: it has ended. To close it again changes nothing."""
         pool = self.pool
         if pool is not None:
-            self._balancer.rotation.end(pool)
+            self._balancer.rotation.count_out(pool)
             if self._via is not None:
                 self._via.ended(self)
             self.pool = None
 
-    def close(self) -> None:
-        """End the session. A session that was closed or released before stays uncounted."""
-        self.release()
+    def release(self) -> None:
+        """Count the session nowhere until `served_by` tells where it is: it has not reached its pool."""
+        self.close()
 
-    def _move(self, served: LivePool | None) -> None:
+    def _place(self, served: LivePool | None) -> None:
+        if served is self.pool:
+            return
         if served is None:
             self.release()
             return

@@ -56,7 +56,11 @@ class PickStream:
             self._stream.send(self._pick())
             self._service.latency.observe(perf_counter() - self._stream.connection.heard)
         elif kind == ext_proc.RESPONSE_HEADERS:
-            self._served(message)
+            session = self._session
+            if session is not None and session.pool is not None and self._mark in message:
+                session.served_by(session.pool.endpoint)  # as a rule; no need to parse the message
+            else:
+                self._served(message)
             self._stream.send(ext_proc.GO_ON)
         else:
             answer = ext_proc.plain_answer(message)
@@ -79,12 +83,8 @@ class PickStream:
         return answer
 
     def _served(self, message: bytes) -> None:
-        session = self._session
-        if session is not None and session.pool is not None and self._mark in message:
-            session.served_by(session.pool.endpoint)  # as a rule; no need to parse the message
-            return
         endpoint = ext_proc.served_by(message)
-        if session is not None:
-            session.served_by(endpoint)
+        if self._session is not None:
+            self._session.served_by(endpoint)
         elif endpoint is not None:
             self._session = self._service.balancer.adopt(endpoint, via=self._via)
