@@ -256,6 +256,28 @@ class Local:
         raise NotImplementedError
 
 
+async def polled_while_a_pool_goes() -> list[int]:
+    """Pools known after each answer: one with two unpicked sessions is removed, and they end."""
+    balancer = make_balancer(1, 2)
+    envoys = EnvoyFleet(balancer, Log(None), Clock())
+    envoy = envoys.register(b"127.0.0.1:1", Local())
+    assert envoy is not None
+    [leaving, staying] = balancer.pools
+    found = []
+    for active in (2, 0, 0, 0):
+        hosts = {leaving.endpoint: Host(active, failing=not active), staying.endpoint: Host(0, failing=False)}
+        envoys._take_in(envoy, envoy.snapshot(), hosts)
+        if active:
+            balancer.remove(leaving.address)
+        found.append(len(balancer.pools))
+    await envoys.close()
+    return found
+
+
+def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
+    assert asyncio.run(polled_while_a_pool_goes()) == [2, 2, 2, 1]
+
+
 async def crowd(clock: Clock) -> None:
     envoys = EnvoyFleet(make_balancer(), Log(None), clock)
     for port in range(1, MAX_ENVOYS + 1):
