@@ -1,4 +1,4 @@
-"""A client that tells a picker of sessions as Envoy does, without Envoy: in a flood, or at a constant rate."""
+"""A client that speaks to a picker as Envoy does, without Envoy: as fast as it can, or at a constant rate."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from collections.abc import Callable
 
 from bench.processes import HOST
 from evenly.live.addresses import Address
-from evenly.live.envoy import names as agreement
+from evenly.live.envoy import names
 from evenly.live.envoy.ext_proc import PATH
 from evenly.live.wire import frames
 from evenly.live.wire.protobuf import field, struct
 
-AT_ONCE = 64  # sessions in a flood, as many as come through Envoy
+AT_ONCE = 64  # open sessions in a flood, as many as with Envoy
 
 
 class Sessions(asyncio.Protocol):
-    """Sessions straight to a picker, as Envoy tells of them: headers, answer, headers, answer, reset."""
+    """Sessions straight at a picker, in Envoy's messages: headers, answer, headers, answer, reset."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
-        self.again = False  # whether a session that is over is followed by another
+        self.again = False  # whether another session starts when one ends
         self._turns: dict[bytes, float] = {}
         self._next = 1
         self._rest = b""
         self._served: dict[bytes, bytes] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say hello, with room for all answers to come."""
+        """Send the preface, with a window for all answers to come."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         room = frames.frame(frames.WINDOW_UPDATE, 0, frames.NO_STREAM, frames.WORD.pack(2**30))
         transport.write(frames.PREFACE + frames.frame(frames.SETTINGS, 0, frames.NO_STREAM, b"") + room)
 
     def send(self) -> None:
-        """Begin a session."""
+        """Start a session."""
         name = frames.WORD.pack(self._next)
         self._next += 2
         self._turns[name] = time.perf_counter()
@@ -44,7 +44,7 @@ class Sessions(asyncio.Protocol):
         self._transport.write(opening + frames.frame(frames.DATA, 0, name, _REQUEST))
 
     def data_received(self, data: bytes) -> None:
-        """Act on the answers."""
+        """Respond to the answers."""
         data, at = self._rest + data, 0
         out = []
         while len(data) - at >= 9:
@@ -75,9 +75,9 @@ def _literal(name: bytes, value: bytes) -> bytes:
 
 
 def _response(pool: str) -> bytes:
-    """Headers of a response, with the pool that served."""
-    told = struct(dict.fromkeys((agreement.PICKED, agreement.SERVED), pool))
-    namespace = field(1, agreement.NAMESPACE) + field(2, told)
+    """Return the headers of a response that the pool served."""
+    told = struct(dict.fromkeys((names.PICKED, names.SERVED), pool))
+    namespace = field(1, names.NAMESPACE) + field(2, told)
     return frames.framed(field(3, field(1, b"")) + field(8, field(1, namespace)))
 
 
@@ -94,7 +94,7 @@ _REQUEST = frames.framed(field(2, field(1, field(1, field(1, ":method") + field(
 
 
 async def flood(picker: Address, seconds: float) -> int:
-    """As many sessions as a picker takes from one client, many at a time."""
+    """Return the number of sessions that a picker takes from one client in `seconds`, `AT_ONCE` at a time."""
     loop = asyncio.get_running_loop()
     transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
     sessions.again = True
@@ -106,7 +106,7 @@ async def flood(picker: Address, seconds: float) -> int:
 
 
 async def answer_times(picker: Address, pace: float, seconds: float) -> list[float]:
-    """Times of the picker's own answers to so many sessions a second."""
+    """Return the times that the picker takes to answer, at `pace` sessions a second."""
     loop = asyncio.get_running_loop()
     transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
     times = await at_pace(pace, seconds, sessions.send, sessions.times)
@@ -115,9 +115,9 @@ async def answer_times(picker: Address, pace: float, seconds: float) -> list[flo
 
 
 async def at_pace(pace: float, seconds: float, send: Callable[[], None], times: list[float]) -> list[float]:
-    """Send at the pace, whatever comes back: a server that stalls does not slow its clients down.
+    """Send `pace` sessions a second, whatever comes back: a server that stalls does not slow its clients down.
 
-    Returns the times of the answers, which gather in `times`; what gets none took for ever.
+    Returns the times of the answers, which are collected in `times`; a session without an answer took for ever.
     """
     began, sent = time.perf_counter(), 0
     while sent < int(pace * seconds):

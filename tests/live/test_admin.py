@@ -133,7 +133,7 @@ def refused(answer: httpx.Response, status: int) -> str:
 
 def test_the_state_is_the_balancers(port: Port) -> None:
     for _ in range(5):
-        port.balancer.pick()
+        port.balancer.open()
     port.balancer.set_unpicked(port.balancer.pools[0], 2)
 
     state = port.get("/state").json()
@@ -160,7 +160,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
 
 
 def test_the_metrics_are_text_for_prometheus(port: Port) -> None:
-    port.balancer.pick()
+    port.balancer.open()
     answer = port.get("/metrics")
 
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
@@ -186,7 +186,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
         201,
         {"address": name, "sessions": 0, "unpicked": 0, "state": "warming"},
     )
-    port.balancer.serve(port.balancer.pool(Address("127.0.0.1", 9003)))
+    port.balancer.adopt(Address("127.0.0.1", 9003))
 
     for change, state in (("drain", "draining"), ("undrain", "warming")):
         answer = port.post(f"/pools/{name}/{change}")
@@ -201,7 +201,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
 
 def test_a_name_is_resolved(port: Port) -> None:
     assert port.add("pool.example:80").json()["address"] == "pool.example:80"
-    pool = port.balancer.served_by(Address("192.0.2.1", 80))
+    pool = port.balancer.pool_at(Address("192.0.2.1", 80))
     assert pool is not None
     assert pool.address == Address("pool.example", 80)
     assert "nobody.invalid" in refused(port.add("nobody.invalid:80"), 422)

@@ -13,8 +13,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.balancer.balancer import MOST_POOLS, Balancer
-from evenly.live.balancer.pool import LivePool, State
+from evenly.live.balancer.balancer import MAX_POOLS, Balancer
+from evenly.live.balancer.events import (
+    AlphaChanged,
+    BalancerEvent,
+    PoolAdded,
+    PoolEvent,
+    PoolGone,
+    PoolStateChanged,
+    ThresholdChanged,
+)
+from evenly.live.balancer.lifecycle import State
+from evenly.live.balancer.pool import LivePool
+from evenly.live.balancer.session import Session
 
 SLOW_START = 10.0
 NAMES = ["threshold", "jsq", "power-of-d", "random"]
@@ -39,30 +50,67 @@ class Scene:
 
     def __init__(self, name: str, *, pools: int = 0, slow_start: float = SLOW_START, alpha: str = "0.6") -> None:
         self.now = 100.0
-        self.events: list[tuple[str, dict[str, object]]] = []
+        self.events: list[BalancerEvent] = []
+        self.opened: list[Session] = []
         self.balancer = Balancer(
             policy(name, alpha),
             name=name,
             choose=random.Random(1).choice,
             clock=lambda: self.now,
             slow_start=slow_start,
-            report=self.report,
+            report=self.events.append,
         )
         self.pools = [
             self.balancer.add(address(number), endpoint(number), slowly=False) for number in range(pools)
         ]
 
-    def report(self, event: str, /, **facts: object) -> None:
-        self.events.append((event, facts))
-
-    def reported(self, event: str) -> list[dict[str, object]]:
-        return [facts for name, facts in self.events if name == event]
+    def states(self, pool: LivePool) -> list[tuple[State, State]]:
+        """The changes of state that were reported of the pool: before and after."""
+        return [
+            (event.before, event.state)
+            for event in self.events
+            if isinstance(event, PoolStateChanged) and event.pool == pool.address
+        ]
 
     def sessions(self) -> list[int]:
         return [pool.sessions for pool in self.balancer.pools]
 
     def picks(self, count: int) -> Counter[LivePool | None]:
-        return Counter(self.balancer.pick() for _ in range(count))
+        return Counter(self.pick() for _ in range(count))
+
+    def pick(self) -> LivePool | None:
+        session = self.balancer.open()
+        if session is None:
+            return None
+        self.opened.append(session)
+        return session.pool
+
+    def end(self, pool: LivePool) -> None:
+        """End one session of the pool."""
+        session = next(session for session in self.opened if session.pool is pool)
+        self.opened.remove(session)
+        session.close()
+
+
+class Seen:
+    """A ledger that keeps the counts it is told."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[LivePool] = Counter()
+        self.unconfirmed: set[Session] = set()
+
+    def started(self, session: Session) -> None:
+        assert session.pool is not None
+        self.counts[session.pool] += 1
+        self.unconfirmed.add(session)
+
+    def confirmed(self, session: Session) -> None:
+        self.unconfirmed.discard(session)
+
+    def ended(self, session: Session) -> None:
+        assert session.pool is not None
+        self.counts[session.pool] -= 1
+        self.unconfirmed.discard(session)
 
 
 class TrueAfterAnyHistory(RuleBasedStateMachine):
@@ -74,10 +122,11 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     def start(self, name: str, slow_start: float, pools: int) -> None:
         self.scene = Scene(name, pools=pools, slow_start=slow_start)
         self.balancer = self.scene.balancer
-        self.picked: list[LivePool] = []  # an entry an open session
+        self.open: list[tuple[Session, LivePool | None]] = []  # sessions, and where each should be counted
         self.unpicked: Counter[LivePool] = Counter()
         self.known = {pool.address: pool for pool in self.balancer.pools}
         self.moved = self.came_unpicked = self.counted = 0
+        self.ledger = Seen()
 
     def of(self, index: int) -> LivePool:
         return list(self.known.values())[index % len(self.known)]
@@ -91,12 +140,13 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         for _ in range(count):
             available = [pool for pool in self.known.values() if pool.available]
             could_serve = any(pool.member for pool in available)
-            pool = self.balancer.pick()
-            assert (pool is None) == (not available)
-            if pool is not None:
-                assert pool in available
-                assert could_serve or pool.ramp is None  # nobody is held back if that leaves nobody
-                self.picked.append(pool)
+            session = self.balancer.open(via=self.ledger)
+            assert (session is None) == (not available)
+            if session is not None:
+                assert session.pool is not None
+                assert session.pool in available
+                assert could_serve or session.pool.ramp is None  # no pool is capped if that leaves none
+                self.open.append((session, session.pool))
                 self.counted += 1
 
     @rule(count=st.integers(1, 6))
@@ -116,25 +166,49 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 99))
-    def serve(self, index: int) -> None:
-        self.balancer.serve(self.of(index))
-        self.picked.append(self.of(index))
+    def adopt(self, index: int) -> None:
+        session = self.balancer.adopt(self.of(index).endpoint, via=self.ledger)
+        assert session is not None
+        assert session.pool is self.of(index)
+        self.open.append((session, session.pool))
         self.came_unpicked += 1
 
-    @precondition(lambda self: self.picked)
+    @precondition(lambda self: self.open and self.known)
     @rule(session=st.integers(0, 99), index=st.integers(0, 99))
-    def move(self, session: int, index: int) -> None:
-        picked, served = self.picked.pop(session % len(self.picked)), self.of(index)
-        self.balancer.move(picked, served)
-        self.picked.append(served)
-        self.moved += 1
+    def served_by_some_pool(self, session: int, index: int) -> None:
+        number, served = session % len(self.open), self.of(index)
+        opened, before = self.open[number]
+        opened.served_by(served.endpoint)
+        self.open[number] = opened, served
+        self.moved += before is not None and before is not served
+        self.came_unpicked += before is None
         self.forget_the_gone()
 
-    @precondition(lambda self: self.picked)
+    @precondition(lambda self: self.open)
+    @rule(session=st.integers(0, 99))
+    def served_by_the_gateway_itself(self, session: int) -> None:
+        self.open[session % len(self.open)][0].served_by(None)
+
+    @precondition(lambda self: self.open)
+    @rule(session=st.integers(0, 99), stranger=st.booleans())
+    def lose_sight(self, session: int, stranger: bool) -> None:
+        """A stranger serves, or the session is released: it is counted nowhere."""
+        number = session % len(self.open)
+        opened, _ = self.open[number]
+        if stranger:
+            opened.served_by(Address("198.51.100.1", 1))
+        else:
+            opened.release()
+        self.open[number] = opened, None
+        self.forget_the_gone()
+
+    @precondition(lambda self: self.open)
     @rule(sessions=st.lists(st.integers(0, 99), min_size=1, max_size=8))
-    def end(self, sessions: list[int]) -> None:
-        for session in sessions[: len(self.picked)]:
-            self.balancer.end(self.picked.pop(session % len(self.picked)))
+    def close(self, sessions: list[int]) -> None:
+        for session in sessions[: len(self.open)]:
+            opened, _ = self.open.pop(session % len(self.open))
+            opened.close()
+            opened.close()  # which changes nothing
         self.forget_the_gone()
 
     @precondition(lambda self: self.known)
@@ -204,24 +278,31 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     def forget_the_gone(self) -> None:
         """A pool that leaves is forgotten with its last session, not before and not later."""
         for pool in list(self.known.values()):
-            if pool.leaving and pool not in self.picked and not self.unpicked[pool]:
+            if pool.leaving and pool not in self.counted_at() and not self.unpicked[pool]:
                 del self.known[pool.address]
+
+    def counted_at(self) -> list[LivePool]:
+        """The pool of every session that is counted."""
+        return [pool for _, pool in self.open if pool is not None]
 
     @invariant()
     def the_counts_are_true(self) -> None:
-        picked = Counter(self.picked)
+        picked = Counter(self.counted_at())
         assert list(self.balancer.pools) == list(self.known.values())
         for pool in self.known.values():
             assert pool.picked == picked[pool]
             assert pool.unpicked == self.unpicked[pool]
             assert pool.sessions == pool.picked + pool.unpicked
-        assert self.balancer.sessions == len(self.picked) + sum(
+        assert self.balancer.sessions == len(self.counted_at()) + sum(
             self.unpicked[pool] for pool in self.known.values()
         )
         assert self.balancer.sessions == sum(self.scene.sessions())
         assert self.balancer.picks.total() == self.counted
         assert self.balancer.moved_total == self.moved
         assert self.balancer.unpicked_total == self.came_unpicked
+        assert all(session.pool is pool for session, pool in self.open)
+        assert +self.ledger.counts == picked
+        assert self.ledger.unconfirmed <= {session for session, pool in self.open if pool is not None}
 
     @invariant()
     def the_policy_knows_the_members_and_their_sessions(self) -> None:
@@ -233,8 +314,9 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         for pool in self.known.values():
             assert (
                 pool.member or not pool.available or pool.ramp is not None
-            )  # who could serve may, unless held back
-            assert self.balancer.served_by(pool.endpoint) is pool
+            )  # an available pool is picked unless it is capped
+            assert self.balancer.pool_at(pool.endpoint) is pool
+            assert (pool.state is State.WARMING) == (pool.ramp is not None)
             assert (pool.state in {State.SERVING, State.WARMING}) == pool.available
 
     @invariant()
@@ -254,15 +336,15 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
             return
         for pool in list(self.known.values()):
             self.set_unpicked_to_zero(pool)
-        while self.picked:
-            self.balancer.end(self.picked.pop())
+        while self.open:
+            self.open.pop()[0].close()
         self.forget_the_gone()
         for pool in list(self.known.values()):
             self.balancer.remove(pool.address)
         assert self.balancer.pools == ()
         assert self.balancer.sessions == 0
         assert not self.balancer.policy.pools
-        assert all(self.balancer.served_by(endpoint(number)) is None for number in range(7))
+        assert all(self.balancer.pool_at(endpoint(number)) is None for number in range(7))
 
     def set_unpicked_to_zero(self, pool: LivePool) -> None:
         self.unpicked[pool] = 0
@@ -270,7 +352,9 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
 
 TestTrueAfterAnyHistory = TrueAfterAnyHistory.TestCase
-TestTrueAfterAnyHistory.settings = settings(max_examples=300, stateful_step_count=60, deadline=None)
+TestTrueAfterAnyHistory.settings = settings(
+    max_examples=300, stateful_step_count=60, deadline=None, derandomize=True
+)
 
 
 # --- bursts ----------------------------------------------------------------------------------------------------
@@ -285,7 +369,7 @@ def test_a_burst_on_empty_pools_is_level_at_every_moment(name: str, alpha: str) 
     scene = Scene(name, pools=7, alpha=alpha)
 
     for count in range(1, 7 * 30 + 1):
-        scene.balancer.pick()
+        scene.pick()
         assert set(scene.sessions()) <= {count // 7, -(-count // 7)}
 
     assert scene.sessions() == [30] * 7
@@ -306,13 +390,13 @@ def test_picks_are_counted_by_the_token_used() -> None:
     scene = Scene("threshold", pools=3)
     scene.picks(6)
     for pool in scene.pools:
-        scene.balancer.end(pool)  # threshold 2, and all pools below it: green
+        scene.end(pool)  # threshold 2, and all pools below it: green
 
     assert scene.balancer.threshold == 2
     assert scene.balancer.tokens == (3, 3)
-    scene.balancer.pick()
+    scene.pick()
     assert scene.balancer.picks == {"yellow": 6, "green": 1}
-    assert [Scene(name, pools=1).balancer.pick() is not None for name in NAMES] == [True] * 4
+    assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * 4
 
 
 # --- slow start ------------------------------------------------------------------------------------------------
@@ -340,7 +424,9 @@ def test_a_newcomer_fills_as_its_ramp_says(name: str) -> None:
     scene.now += 7.5
     scene.balancer.tick()
     assert str(newcomer.state) == "serving"
-    assert scene.reported("pool serving") == [{"pool": str(address(4)), "before": "warming", "sessions": 7}]
+    changed = PoolStateChanged(pool=address(4), before=State.WARMING, state=State.SERVING, sessions=7)
+    assert scene.events[-1] == changed
+    assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -357,7 +443,7 @@ def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: 
     scene.balancer.set_failing(pool, False)
     assert pool.state is State.WARMING
     assert scene.picks(200)[pool] <= 1
-    assert [facts["before"] for facts in scene.reported("pool warming")] == ["failing"]
+    assert scene.states(pool)[:2] == [(State.SERVING, State.FAILING), (State.FAILING, State.WARMING)]
 
 
 def test_nobody_is_held_back_when_that_leaves_nobody() -> None:
@@ -391,7 +477,7 @@ def test_sessions_that_others_bring_count_against_the_ramp() -> None:
     scene = Scene("jsq", pools=2)
     scene.picks(20)
     newcomer = scene.balancer.add(address(2), endpoint(2))
-    scene.balancer.serve(newcomer)
+    scene.balancer.adopt(newcomer.endpoint)
 
     assert scene.picks(10)[newcomer] == 0
 
@@ -406,7 +492,7 @@ def test_a_drained_pool_keeps_its_sessions_and_gets_no_more() -> None:
 
     assert scene.picks(20)[scene.pools[0]] == 0
     assert (scene.pools[0].sessions, scene.balancer.sessions) == (3, 29)
-    scene.balancer.end(scene.pools[0])
+    scene.end(scene.pools[0])
     scene.balancer.undrain(address(0))
     assert (scene.pools[0].sessions, scene.pools[0].state) == (2, State.WARMING)
     assert scene.balancer.policy.tasks(scene.pools[0]) == 2
@@ -418,23 +504,23 @@ def test_a_removed_pool_is_known_until_its_last_session_ends() -> None:
     scene.balancer.set_unpicked(scene.pools[0], 1)
     scene.balancer.remove(address(0))
 
-    scene.balancer.end(scene.pools[0])
-    scene.balancer.end(scene.pools[0])
+    scene.end(scene.pools[0])
+    scene.end(scene.pools[0])
     assert scene.balancer.pools[0].state is State.LEAVING
-    assert not scene.reported("pool gone")
+    assert PoolGone(pool=address(0)) not in scene.events
     scene.balancer.set_unpicked(scene.pools[0], 0)
     assert scene.balancer.pools == (scene.pools[1],)
-    assert scene.reported("pool gone") == [{"pool": str(address(0))}]
-    assert scene.balancer.served_by(endpoint(0)) is None
+    assert scene.events.count(PoolGone(pool=address(0))) == 1
+    assert scene.balancer.pool_at(endpoint(0)) is None
 
 
 def test_the_last_pool_may_go_and_come_again() -> None:
     scene = Scene("threshold", pools=1)
     scene.balancer.remove(address(0))
 
-    assert scene.balancer.pick() is None
+    assert scene.pick() is None
     scene.balancer.add(address(0), endpoint(0))
-    assert scene.balancer.pick() is not None
+    assert scene.pick() is not None
 
 
 def test_a_pool_that_is_added_again_while_it_leaves_keeps_its_sessions() -> None:
@@ -448,7 +534,7 @@ def test_a_pool_that_is_added_again_while_it_leaves_keeps_its_sessions() -> None
     assert again is scene.pools[0]
     assert (again.sessions, again.state, scene.balancer.sessions) == (5, State.WARMING, 10)
     for _ in range(5):
-        scene.balancer.end(again)
+        scene.end(again)
     assert again in scene.balancer.pools
 
 
@@ -481,17 +567,17 @@ def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:
 
     with pytest.raises(InputError, match=f"was at {endpoint(0)} and has 3 sessions"):
         scene.balancer.add(address(0), endpoint(7))
-    assert scene.balancer.served_by(endpoint(7)) is None
+    assert scene.balancer.pool_at(endpoint(7)) is None
 
 
 def test_there_is_a_most() -> None:
     scene = Scene("random", pools=0, slow_start=0.0)
-    for number in range(MOST_POOLS):
+    for number in range(MAX_POOLS):
         scene.balancer.add(address(number), endpoint(number))
 
-    with pytest.raises(InputError, match=str(MOST_POOLS)):
-        scene.balancer.add(address(MOST_POOLS), endpoint(MOST_POOLS))
-    scene.balancer.serve(scene.balancer.pool(address(0)))
+    with pytest.raises(InputError, match=str(MAX_POOLS)):
+        scene.balancer.add(address(MAX_POOLS), endpoint(MAX_POOLS))
+    scene.balancer.adopt(endpoint(0))
     scene.balancer.remove(address(0))
     scene.balancer.add(address(0), endpoint(0))  # it never went
 
@@ -508,7 +594,37 @@ def test_changes_are_reported_once_each() -> None:
     scene.balancer.set_failing(scene.pools[0], False)  # draining all the same
     scene.balancer.remove(address(0))
 
-    assert [name for name, _ in scene.events] == ["pool failing", "pool draining", "pool leaving", "pool gone"]
+    assert scene.states(scene.pools[0]) == [
+        (State.SERVING, State.FAILING),
+        (State.FAILING, State.DRAINING),
+        (State.DRAINING, State.LEAVING),
+    ]
+    assert scene.events[3:] == [PoolGone(pool=address(0))]
+    assert all(isinstance(event, PoolEvent) for event in scene.events)
+
+
+def test_a_new_pool_is_reported_with_its_endpoint() -> None:
+    scene = Scene("jsq")
+    scene.balancer.add(address(0), endpoint(0))
+
+    assert scene.events == [PoolAdded(pool=address(0), endpoint=endpoint(0))]
+
+
+def test_without_slow_start_the_stage_in_between_is_not_reported() -> None:
+    scene = Scene("jsq", pools=1, slow_start=0.0)
+    scene.balancer.drain(address(0))
+    scene.balancer.undrain(address(0))
+
+    assert scene.states(scene.pools[0]) == [(State.SERVING, State.DRAINING), (State.DRAINING, State.SERVING)]
+
+
+def test_a_slow_start_shorter_than_the_clock_can_tell_ends_at_the_next_tick() -> None:
+    scene = Scene("jsq", pools=1, slow_start=1e-12)
+    newcomer = scene.balancer.add(address(1), endpoint(1))
+    scene.now += 1.0
+    scene.balancer.tick()
+
+    assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
 
 
 def test_a_burst_of_threshold_changes_is_one_report() -> None:
@@ -517,7 +633,8 @@ def test_a_burst_of_threshold_changes_is_one_report() -> None:
     scene.balancer.tick()
     scene.balancer.tick()
 
-    assert scene.reported("threshold changed") == [{"before": 0, "threshold": 3, "changes": 3}]
+    changes = [event for event in scene.events if isinstance(event, ThresholdChanged)]
+    assert changes == [ThresholdChanged(before=0, threshold=3, changes=3)]
 
 
 def test_alpha_can_change_while_it_runs() -> None:
@@ -526,5 +643,6 @@ def test_alpha_can_change_while_it_runs() -> None:
     scene.balancer.set_alpha("0.85")
 
     assert scene.balancer.alpha == 0.85
-    assert scene.reported("alpha changed") == [{"alpha": 0.85}]
+    assert scene.events[-1] == AlphaChanged(alpha=0.85)
+    assert sum(isinstance(event, AlphaChanged) for event in scene.events) == 1
     assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)

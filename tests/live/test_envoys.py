@@ -1,4 +1,4 @@
-"""Sessions that a picker did not place, found from what Envoys' admin ports say."""
+"""Sessions that a picker did not place, found through the admin ports of Envoys."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.pool import LivePool
-from evenly.live.envoy.admin_client import Host, NotUnderstoodError, read
-from evenly.live.envoy.fleet import MOST_ENVOYS, Envoys, _believed
-from evenly.live.envoy.reconcile import Envoy
+from evenly.live.balancer.session import Session
+from evenly.live.envoy.admin_client import BadResponseError, Host, parse_hosts
+from evenly.live.envoy.fleet import MAX_ENVOYS, EnvoyFleet, _admin_address
+from evenly.live.envoy.reconcile import EnvoyCounts
 from evenly.live.log import Log
 from evenly.live.wire.streams import Stream
 from tests.live.processes import PATIENCE
@@ -25,49 +26,72 @@ from tests.live.processes import PATIENCE
 ADMIN = Address("127.0.0.1", 9901)
 
 
+def make_balancer(*ports: int) -> Balancer:
+    made = Balancer(
+        RandomRouting(),
+        name="random",
+        choose=random.Random(1).choice,
+        clock=lambda: 0.0,
+        slow_start=0.0,
+        report=lambda event: None,
+    )
+    for port in ports:
+        made.add(Address("127.0.0.1", port), Address("127.0.0.1", port))
+    return made
+
+
 def pool(port: int) -> LivePool:
-    address = Address("127.0.0.1", port)
-    return LivePool(address, address)
+    return make_balancer(port).pools[0]
 
 
-def answers(envoy: Envoy, where: LivePool, *actives: int) -> list[int]:
+def open_session(balancer: Balancer, envoy: EnvoyCounts) -> Session:
+    session = balancer.open(via=envoy)
+    assert session is not None
+    return session
+
+
+def answers(envoy: EnvoyCounts, where: LivePool, *actives: int) -> list[int]:
     """The unpicked sessions after each of these answers, with nothing going on meanwhile."""
     found = []
     for active in actives:
-        envoy.compare(envoy.before(), {where.endpoint: Host(active, failing=False)}, [where], 0.0)
+        envoy.compare(envoy.snapshot(), {where.endpoint: Host(active, failing=False)}, [where], 0.0)
         found.append(envoy.unpicked[where])
     return found
 
 
-def test_the_first_answer_is_believed_at_once() -> None:
-    assert answers(Envoy(ADMIN), pool(1), 7, 7) == [7, 7]
+def test_the_first_answer_counts_at_once() -> None:
+    assert answers(EnvoyCounts(ADMIN), pool(1), 7, 7) == [7, 7]
 
 
 def test_later_answers_move_the_count_when_three_agree() -> None:
-    envoy, where = Envoy(ADMIN), pool(1)
+    envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert answers(envoy, where, 0, 2, 2, 2, 2) == [0, 0, 0, 2, 2]
     assert answers(envoy, where, 1, 2, 1, 1, 2, 1, 1, 1) == [2] * 7 + [1]
 
 
 def test_of_answers_that_differ_the_nearest_counts() -> None:
-    envoy, where = Envoy(ADMIN), pool(1)
+    envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert answers(envoy, where, 0, 5, 2, 3) == [0, 0, 0, 2]
 
 
 def test_sessions_told_to_us_are_not_counted_twice() -> None:
-    envoy, where = Envoy(ADMIN), pool(1)
-    envoy.started[where] += 3
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
+    opened = [open_session(balancer, envoy) for _ in range(3)]
     assert answers(envoy, where, 5, 5) == [2, 2]
-    assert envoy.sessions == 5
-    envoy.ended[where] += 3
+    assert (envoy.picked, envoy.sessions) == (3, 5)
+    for session in opened:
+        session.close()
     assert answers(envoy, where, 2, 2) == [2, 2]
     assert envoy.sessions == 2
 
 
 def test_more_sessions_told_than_open_are_no_debt() -> None:
     """A session that was picked a moment ago is not open at the pool yet."""
-    envoy, where = Envoy(ADMIN), pool(1)
-    envoy.started[where] += 3
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
+    for _ in range(3):
+        open_session(balancer, envoy)
     assert answers(envoy, where, 1, 1, 1, 3, 3) == [0] * 5
 
 
@@ -75,71 +99,72 @@ def test_more_sessions_told_than_open_are_no_debt() -> None:
 def test_any_coming_and_going_while_a_question_travels_leaves_the_count_alone(hidden: int) -> None:
     """Sessions start and end before, at and after the moment at which Envoy looks; the hidden ones stay."""
     generator = random.Random(hidden)
-    envoy, where = Envoy(ADMIN), pool(1)
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
     assert answers(envoy, where, hidden) == [hidden]
-    is_open = 0
+    opened: list[Session] = []
 
     def bustle() -> None:
-        nonlocal is_open
         for _ in range(generator.randrange(6)):
-            if is_open and generator.random() < 0.5:
-                is_open -= 1
-                envoy.ended[where] += 1
+            if opened and generator.random() < 0.5:
+                opened.pop().close()
             else:
-                is_open += 1
-                envoy.started[where] += 1
+                opened.append(open_session(balancer, envoy))
 
     for _ in range(2000):
-        before = envoy.before()
+        before = envoy.snapshot()
         bustle()
-        seen = {where.endpoint: Host(is_open + hidden, failing=False)}
+        seen = {where.endpoint: Host(len(opened) + hidden, failing=False)}
         bustle()
         envoy.compare(before, seen, [where], 0.0)
         assert envoy.unpicked[where] == hidden
 
 
-class Waiting:
-    """A session without an answer yet."""
-
-    def __init__(self, envoy: Envoy, where: LivePool) -> None:
-        self.pool: LivePool | None = where
-        self._envoy = envoy
-        envoy.started[where] += 1
-        envoy.unsure[self] = None
-
-    def disown(self) -> None:
-        assert self.pool is not None
-        self._envoy.ended[self.pool] += 1
-        self.pool = None
-
-
-def test_sessions_that_do_not_reach_their_pool_are_disowned_after_all_tries() -> None:
-    """Envoy tried another pool, and neither has answered: there they are unpicked, here they are not."""
-    envoy, where, other = Envoy(ADMIN), pool(1), pool(2)
-    sessions = [Waiting(envoy, where) for _ in range(5)]
+def test_sessions_that_do_not_reach_their_pool_are_released_after_all_retries() -> None:
+    """Envoy tried another pool, and neither has answered: there they are unpicked, here they are not counted."""
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where], other = balancer.pools, pool(2)
+    sessions = [open_session(balancer, envoy) for _ in range(5)]
     for tenth in range(45):
         seen = {where.endpoint: Host(3, failing=False), other.endpoint: Host(2, failing=False)}
-        envoy.compare(envoy.before(), seen, [where, other], tenth / 10)
+        envoy.compare(envoy.snapshot(), seen, [where, other], tenth / 10)
         away = [session for session in sessions if session.pool is None]
         assert away == ([] if tenth <= 40 else sessions[:2])  # the oldest
     assert (envoy.unpicked[where], envoy.unpicked[other], envoy.sessions) == (0, 2, 5)
+    assert (where.sessions, envoy.picked) == (3, 3)
+    sessions[0].served_by(where.endpoint)  # it was there after all
+    assert (where.sessions, envoy.picked, sessions[0].pool) == (4, 4, where)
 
 
-def test_sessions_on_their_way_are_not_disowned() -> None:
+def test_confirmed_sessions_are_not_released() -> None:
+    """They have been answered by the pool, so they are there, whatever the admin port shows."""
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
+    sessions = [open_session(balancer, envoy) for _ in range(3)]
+    for session in sessions[:2]:
+        session.served_by(where.endpoint)
+    for tenth in range(60):
+        envoy.compare(envoy.snapshot(), {where.endpoint: Host(0, failing=False)}, [where], tenth / 10)
+    assert [session.pool for session in sessions] == [where, where, None]
+
+
+def test_sessions_on_their_way_are_not_released() -> None:
     """There is always one on its way, but never the same."""
-    envoy, where = Envoy(ADMIN), pool(1)
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
     sessions = []
     for tenth in range(100):
-        sessions.append(Waiting(envoy, where))
+        sessions.append(open_session(balancer, envoy))
         on_the_way = tenth % 10 != 9
         seen = {where.endpoint: Host(len(sessions) - on_the_way, failing=False)}
-        envoy.compare(envoy.before(), seen, [where], tenth / 10)
+        envoy.compare(envoy.snapshot(), seen, [where], tenth / 10)
     assert all(session.pool is where for session in sessions)
 
 
 def test_an_envoy_that_is_gone_takes_its_hidden_sessions_along() -> None:
-    envoy, where = Envoy(ADMIN), pool(1)
-    envoy.started[where] += 1
+    envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
+    [where] = balancer.pools
+    open_session(balancer, envoy)
     answers(envoy, where, 4)
     envoy.lost()
     assert (envoy.unpicked[where], envoy.sessions, envoy.hosts) == (0, 1, None)
@@ -147,28 +172,28 @@ def test_an_envoy_that_is_gone_takes_its_hidden_sessions_along() -> None:
 
 
 def test_pools_that_an_envoy_does_not_know_have_no_sessions_there() -> None:
-    envoy, known, unknown = Envoy(ADMIN), pool(1), pool(2)
-    envoy.compare(envoy.before(), {known.endpoint: Host(2, failing=False)}, [known, unknown], 0.0)
+    envoy, known, unknown = EnvoyCounts(ADMIN), pool(1), pool(2)
+    envoy.compare(envoy.snapshot(), {known.endpoint: Host(2, failing=False)}, [known, unknown], 0.0)
     assert (envoy.unpicked[known], envoy.unpicked[unknown]) == (2, 0)
     envoy.forget_all_but([unknown])
     assert known not in envoy.unpicked
 
 
-def verdicts(envoy: Envoy, where: LivePool, *reports: tuple[float, bool]) -> list[bool | None]:
+def verdicts(envoy: EnvoyCounts, where: LivePool, *reports: tuple[float, bool]) -> list[bool | None]:
     found = []
     for now, failing in reports:
-        envoy.compare(envoy.before(), {where.endpoint: Host(0, failing=failing)}, [where], now)
+        envoy.compare(envoy.snapshot(), {where.endpoint: Host(0, failing=failing)}, [where], now)
         found.append(envoy.fails(where.endpoint, now))
     return found
 
 
 def test_a_pool_that_was_well_fails_at_once_and_recovers_at_once() -> None:
-    assert verdicts(Envoy(ADMIN), pool(1), (0.0, False), (0.1, True), (0.2, False)) == [False, True, False]
+    assert verdicts(EnvoyCounts(ADMIN), pool(1), (0.0, False), (0.1, True), (0.2, False)) == [False, True, False]
 
 
 def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> None:
     """It calls every pool failing until then. A pool dead from the start is known soon enough."""
-    envoy, where = Envoy(ADMIN), pool(1)
+    envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert verdicts(envoy, where, (0.0, True), (0.9, True), (1.1, True)) == [None, None, True]
     assert verdicts(envoy, where, (1.2, False), (1.3, True)) == [False, True]
     envoy.refused()
@@ -187,8 +212,8 @@ def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> No
         ("10.0.0.7:9901", "127.0.0.1"),
     ],
 )
-def test_an_admin_port_by_number_is_believed(announced: str, peer: str) -> None:
-    assert str(_believed(announced, peer)) == announced
+def test_an_admin_port_by_number_is_admin_address(announced: str, peer: str) -> None:
+    assert str(_admin_address(announced, peer)) == announced
 
 
 @pytest.mark.parametrize(
@@ -204,9 +229,9 @@ def test_an_admin_port_by_number_is_believed(announced: str, peer: str) -> None:
         *("0.0.0.0:9901", "[::]:9901", "10.0.0.7:0", "nonsense", ""),
     ],
 )
-def test_from_another_machine_neither_loopback_nor_names_are_believed(announced: str) -> None:
+def test_from_another_machine_neither_loopback_nor_names_are_admin_address(announced: str) -> None:
     with pytest.raises(InputError):
-        _believed(announced, "10.0.0.7")
+        _admin_address(announced, "10.0.0.7")
 
 
 class Clock:
@@ -231,25 +256,43 @@ class Local:
         raise NotImplementedError
 
 
+async def polled_while_a_pool_goes() -> list[int]:
+    """Pools known after each answer: one with two unpicked sessions is removed, and they end."""
+    balancer = make_balancer(1, 2)
+    envoys = EnvoyFleet(balancer, Log(None), Clock())
+    envoy = envoys.register(b"127.0.0.1:1", Local())
+    assert envoy is not None
+    [leaving, staying] = balancer.pools
+    found = []
+    for active in (2, 0, 0, 0):
+        hosts = {leaving.endpoint: Host(active, failing=not active), staying.endpoint: Host(0, failing=False)}
+        envoys._take_in(envoy, envoy.snapshot(), hosts)
+        if active:
+            balancer.remove(leaving.address)
+        found.append(len(balancer.pools))
+    await envoys.close()
+    return found
+
+
+def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
+    assert asyncio.run(polled_while_a_pool_goes()) == [2, 2, 2, 1]
+
+
 async def crowd(clock: Clock) -> None:
-    policy = RandomRouting()
-    balancer = Balancer(
-        policy, name="random", choose=random.choice, clock=clock, slow_start=0, report=Log(None).event
-    )
-    envoys = Envoys(balancer, Log(None), clock)
-    for port in range(1, MOST_ENVOYS + 1):
-        assert envoys.heard_of(f"127.0.0.1:{port}".encode(), Local()) is not None
-    assert envoys.heard_of(b"127.0.0.1:9999", Local()) is None
+    envoys = EnvoyFleet(make_balancer(), Log(None), clock)
+    for port in range(1, MAX_ENVOYS + 1):
+        assert envoys.register(f"127.0.0.1:{port}".encode(), Local()) is not None
+    assert envoys.register(b"127.0.0.1:9999", Local()) is None
     await asyncio.sleep(0.1)  # all are asked
     clock.now = 11.0
     deadline = time.monotonic() + PATIENCE
-    while envoys.heard_of(b"127.0.0.1:9999", Local()) is None:
+    while envoys.register(b"127.0.0.1:9999", Local()) is None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
     await envoys.close()
 
 
-def test_no_more_than_so_many_envoys_are_asked_until_those_that_never_answer_are_given_up() -> None:
+def test_the_number_of_envoys_is_limited_until_those_that_never_answer_are_forgotten() -> None:
     asyncio.run(crowd(Clock()))
 
 
@@ -265,12 +308,12 @@ def host(port: object = 9001, stats: object = (), **health: object) -> dict[str,
 def test_hosts_are_read_from_envoys_answer() -> None:
     busy = host(9001, [{"name": "cx_active", "value": "9"}, {"name": "rq_active", "type": "GAUGE", "value": "3"}])
     idle = host(9002, [{"name": "rq_active", "type": "GAUGE"}], failed_active_health_check=True)
-    assert read(clusters(busy, idle)) == {
+    assert parse_hosts(clusters(busy, idle)) == {
         Address("127.0.0.1", 9001): Host(3, failing=False),
         Address("127.0.0.1", 9002): Host(0, failing=True),
     }
-    assert read(clusters(busy, name="other")) == {}
-    assert read(b"{}") == {}
+    assert parse_hosts(clusters(busy, name="other")) == {}
+    assert parse_hosts(b"{}") == {}
 
 
 @pytest.mark.parametrize(
@@ -289,5 +332,5 @@ def test_hosts_are_read_from_envoys_answer() -> None:
     ],
 )
 def test_answers_that_are_no_answers_are_refused(answer: bytes) -> None:
-    with pytest.raises(NotUnderstoodError):
-        read(answer)
+    with pytest.raises(BadResponseError):
+        parse_hosts(answer)

@@ -21,8 +21,8 @@ from evenly.live.addresses import Address
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import BOUNDS, Latency
-from evenly.live.balancer.pool import State
-from evenly.live.log import LINES_A_SECOND, Log
+from evenly.live.balancer.lifecycle import State
+from evenly.live.log import MAX_LINES_PER_SECOND, Log
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -35,7 +35,7 @@ def balancer(name: str = "threshold", pools: int = 3) -> Balancer:
         choose=random.Random(1).choice,
         clock=lambda: 0.0,
         slow_start=10.0,
-        report=lambda event, /, **facts: None,
+        report=lambda event: None,
     )
     for number in range(pools):
         made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
@@ -63,12 +63,11 @@ def names(samples: Samples) -> set[str]:
 
 def test_every_figure_is_the_balancers() -> None:
     seen = balancer()
-    for _ in range(7):
-        seen.pick()
+    opened = [session for session in (seen.open() for _ in range(7)) if session is not None]
     first, second, third = seen.pools
-    seen.end(first)
-    seen.end(first)
-    seen.move(second, third)
+    for session in [session for session in opened if session.pool is first][:2]:
+        session.close()
+    next(session for session in opened if session.pool is second).served_by(third.endpoint)
     seen.set_unpicked(third, 4)
     seen.drain(third.address)
 
@@ -96,7 +95,7 @@ def test_every_figure_is_the_balancers() -> None:
 
 def test_what_a_policy_does_not_have_is_absent() -> None:
     seen = balancer("jsq")
-    seen.pick()
+    seen.open()
     samples = parsed(metrics_text(seen, Latency()))
 
     assert not {"evenly_threshold", "evenly_alpha", "evenly_tokens"} & names(samples)
@@ -223,27 +222,27 @@ def test_what_json_does_not_know_becomes_text_on_the_same_line(fact: object, sho
 
 def test_a_flood_is_cut_off_and_counted() -> None:
     written = Written()
-    for number in range(LINES_A_SECOND + 250):
+    for number in range(MAX_LINES_PER_SECOND + 250):
         written.log.event("flap", number=number)
-    assert len(written.lines()) == LINES_A_SECOND
+    assert len(written.lines()) == MAX_LINES_PER_SECOND
     written.log.catch_up()
-    assert len(written.lines()) == LINES_A_SECOND
+    assert len(written.lines()) == MAX_LINES_PER_SECOND
 
     written.now += 1
     written.log.event("calm")
-    assert [line["event"] for line in written.lines()[LINES_A_SECOND:]] == ["lines left out", "calm"]
-    assert written.lines()[LINES_A_SECOND]["lines"] == 250
+    assert [line["event"] for line in written.lines()[MAX_LINES_PER_SECOND:]] == ["lines left out", "calm"]
+    assert written.lines()[MAX_LINES_PER_SECOND]["lines"] == 250
 
 
 def test_a_flood_that_nothing_follows_is_told_of_too() -> None:
     written = Written()
-    for _ in range(LINES_A_SECOND + 1):
+    for _ in range(MAX_LINES_PER_SECOND + 1):
         written.log.event("flap")
     for _ in range(3):
         written.now += 1
         written.log.catch_up()
 
-    assert [line["event"] for line in written.lines()[LINES_A_SECOND:]] == ["lines left out"]
+    assert [line["event"] for line in written.lines()[MAX_LINES_PER_SECOND:]] == ["lines left out"]
 
 
 def test_an_endless_flood_stays_below_the_limit_and_every_line_is_accounted_for() -> None:
@@ -251,7 +250,7 @@ def test_an_endless_flood_stays_below_the_limit_and_every_line_is_accounted_for(
     for step in range(10_000):
         written.now = 1000 + step / 1000
         written.log.event("flap")
-    assert len(written.lines()) == 10 * LINES_A_SECOND
+    assert len(written.lines()) == 10 * MAX_LINES_PER_SECOND
 
     written.now += 1
     written.log.catch_up()
@@ -281,7 +280,7 @@ def test_a_stream_that_fails_is_not_the_callers_problem(broken: Callable[[], Tex
     stream = broken()
     log = Log(stream)
 
-    for _ in range(LINES_A_SECOND):
+    for _ in range(MAX_LINES_PER_SECOND):
         log.event("nobody hears this")
         log.catch_up()
 

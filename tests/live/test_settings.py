@@ -11,7 +11,7 @@ from evenly.cli.main import main
 from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.picker.state_file import KnownPool, Memory, recall, remember
+from evenly.live.picker.state_file import KnownPool, PickerState, load, save
 from evenly.live.settings import make_policy, read_settings
 
 GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}
@@ -76,12 +76,12 @@ def test_the_state_file_has_its_old_name_too(name: str, capsys: pytest.CaptureFi
 def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
     """As an older version wrote it."""
     settings = read_settings({**GIVEN, "policy": "power-of-d", "sample_size": 3, "drain_timeout": 4.0}, None)
-    text = Memory(settings=settings, pools=[]).model_dump_json()
+    text = PickerState(settings=settings, pools=[]).model_dump_json()
     file = tmp_path / "state.json"
     file.write_text(text.replace('"sample_size"', '"choices"').replace('"drain_timeout"', '"drain"'))
     assert '"choices"' in file.read_text()
     assert '"drain"' in file.read_text()
-    back = recall(file)
+    back = load(file)
     assert back is not None
     assert back.settings == settings
 
@@ -171,15 +171,15 @@ def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
 
 def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
-    assert recall(file) is None
+    assert load(file) is None
     settings = read_settings({**GIVEN, "pool": [str(A), str(B)], "health_path": "/up"}, None)
-    by_hand = Memory(
+    by_hand = PickerState(
         settings=settings,
         pools=[KnownPool(address=B, draining=True), KnownPool(address=C, endpoint=C, leaving=True)],
         alpha="0.6",
     )
-    remember(file, by_hand)
-    back = recall(file)
+    save(file, by_hand)
+    back = load(file)
     assert back == by_hand
     assert back is not None
     assert back.pools_now((A, B)) == by_hand.pools  # A was removed by hand, and stays away
@@ -202,9 +202,9 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     ids=lambda given: given["policy"],
 )
 def test_memory_brings_all_settings_back(tmp_path: Path, given: dict[str, Any]) -> None:
-    memory = Memory(settings=read_settings({**GIVEN, **given}, None), pools=[])
-    remember(tmp_path / "state.json", memory)
-    assert recall(tmp_path / "state.json") == memory
+    memory = PickerState(settings=read_settings({**GIVEN, **given}, None), pools=[])
+    save(tmp_path / "state.json", memory)
+    assert load(tmp_path / "state.json") == memory
     again = memory.settings.model_dump(mode="json", exclude_none=True)
     assert read_settings(again, None) == memory.settings
 
@@ -214,4 +214,4 @@ def test_a_state_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> 
     file = tmp_path / "state.json"
     file.write_text(text)
     with pytest.raises(InputError, match="not a file that a picker wrote"):
-        recall(file)
+        load(file)

@@ -1,4 +1,4 @@
-"""The log: one JSON object a line, one for each change of state, and never the cause of a fault of its own."""
+"""The log: one JSON object per line, one line per change of state. Writing it never fails and never blocks."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import TextIO
 
 from evenly.live.addresses import Address
 
-LINES_A_SECOND = 100
+MAX_LINES_PER_SECOND = 100
 
 
 class Log:
-    """Writes events to a stream, standard error as a rule; None, as Python has it when that is closed, is nowhere.
+    """Writes events to a stream; None writes nowhere, since `sys.stderr` is None where standard error is closed.
 
-    What goes beyond `LINES_A_SECOND` is left out, and counted: a pool that flaps must not fill the disk.
+    Lines beyond `MAX_LINES_PER_SECOND` are left out and counted: a pool that flaps must not fill the disk.
     """
 
     def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.time) -> None:
@@ -29,19 +29,19 @@ class Log:
         self._left_out = 0
 
     def event(self, name: str, /, **facts: object) -> None:
-        """Write down that something happened."""
+        """Write an event with its facts, unless the limit is reached."""
         now = self._begin()
-        if self._written < LINES_A_SECOND:
+        if self._written < MAX_LINES_PER_SECOND:
             self._write(now, name, facts)
         else:
             self._left_out += 1
 
     def catch_up(self) -> None:
-        """Say how many lines were left out; for when a flood is over and nothing else happens."""
+        """Write how many lines were left out, if a flood is over and no other event followed it."""
         self._begin()
 
     def _begin(self) -> float:
-        """Begin a new second if it is time for it; return the time."""
+        """Begin a new second if its time has come. Return the time."""
         now = self._clock()
         if int(now) != self._second:
             self._second, self._written = int(now), 0
@@ -60,30 +60,33 @@ class Log:
                 self._stream.flush()
             else:
                 self._left_out += 1
-        except (OSError, ValueError):  # nobody reads, or the stream is closed: there is nobody to tell
+        except (
+            OSError,
+            ValueError,
+        ):  # the reader is gone, or the stream is closed: there is nowhere left to report it
             pass
 
 
 def _has_room(stream: TextIO) -> bool:
-    """Whether a line can be written at once; a pipe that nobody empties must not hold us up."""
+    """Return whether a line can be written at once: a pipe that is not read must not block us."""
     try:
         number = stream.fileno()
-    except io.UnsupportedOperation:  # no file at all
+    except io.UnsupportedOperation:  # not a file
         return True
-    asked = select.poll()
-    asked.register(number, select.POLLOUT)
-    return bool(asked.poll(0))
+    poller = select.poll()
+    poller.register(number, select.POLLOUT)
+    return bool(poller.poll(0))
 
 
 def _line(now: float, name: str, facts: dict[str, object]) -> str:
     moment = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-    line = {"time": moment, "event": name, **{key: _known(value) for key, value in facts.items()}}
+    line = {"time": moment, "event": name, **{key: _plain(value) for key, value in facts.items()}}
     try:
         return json.dumps(line, default=str, allow_nan=False) + "\n"
-    except (TypeError, ValueError):  # a key that is no word, a number that JSON lacks
+    except (TypeError, ValueError):  # a key that is not a string, a number that JSON lacks
         return json.dumps({key: str(value) for key, value in line.items()}) + "\n"
 
 
-def _known(value: object) -> object:
-    """An address is a tuple, which JSON would take for a list."""
+def _plain(value: object) -> object:
+    """Write an address as text; JSON would make a list of the tuple."""
     return str(value) if isinstance(value, Address) else value

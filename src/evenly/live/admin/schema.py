@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from evenly.live.balancer.balancer import Balancer
-from evenly.live.balancer.pool import LivePool, State
+from evenly.live.balancer.lifecycle import State
+from evenly.live.balancer.pool import LivePool
 
 STATE_EXAMPLE = {
     "policy": "threshold",

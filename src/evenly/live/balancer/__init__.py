@@ -1,1 +1,1 @@
-"""Which pool gets a session: decisions only, no I/O; time and randomness are arguments."""
+"""The balancer: which pool gets a session. Decisions only, no I/O; time and randomness are arguments."""

@@ -1,15 +1,15 @@
-"""How long picks take: counts by bucket, cheap enough for every pick."""
+"""A histogram of the time that picks take, cheap enough to record every pick."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 
-# Seconds; a bucket holds what is at most its bound and above the one before.
+# Upper bounds in seconds; a bucket includes its own bound.
 BOUNDS = (*(digit * 10.0**exponent for exponent in range(-5, 0) for digit in (1, 2.5, 5)), 1.0)
 
 
 class Latency:
-    """A histogram. The last of `counts` holds what is above every bound."""
+    """Counts by bucket, and the `total` time in seconds. The last count is for times above every bound."""
 
     __slots__ = ("counts", "total")
 
@@ -18,12 +18,12 @@ class Latency:
         self.total = 0.0
 
     def observe(self, seconds: float) -> None:
-        """Count one."""
+        """Record one pick."""
         self.counts[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """How many took at most so long, for each bound and for no bound at all."""
+        """Return each bound, with the number of picks that took at most that long; the last bound is infinity."""
         found, count = [], 0
         for bound, inside in zip((*BOUNDS, float("inf")), self.counts, strict=True):
             count += inside

@@ -1,59 +1,30 @@
-"""A server pool as the live balancer knows it: what operator and Envoy say of it, and its open sessions."""
+"""A server pool as the live balancer knows it: its addresses, its stage of life and its open sessions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
 from evenly.live.addresses import Address
-
-
-class State(StrEnum):
-    """What a pool gets: sessions, fewer sessions or none."""
-
-    SERVING = "serving"
-    WARMING = "warming"  # it came or came back a moment ago, and fills slowly
-    FAILING = "failing"  # Envoy says that it does not answer
-    DRAINING = "draining"  # the operator wants it to empty
-    LEAVING = "leaving"  # removed; its last sessions are still open
-
-
-@dataclass(frozen=True, slots=True)
-class Ramp:
-    """How many sessions a pool may have that came, or came back: what it had, one more, and a share of the mean.
-
-    The share grows from nothing to all in `seconds`. A policy alone would send such a pool every session until it
-    is as full as the others.
-    """
-
-    begun: float
-    first: int
-    seconds: float
-
-    def cap(self, now: float, mean: float) -> float:
-        """The most sessions for now, when the pools have `mean` on average."""
-        return self.first + 1 + mean * (now - self.begun) / self.seconds
-
-    def over(self, now: float) -> bool:
-        """Whether the pool is like any other again."""
-        return now - self.begun >= self.seconds
+from evenly.live.balancer import lifecycle
+from evenly.live.balancer.lifecycle import Event, Stage, State, next_stage
+from evenly.live.balancer.slow_start import Ramp
 
 
 class LivePool:
-    """One pool. `picked` are the open sessions that we chose it for or saw it serve, `unpicked` the others."""
+    """One pool.
 
-    __slots__ = ("address", "draining", "endpoint", "failing", "leaving", "member", "picked", "ramp", "unpicked")
+    `picked` counts its open sessions that the balancer placed or saw it serve, `unpicked` the others. Only
+    `rotation.py` writes these counts, `member` and `ramp`; only `balancer.py` calls `apply`.
+    """
+
+    __slots__ = ("_stage", "address", "endpoint", "member", "picked", "ramp", "unpicked")
 
     def __init__(self, address: Address, endpoint: Address) -> None:
         self.address = address
-        self.endpoint = endpoint  # the address by number
-        self.draining = False
-        self.failing = False
-        self.leaving = False
+        self.endpoint = endpoint  # the same, with the host as an IP literal
         self.member = False  # whether the policy may pick it
         self.picked = 0
         self.unpicked = 0
-        self.ramp: Ramp | None = None
+        self.ramp: Ramp | None = None  # a cap on its sessions, only while it warms up
+        self._stage = Stage.STARTING
 
     @property
     def sessions(self) -> int:
@@ -61,20 +32,38 @@ class LivePool:
         return self.picked + self.unpicked
 
     @property
-    def available(self) -> bool:
-        """Whether it should get sessions at all."""
-        return not (self.draining or self.failing or self.leaving)
+    def stage(self) -> Stage:
+        """The stage of its life."""
+        return self._stage
 
     @property
     def state(self) -> State:
-        """In one word; the most final one first."""
-        if self.leaving:
-            return State.LEAVING
-        if self.draining:
-            return State.DRAINING
-        if self.failing:
-            return State.FAILING
-        return State.SERVING if self.ramp is None else State.WARMING
+        """The stage in one word, as `/state` shows it."""
+        return lifecycle.SHOWN[self._stage]
+
+    @property
+    def available(self) -> bool:
+        """Whether it should get new sessions."""
+        return self._stage in lifecycle.AVAILABLE
+
+    @property
+    def draining(self) -> bool:
+        """Whether the operator drains it."""
+        return self._stage in lifecycle.DRAINING
+
+    @property
+    def failing(self) -> bool:
+        """Whether its health checks fail."""
+        return self._stage in lifecycle.FAILING
+
+    @property
+    def leaving(self) -> bool:
+        """Whether it was removed."""
+        return self._stage in lifecycle.LEAVING
+
+    def apply(self, event: Event) -> None:
+        """Move to the stage that follows the event."""
+        self._stage = next_stage(self._stage, event, pool=self.address)
 
     def __repr__(self) -> str:
         return f"LivePool({self.address}, {self.sessions} sessions, {self.state})"

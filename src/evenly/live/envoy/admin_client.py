@@ -1,4 +1,4 @@
-"""What an Envoy's admin port says of its hosts: open requests, and whether health checks fail."""
+"""A client of Envoy's admin port: open requests of its hosts, and whether their health checks fail."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     import socket
 
 _PATH = f"/clusters?format=json&filter=^{CLUSTER}$"
-_MOST_BYTES = 2**26
-_MOST_ACTIVE = 10**6
+_MAX_BYTES = 2**26
+_MAX_ACTIVE = 10**6
 
 
-class NotUnderstoodError(Exception):
-    """An answer that is none of Envoy's."""
+class BadResponseError(Exception):
+    """An answer that does not look like Envoy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,12 @@ class Host:
     failing: bool
 
 
-async def ask(admin: Address, seconds: float) -> dict[Address, Host]:
-    """Ask an Envoy. Raises OSError if it cannot be reached or is late, NotUnderstoodError if it talks nonsense."""
+async def fetch_hosts(admin: Address, seconds: float) -> dict[Address, Host]:
+    """Fetch the hosts of the pools' cluster.
+
+    Raises OSError if Envoy cannot be reached or does not answer within `seconds`, and BadResponseError if the
+    answer cannot be parsed.
+    """
     async with asyncio.timeout(seconds):
         reader, writer = await asyncio.open_connection(admin.host, admin.port)
         try:
@@ -42,26 +46,26 @@ async def ask(admin: Address, seconds: float) -> dict[Address, Host]:
             answer = b"".join([piece async for piece in _pieces(reader)])
         finally:
             writer.close()
-    return read(_body(answer))
+    return parse_hosts(_body(answer))
 
 
 async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
     size = 0
     while piece := await reader.read(2**16):
         size += len(piece)
-        if size > _MOST_BYTES:
-            raise NotUnderstoodError(f"more than {_MOST_BYTES} bytes")
+        if size > _MAX_BYTES:
+            raise BadResponseError(f"more than {_MAX_BYTES} bytes")
         yield piece
 
 
 class _Received:
-    """What the standard library's reader of answers takes for a socket."""
+    """A received answer, as the file-like socket that the standard library's parser wants."""
 
     def __init__(self, answer: bytes) -> None:
         self._file = io.BytesIO(answer)
 
     def makefile(self, mode: str) -> io.BytesIO:
-        """The answer as a file."""
+        """Return the answer as a file."""
         return self._file
 
 
@@ -71,11 +75,11 @@ def _body(answer: bytes) -> bytes:
         response.begin()
         return response.read()
     except (http.client.HTTPException, ValueError) as error:
-        raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
+        raise BadResponseError(f"{type(error).__name__}: {error}") from None
 
 
-def read(answer: bytes) -> dict[Address, Host]:
-    """The hosts of our cluster."""
+def parse_hosts(answer: bytes) -> dict[Address, Host]:
+    """Parse the body of an answer to `/clusters?format=json`."""
     try:
         clusters = json.loads(answer).get("cluster_statuses", [])
         hosts = [
@@ -87,7 +91,7 @@ def read(answer: bytes) -> dict[Address, Host]:
         ]
         return {_address(host): _host(host) for host in hosts}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise NotUnderstoodError(f"{type(error).__name__}: {error}") from None
+        raise BadResponseError(f"{type(error).__name__}: {error}") from None
 
 
 def _address(host: dict[str, Any]) -> Address:
@@ -97,8 +101,8 @@ def _address(host: dict[str, Any]) -> Address:
 
 def _host(host: dict[str, Any]) -> Host:
     active = next((int(stat.get("value", 0)) for stat in host.get("stats", []) if stat["name"] == "rq_active"), 0)
-    if not 0 <= active <= _MOST_ACTIVE:
-        raise NotUnderstoodError(f"{active} open requests")
+    if not 0 <= active <= _MAX_ACTIVE:
+        raise BadResponseError(f"{active} open requests")
     health = host.get("health_status", {})
     failing = bool(health.get("failed_active_health_check") or health.get("failed_outlier_check"))
     return Host(active, failing)

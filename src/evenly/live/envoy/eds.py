@@ -1,4 +1,4 @@
-"""The pools as Envoy's endpoint discovery (EDS) knows them: Envoys follow the picker, so pools have one home."""
+"""Envoy's endpoint discovery service (EDS): Envoys take the pools from the picker, so only one list is kept."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from evenly.live.wire.streams import Stream
 
 PATH = b"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
 _TYPE = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-_DRAINING = 3  # a health status: fallbacks should pass the pool over too
-_MOST_NAMES = 10
+_DRAINING = 3  # a health status: Envoy's fallback skips such a pool too
+_MAX_NAMES = 10
 
 
 class Endpoints:
-    """All subscriptions, and the version of what they were told."""
+    """All subscriptions, and the version of the endpoints sent last."""
 
     def __init__(self, pools: Callable[[], Iterable[LivePool]], log: Log) -> None:
         self._pools = pools
         self._log = log
         self._version = 0
-        self._told: bytes | None = None
+        self._sent: bytes | None = None
         self._subscriptions: set[Subscription] = set()
 
     def subscribe(self, stream: Stream) -> Subscription:
-        """A stream on which an Envoy asks for endpoints."""
+        """Return the handler of a stream on which an Envoy asks for endpoints."""
         subscription = Subscription(self, stream)
         self._subscriptions.add(subscription)
         return subscription
 
     def push(self) -> None:
-        """Tell all Envoys if pools came or went, or drain."""
+        """Send the endpoints to all Envoys, if they have changed since the last push."""
         now = self._assignment()
-        if now == self._told:
+        if now == self._sent:
             return
-        self._told = now
+        self._sent = now
         self._version += 1
         for subscription in self._subscriptions:
-            subscription.tell()
+            subscription.send()
             subscription.stream.connection.flush()
 
     def answer(self, names: Iterable[str]) -> bytes:
-        """The pools, under each of the names of a cluster that was asked for."""
+        """Return a response with the pools, once for each cluster name asked for."""
         endpoints = self._assignment()
         resources = [field(2, field(1, _TYPE) + field(2, field(1, name) + field(2, endpoints))) for name in names]
         version = str(self._version)
@@ -55,11 +55,11 @@ class Endpoints:
         return b"".join(_endpoint(pool) for pool in self._pools())
 
     def refused(self, reason: str) -> None:
-        """An Envoy does not take what it was told."""
+        """Log that an Envoy rejected a response."""
         self._log.event("endpoints refused", reason=reason)
 
     def ended(self, subscription: Subscription) -> None:
-        """An Envoy is gone."""
+        """Drop a subscription whose stream ended."""
         self._subscriptions.discard(subscription)
 
 
@@ -72,11 +72,11 @@ class Subscription:
         self._names: list[str] = []
 
     def message(self, message: bytes) -> None:
-        """The first request, another choice of clusters, or an answer to what we told."""
+        """Handle the first request, another choice of clusters, or an ACK or NACK of a response."""
         names: list[str] = []
         error: bytes | None = None
         for number, value in fields(message):
-            if number == 3 and isinstance(value, bytes) and len(names) < _MOST_NAMES:
+            if number == 3 and isinstance(value, bytes) and len(names) < _MAX_NAMES:
                 names.append(value.decode("utf-8", "replace"))
             elif number == 6 and isinstance(value, bytes):
                 error = next((text for key, text in fields(value) if key == 2 and isinstance(text, bytes)), b"")
@@ -84,15 +84,15 @@ class Subscription:
             self._endpoints.refused(error.decode("utf-8", "replace")[:500])
         elif names != self._names:
             self._names = names
-            self.tell()
+            self.send()
 
-    def tell(self) -> None:
-        """Send the pools."""
+    def send(self) -> None:
+        """Send the endpoints."""
         if self._names:
             self.stream.send(self._endpoints.answer(self._names))
 
     def ended(self) -> None:
-        """The Envoy is gone."""
+        """Unsubscribe."""
         self._endpoints.ended(self)
 
 

@@ -1,7 +1,7 @@
 """The messages of Envoy's external processing, `envoy.service.ext_proc.v3`, as far as a picker needs them.
 
-The pick travels as in the endpoint-picker protocol of the Kubernetes Gateway API Inference Extension: as a header
-and, since a client can forge a header, as dynamic metadata, which is what Envoy heeds.
+A pick is sent as in the endpoint-picker protocol of the Kubernetes Gateway API Inference Extension: as a header
+and as dynamic metadata. Envoy routes by the metadata, since a client can forge a header.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from evenly.live.wire.protobuf import field, fields, struct, struct_text, submes
 
 PATH = b"/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 
-# The first byte of a request says what it brings: a field of the numbers 2 to 7. Its answer has the number before.
+# The first byte of a request tells its kind: a field with a number from 2 to 7. The answer has that number less 1.
 REQUEST_HEADERS, RESPONSE_HEADERS = 2 << 3 | 2, 3 << 3 | 2
 _METADATA = 8
 _CONTINUE = {number << 3 | 2: framed(field(number - 1, b"")) for number in range(2, 8)}
 GO_ON = _CONTINUE[RESPONSE_HEADERS]
 NO_PICK = _CONTINUE[REQUEST_HEADERS]
 _UNAVAILABLE = field(1, field(1, 503)) + field(3, "All server pools are draining.\n")
-ALL_DRAINING = framed(field(7, _UNAVAILABLE))  # Envoy answers at once, instead of its fallback
+ALL_DRAINING = framed(field(7, _UNAVAILABLE))  # Envoy responds with this instead of using its fallback
 
 
 def pick_answer(endpoint: Address) -> bytes:
-    """Answer to request headers: this pool. The same bytes for every session that it gets."""
+    """Return the answer to request headers that picks this pool. It is the same for every session."""
     value = str(endpoint)
     overwrite = field(1, field(1, PICKED) + field(3, value)) + field(3, 2)
     mutation = field(2, field(1, overwrite))
@@ -33,7 +33,7 @@ def pick_answer(endpoint: Address) -> bytes:
 
 
 def plain_answer(message: bytes) -> bytes | None:
-    """Answer to any other message: go on. None for one that needs no answer."""
+    """Return the answer to any other message, which is to continue; None if it needs no answer."""
     if message and message[0] in _CONTINUE:
         return _CONTINUE[message[0]]
     kinds = (number << 3 | 2 for number, value in fields(message) if isinstance(value, bytes))
@@ -41,12 +41,12 @@ def plain_answer(message: bytes) -> bytes | None:
 
 
 def served_mark(endpoint: Address) -> bytes:
-    """What response headers contain when this pool serves: finding it is quicker than reading the message."""
+    """Return bytes that response headers contain if this pool serves: a search is quicker than a parse."""
     return field(1, SERVED) + field(2, field(3, str(endpoint)))
 
 
 def served_by(message: bytes) -> Address | None:
-    """The address that serves, as response headers tell; None if they do not."""
+    """Return the address that serves, from response headers; None if they do not tell."""
     metadata = submessage(message, _METADATA)
     if metadata is None:
         return None

@@ -1,98 +1,99 @@
-"""The Envoys that ask us. Each says with every call where its admin port is, so nobody has to list them."""
+"""The Envoys that use this picker. Each announces its admin port with every call, so none has to be configured."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.pool import LivePool
-from evenly.live.envoy.admin_client import Host, NotUnderstoodError, ask
-from evenly.live.envoy.reconcile import Before, Envoy
+from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
+from evenly.live.envoy.reconcile import EnvoyCounts, Snapshot
 from evenly.live.log import Log
 from evenly.live.wire.streams import Outlet
 
-MOST_ENVOYS = 64
-INTERVAL = 0.25
-_GETTING_KNOWN, _HASTE = 2.0, 0.05  # a new Envoy is asked more often: much may have happened before
-_TIMEOUT = 1.0
-_PATIENCE = 5.0  # an Envoy that neither answers nor refuses is believed to hold its sessions for so long
-_MEMORY = 60.0  # how long an Envoy that is gone is asked for
-_TRIAL = 10.0  # and one that never answered
+MAX_ENVOYS = 64
+_POLL_S = 0.25
+_FAST_POLL_S = 0.05  # for a new Envoy: many sessions may have started before it was seen
+_NEW_S = 2.0  # an Envoy is new for this long
+_TIMEOUT_S = 1.0
+_SILENCE_S = 5.0  # an Envoy that neither answers nor refuses keeps its unpicked sessions for this long
+_FORGET_S = 60.0  # an Envoy that has gone silent is polled for this long
+_FORGET_NEW_S = 10.0  # and one that has never answered for this long
 
 
-class Envoys:
-    """All Envoys that were heard of, each asked again and again by a task of its own."""
+class EnvoyFleet:
+    """All Envoys seen, each polled by a task of its own."""
 
     def __init__(self, balancer: Balancer, log: Log, clock: Callable[[], float]) -> None:
         self._balancer = balancer
         self._log = log
         self._clock = clock
-        self._known: dict[bytes, Envoy] = {}
+        self._known: dict[bytes, EnvoyCounts] = {}
         self._refused: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
-    def all(self) -> list[Envoy]:
-        """Those that we know, reachable or not."""
+    def all(self) -> list[EnvoyCounts]:
+        """The Envoys known, reachable or not."""
         return list(self._known.values())
 
-    def heard_of(self, announced: bytes, connection: Outlet) -> Envoy | None:
-        """The Envoy that announces itself so; None if we do not believe it."""
+    def register(self, announced: bytes, connection: Outlet) -> EnvoyCounts | None:
+        """Return the Envoy that announces this admin port; None if the address is not acceptable."""
         known = self._known.get(announced)
-        if known is None and announced not in self._refused and len(self._known) < MOST_ENVOYS:
-            known = self._meet(announced, connection.peer)
+        if known is None and announced not in self._refused and len(self._known) < MAX_ENVOYS:
+            known = self._start_polling(announced, connection.peer)
         return known
 
-    def unknown_pools(self, envoy: Envoy) -> list[LivePool]:
-        """Pools that the Envoy cannot send to."""
+    def unknown_pools(self, envoy: EnvoyCounts) -> list[LivePool]:
+        """Return the pools that the Envoy cannot send to."""
         hosts = envoy.hosts
         return [] if hosts is None else [pool for pool in self._balancer.pools if pool.endpoint not in hosts]
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop polling."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _meet(self, announced: bytes, peer: str) -> Envoy | None:
+    def _start_polling(self, announced: bytes, peer: str) -> EnvoyCounts | None:
         try:
-            admin = _believed(announced.decode("latin-1"), peer)
+            admin = _admin_address(announced.decode("latin-1"), peer)
         except InputError as error:
-            if len(self._refused) < MOST_ENVOYS:
+            if len(self._refused) < MAX_ENVOYS:
                 self._refused.add(announced)
                 self._log.event(
                     "envoy not believed", announced=announced.decode("latin-1")[:100], reason=str(error)
                 )
             return None
-        envoy = self._known[announced] = Envoy(admin)
+        envoy = self._known[announced] = EnvoyCounts(admin)
         self._log.event("envoy seen", admin=str(admin))
-        if len(self._known) == MOST_ENVOYS:
-            self._log.event("no more envoys", most=MOST_ENVOYS)
-        task = asyncio.get_running_loop().create_task(self._follow(announced, envoy))
+        if len(self._known) == MAX_ENVOYS:
+            self._log.event("no more envoys", most=MAX_ENVOYS)
+        task = asyncio.get_running_loop().create_task(self._poll(announced, envoy))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return envoy
 
-    async def _follow(self, announced: bytes, envoy: Envoy) -> None:
-        """Ask one Envoy until it is long gone."""
-        met = answered = self._clock()
+    async def _poll(self, announced: bytes, envoy: EnvoyCounts) -> None:
+        """Poll one Envoy until it has been silent for long and has no sessions."""
+        seen = answered = self._clock()
         refusals, reached = 0, False
         while True:
-            before = envoy.before()
+            before = envoy.snapshot()
             try:
-                hosts = await ask(envoy.admin, _TIMEOUT)
-            except (OSError, NotUnderstoodError) as error:
+                hosts = await fetch_hosts(envoy.admin, _TIMEOUT_S)
+            except (OSError, BadResponseError) as error:
                 if isinstance(error, ConnectionRefusedError):
                     envoy.refused()
                     refusals += 1
                 silent = self._clock() - answered
-                if envoy.hosts is not None and (refusals >= 2 or silent > _PATIENCE):
+                if envoy.hosts is not None and (refusals >= 2 or silent > _SILENCE_S):
                     self._lose(envoy, error)
-                if silent > (_MEMORY if reached else _TRIAL) and envoy.started.total() == envoy.ended.total():
+                if silent > (_FORGET_S if reached else _FORGET_NEW_S) and not envoy.picked:
                     del self._known[announced]
                     return
             else:
@@ -100,25 +101,28 @@ class Envoys:
                 if envoy.hosts is None:
                     self._log.event("envoy reachable", admin=str(envoy.admin), pools=len(hosts))
                 self._take_in(envoy, before, hosts)
-            await asyncio.sleep(_HASTE if self._clock() - met < _GETTING_KNOWN else INTERVAL)
+            await asyncio.sleep(_FAST_POLL_S if self._clock() - seen < _NEW_S else _POLL_S)
 
-    def _take_in(self, envoy: Envoy, before: Before, hosts: dict[Address, Host]) -> None:
-        pools, first = self._balancer.pools, envoy.hosts is None
-        envoy.compare(before, hosts, pools, self._clock())
-        envoy.forget_all_but(pools)
-        self._balance_unpicked(pools)
+    def _take_in(self, envoy: EnvoyCounts, before: Snapshot, hosts: dict[Address, Host]) -> None:
+        """Update counts and health from an answer. Each step may make pools go, so each takes those left."""
+        first = envoy.hosts is None
+        envoy.compare(before, hosts, self._balancer.pools, self._clock())
+        envoy.forget_all_but(self._balancer.pools)
+        self._balance_unpicked()
         if first:
             self._balancer.catch_up()
-        for pool in pools:
+        for pool in self._balancer.pools:
             self._judge(pool)
 
-    def _lose(self, envoy: Envoy, error: Exception) -> None:
+    def _lose(self, envoy: EnvoyCounts, error: Exception) -> None:
         reason = str(error) or type(error).__name__
         self._log.event("envoy lost", admin=str(envoy.admin), reason=reason, unpicked=envoy.unpicked.total())
         envoy.lost()
-        self._balance_unpicked(self._balancer.pools)
+        self._balance_unpicked()
 
-    def _balance_unpicked(self, pools: Sequence[LivePool]) -> None:
+    def _balance_unpicked(self) -> None:
+        """Give each pool the sum of its unpicked sessions over all Envoys."""
+        pools = self._balancer.pools
         before = sum(pool.unpicked for pool in pools)
         for pool in pools:
             self._balancer.set_unpicked(pool, sum(envoy.unpicked[pool] for envoy in self._known.values()))
@@ -127,15 +131,15 @@ class Envoys:
             self._log.event("unpicked sessions", before=before, sessions=after)
 
     def _judge(self, pool: LivePool) -> None:
-        """A pool fails if more than half of the Envoys that check it say so."""
+        """Fail a pool if more than half of the Envoys that check it find that it fails."""
         views = [envoy.fails(pool.endpoint, self._clock()) for envoy in self._known.values()]
         known = [view for view in views if view is not None]
         if known:
             self._balancer.set_failing(pool, 2 * sum(known) > len(known))
 
 
-def _believed(announced: str, peer: str) -> Address:
-    """An address that is asked because somebody says so: by number, and of this machine only from this machine."""
+def _admin_address(announced: str, peer: str) -> Address:
+    """Validate an announced admin address: an IP literal, and loopback only if the peer is local."""
     admin = parse_address(announced)
     try:
         number = ipaddress.ip_address(admin.host)

@@ -1,7 +1,7 @@
-"""Names on which Envoy's config and the picker must agree."""
+"""Names that Envoy's configuration and the picker must agree on."""
 
 CLUSTER = "pools"
-ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: where its admin port is
-NAMESPACE = "envoy.lb"  # of the metadata in which picks travel
+ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: the address of its admin port
+NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick
 PICKED = "x-gateway-destination-endpoint"
 SERVED = "x-gateway-destination-endpoint-served"

@@ -1,7 +1,8 @@
-"""What is known of one Envoy: the sessions that it told us of, those that its admin port shows, and its checks.
+"""The counts of one Envoy: the sessions it told us of, those its admin port shows, and its health checks.
 
-Its admin port tells the requests open at each pool. Those beyond the sessions that it told us of were picked
-without us, while we were away or by its fallback. Those short of them, for long, are not where we picked.
+Its admin port shows the requests open at each pool. Those beyond the sessions it told us of are unpicked: placed
+while the picker was away, or by Envoy's fallback. If requests are missing for long, the sessions are not at the
+pool we picked.
 """
 
 from __future__ import annotations
@@ -9,66 +10,86 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
+from evenly.live.balancer.session import Session
 from evenly.live.envoy.admin_client import Host
 
-_AGREEING = 3  # answers in a row that move a count
-_FIRST_CHECK = 1.0  # seconds in which an Envoy that starts has checked its pools
-_CONNECTED = 4.0  # seconds in which a session has reached a pool, with all of Envoy's tries
-
-
-class Unsure(Protocol):
-    """A session whose pool has not answered yet, so that nobody knows who serves it."""
-
-    @property
-    def pool(self) -> LivePool | None:
-        """Where it is counted."""
-
-    def disown(self) -> None:
-        """Count it nowhere, until its pool answers."""
+_AGREEING = 3  # answers in a row that change a count
+_FIRST_CHECK_S = 1.0  # an Envoy that starts has checked its pools by then
+_CONNECT_S = 4.0  # a session has reached its pool by then, with all of Envoy's retries
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The counts when a question was asked."""
+class Snapshot:
+    """The counts when a request to the admin port was sent."""
 
     started: Counter[LivePool]
     ended: Counter[LivePool]
 
 
-class Envoy:
-    """One Envoy."""
+class EnvoyCounts:
+    """One Envoy; the balancer's `Ledger` of the sessions that come through it.
+
+    `unpicked` are the sessions at each pool that only its admin port shows, `hosts` its last answer, None while
+    its admin port does not answer.
+    """
 
     def __init__(self, admin: Address) -> None:
         self.admin = admin
-        self.started: Counter[LivePool] = Counter()
-        self.ended: Counter[LivePool] = Counter()
         self.unpicked: Counter[LivePool] = Counter()
-        self.unsure: dict[Unsure, None] = {}  # a set that keeps the order
-        self.hosts: dict[Address, Host] | None = None  # None as long as it does not answer
-        self._well: set[Address] = set()
-        self._unwell_since: dict[Address, float] = {}
+        self.hosts: dict[Address, Host] | None = None
+        self._started: Counter[LivePool] = Counter()
+        self._ended: Counter[LivePool] = Counter()
+        self._unconfirmed: dict[Session, None] = {}  # a set that keeps the order
+        self._healthy: set[Address] = set()
+        self._unhealthy_since: dict[Address, float] = {}
         self._surprises: dict[LivePool, list[int]] = {}
         self._short: dict[LivePool, tuple[float, int]] = {}  # since when, and by how many at least
 
+    # --- the ledger, written by sessions only ------------------------------------------------------------------
+
+    def started(self, session: Session) -> None:
+        """Count a session in at its pool; it is not confirmed yet."""
+        assert session.pool is not None
+        self._started[session.pool] += 1
+        self._unconfirmed[session] = None
+
+    def confirmed(self, session: Session) -> None:
+        """Note that this Envoy said where the session is served."""
+        self._unconfirmed.pop(session, None)
+
+    def ended(self, session: Session) -> None:
+        """Count a session out at its pool."""
+        assert session.pool is not None
+        self._ended[session.pool] += 1
+        self._unconfirmed.pop(session, None)
+
+    # --- what there is to see ----------------------------------------------------------------------------------
+
+    @property
+    def picked(self) -> int:
+        """The open sessions that it told us of."""
+        return self._started.total() - self._ended.total()
+
     @property
     def sessions(self) -> int:
-        """Its open sessions."""
-        return self.started.total() - self.ended.total() + self.unpicked.total()
+        """All its open sessions."""
+        return self.picked + self.unpicked.total()
 
-    def before(self) -> Before:
-        """Remember the counts, for `compare`."""
-        return Before(self.started.copy(), self.ended.copy())
+    # --- answers of its admin port -----------------------------------------------------------------------------
 
-    def compare(self, before: Before, hosts: dict[Address, Host], pools: Sequence[LivePool], now: float) -> None:
-        """Take in an answer to a question asked at `before`: how many sessions at each pool are not ours.
+    def snapshot(self) -> Snapshot:
+        """Copy the counts, for `compare`."""
+        return Snapshot(self._started.copy(), self._ended.copy())
 
-        Sessions came and went while the question travelled, so there is a range: the count moves only if it lies
-        outside, and only if the next answers agree, for a session just picked is not open at the pool yet. The
-        first answer of an Envoy is believed at once.
+    def compare(self, before: Snapshot, hosts: dict[Address, Host], pools: Sequence[LivePool], now: float) -> None:
+        """Take in an answer to a request sent at `before`: find the unpicked sessions of each pool.
+
+        Sessions started and ended while the request was under way, so the answer allows a range. The count changes
+        only if it lies outside, and only if the next answers agree, since a session just picked is not open at its
+        pool yet. The first answer of an Envoy counts at once.
         """
         agreeing = 1 if self.hosts is None else _AGREEING
         self.hosts = hosts
@@ -76,8 +97,8 @@ class Envoy:
         for pool in pools:
             host = hosts.get(pool.endpoint)
             active = 0 if host is None else host.active
-            low = active - (self.started[pool] - before.ended[pool])
-            high = active - (before.started[pool] - self.ended[pool])
+            low = active - (self._started[pool] - before.ended[pool])
+            high = active - (before.started[pool] - self._ended[pool])
             known = self.unpicked[pool]
             wanted = max(0, min(max(known, low), high))
             if wanted != known:
@@ -87,43 +108,43 @@ class Envoy:
                     self.unpicked[pool] = min(agreed, key=lambda count: abs(count - known))
                 else:
                     self._surprises[pool] = agreed
-            self._look_for_strays(pool, -high, now)
+            self._release_strays(pool, -high, now)
 
-    def _look_for_strays(self, pool: LivePool, short: int, now: float) -> None:
-        """Fewer sessions are open at the pool than we picked it for: after a while they are elsewhere."""
+    def _release_strays(self, pool: LivePool, short: int, now: float) -> None:
+        """Release sessions that have not reached the pool we picked; the oldest first."""
         if short <= 0:
             self._short.pop(pool, None)
             return
         since, least = self._short.get(pool, (now, short))
         self._short[pool] = since, min(least, short)
-        if now - since > _CONNECTED:
+        if now - since > _CONNECT_S:
             del self._short[pool]
-            for session in [session for session in self.unsure if session.pool is pool][:least]:
-                session.disown()
+            for session in [session for session in self._unconfirmed if session.pool is pool][:least]:
+                session.release()
 
     def fails(self, endpoint: Address, now: float) -> bool | None:
-        """Whether it finds that the pool fails; None if it does not know the pool, or has not checked it yet.
+        """Return whether its health checks of the pool fail; None if it does not know yet, or not the pool.
 
-        An Envoy that starts calls every pool failing until it has checked it. So at first it is believed after a
-        while only.
+        An Envoy that starts shows every pool as failing until it has checked it. So a pool that it has never shown
+        as healthy counts as failing only after a while.
         """
         host = None if self.hosts is None else self.hosts.get(endpoint)
         if host is None:
             return None
         if not host.failing:
-            self._well.add(endpoint)
-            self._unwell_since.pop(endpoint, None)
+            self._healthy.add(endpoint)
+            self._unhealthy_since.pop(endpoint, None)
             return False
-        since = self._unwell_since.setdefault(endpoint, now)
-        return True if endpoint in self._well or now - since > _FIRST_CHECK else None
+        since = self._unhealthy_since.setdefault(endpoint, now)
+        return True if endpoint in self._healthy or now - since > _FIRST_CHECK_S else None
 
     def refused(self) -> None:
-        """It has died, or is about to: when it answers again, it starts."""
-        self._well.clear()
-        self._unwell_since.clear()
+        """Forget its health checks: it refused a connection, so the next answer is of an Envoy that starts."""
+        self._healthy.clear()
+        self._unhealthy_since.clear()
 
     def lost(self) -> None:
-        """It is gone, and with it the sessions that only its admin port told us of."""
+        """Forget what only its admin port showed: it is gone, and so are those sessions."""
         self.refused()
         self.hosts = None
         self.unpicked.clear()
@@ -131,12 +152,12 @@ class Envoy:
         self._short = {}
 
     def forget_all_but(self, pools: Sequence[LivePool]) -> None:
-        """Keep no counts of pools that are no more."""
-        for pool in {*self.started, *self.unpicked, *self._short}.difference(pools):
-            for counts in (self.started, self.ended, self.unpicked):
+        """Drop the counts of pools that are gone."""
+        for pool in {*self._started, *self.unpicked, *self._short}.difference(pools):
+            for counts in (self._started, self._ended, self.unpicked):
                 del counts[pool]
             self._short.pop(pool, None)
         endpoints = {pool.endpoint for pool in pools}
-        self._well &= endpoints
-        for endpoint in self._unwell_since.keys() - endpoints:
-            del self._unwell_since[endpoint]
+        self._healthy &= endpoints
+        for endpoint in self._unhealthy_since.keys() - endpoints:
+            del self._unhealthy_since[endpoint]

@@ -1,1 +1,1 @@
-"""The picker: which pool gets a session, and what is known of sessions, pools and Envoys."""
+"""The picker: a process that answers Envoys, keeps its state file and serves the admin port."""

@@ -1,7 +1,7 @@
-"""The alpha that `evenly tune` recommends for so many pools, found while the picker works.
+"""Updates of alpha to what `evenly tune` recommends for the current number of pools.
 
-It takes a few seconds of computing, so it is done by a process of its own, and done again when the number of pools
-changes or when the pools have more sessions than was thought of.
+The recommendation takes a few seconds of computing, so it runs in a process of its own. It runs again when the
+number of pools changes, or when the pools have more sessions than the recommendation assumed.
 """
 
 from __future__ import annotations
@@ -15,46 +15,49 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
 from evenly.live.processes import end_child, start_child
 
-ASSUMED_LOAD_MAX = 10.0  # when nobody says it; alpha hardly depends on it
-MOST_LOAD = 1000.0
-_PAUSE = 1.0  # pools often come together
-_TIMEOUT = 120.0
-_AGAIN = 60.0
+ASSUMED_LOAD_MAX = 10.0  # unless --load-max is given; alpha hardly depends on it
+MAX_LOAD = 1000.0
+_POLL_S = 1.0  # pools are often added together
+_TIMEOUT_S = 120.0
+_RETRY_S = 60.0
 
 
 class Advisor:
-    """Keeps the balancer's alpha at what is recommended."""
+    """Keeps the balancer's alpha at the recommended value. `load_max` is the highest load to plan for, or None."""
 
     def __init__(self, balancer: Balancer, load_max: float | None, log: Log) -> None:
         self._balancer = balancer
         self._log = log
-        self._told = load_max
+        self._given = load_max
         self._load_max = load_max or ASSUMED_LOAD_MAX
         self._answered: tuple[int, float] | None = None
 
     async def run(self) -> None:
-        """For ever."""
+        """Run until cancelled."""
         while True:
             question = self._question()
             if question is None or question == self._answered:
-                await asyncio.sleep(_PAUSE)
+                await asyncio.sleep(_POLL_S)
             elif await self._ask(*question):
                 self._answered = question
             else:
-                await asyncio.sleep(_AGAIN)
+                await asyncio.sleep(_RETRY_S)
 
     def _question(self) -> tuple[int, float] | None:
-        """Pools and the largest load, which is doubled when there is more; None with too few pools to ask."""
+        """Return the number of pools and the load to ask for; None with fewer than 2 pools.
+
+        A load that was not given is doubled whenever the pools have more sessions than that.
+        """
         pools = [pool for pool in self._balancer.pools if not (pool.draining or pool.leaving)]
         if len(pools) < 2:
             return None
         mean = sum(pool.sessions for pool in pools) / len(pools)
-        while self._told is None and mean > self._load_max < MOST_LOAD:
-            self._load_max = min(2 * self._load_max, MOST_LOAD)
+        while self._given is None and mean > self._load_max < MAX_LOAD:
+            self._load_max = min(2 * self._load_max, MAX_LOAD)
         return len(pools), self._load_max
 
     async def _ask(self, pools: int, load_max: float) -> bool:
-        """Whether there was an answer."""
+        """Run `evenly tune` and use its alpha. Return whether there was an answer."""
         tune = ("nice", sys.executable, "-m", "evenly", "tune", "--json")
         try:
             process = await start_child(*tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE)
@@ -62,7 +65,7 @@ class Advisor:
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, reason=str(error))
             return False
         try:
-            out, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT)
+            out, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT_S)
             self._balancer.set_alpha(str(json.loads(out)["recommended"]))
             return True
         except (ValueError, KeyError, TimeoutError):

@@ -1,4 +1,4 @@
-"""The picker as a process: its ports, its clockwork, and what happens when pools or settings change."""
+"""The picker as a process: its ports, its start and stop, and what follows a change of pools or settings."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import socket
 import sys
 import time
 import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,29 +22,37 @@ from evenly.live.admin.auth import read_token
 from evenly.live.admin.schema import EnvoyView
 from evenly.live.admin.server import serve_admin
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
 from evenly.live.envoy.eds import Endpoints
-from evenly.live.envoy.fleet import Envoys
+from evenly.live.envoy.fleet import EnvoyFleet
+from evenly.live.envoy.pick_stream import PickService
 from evenly.live.log import Log
 from evenly.live.picker.alpha_updates import Advisor
+from evenly.live.picker.background import StateSaver, Work, repeat, running
+from evenly.live.picker.event_log import log_event
 from evenly.live.picker.ready import Ready
-from evenly.live.picker.routes import Picker
+from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
-from evenly.live.picker.state_file import KnownPool, Memory, recall, remember
+from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.settings import Settings, make_policy, read_settings
 from evenly.live.signals import DRAIN_SIGNAL, on_signals
 from evenly.live.wire.http2 import Connection
 
-_TICK = 0.1
-_HEARING = 5.0  # seconds in which all Envoys have told what is open
+_TICK_S = 0.1
+_SAVE_S = 0.5
+_RESTART_GRACE_S = 5.0  # all Envoys have told of their open sessions by then
 _BACKLOG = 4096
-_MOST_CONNECTIONS = 4096
-_WRITE = 0.5  # seconds between two looks at whether memory has to be written
+_MAX_CONNECTIONS = 4096
 
 
-class Service:
-    """A balancer and all that keeps it informed. `memory` is what an earlier picker left in the file `state`."""
+class PickerServer:
+    """A balancer and everything that feeds it.
+
+    `restored` is what an earlier picker left in the file `state`, `given` the options that override the settings
+    file `config`, which had the fingerprint `seen` when it was read; `files` is how many files may be open.
+    """
 
     def __init__(
         self,
@@ -54,53 +61,49 @@ class Service:
         given: Mapping[str, Any],
         config: Path | None,
         state: Path | None,
-        memory: Memory | None,
+        restored: PickerState | None,
         log: Log,
         files: int,
         seen: Fingerprint | None,
     ) -> None:
         self.log = log
-        self._most_connections = min(_MOST_CONNECTIONS, files // 2)
+        self.draining = False
+        self.latency = Latency()
+        self._max_connections = min(_MAX_CONNECTIONS, files // 2)
         self._settings = settings
         self._given = given
         self._config = config
         self._seen = seen
-        self._state: Path | None = None  # nothing is written before all pools are there
-        self._remembered: Memory | None = None
-        self.parting = False
-        self._publishing = False
-        self._complaint = ""
+        self._saver: StateSaver | None = None  # nothing is written before all pools are there
+        self._push_scheduled = False
         self.balancer = Balancer(
-            make_policy(settings, alpha=memory.alpha if memory else None),
+            make_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
             choose=random.Random().choice,
             clock=time.monotonic,
             slow_start=settings.slow_start,
             report=self._report,
-            hearing=_HEARING if memory else 0.0,
+            restart_grace=_RESTART_GRACE_S if restored else 0.0,
         )
-        self._discovery = Endpoints(lambda: self.balancer.pools, self.log)
-        self.envoys = Envoys(self.balancer, self.log, time.monotonic)
-        self.picker = Picker(self.balancer, self.envoys, self._discovery, Latency())
+        self.envoys = EnvoyFleet(self.balancer, self.log, time.monotonic)
+        self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
+        self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
-        pools = memory.pools_now(settings.pool) if memory else [KnownPool(address=each) for each in settings.pool]
-        for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:
-            self.balancer.add(pool.address, endpoint, slowly=False)
-            if pool.draining:
-                self.balancer.drain(pool.address)
-            if pool.leaving:
-                self.balancer.remove(pool.address)
-        self._state = state
+        self._add_pools(
+            restored.pools_now(settings.pool) if restored else [KnownPool(address=each) for each in settings.pool]
+        )
+        if state is not None:
+            self._saver = StateSaver(state, self._state, self.log)
 
     def connection(self) -> Connection:
-        """For a new peer."""
-        connection = Connection(self.picker.route, welcome=len(self._connections) < self._most_connections)
+        """Return the protocol for a new connection."""
+        connection = Connection(self._router.route, welcome=len(self._connections) < self._max_connections)
         self._connections.add(connection)
         return connection
 
-    def clockwork(self) -> list[Coroutine[Any, Any, None]]:
-        """What goes on all the time."""
-        work = [self._regularly(_TICK, self._tick), self._regularly(_WRITE, self._save)]
+    def background(self) -> list[Work]:
+        """Return the work to run beside the picks."""
+        work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log)]
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
@@ -109,7 +112,7 @@ class Service:
         return work
 
     def envoy_views(self) -> list[EnvoyView]:
-        """For the admin port."""
+        """Return the Envoys as the admin port shows them."""
         return [
             EnvoyView(
                 admin=str(envoy.admin),
@@ -123,48 +126,53 @@ class Service:
     @property
     def ready(self) -> bool:
         """Whether new sessions are welcome."""
-        return not self.parting and any(pool.available for pool in self.balancer.pools)
+        return not self.draining and any(pool.available for pool in self.balancer.pools)
+
+    def begin_drain(self) -> None:
+        """Stop being ready: the gateway drains, and takes no new sessions."""
+        self.draining = True
 
     async def close(self) -> None:
-        """Part from the Envoys, whose sessions go on without us."""
-        self.picker.stopping = True
+        """Close the connections to the Envoys, whose sessions go on without us, and save the state."""
+        self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
         await self.envoys.close()
         self._save()
 
+    def _add_pools(self, pools: list[KnownPool]) -> None:
+        for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
+            self.balancer.add(pool.address, endpoint, slowly=False)
+            if pool.draining:
+                self.balancer.drain(pool.address)
+            if pool.leaving:
+                self.balancer.remove(pool.address)
+
     def _use(self, settings: Settings) -> None:
         self._settings = settings
 
-    def _report(self, event: str, /, **facts: object) -> None:
-        self.log.event(event, **facts)
-        if event.startswith("pool ") and not self._publishing:  # many pools often change together: say it once
-            self._publishing = True
-            asyncio.get_running_loop().call_soon(self._publish)
+    def _report(self, event: BalancerEvent) -> None:
+        log_event(self.log, event)
+        if isinstance(event, PoolEvent) and not self._push_scheduled:  # pools often change together: push once
+            self._push_scheduled = True
+            asyncio.get_running_loop().call_soon(self._push)
 
-    def _publish(self) -> None:
-        self._publishing = False
-        self._discovery.push()
+    def _push(self) -> None:
+        self._push_scheduled = False
+        self._endpoints.push()
         self._save()
-
-    async def _regularly(self, seconds: float, act: Callable[[], None]) -> None:
-        """Whatever happens: a fault is told, and the next turn comes."""
-        while True:
-            await asyncio.sleep(seconds)
-            try:
-                act()
-            except Exception as error:
-                self.log.event("fault", where=act.__qualname__, error=repr(error))
 
     def _tick(self) -> None:
         self.balancer.tick()
         self.log.catch_up()
 
     def _save(self) -> None:
-        if self._state is None:
-            return
+        if self._saver is not None:
+            self._saver.save()
+
+    def _state(self) -> PickerState:
         alpha = self.balancer.alpha
-        memory = Memory(
+        return PickerState(
             settings=self._settings,
             pools=[
                 KnownPool(
@@ -174,18 +182,10 @@ class Service:
             ],
             alpha=None if alpha is None else str(alpha),
         )
-        if memory != self._remembered:
-            try:
-                remember(self._state, memory)
-                self._remembered = memory
-            except (OSError, InputError) as error:
-                if str(error) != self._complaint:
-                    self.log.event("state not written", reason=str(error))
-                self._complaint = str(error)
 
 
 def _endpoint(pool: KnownPool) -> Address:
-    """Where the pool is; where it was, if that is known and its name is not just now."""
+    """Resolve the address of the pool; fall back to its last endpoint if the name does not resolve now."""
     try:
         return resolve(pool.address)
     except InputError:
@@ -195,7 +195,7 @@ def _endpoint(pool: KnownPool) -> Address:
 
 
 def listening_socket(address: Address) -> socket.socket:
-    """A socket bound there, or one sentence that says why not."""
+    """Return a socket that listens at the address. Raises InputError if that is not possible."""
     address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -205,26 +205,26 @@ def listening_socket(address: Address) -> socket.socket:
         raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
 
 
-def _settings(given: Mapping[str, Any], config: Path | None, memory: Memory | None, log: Log) -> Settings:
-    """What was asked for; with a config file that went bad since the last start, what was in use then."""
+def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerState | None, log: Log) -> Settings:
+    """Read the settings; with a settings file that went bad since the last start, return those in use then."""
     try:
         return read_settings(given, config)
     except InputError as error:
-        if config is None or memory is None:
+        if config is None or restored is None:
             raise
         log.event("settings not used", reason=str(error))
-        return read_settings({**memory.settings.model_dump(mode="json", exclude_none=True), **given}, None)
+        return read_settings({**restored.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
 def _words(context: dict[str, Any]) -> str:
-    """What the event loop complains of."""
+    """Describe a fault that the event loop reports."""
     return f"{context.get('message', '')}: {context.get('exception')!r}"
 
 
 async def serve(
     given: Mapping[str, Any], config: Path | None, state: Path | None, *, ready_json: bool = False
 ) -> None:
-    """Run a picker until it is told to stop. The ready line is JSON if `ready_json`, else a sentence."""
+    """Run a picker until a signal stops it. The ready line is JSON if `ready_json`, else a sentence."""
     stop = asyncio.Event()
     on_signals(stop.set)
     files = raise_fd_limit()
@@ -232,19 +232,19 @@ async def serve(
     asyncio.get_running_loop().set_exception_handler(lambda _, context: log.event("fault", error=_words(context)))
     if state is not None:
         check_writable(state)
-    memory = None if state is None else recall(state)
+    restored = None if state is None else load(state)
     seen = None if config is None else fingerprint(config)
-    settings = _settings(given, config, memory, log)
+    settings = _settings(given, config, restored, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
-        service = Service(
-            settings, given=given, config=config, state=state, memory=memory, log=log, files=files, seen=seen
+        service = PickerServer(
+            settings, given=given, config=config, state=state, restored=restored, log=log, files=files, seen=seen
         )
-        asyncio.get_running_loop().add_signal_handler(DRAIN_SIGNAL, setattr, service, "parting", True)
+        asyncio.get_running_loop().add_signal_handler(DRAIN_SIGNAL, service.begin_drain)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
-            latency=service.picker.latency,
+            latency=service.latency,
             envoys=service.envoy_views,
             token=token,
             bound=bound,
@@ -252,7 +252,7 @@ async def serve(
             ready=lambda: service.ready,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
-        async with server, serve_admin(app, admin), _running(service.clockwork(), log):
+        async with server, serve_admin(app, admin), running(service.background(), log):
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
                 admin=bound,
@@ -263,22 +263,3 @@ async def serve(
             gc.freeze()  # what is there now stays: no need to look at it again and again
             await stop.wait()
             await service.close()
-
-
-@asynccontextmanager
-async def _running(work: list[Coroutine[Any, Any, None]], log: Log) -> AsyncIterator[None]:
-    """Beside the picks, which go on even if some of this fails."""
-
-    async def watched(each: Coroutine[Any, Any, None]) -> None:
-        try:
-            await each
-        except Exception as error:
-            log.event("fault", where=getattr(each, "__qualname__", ""), error=repr(error))
-
-    tasks = [asyncio.get_running_loop().create_task(watched(each)) for each in work]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

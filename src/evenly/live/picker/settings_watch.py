@@ -1,4 +1,4 @@
-"""The settings file is watched: pools come and go with it, and nothing that it says can stop the picker."""
+"""A watch on the settings file: pools are added and removed as it changes. A bad file never stops the picker."""
 
 from __future__ import annotations
 
@@ -17,15 +17,14 @@ from evenly.live.log import Log
 from evenly.live.picker.state_file import changes
 from evenly.live.settings import Settings, read_settings
 
-_LOOK = 0.5  # seconds between two looks
-_AGAIN = 10.0  # and how soon a file that could not be used is tried again: names may be known then
-
+_POLL_S = 0.5
+_RETRY_S = 10.0  # for a file that could not be used: host names may resolve by then
 
 Fingerprint = tuple[int, int, int]
 
 
 class SettingsFile:
-    """The file as it was `seen` when it was read, and the options that win over it."""
+    """A settings file. `seen` is its fingerprint when it was last read, `given` the options that override it."""
 
     def __init__(
         self, path: Path, seen: Fingerprint | None, given: Mapping[str, Any], balancer: Balancer, log: Log
@@ -37,43 +36,43 @@ class SettingsFile:
         self._log = log
 
     async def follow(self, settings: Settings, use: Callable[[Settings], None]) -> None:
-        """From these settings on, for ever; `use` hears of the next ones."""
+        """Follow changes from these settings on, until cancelled; `use` is called with the settings in force."""
         again = inf
         while True:
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_POLL_S)
             now = fingerprint(self._path)
             if now != self._seen or time.monotonic() > again:
                 self._seen = now
                 settings, whole = await self._changed(settings)
-                again = inf if whole else time.monotonic() + _AGAIN
+                again = inf if whole else time.monotonic() + _RETRY_S
                 use(settings)
 
     async def _changed(self, settings: Settings) -> tuple[Settings, bool]:
-        """The settings after the pools have changed as the file says, and whether all it says could be done."""
+        """Change the pools as the file says. Return the settings now in force, and whether all could be done."""
         try:
             new = read_settings(self._given, self._path)
-            came, went = changes(settings.pool, new.pool)
-            endpoints = {address: await resolved(address) for address in came}
-        except Exception as error:  # a bad file, in any way that one can be bad
+            added, removed = changes(settings.pool, new.pool)
+            endpoints = {address: await resolved(address) for address in added}
+        except Exception as error:  # a file can be bad in many ways
             self._log.event("settings not used", reason=str(error) or repr(error))
             return settings, False
-        for address in went:  # first: a pool may come back under another name
-            with suppress(InputError):  # somebody removed it by hand already
+        for address in removed:  # first: a pool may come back under another name
+            with suppress(InputError):  # the operator has removed it already
                 self._balancer.remove(address)
-        refused = {address for address in came if not self._added(address, endpoints[address])}
+        refused = {address for address in added if not self._add(address, endpoints[address])}
         others = {key for key in Settings.model_fields if getattr(new, key) != getattr(settings, key)}
         self._log.event(
             "settings read",
-            added=[str(address) for address in came if address not in refused],
-            removed=[*map(str, went)],
+            added=[str(address) for address in added if address not in refused],
+            removed=[*map(str, removed)],
             after_restart=sorted(others - {"pool"}),
         )
         pools = tuple(pool for pool in new.pool if pool not in refused)
         return settings.model_copy(update={"pool": pools}), not refused
 
-    def _added(self, address: Address, endpoint: Address) -> bool:
+    def _add(self, address: Address, endpoint: Address) -> bool:
         if any(pool.address == address and not pool.leaving for pool in self._balancer.pools):
-            return True  # somebody added it by hand already
+            return True  # the operator has added it already
         try:
             self._balancer.add(address, endpoint)
         except InputError as error:
@@ -83,7 +82,7 @@ class SettingsFile:
 
 
 def fingerprint(path: Path) -> Fingerprint | None:
-    """What changes when the file does; taken before the file is read, so that no change goes unseen."""
+    """Return a value that changes with the file. Take it before reading the file, so that no change is missed."""
     try:
         found = path.stat()
     except OSError:
@@ -92,5 +91,5 @@ def fingerprint(path: Path) -> Fingerprint | None:
 
 
 async def resolved(address: Address) -> Address:
-    """The address by number, looked up while other things go on."""
+    """Resolve an address without blocking the event loop."""
     return await asyncio.get_running_loop().run_in_executor(None, resolve, address)

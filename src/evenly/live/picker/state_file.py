@@ -1,6 +1,7 @@
-"""What a picker remembers over a restart: its settings, pools changed at run time, and the alpha found for them.
+"""The state file: what a picker keeps across a restart.
 
-The counts of sessions are not kept here: the Envoys know them, and they are asked.
+That is its settings, the pools as changed at run time, and the alpha recommended for them. Session counts are not
+kept: the Envoys know them and are polled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from evenly.live.settings import AddressField, Settings
 
 
 class KnownPool(BaseModel):
-    """A pool, and what the operator wants of it."""
+    """A pool, and whether the operator drains it or has removed it."""
 
     address: AddressField
     endpoint: AddressField | None = None
@@ -24,31 +25,36 @@ class KnownPool(BaseModel):
     leaving: bool = False
 
 
-class Memory(BaseModel):
-    """`settings` are those in use at the time, `pools` those there really were."""
+class PickerState(BaseModel):
+    """The contents of a state file: the `settings` in use when it was written, and the `pools` that existed."""
 
     settings: Settings
     pools: list[KnownPool]
     alpha: str | None = None
 
     def pools_now(self, configured: tuple[Address, ...]) -> list[KnownPool]:
-        """The pools, with what has changed in the settings since then. One that went may have sessions yet."""
-        came, went = changes(self.settings.pool, configured)
-        kept = [pool.model_copy(update={"leaving": True}) if pool.address in went else pool for pool in self.pools]
-        back = [pool.model_copy(update={"leaving": False}) if pool.address in came else pool for pool in kept]
+        """Return the pools, updated by the changes of the settings since then.
+
+        A pool that the settings no longer list is leaving: it may still have sessions.
+        """
+        added, removed = changes(self.settings.pool, configured)
+        kept = [
+            pool.model_copy(update={"leaving": True}) if pool.address in removed else pool for pool in self.pools
+        ]
+        back = [pool.model_copy(update={"leaving": False}) if pool.address in added else pool for pool in kept]
         present = {pool.address for pool in back}
-        return [*back, *(KnownPool(address=address) for address in came if address not in present)]
+        return [*back, *(KnownPool(address=address) for address in added if address not in present)]
 
 
 def changes(before: tuple[Address, ...], after: tuple[Address, ...]) -> tuple[list[Address], list[Address]]:
-    """Pools that came and pools that went, from one version of the settings to the next."""
+    """Return the pools added and the pools removed between two versions of the settings."""
     return [pool for pool in after if pool not in before], [pool for pool in before if pool not in after]
 
 
-def recall(path: Path) -> Memory | None:
-    """What was remembered; None if nothing was."""
+def load(path: Path) -> PickerState | None:
+    """Read a state file; None if there is none."""
     try:
-        return Memory.model_validate_json(path.read_bytes())
+        return PickerState.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -57,7 +63,7 @@ def recall(path: Path) -> Memory | None:
         raise InputError(f"{path} is not a file that a picker wrote; remove it or name another.") from None
 
 
-def remember(path: Path, memory: Memory) -> None:
-    """Write it down."""
+def save(path: Path, state: PickerState) -> None:
+    """Write a state file, whole or not at all."""
     with atomic_write(path) as temporary:
-        temporary.write_text(memory.model_dump_json(), encoding="utf-8")
+        temporary.write_text(state.model_dump_json(), encoding="utf-8")

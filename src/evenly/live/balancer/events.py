@@ -1,0 +1,61 @@
+"""What the balancer reports: one frozen dataclass per kind of event.
+
+Callers react to the type of an event, never to its wording. How an event reads in the log is decided in
+`picker/event_log.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenly.live.addresses import Address
+from evenly.live.balancer.lifecycle import State
+
+
+@dataclass(frozen=True, kw_only=True)
+class BalancerEvent:
+    """Anything that the balancer reports."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolEvent(BalancerEvent):
+    """A change that endpoint discovery and the state file may have to follow."""
+
+    pool: Address
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolAdded(PoolEvent):
+    """A pool was added, or added again while it was leaving."""
+
+    endpoint: Address
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolStateChanged(PoolEvent):
+    """A pool shows another state; `sessions` are the sessions open there."""
+
+    before: State
+    state: State
+    sessions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolGone(PoolEvent):
+    """The last session of a removed pool ended, and the balancer has forgotten the pool."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdChanged(BalancerEvent):
+    """The threshold changed, `changes` times since the last report."""
+
+    before: int
+    threshold: int
+    changes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlphaChanged(BalancerEvent):
+    """The threshold is learned with another alpha."""
+
+    alpha: float

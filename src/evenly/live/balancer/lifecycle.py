@@ -1,0 +1,163 @@
+"""The life cycle of a pool: one table of stages and events.
+
+What must be here: every stage a pool can be in, every event that changes it, and the word that `/state`,
+`/metrics` and the log show for each stage. What must not: session counts, the policy, a clock, or who is told of
+a change.
+
+Two parties decide about a pool independently: the operator drains and removes it, the data plane's health checks
+fail it. So "draining" and "leaving" each come with and without failing health checks, and a pool returns to the
+right stage whichever party changes its mind first:
+
+    STARTING --add--> WARMING --warmed_up--> SERVING        (both: --fail--> FAILING --recover--> WARMING)
+    WARMING, SERVING, FAILING --drain--> DRAINING*  --undrain--> WARMING or FAILING
+    any of these --remove--> LEAVING*  --emptied--> GONE    (LEAVING* --add--> WARMING or FAILING)
+
+A pool that may take sessions again always warms up first. Where there is no slow start, the balancer sends
+`WARMED_UP` at once, and the stage in between is never seen.
+
+An event that the table does not list for a stage is a bug of ours and raises `LifecycleError`. Requests of an
+operator that cannot be met (an unknown pool, one that is there already) are refused before they become an event.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, StrEnum, auto
+
+
+class State(StrEnum):
+    """The word for a pool's stage in `/state`, `/metrics` and the log."""
+
+    SERVING = "serving"
+    WARMING = "warming"  # slow start: added, or back, a moment ago
+    FAILING = "failing"  # health checks fail
+    DRAINING = "draining"  # the operator wants it to empty
+    LEAVING = "leaving"  # removed; its last sessions are still open
+
+
+class Stage(Enum):
+    """A stage in the life of a pool: finer than `State`, since health checks go on while a pool empties."""
+
+    STARTING = auto()  # created, not yet added
+    WARMING = auto()
+    SERVING = auto()
+    FAILING = auto()
+    DRAINING = auto()
+    DRAINING_FAILING = auto()
+    LEAVING = auto()
+    LEAVING_FAILING = auto()
+    LEAVING_DRAINING = auto()  # drained, then removed: a restarted picker knows both
+    LEAVING_DRAINING_FAILING = auto()
+    GONE = auto()
+
+
+class Event(Enum):
+    """What happens to a pool."""
+
+    ADD = auto()  # the operator adds it, or adds it again while it leaves
+    WARMED_UP = auto()  # slow start is over
+    FAIL = auto()  # health checks begin to fail
+    RECOVER = auto()  # health checks pass again
+    DRAIN = auto()
+    UNDRAIN = auto()
+    REMOVE = auto()
+    EMPTIED = auto()  # the last session of a removed pool ended
+
+
+TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
+    Stage.STARTING: {Event.ADD: Stage.WARMING},
+    Stage.WARMING: {
+        Event.WARMED_UP: Stage.SERVING,
+        Event.FAIL: Stage.FAILING,
+        Event.DRAIN: Stage.DRAINING,
+        Event.REMOVE: Stage.LEAVING,
+    },
+    Stage.SERVING: {
+        Event.FAIL: Stage.FAILING,
+        Event.DRAIN: Stage.DRAINING,
+        Event.REMOVE: Stage.LEAVING,
+    },
+    Stage.FAILING: {
+        Event.RECOVER: Stage.WARMING,
+        Event.DRAIN: Stage.DRAINING_FAILING,
+        Event.REMOVE: Stage.LEAVING_FAILING,
+    },
+    Stage.DRAINING: {
+        Event.FAIL: Stage.DRAINING_FAILING,
+        Event.UNDRAIN: Stage.WARMING,
+        Event.REMOVE: Stage.LEAVING_DRAINING,
+    },
+    Stage.DRAINING_FAILING: {
+        Event.RECOVER: Stage.DRAINING,
+        Event.UNDRAIN: Stage.FAILING,
+        Event.REMOVE: Stage.LEAVING_DRAINING_FAILING,
+    },
+    Stage.LEAVING: {
+        Event.ADD: Stage.WARMING,
+        Event.FAIL: Stage.LEAVING_FAILING,
+        Event.EMPTIED: Stage.GONE,
+    },
+    Stage.LEAVING_FAILING: {
+        Event.ADD: Stage.FAILING,
+        Event.RECOVER: Stage.LEAVING,
+        Event.EMPTIED: Stage.GONE,
+    },
+    Stage.LEAVING_DRAINING: {
+        Event.ADD: Stage.WARMING,  # to add a pool again is to want sessions there
+        Event.FAIL: Stage.LEAVING_DRAINING_FAILING,
+        Event.EMPTIED: Stage.GONE,
+    },
+    Stage.LEAVING_DRAINING_FAILING: {
+        Event.ADD: Stage.FAILING,
+        Event.RECOVER: Stage.LEAVING_DRAINING,
+        Event.EMPTIED: Stage.GONE,
+    },
+    Stage.GONE: {},
+}
+
+SHOWN: dict[Stage, State] = {
+    Stage.STARTING: State.WARMING,  # never seen: a pool is added as soon as it is made
+    Stage.WARMING: State.WARMING,
+    Stage.SERVING: State.SERVING,
+    Stage.FAILING: State.FAILING,
+    Stage.DRAINING: State.DRAINING,
+    Stage.DRAINING_FAILING: State.DRAINING,
+    Stage.LEAVING: State.LEAVING,
+    Stage.LEAVING_FAILING: State.LEAVING,
+    Stage.LEAVING_DRAINING: State.LEAVING,
+    Stage.LEAVING_DRAINING_FAILING: State.LEAVING,
+    Stage.GONE: State.LEAVING,  # seen once: in the answer to the request that removed an idle pool
+}
+
+# Tuples, not sets: a few comparisons by identity are quicker than one hash of an enum member.
+AVAILABLE = (Stage.SERVING, Stage.WARMING)
+FAILING = (
+    Stage.FAILING,
+    Stage.DRAINING_FAILING,
+    Stage.LEAVING_FAILING,
+    Stage.LEAVING_DRAINING_FAILING,
+)
+DRAINING = (
+    Stage.DRAINING,
+    Stage.DRAINING_FAILING,
+    Stage.LEAVING_DRAINING,
+    Stage.LEAVING_DRAINING_FAILING,
+)
+LEAVING = (
+    Stage.LEAVING,
+    Stage.LEAVING_FAILING,
+    Stage.LEAVING_DRAINING,
+    Stage.LEAVING_DRAINING_FAILING,
+    Stage.GONE,
+)
+
+
+class LifecycleError(Exception):
+    """An event that cannot happen to a pool in its stage: a bug of ours, never bad input."""
+
+
+def next_stage(stage: Stage, event: Event, *, pool: object) -> Stage:
+    """Return the stage after the event. Raises `LifecycleError`, which names the pool, if it is not listed."""
+    try:
+        return TRANSITIONS[stage][event]
+    except KeyError:
+        raise LifecycleError(f"Pool {pool} is {stage.name}; the event {event.name} cannot happen to it.") from None

@@ -1,0 +1,176 @@
+"""The pools in rotation: those that may get sessions now, and what the policy knows of them.
+
+What must be here: every change of a pool's session counts, of its membership in the policy and of its slow start.
+`Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or who is told of
+a change.
+
+A session is counted at the pick, so a burst is spread by what was picked a moment ago. The sessions of a pool out
+of rotation (draining, failing, removed) and of one at its slow-start cap are counted too, and the policy learns of
+them when the pool joins again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from evenly.core import Choose, Policy, ThresholdPolicy
+from evenly.live.balancer.pool import LivePool
+from evenly.live.balancer.slow_start import Ramp
+
+
+class Rotation:
+    """The policy and its members.
+
+    `warmed_up` is called when the slow start of a pool ends, `emptied` when a pool that leaves has lost its last
+    session. `picks` counts picks by the token used (by policy `name`, for policies without tokens),
+    `unpicked_total` the sessions that others than the balancer placed, `moved_total` those served by another pool
+    than the one picked; all since the start.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        name: str,
+        choose: Choose,
+        clock: Callable[[], float],
+        slow_start: float,
+        warmed_up: Callable[[LivePool], None],
+        emptied: Callable[[LivePool], None],
+    ) -> None:
+        self.policy = policy
+        self.picks: Counter[str] = Counter()
+        self.unpicked_total = 0
+        self.moved_total = 0
+        self._name = name
+        self._choose = choose
+        self._clock = clock
+        self._slow_start = slow_start
+        self._warmed_up = warmed_up
+        self._emptied = emptied
+        self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
+        self._pools: dict[LivePool, None] = {}  # a set that keeps the order: pools in rotation, capped or not
+
+    # --- sessions ----------------------------------------------------------------------------------------------
+
+    def pick(self) -> LivePool | None:
+        """Choose the pool of a new session and count it in; None if no pool is in rotation."""
+        kind = self._kind()
+        pool = self.policy.arrive(self._choose)
+        if pool is None and self._lift_caps():
+            kind = self._kind()
+            pool = self.policy.arrive(self._choose)
+        if pool is None:
+            return None
+        assert isinstance(pool, LivePool)
+        pool.picked += 1
+        self.picks[kind] += 1
+        if pool.ramp is not None:
+            self._refresh(pool)
+        return pool
+
+    def adopt(self, pool: LivePool) -> None:
+        """Count in a session that the pool serves although it was not picked."""
+        self.unpicked_total += 1
+        self._count_in(pool)
+
+    def move(self, picked: LivePool, served: LivePool) -> None:
+        """Count a session at the pool that serves it, and no longer at the one picked."""
+        self.moved_total += 1
+        self._count_in(served)
+        self.count_out(picked)
+
+    def count_out(self, pool: LivePool) -> None:
+        """Count out a session that ended, or that the pool does not serve."""
+        pool.picked -= 1
+        if pool.member:
+            self.policy.depart(pool)
+        elif pool.leaving and not pool.sessions:
+            self._emptied(pool)
+
+    def set_unpicked(self, pool: LivePool, count: int) -> None:
+        """Set the number of open sessions that the balancer neither placed nor saw.
+
+        There may be thousands, so the policy does not see them one by one: the pool leaves and joins with all.
+        """
+        more = max(count, 0) - pool.unpicked
+        if more == 0:
+            return
+        if pool.member:
+            self.policy.leave(pool)
+            self.policy.join(pool, pool.sessions + more)
+        pool.unpicked += more
+        self.unpicked_total += max(more, 0)
+        if pool.ramp is not None:
+            self._refresh(pool)
+        if pool.leaving and not pool.sessions:
+            self._emptied(pool)
+
+    # --- pools -------------------------------------------------------------------------------------------------
+
+    def put_in(self, pool: LivePool, *, slowly: bool) -> None:
+        """Let the pool get sessions, with slow start if there is any and `slowly` is set."""
+        self._pools[pool] = None
+        if slowly and self._slow_start > 0:
+            pool.ramp = Ramp(begun=self._clock(), first=pool.sessions, seconds=self._slow_start)
+        self.policy.join(pool, pool.sessions)  # a cap leaves room for one session at least
+        pool.member = True
+
+    def take_out(self, pool: LivePool) -> None:
+        """Give the pool no more sessions."""
+        self._pools.pop(pool, None)
+        pool.ramp = None
+        if pool.member:
+            self.policy.leave(pool)
+            pool.member = False
+
+    def tick(self) -> None:
+        """Let pools in slow start fill up as far as the time allows."""
+        warming = [pool for pool in self._pools if pool.ramp is not None]
+        mean = self.mean() if warming else 0.0
+        for pool in warming:
+            self._refresh(pool, mean=mean)
+
+    def mean(self) -> float:
+        """Return the mean number of sessions over the pools in rotation."""
+        return sum(pool.sessions for pool in self._pools) / len(self._pools) if self._pools else 0.0
+
+    # --- the policy's view -------------------------------------------------------------------------------------
+
+    def _kind(self) -> str:
+        if self._dispatcher is None:
+            return self._name
+        return "green" if self._dispatcher.green else "yellow" if self._dispatcher.yellow else "any"
+
+    def _count_in(self, pool: LivePool) -> None:
+        pool.picked += 1
+        if pool.member:
+            self.policy.place(pool)
+        if pool.ramp is not None:
+            self._refresh(pool)
+
+    def _refresh(self, pool: LivePool, *, mean: float | None = None) -> None:
+        """Make a pool in rotation a member of the policy, unless it has reached its slow-start cap."""
+        now, ramp = self._clock(), pool.ramp
+        if ramp is not None and ramp.over(now):
+            self._end_ramp(pool)
+            ramp = None
+        wanted = ramp is None or pool.sessions + 1 <= ramp.cap(now, self.mean() if mean is None else mean)
+        if wanted and not pool.member:
+            self.policy.join(pool, pool.sessions)
+        elif pool.member and not wanted:
+            self.policy.leave(pool)
+        pool.member = wanted
+
+    def _lift_caps(self) -> bool:
+        """Lift all slow-start caps, when no other pool can serve. Return True if any were lifted."""
+        capped = [pool for pool in self._pools if pool.ramp is not None]
+        for pool in capped:
+            self._end_ramp(pool)
+            self._refresh(pool)
+        return bool(capped)
+
+    def _end_ramp(self, pool: LivePool) -> None:
+        pool.ramp = None
+        self._warmed_up(pool)

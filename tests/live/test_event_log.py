@@ -1,0 +1,78 @@
+"""The log's names and facts for the balancer's events: operators and alerts rely on both."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from evenly.live.addresses import Address
+from evenly.live.balancer.events import (
+    AlphaChanged,
+    BalancerEvent,
+    PoolAdded,
+    PoolGone,
+    PoolStateChanged,
+    ThresholdChanged,
+)
+from evenly.live.balancer.lifecycle import State
+from evenly.live.log import Log
+from evenly.live.picker.event_log import describe, log_event
+
+POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
+
+
+def changed(before: State, state: State) -> PoolStateChanged:
+    return PoolStateChanged(pool=POOL, before=before, state=state, sessions=3)
+
+
+STATES: list[tuple[BalancerEvent, dict[str, object]]] = [
+    (changed(before, state), {"event": name, "pool": "pool.example:80", "before": before.value, "sessions": 3})
+    for before, state, name in (
+        (State.WARMING, State.SERVING, "pool serving"),
+        (State.FAILING, State.WARMING, "pool warming"),
+        (State.SERVING, State.FAILING, "pool failing"),
+        (State.FAILING, State.DRAINING, "pool draining"),
+        (State.DRAINING, State.LEAVING, "pool leaving"),
+    )
+]
+NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
+    (
+        PoolAdded(pool=POOL, endpoint=ENDPOINT),
+        {"event": "pool added", "pool": "pool.example:80", "endpoint": "[::1]:80"},
+    ),
+    *STATES,
+    (PoolGone(pool=POOL), {"event": "pool gone", "pool": "pool.example:80"}),
+    (
+        ThresholdChanged(before=2, threshold=5, changes=3),
+        {"event": "threshold changed", "before": 2, "threshold": 5, "changes": 3},
+    ),
+    (AlphaChanged(alpha=0.85), {"event": "alpha changed", "alpha": 0.85}),
+]
+
+
+@pytest.mark.parametrize(("event", "line"), NAMED, ids=lambda each: type(each).__name__)
+def test_an_event_is_a_line_of_the_log(event: BalancerEvent, line: dict[str, object]) -> None:
+    stream = io.StringIO()
+    log_event(Log(stream, clock=lambda: 1_794_762_000.0), event)
+    assert list(json.loads(stream.getvalue()).items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
+
+
+def kinds(of: type[BalancerEvent]) -> Iterator[type[BalancerEvent]]:
+    children = of.__subclasses__()
+    for child in children:
+        yield from kinds(child)
+    if not children:
+        yield of
+
+
+def test_every_event_and_every_state_has_a_name() -> None:
+    assert set(kinds(BalancerEvent)) == {type(event) for event, _ in NAMED}
+    assert {event.state for event, _ in NAMED if isinstance(event, PoolStateChanged)} == set(State)
+
+
+def test_an_event_without_a_name_is_refused() -> None:
+    with pytest.raises(TypeError, match="BalancerEvent"):
+        describe(BalancerEvent())

@@ -1,0 +1,165 @@
+"""The picker without its ports: what follows an event, and state files of earlier versions."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evenly.live.addresses import Address
+from evenly.live.balancer.lifecycle import Stage
+from evenly.live.envoy import eds
+from evenly.live.log import Log
+from evenly.live.picker import server
+from evenly.live.picker.server import PickerServer
+from evenly.live.picker.state_file import load
+from evenly.live.settings import read_settings
+from evenly.live.wire.protobuf import field
+from evenly.live.wire.streams import Handler, Stream
+
+ONE, TWO = Address("127.0.0.1", 9001), Address("127.0.0.1", 9002)
+
+# As an earlier version wrote it.
+STATE = (
+    '{"settings":{"listen":"127.0.0.1:4000","pool":["127.0.0.1:9001","127.0.0.1:9002"],"policy":"threshold",'
+    '"alpha":"0.85","load_max":null,"choices":null,"admin":"127.0.0.1:0","admin_token_file":null,'
+    '"health_path":null,"slow_start":10.0,"drain":30.0},"pools":['
+    '{"address":"127.0.0.1:9001","endpoint":"127.0.0.1:9001","draining":true,"leaving":false},'
+    '{"address":"127.0.0.1:9002","endpoint":"127.0.0.1:9002","draining":true,"leaving":true},'
+    '{"address":"127.0.0.1:9003","endpoint":"127.0.0.1:9003","draining":false,"leaving":true},'
+    '{"address":"127.0.0.1:9004","endpoint":null,"draining":false,"leaving":false}],"alpha":"0.85"}'
+)
+
+
+class Sent:
+    """A connection that keeps what is sent."""
+
+    heard = 0.0
+    peer = "127.0.0.1"
+
+    def __init__(self) -> None:
+        self.items: list[bytes | int] = []
+
+    def enqueue(self, stream: Stream, item: bytes | int) -> None:
+        self.items.append(item)
+
+    def flush(self) -> None:
+        pass
+
+
+def make_server(state: Path | None = None, restore: bool = False) -> PickerServer:
+    given: dict[str, Any] = {"listen": "127.0.0.1:4000", "pool": [str(ONE), str(TWO)], "alpha": "0.85"}
+    return PickerServer(
+        read_settings(given, None),
+        given=given,
+        config=None,
+        state=state,
+        restored=load(state) if restore and state is not None else None,
+        log=Log(None),
+        files=1000,
+        seen=None,
+    )
+
+
+async def responses_after(*changes: Callable[[PickerServer], object]) -> list[int]:
+    """The number of discovery responses that an Envoy has got: at first, and after each change."""
+    made, connection = make_server(), Sent()
+    stream = Stream(connection, b"\0\0\0\1", 2**16)
+    handler: Handler | None = made._router.route(stream, {b":path": eds.PATH})
+    assert handler is not None
+    await asyncio.sleep(0)  # the pools of the start
+    handler.message(field(3, "pools"))
+    counts = [len(connection.items)]
+    for change in changes:
+        change(made)
+        await asyncio.sleep(0)
+        counts.append(len(connection.items))
+    return counts
+
+
+def drain(made: PickerServer) -> None:
+    made.balancer.drain(ONE)
+
+
+def drain_both(made: PickerServer) -> None:
+    made.balancer.drain(ONE)
+    made.balancer.drain(TWO)
+
+
+def fail(made: PickerServer) -> None:
+    made.balancer.set_failing(made.balancer.pools[0], True)
+
+
+def learn(made: PickerServer) -> None:
+    made.balancer.set_alpha("0.6")
+    for _ in range(10):
+        made.balancer.open()
+    made.balancer.tick()
+
+
+def remove(made: PickerServer) -> None:
+    made.balancer.remove(ONE)
+
+
+def test_envoys_are_told_of_changes_of_pools_whatever_the_log_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is silent here. Changes in one go are one push; what Envoy does not need is none."""
+    monkeypatch.setattr(server, "log_event", lambda log, event: None)
+    assert asyncio.run(responses_after(drain, fail, learn, remove)) == [1, 2, 2, 2, 3]
+    assert asyncio.run(responses_after(drain_both)) == [1, 2]
+
+
+async def state_after_each(state: Path) -> list[list[tuple[bool, bool]]]:
+    made = make_server(state)
+    found = []
+    for change in (drain, lambda made: made.balancer.open(), lambda made: made.balancer.remove(TWO), fail):
+        change(made)
+        await asyncio.sleep(0)
+        pools = json.loads(state.read_text())["pools"]
+        found.append([(pool["draining"], pool["leaving"]) for pool in pools])
+    return found
+
+
+def test_the_state_file_follows_changes_of_pools(tmp_path: Path) -> None:
+    """The second pool has a session, so it is leaving and not gone."""
+    drained, both = [(True, False), (False, False)], [(True, False), (False, True)]
+    assert asyncio.run(state_after_each(tmp_path / "state.json")) == [drained, drained, both, both]
+
+
+async def restored(state: Path) -> PickerServer:
+    made = make_server(state, restore=True)
+    await asyncio.sleep(0)
+    return made
+
+
+def test_a_state_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    state.write_text(STATE)
+    made = asyncio.run(restored(state))
+    assert [pool.stage for pool in made.balancer.pools] == [
+        Stage.DRAINING,
+        Stage.LEAVING_DRAINING,
+        Stage.LEAVING,
+        Stage.SERVING,
+    ]
+    expected = json.loads(STATE)
+    expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
+    assert json.loads(state.read_text()) == expected
+
+
+async def readiness() -> list[bool]:
+    made = make_server()
+    found = [made.ready]
+    drain_both(made)
+    found.append(made.ready)
+    made.balancer.undrain(ONE)
+    found.append(made.ready)
+    made.begin_drain()
+    return [*found, made.ready]
+
+
+def test_a_picker_is_ready_while_a_pool_is_available_and_the_gateway_does_not_drain() -> None:
+    assert asyncio.run(readiness()) == [True, False, True, False]
