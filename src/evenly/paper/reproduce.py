@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evenly.errors import InputError
 from evenly.files import check_writable
@@ -60,7 +61,7 @@ def _check_pictures(names: Iterable[str], folder: Path) -> None:
             check_writable(path)
 
 
-def find_figure(name: str) -> PaperFigure:
+def find_figure(name: str) -> PaperFigure[Any]:
     """The figure of this name."""
     if name not in FIGURES:
         raise InputError(f"There is no figure {name!r}; the figures are {', '.join(FIGURES)}.")

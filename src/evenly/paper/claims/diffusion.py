@@ -12,17 +12,18 @@ from math import exp, log, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.experiments.ensembles import (
-    Counts,
-    Floats,
-    Systems,
-    largest_distance,
-    shares,
-    two_sample_reach,
-    watch,
-)
+from evenly.paper.experiments.ensembles import Counts, Floats, Systems, largest_distance, shares, watch
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import at_least, at_most, below, empirical_reach, equals, is_exactly, powers
+from evenly.paper.judge import (
+    at_least,
+    at_most,
+    below,
+    empirical_reach,
+    equals,
+    is_exactly,
+    powers,
+    two_sample_reach,
+)
 from evenly.sim import Scenario, with_policies
 from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import ReflectedPaths, reflected

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.judge import FALSE_ALARM
 from evenly.sim import Scenario
 from evenly.sim.simulation import Simulation
 
@@ -55,12 +53,3 @@ def largest_distance(first: Counts, second: Counts) -> float:
     size = int(max(first.max(), second.max())) + 1
     columns = zip(first.T, second.T, strict=True)
     return float(max(np.abs(shares(one, size) - shares(other, size)).max() for one, other in columns))
-
-
-def two_sample_reach(samples: int) -> float:
-    """How far the empirical distribution functions of two samples of this size are apart, but for a false alarm.
-
-    The inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, which Wei and Dudley (2012) show for
-    two samples of equal size from 458 on.
-    """
-    return sqrt(log(2 / FALSE_ALARM) / samples)

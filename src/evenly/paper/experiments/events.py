@@ -15,7 +15,6 @@ import numpy as np
 
 from evenly.core import ThresholdPolicy
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import empirical_reach
 from evenly.sim import Scenario
 from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.simulation import Simulation
@@ -155,17 +154,6 @@ def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
         orders.append([replace(place, before=place.number) for place in found if place.number is not None])
     seed = lab.seed_for(f"places in the {where}, {case}")
     return [uniforms(order, seed) for order in orders]
-
-
-def farthest_choices(lab: Lab, case: str) -> tuple[float, float, int]:
-    """Of core and kernel and all orders: the distance from uniform closest to its bound, or farthest beyond it.
-
-    Also that bound, and the least number of choices.
-    """
-    found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
-    distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
-    distance, reach = max(distances, key=lambda pair: pair[0] / pair[1])
-    return distance, reach, min(places.size for places in found)
 
 
 def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
