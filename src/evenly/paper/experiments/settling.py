@@ -6,7 +6,7 @@ Paper: Sec. 5.1, Fig. 4; Prop. 7.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import ceil, exp, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Settling:
         """The horizon, as given or late enough."""
         if self.horizon is not None:
             return self.horizon
-        return max(7.0, *(1.1 * (self.bound(start) or 0.0) for start in self.starts))
+        return float(max(7, *(ceil(1.1 * (self.bound(start) or 0.0)) for start in self.starts)))
 
     def bound(self, start: int) -> float | None:
         """Return the paper's bound on the settling time, or None where the paper has none.

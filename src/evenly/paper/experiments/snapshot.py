@@ -19,7 +19,7 @@ from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.scenario import whole_number
 
 WARMUP = 5.0
-MAX_POOLS, MAX_LOAD, MAX_THRESHOLD = 60, 40, 60  # a picture shows every pool and every task
+MAX_POOLS, MAX_LOAD, MAX_THRESHOLD = 40, 20, 30  # a picture shows every pool and every task
 _LONGEST = 20_000  # events to search for a varied state; at the paper's parameters one in a few hundred is
 
 
@@ -72,7 +72,7 @@ class State:
 def state(lab: Lab, setup: Snapshot) -> State:
     """Return the first state after the warm-up that shows every case of the policy.
 
-    Where no such state comes within 20,000 events, as under a threshold of 0, return the last one.
+    Where no such state comes within 20,000 events, as under a threshold of 0, return the first state of all.
     """
     return lab.once(("snapshot", setup), lambda: _find(setup, lab.seed))
 
@@ -88,10 +88,15 @@ def _find(setup: Snapshot, seed: int) -> State:
     simulation = ReferenceSimulation(setup.scenario, np.random.SeedSequence(seed))
     while simulation.time < WARMUP:
         simulation.step()
+    first = _state(simulation, setup)
     for _ in range(_LONGEST):
         if varied(simulation.tasks(), setup.level):
-            break
+            return _state(simulation, setup)
         simulation.step()
+    return first
+
+
+def _state(simulation: ReferenceSimulation, setup: Snapshot) -> State:
     dispatcher = cast(ThresholdPolicy, simulation.policy).dispatcher
     tasks = simulation.tasks()
     order = sorted(range(setup.pools), key=tasks.__getitem__)

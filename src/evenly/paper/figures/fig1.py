@@ -15,7 +15,8 @@ from evenly.paper.figure import PaperFigure
 from evenly.plots.style import BLUE, INK
 
 _PAPER, _SHADE, _PALE = "#ffffff", "#e8eef4", "#b8b8b8"
-_ROWS, _COLUMNS = 15.4, 17.0  # rows and columns that fit at full size, margins included
+_UNIT = 0.38  # inches between circles of full size
+_ROOM = (5.2, 3.4)  # beside and above the circles, in units
 
 
 def state_diagram(
@@ -28,11 +29,14 @@ def state_diagram(
 ) -> Figure:
     """Draw one simulated state of a small system, with the tokens that the dispatcher holds.
 
-    The threshold is fixed, by default at floor(load). There may be up to 60 pools, at a load of up to 40.
+    The threshold is fixed, by default at floor(load). There may be up to 40 pools, at a load of up to 20.
 
     Paper: Fig. 1.
     """
-    return FIGURE.plot(Snapshot(pools=pools, load=load, threshold=threshold), seed=seed, figure=figure)
+    setup = Snapshot(pools=pools, load=load, threshold=threshold)
+    columns = max(setup.level, load) + 6  # about as many as there will be
+    size = (max(FIGURE.size[0], _UNIT * (columns + _ROOM[0])), max(FIGURE.size[1], _UNIT * (pools + _ROOM[1])))
+    return FIGURE.plot(setup, seed=seed, figure=figure, size=size)
 
 
 def _caption(lab: Lab, setup: Snapshot) -> str:
@@ -41,7 +45,7 @@ def _caption(lab: Lab, setup: Snapshot) -> str:
         f"the first state after time {WARMUP:g} with two pools each below the threshold, at it and one above it, "
         "one still fuller, and five different numbers of tasks"
         if shown.varied
-        else "no state seen until then had pools below the threshold, at it, one above it and fuller still"
+        else f"the first state after time {WARMUP:g}"
     )
     return (
         f"A simulated state: {setup.pools} pools at load {setup.load:g} under the threshold {setup.level}, at "
@@ -61,7 +65,8 @@ def _draw(lab: Lab, setup: Snapshot, figure: Figure) -> None:
     axes.set_aspect("equal")
     axes.set_xlim(-0.6, columns + 4.6)
     axes.set_ylim(setup.pools + 1.5, -1.9)
-    scale = min(1.0, _ROWS / (setup.pools + 3.4), _COLUMNS / (columns + 5.2))
+    width, height = figure.get_size_inches()
+    scale = min(1.0, width / (columns + _ROOM[0]) / _UNIT, height / (setup.pools + _ROOM[1]) / _UNIT)
     _draw_threshold(axes, setup, scale)
     _draw_tasks(axes, shown, columns, scale)
     _draw_tokens(axes, shown, columns + 2.2, scale)
@@ -82,7 +87,7 @@ def _draw_threshold(axes: Axes, setup: Snapshot, scale: float) -> None:
     else:  # there is less room
         name = f"up to the\nthreshold, {threshold}"
         axes.text(
-            threshold + 0.4, -0.95, name, ha="right", va="bottom", color=BLUE, fontsize=size, linespacing=0.95
+            threshold + 0.25, -0.95, name, ha="right", va="bottom", color=BLUE, fontsize=size, linespacing=0.95
         )
     axes.text(
         threshold + 1, -0.95, "one\nabove", ha="center", va="bottom", color=BLUE, fontsize=size, linespacing=0.95

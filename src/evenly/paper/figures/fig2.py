@@ -114,6 +114,9 @@ def _draw(lab: Lab, setup: WrongThresholds, figure: Figure) -> None:
         _draw_panel(axes, setup.load, found, span)
         axes.set_title(title, fontsize=10)
         axes.set_xlabel("tasks in a pool")
+    highest = max(line.get_ydata().max() for axes in panels for line in axes.lines if line.get_ydata().size)
+    if highest > panels[0].get_ylim()[1]:
+        panels[0].set_ylim(top=1.05 * highest)
     panels[0].set_ylabel("share of pools")
     figure.legend(handles=_key(), loc="outside lower center", ncols=3, fontsize=9)
 

@@ -72,7 +72,7 @@ def _draw_start(axes: Axes, lab: Lab, setup: Settling, start: int) -> int:
     path = limit(lab, setup, start)
     first, *others = map(threshold_steps, shown_runs(lab, setup, start))
     for place, steps in enumerate(others):
-        label = None if place else f"threshold, {len(others)} more runs"
+        label = None if place else f"threshold, {len(others)} more run{'s' if len(others) > 1 else ''}"
         axes.plot(*steps, color="#999999", linewidth=0.7, drawstyle="steps-post", label=label)
     axes.plot(*first, color=GREEN, linewidth=2.2, drawstyle="steps-post", label="threshold, simulated")
     times = np.concatenate([[0.0], path.update_times, [setup.end]])
@@ -123,13 +123,12 @@ def _about_the_bound(lab: Lab, setup: Settling) -> str:
         return f"There is no bound on the settling time: the paper has none for {why}."
     late = [f"{bound:.2f}" for bound in (left, right) if bound > setup.end]
     if late:
-        return f"The bound on the settling time, the vertical line, is later on one side at least ({late[-1]})."
+        return f"The bound on the settling time is later than that where no vertical line shows it ({late[-1]})."
     last = settled_at(limit(lab, setup, setup.initial_tasks))
-    loose = "loose " if last < right / 2 else ""
-    return (
-        f"The vertical line is the bound on the settling time: tight on the left ({left:.2f}), {loose}on the "
-        f"right ({right:.2f}; the fluid system settles at {last:.2f})."
-    )
+    tight = f"The vertical line is the bound on the settling time: tight on the left ({left:.2f})"
+    if last < right / 2:
+        return f"{tight}, loose on the right ({right:.2f}; the fluid system settles at {last:.2f})."
+    return f"{tight}; on the right it is {right:.2f}, and the fluid system settles at {last:.2f}."
 
 
 FIGURE = PaperFigure(

@@ -88,9 +88,11 @@ def _wave(phase: Phase) -> str:
 def _caption(lab: Lab, setup: VaryingDemand) -> str:
     start = setup.initial_tasks
     alpha = exact_alpha(setup.alpha)
+    largest = ceil(alpha / (1 - alpha)) - 1  # eq. (13): alpha must exceed load / (load + 1)
+    made = f", made for loads up to {largest}" if largest else ""
     return (
-        f"The threshold policy under a varying demand, with {setup.pools} pools and alpha {setup.alpha}, made for "
-        f"loads up to {ceil(alpha / (1 - alpha)) - 1}. {_about_the_demand(setup)} "
+        f"The threshold policy under a varying demand, with {setup.pools} pools and alpha {setup.alpha}{made}. "
+        f"{_about_the_demand(setup)} "
         f"Each pool holds {start} tasks at time 0, and the threshold is "
         f"{start}. Below: the distance e(t) from the balanced occupancy, in the same run and in the fluid "
         f"system. One run, time 0 to {setup.horizon:g}, seed {lab.seed}."
