@@ -112,8 +112,8 @@ def test_a_state_diagram_shows_any_threshold(load: float, threshold: int | None)
 
 
 def test_equilibria_have_the_load_as_their_mean_and_are_simulated_alike() -> None:
-    figure = equilibria(load=7.3, pools=2000, thresholds=(9, 5), replications=4, horizon=10.0)
-    for axes, threshold in zip(figure.axes, (9, 5), strict=True):
+    figure = equilibria(load=7.3, pools=2000, thresholds=(9, 6), replications=4, horizon=10.0)
+    for axes, threshold in zip(figure.axes, (9, 6), strict=True):
         theory, simulated, _ = axes.lines
         levels, shares = np.asarray(theory.get_xdata()), np.asarray(theory.get_ydata())
         assert shares.sum() == pytest.approx(1.0, abs=0.01)  # what cannot be seen is left out
@@ -331,6 +331,7 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
         (settling, {"replications": True}, "replications must be a whole number from 1 to 1000, not True."),
         (settling, {"horizon": float("inf")}, "horizon must be a positive number, not inf."),
         (settling, {"seed": -1}, "seed must be a whole number from 0 to 18446744073709551615, not -1."),
+        (settling, {"load": 4000.5}, "The fluid equations take at most 3000 levels, and this would need 4002."),
         (settling, {"figure": 3}, "figure must be a matplotlib Figure, not 3."),
         (
             resource_shares,
