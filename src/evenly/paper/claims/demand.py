@@ -1,4 +1,4 @@
-"""What the paper says of the threshold under a demand that varies.
+"""Claims about the threshold under a demand that varies.
 
 Independent runs of the system of Fig. 6. Where times are compared with the fluid system's, the slack is the
 deviation of the tasks per pool over their speed (`scatter`).
@@ -40,7 +40,7 @@ CALM = ((SETTLED, 20.0), (20.0 + SETTLED, 30.0), (48.0, 50.0))  # long after jum
 def first_time_at(
     times: NDArray[np.float64], values: NDArray[np.int64], threshold: int, span: tuple[float, float]
 ) -> float:
-    """How long after the start of a span a threshold changes to a value; all of the span if it does not."""
+    """Return the time from the start of a span until the threshold is first set to a value, or the whole span."""
     start, end = span
     hits = times[(times > start) & (times < end) & (values == threshold)]
     return float(hits[0]) - start if hits.size else end - start

@@ -1,4 +1,4 @@
-"""Claims about thresholds that are not optimal: they are the only such ones, and where they lead.
+"""Claims about thresholds that are not optimal: all but one or two, and the equilibria that they lead to.
 
 Paper: Sec. 3.2, Exs 1 and 2, Cor. 1.
 """
@@ -81,7 +81,7 @@ def _below_one(lab: Lab) -> list[Measured]:
 
 
 def theta_of_large(load: float, threshold: int) -> float:
-    """The solution of the equation of Ex. 1, as it is printed.
+    """Solve the equation of Ex. 1, as it is printed.
 
     Paper: Ex. 1, eq. (4).
     """
@@ -97,7 +97,7 @@ def theta_of_large(load: float, threshold: int) -> float:
 
 
 def theta_of_small(load: float, threshold: int) -> float:
-    """The solution of the equation of Ex. 2, as it is printed.
+    """Solve the equation of Ex. 2, as it is printed.
 
     Paper: Ex. 2, eq. (5).
     """
@@ -112,7 +112,7 @@ def theta_of_small(load: float, threshold: int) -> float:
 
 
 def erlang_b(servers: int, traffic: float) -> FloatArray:
-    """The stationary law of a loss system, state by state from its balance equations."""
+    """Return the stationary law of a loss system, state by state from its balance equations."""
     weights = [1.0]
     for busy in range(1, servers + 1):
         weights.append(weights[-1] * traffic / busy)
@@ -174,7 +174,7 @@ def _fullest_of_large(lab: Lab) -> list[Measured]:
 
 
 def fullest_expected(pools: int, law: FloatArray) -> float:
-    """The mean number of tasks of the fullest of so many independent pools."""
+    """Return the mean number of tasks of the fullest of `pools` independent pools."""
     return float(np.sum(1 - np.cumsum(law) ** pools))
 
 

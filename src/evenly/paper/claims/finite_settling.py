@@ -1,4 +1,4 @@
-"""What the paper says of the time until the threshold settles, in its simulations.
+"""Claims about the time until the threshold settles, in the paper's simulations.
 
 The number of tasks per pool crosses a level early or late by its deviation over its speed (`scatter`): that
 much the mean settling time of a finite system may differ from the limit's, since noise decides which crossing

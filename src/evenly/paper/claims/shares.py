@@ -1,4 +1,4 @@
-"""What the paper says of the resources that tasks get under four policies.
+"""Claims about the resources that tasks get under four policies.
 
 All numbers are time averages from batches of one long run of each policy, on the same arrivals and departures.
 
@@ -71,7 +71,7 @@ def _two_choices(lab: Lab) -> list[Measured]:
 
 
 def _pool_of_14(sway: float) -> float:
-    """Share of tasks in pools with 14 in the limit, averaged over a load that is higher or lower by so much."""
+    """Share of tasks in pools with 14 in the limit, averaged over loads higher and lower by `sway`."""
     occupancies = [power_of_d_fixed_point(LOAD + change, 2) for change in (-sway, sway)]
     return float(np.mean([14 * exactly(occupancy)[14] / occupancy[1:].sum() for occupancy in occupancies]))
 

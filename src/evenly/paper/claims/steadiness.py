@@ -1,4 +1,4 @@
-"""What the paper says of the threshold of finite systems: how steady it is.
+"""Claims about how steady the threshold of a finite system is.
 
 Shares of time are compared with `evenly.theory.stability`, which knows nothing of the simulator. Its shares were
 seen to be within half a per cent of simulations, small ones within a tenth: twice the first, or the second, is
@@ -39,7 +39,7 @@ SWAY_LOAD, SWAY_SIZES = 2.5, (400, 1600, 6400)
 
 
 def _slack(share: float) -> float:
-    """What a prediction may be off by; a share below 1e-6 may as well never be seen."""
+    """Return the error that a prediction may have. A share below 1e-6 may never be seen at all."""
     return max((0.01 if share >= 0.01 else 0.1) * share, 1e-6)
 
 
