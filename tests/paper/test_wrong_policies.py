@@ -210,7 +210,7 @@ def _first(pools: Sequence[T]) -> T:
 def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A break of the core alone needs no copy: who prefers one pool keeps all the other rules."""
+    """A break of the core alone needs no copy: a preference for one pool keeps all the other rules."""
     honest = Dispatcher.dispatch
 
     def biased(self: Dispatcher, choose: Choose) -> PoolId | None:

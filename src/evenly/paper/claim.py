@@ -12,7 +12,7 @@ from evenly.paper.experiments.lab import Lab
 
 
 class Verdict(Enum):
-    """What became of a claim."""
+    """The verdict on a claim."""
 
     HOLDS = "holds"
     NOTE = "holds, with a note"
@@ -23,7 +23,7 @@ class Verdict(Enum):
 class Measured:
     """A number and whether it supports the claim.
 
-    `error` is the half-width of a 95 % interval, None for what is counted or computed without chance. `expected`
+    `error` is the half-width of a 95 % interval, None for counts and deterministic numbers. `expected`
     is what the paper or its mathematics says the number is, or has to stay below or above, as `relation` says.
     `slack` is how much a finite system, or rounding, may add to the distance.
     """
@@ -69,14 +69,14 @@ class Outcome:
 
     @property
     def verdict(self) -> Verdict:
-        """The word for it."""
+        """The verdict that follows from the numbers."""
         if not self.supported:
             return Verdict.FAILS
         return Verdict.NOTE if self.claim.note else Verdict.HOLDS
 
     @property
     def as_expected(self) -> bool:
-        """Whether a correct policy comes to the same verdict."""
+        """Whether the verdict is the one that a correct policy gives."""
         return self.supported != self.claim.refuted
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,5 +107,5 @@ class Outcome:
 
 
 def _plain(value: float | None) -> float | None:
-    """A number that JSON has; infinity and what is no number become null."""
+    """Return a number that JSON can hold: infinity and NaN become null."""
     return float(value) if value is not None and isfinite(value) else None

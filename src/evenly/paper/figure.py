@@ -1,23 +1,28 @@
-"""A figure of the paper: what it is called, what its caption says, and how it is drawn."""
+"""A figure of the paper: its name, its caption, and how it is drawn into a file or on a caller's figure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from evenly.errors import InputError
 from evenly.paper.experiments.lab import Lab
+from evenly.plots.style import _SETTINGS as STYLE
 from evenly.plots.style import picture
 
 FORMATS = (".png", ".svg")
+P = TypeVar("P")  # the parameters of a figure, a dataclass of its experiment
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that was drawn."""
+    """A figure that was drawn into files."""
 
     name: str
     title: str
@@ -31,23 +36,61 @@ class Drawing:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperFigure:
-    """A figure. Its caption states every parameter; `draw` fills an empty picture of `size` inches."""
+class PaperFigure(Generic[P]):
+    """A figure: `of_paper` returns the paper's parameters, at the length of a full or a quick run.
+
+    `caption` states every parameter, and `draw` fills an empty matplotlib figure of `size` inches.
+    """
 
     name: str
     title: str
     size: tuple[float, float]
-    caption: Callable[[Lab], str]
-    draw: Callable[[Lab, Figure], None]
+    of_paper: Callable[[Lab], P]
+    caption: Callable[[Lab, P], str]
+    draw: Callable[[Lab, P, Figure], None]
 
     def files(self, folder: Path) -> dict[str, Path]:
-        """Where it is drawn, by format."""
+        """Return the paths that it is written to, by format."""
         return {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
 
     def write(self, lab: Lab, folder: Path) -> Drawing:
-        """Draw it into a folder, in each format."""
-        files = self.files(folder)
+        """Draw it with the paper's parameters and write it into a folder, in each format."""
+        files, setup = self.files(folder), self.of_paper(lab)
         first, *others = files.values()
         with picture(first, *self.size, *others) as figure:
-            self.draw(lab, figure)
-        return Drawing(self.name, self.title, self.caption(lab), files)
+            self.draw(lab, setup, figure)
+        return Drawing(self.name, self.title, self.caption(lab, setup), files)
+
+    def plot(
+        self, setup: P, *, seed: int, figure: Figure | None = None, size: tuple[float, float] | None = None
+    ) -> Figure:
+        """Draw it with any parameters on `figure`, or on a new pyplot figure, and return that.
+
+        Its label, if it has none yet, becomes the caption.
+        """
+        lab = Lab(seed)
+        with _canvas(figure, *(size or self.size)) as drawn:
+            self.draw(lab, setup, drawn)
+            if not drawn.get_label():
+                drawn.set_label(self.caption(lab, setup))
+        return drawn
+
+
+@contextmanager
+def _canvas(figure: Figure | None, width: float, height: float) -> Iterator[Figure]:
+    """Provide the figure to draw on, in our style. A new figure is closed again if drawing fails."""
+    if figure is not None and not isinstance(figure, Figure):
+        raise InputError(f"figure must be a matplotlib Figure, not {figure!r}.")
+    from matplotlib import pyplot as plt  # noqa: PLC0415  (chooses a backend, which files do not need)
+
+    with mpl.rc_context(STYLE):
+        drawn = plt.figure(figsize=(width, height), layout="constrained") if figure is None else figure
+        if drawn.get_layout_engine() is None:
+            drawn.set_layout_engine("constrained")  # legends stand outside the axes
+        try:
+            yield drawn
+            drawn.draw_without_rendering()  # ticks take their style when first drawn
+        except BaseException:
+            if figure is None:
+                plt.close(drawn)
+            raise

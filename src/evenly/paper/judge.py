@@ -1,10 +1,10 @@
-"""Numbers that support a claim or do not, with their errors.
+"""The judge: compare measured numbers with what a claim says, and decide whether they support it.
 
-Intervals are 95 % intervals. A number that is said to equal another may be farther from it than that: a claim
-fails when such a distance has a probability below `FALSE_ALARM` if the claim is true. A number that is said to lie
-on one side of a limit must do so with its whole interval; claims measure long enough for the truth to be at least
-six standard errors inside. Counts of what is rare are judged by their own laws instead. With fewer than a
-thousand comparisons, all of them together raise a false alarm less often than once in a million seeds.
+Intervals are 95 % intervals. A number that should equal another may be farther away than that: the claim fails
+when a distance this large has a probability below `FALSE_ALARM` if the claim is true. A number that should lie on
+one side of a limit must do so with its whole interval; claims measure long enough for the truth to be at least
+six standard errors inside. Counts of rare events are judged by the binomial or the Poisson law instead. With fewer
+than a thousand comparisons, all of them together raise a false alarm less often than once in a million seeds.
 """
 
 from __future__ import annotations
@@ -23,54 +23,54 @@ FALSE_ALARM = 1e-9
 
 
 def mean_and_error(samples: ArrayLike, chance: float = 1 - CONFIDENCE) -> tuple[float, float]:
-    """The mean of independent samples, and how far it is from the truth but for this chance (Student's law)."""
+    """Return the mean of independent samples and its half-width at this error probability (Student's law)."""
     values = np.asarray(samples, float)
     return float(values.mean()), half_width(values, chance)
 
 
 def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -> Measured:
-    """The mean of independent samples is `expected`, up to chance and a known bias of at most `slack`."""
+    """Check that the mean of independent samples is `expected`, up to chance and a bias of at most `slack`."""
     mean, error = mean_and_error(samples)
     _, reach = mean_and_error(samples, FALSE_ALARM)
     return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected, slack=slack)
 
 
 def below(what: str, samples: ArrayLike, limit: float) -> Measured:
-    """The mean of independent samples lies below `limit`, its whole interval does."""
+    """Check that the mean of independent samples lies below `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, mean + error < limit, error, limit, "<")
 
 
 def above(what: str, samples: ArrayLike, limit: float) -> Measured:
-    """The mean of independent samples lies above `limit`, its whole interval does."""
+    """Check that the mean of independent samples lies above `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, mean - error > limit, error, limit, ">")
 
 
 def is_exactly(what: str, value: float, expected: float) -> Measured:
-    """A count, or a number without chance, that has to be met."""
+    """Check that a count, or another deterministic number, is exactly `expected`."""
     return Measured(what, value, value == expected, None, expected)
 
 
 def is_near(what: str, value: float, expected: float, tolerance: float) -> Measured:
-    """A number without chance that equals another up to errors of computation."""
+    """Check that a deterministic number is `expected` up to errors of computation."""
     return Measured(what, value, abs(value - expected) <= tolerance, None, expected, slack=tolerance)
 
 
 def at_most(what: str, value: float, limit: float) -> Measured:
-    """A number without chance, or the largest of many, that must not exceed a limit."""
+    """Check that a deterministic number, or the largest of many, does not exceed a limit."""
     return Measured(what, value, value <= limit, None, limit, "≤")
 
 
 def at_least(what: str, value: float, limit: float) -> Measured:
-    """A number without chance, or the least of many, that must reach a limit."""
+    """Check that a deterministic number, or the least of many, reaches a limit."""
     return Measured(what, value, value >= limit, None, limit, "≥")
 
 
 def mostly(what: str, hits: ArrayLike, share: float) -> Measured:
-    """At least this share of independent runs does so: fewer hits than that leaves to chance refute it (binomial).
+    """Check that at least this share of independent runs are hits, by the binomial law.
 
-    For rare misses, where Student's law means nothing.
+    For rare misses, where Student's law does not apply.
     """
     seen = np.asarray(hits, bool)
     count, trials = int(seen.sum()), seen.size
@@ -79,10 +79,10 @@ def mostly(what: str, hits: ArrayLike, share: float) -> Measured:
 
 
 def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
-    """At most so many events in a unit of time: more than that leaves to chance refute it (Poisson's law).
+    """Check that at most `rate` events happen per unit of time, by Poisson's law.
 
-    `counts` are those of independent parts, which take `time` together. Events may come in clusters: the error is
-    the larger of Poisson's and the one that the parts show.
+    `counts` has the events of independent parts, which take `time` in all. Events may come in clusters: the error
+    is the larger of Poisson's and the one estimated from the parts.
     """
     parts = np.asarray(counts, float)
     count = parts.sum()
@@ -96,26 +96,35 @@ def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
 
 
 def noted(what: str, samples: ArrayLike) -> Measured:
-    """The mean of independent samples, for a note: it decides nothing."""
+    """Report the mean of independent samples for a note. It decides nothing."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, True, error)
 
 
 def proportion(hits: int, trials: int) -> tuple[float, float]:
-    """A frequency, and the half-width of its interval (Wilson's, about the frequency's own place)."""
+    """Return a frequency and the half-width of Wilson's interval."""
     z = 1.959963984540054
     share = hits / trials
     return share, float(z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)))
 
 
 def empirical_reach(samples: int, chance: float = FALSE_ALARM) -> float:
-    """How far an empirical distribution function is from its law at most, but for this chance.
+    """Bound the distance of an empirical distribution function from its law, at this error probability.
 
-    Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
+    The inequality of Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
     """
     return sqrt(log(2 / chance) / (2 * samples))
 
 
+def two_sample_reach(samples: int) -> float:
+    """Bound the distance between the empirical distribution functions of two samples of this size.
+
+    Chance exceeds it with probability `FALSE_ALARM`: the inequality of Dvoretzky, Kiefer and Wolfowitz with
+    Massart's constant, which Wei and Dudley (2012) show for two samples of equal size from 458 on.
+    """
+    return sqrt(log(2 / FALSE_ALARM) / samples)
+
+
 def powers(sizes: Sequence[int], rows: ArrayLike) -> NDArray[np.float64]:
-    """The power of the size that fits best: a row of values for each independent repetition, a column a size."""
+    """Fit the power of the size: `rows` has one row per independent repetition and one column per size."""
     return np.asarray(np.polyfit(np.log(sizes), np.log(np.asarray(rows, float)).T, 1)[0])

@@ -1,6 +1,7 @@
-"""The work in pieces that share no runs, so that they can be done side by side, each by a process of its own.
+"""The work in bundles that share no runs, so that processes can do them side by side.
 
-Processes, for most of the work holds the interpreter's lock: pictures, fluid solutions, single events.
+Processes rather than threads, because most of the work holds the interpreter's lock: pictures, fluid solutions,
+single events.
 """
 
 from __future__ import annotations
@@ -25,32 +26,32 @@ from evenly.paper.experiments.lab import Lab
 from evenly.paper.figure import Drawing
 from evenly.paper.figures import FIGURES
 
-_WAKE_UP = 0.1  # seconds between looks at the progress, and for an interrupt
+_WAKE_UP = 0.1  # seconds between checks of the progress and for an interrupt
 
-Progress = Callable[[float], None]  # hears of the fraction done
+Progress = Callable[[float], None]  # called with the fraction done
 
 
 @dataclass(frozen=True)
-class Chapter:
-    """Figures and claims that share runs."""
+class Bundle:
+    """Figures and claims that share runs, so that one process does them all."""
 
     figures: tuple[str, ...]
     sections: tuple[Section, ...]
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """All its claims."""
+        """All claims of its sections."""
         return tuple(claim for section in self.sections for claim in section.claims)
 
 
-CHAPTERS = (  # the longest first
-    Chapter(("fig3", "fig4", "fig5"), (STEADINESS, SHARES)),
-    Chapter(("fig1", "fig2"), (MODEL, FLUID)),
-    Chapter((), (LEARNING, SETTLING)),
-    Chapter(("fig6",), (DEMAND,)),
-    Chapter((), (DIFFUSION,)),
+BUNDLES = (  # the longest first
+    Bundle(("fig3", "fig4", "fig5"), (STEADINESS, SHARES)),
+    Bundle(("fig1", "fig2"), (MODEL, FLUID)),
+    Bundle((), (LEARNING, SETTLING)),
+    Bundle(("fig6",), (DEMAND,)),
+    Bundle((), (DIFFUSION,)),
 )
-STEPS = sum(len(chapter.figures) + len(chapter.claims) for chapter in CHAPTERS)
+STEPS = sum(len(bundle.figures) + len(bundle.claims) for bundle in BUNDLES)
 
 
 @dataclass(frozen=True)
@@ -61,47 +62,47 @@ class Findings:
     measured: dict[str, tuple[Measured, ...]]
 
 
-def study(chapter: Chapter, lab: Lab, folder: Path, tick: Callable[[], None]) -> Findings:
-    """Draw a chapter's figures and measure its claims; `tick` hears of each."""
+def study(bundle: Bundle, lab: Lab, folder: Path, tick: Callable[[], None]) -> Findings:
+    """Draw a bundle's figures and measure its claims. Call `tick` after each."""
     drawings, measured = {}, {}
-    for name in chapter.figures:
+    for name in bundle.figures:
         drawings[name] = FIGURES[name].write(lab, folder)
         tick()
-    for claim in chapter.claims:
+    for claim in bundle.claims:
         measured[claim.name] = tuple(claim.measure(lab))
         tick()
     return Findings(drawings, measured)
 
 
 def study_all(lab: Lab, folder: Path, progress: Progress, workers: int) -> list[Findings]:
-    """All chapters, by so many processes. What comes out does not depend on their number."""
-    # A copy of this process has all it needs at once; elsewhere than on Linux, copies are not safe.
+    """Do all bundles, in up to `workers` processes. The findings do not depend on their number."""
+    # A forked copy has everything loaded at once. Forking is only safe on Linux.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     done = context.Value("i", 0)
     others = active_children()
-    pool = ProcessPoolExecutor(min(workers, len(CHAPTERS)), context, _begin, (done, os.getpid()))
+    pool = ProcessPoolExecutor(min(workers, len(BUNDLES)), context, _begin, (done, os.getpid()))
     try:
-        jobs = [pool.submit(_study, place, lab.seed, lab.quick, folder) for place in range(len(CHAPTERS))]
+        jobs = [pool.submit(_study, place, lab.seed, lab.quick, folder) for place in range(len(BUNDLES))]
         finished, left = wait(jobs, _WAKE_UP, FIRST_EXCEPTION)
         while left and not any(job.exception() for job in finished):
             progress(done.value / STEPS)
             finished, left = wait(jobs, _WAKE_UP, FIRST_EXCEPTION)
-        return [job.result() for job in jobs if job in finished]  # raises what a chapter raised
+        return [job.result() for job in jobs if job in finished]  # raises what a bundle raised
     except BrokenProcessPool:
         raise WorkerKilledError("A process that measured was killed, perhaps for want of memory.") from None
     finally:
-        for process in active_children():  # after an interrupt they are busy, with nothing worth waiting for
+        for process in active_children():  # after an interrupt, their work is not worth waiting for
             if process not in others:
                 process.kill()
         pool.shutdown(cancel_futures=True)
 
 
-_done: Any = None  # the count of steps, shared by the processes
+_done: Any = None  # the number of steps done, shared by the processes
 
 
 def _begin(done: Any, parent: int) -> None:  # noqa: ANN401  (multiprocessing's values have no type of their own)
-    """A process starts. Ctrl-C is the parent's to hear, and who has no parent any more has nothing to do."""
-    global _done  # noqa: PLW0603  (a process has one count)
+    """Set up a worker process. It leaves Ctrl-C to the parent, and ends when the parent does."""
+    global _done  # noqa: PLW0603  (one count per process)
     _done = done
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
@@ -119,4 +120,4 @@ def _tick() -> None:
 
 
 def _study(place: int, seed: int, quick: bool, folder: Path) -> Findings:
-    return study(CHAPTERS[place], Lab(seed, quick=quick), folder, _tick)
+    return study(BUNDLES[place], Lab(seed, quick=quick), folder, _tick)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evenly.errors import InputError
 from evenly.files import check_writable
@@ -19,7 +20,7 @@ from evenly.paper.report.write import REPORT, write_report
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out."""
+    """The drawings, the outcomes of the claims and the path of the report."""
 
     drawings: tuple[Drawing, ...]
     outcomes: tuple[Outcome, ...]
@@ -27,12 +28,12 @@ class Reproduction:
 
     @property
     def surprises(self) -> list[Outcome]:
-        """Claims with another verdict than a correct policy comes to."""
+        """Claims whose verdict is not the one that a correct policy gives."""
         return [outcome for outcome in self.outcomes if not outcome.as_expected]
 
 
 def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Reproduction:
-    """Every figure and every claim, into a folder that exists, by so many processes."""
+    """Reproduce every figure and every claim in `workers` processes, into a folder that exists."""
     check_writable(folder / REPORT)
     _check_pictures(FIGURES, folder)
     findings = study_all(lab, folder, progress, workers)
@@ -44,7 +45,7 @@ def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Repro
 
 
 def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Reproduction:
-    """The figures of these names alone, into a folder that exists."""
+    """Draw only the figures of these names, into a folder that exists."""
     _check_pictures(names, folder)
     drawings = []
     for place, figure in enumerate([find_figure(name) for name in names], 1):
@@ -54,14 +55,14 @@ def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Re
 
 
 def _check_pictures(names: Iterable[str], folder: Path) -> None:
-    """Fail before the work, not after it."""
+    """Refuse paths that cannot be written before the work starts."""
     for name in names:
         for path in find_figure(name).files(folder).values():
             check_writable(path)
 
 
-def find_figure(name: str) -> PaperFigure:
-    """The figure of this name."""
+def find_figure(name: str) -> PaperFigure[Any]:
+    """Return the figure of this name, or raise an InputError that lists the names."""
     if name not in FIGURES:
         raise InputError(f"There is no figure {name!r}; the figures are {', '.join(FIGURES)}.")
     return FIGURES[name]

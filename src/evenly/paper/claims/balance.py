@@ -22,7 +22,7 @@ STARTS: tuple[float | list[float], ...] = (0.0, 12.0, [1.0, *[0.5] * 9, *[0.1] *
 
 
 def tasks_missing(load: float) -> float:
-    """Tasks missing below floor(load) on average, in all pools together, when they are very many.
+    """Tasks missing below floor(load) on average, in all pools together, in the large-system limit.
 
     Gaps open at rate floor(load) (1 - q(h)) and are filled at rate load, both times the number of pools, with
     q(h) = load - floor(load). So their number is geometric, whatever the number of pools.
@@ -48,7 +48,7 @@ def _solutions_balance() -> Measured:
 
 
 def balance_bound(load: float, start: float, time: float) -> float:
-    """How far from balance a fluid solution at the threshold floor(load) may be, from so many tasks per pool.
+    """Bound the distance from balance of a fluid solution at the threshold floor(load).
 
     Let M be the larger of start and load, which no mass exceeds, and t0 the time from which the total is below h.
     By Prop. 1 the mass from h + 1 on is at most M exp(-t), and that from h on exceeds its limit by at most

@@ -1,7 +1,7 @@
-"""What the paper says of the threshold under a demand that varies.
+"""Claims about the threshold under a demand that varies.
 
 Independent runs of the system of Fig. 6. Where times are compared with the fluid system's, the slack is the
-deviation of the tasks per pool over their speed (`fig4.scatter`).
+deviation of the tasks per pool over their speed (`scatter`).
 
 Paper: Sec. 5.3, Fig. 6.
 """
@@ -15,9 +15,21 @@ from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import fig6
-from evenly.paper.figures.fig4 import scatter
-from evenly.paper.figures.fig6 import ALPHA, BEFORE, JUMPS, LOAD_MAX, POOLS, SLOW, SWIFT, limit, runs, time_at
+from evenly.paper.experiments.settling import scatter
+from evenly.paper.experiments.varying_demand import (
+    ALPHA,
+    BEFORE,
+    HORIZON,
+    JUMPS,
+    LOAD_MAX,
+    PAPER,
+    POOLS,
+    SLOW,
+    SWIFT,
+    limit,
+    runs,
+    time_at,
+)
 from evenly.paper.judge import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.theory.tuning import alpha_min, suggested_alpha
 
@@ -28,7 +40,7 @@ CALM = ((SETTLED, 20.0), (20.0 + SETTLED, 30.0), (48.0, 50.0))  # long after jum
 def first_time_at(
     times: NDArray[np.float64], values: NDArray[np.int64], threshold: int, span: tuple[float, float]
 ) -> float:
-    """How long after the start of a span a threshold changes to a value; all of the span if it does not."""
+    """Return the time from the start of a span until the threshold is first set to a value, or the whole span."""
     start, end = span
     hits = times[(times > start) & (times < end) & (values == threshold)]
     return float(hits[0]) - start if hits.size else end - start
@@ -49,7 +61,7 @@ def _shares_at(lab: Lab, span: tuple[float, float], threshold: int) -> list[floa
 
 
 def _after_jumps(lab: Lab) -> list[Measured]:
-    path = limit(lab)
+    path = limit(lab, PAPER)
     numbers = []
     for start, end, old, new in _spans():
         optimum = floor(new)
@@ -68,7 +80,7 @@ def _after_jumps(lab: Lab) -> list[Measured]:
 def _through_swift_waves(lab: Lab) -> list[Measured]:
     settled = (SETTLED, SWIFT[1])
     still = [not np.any((run.change_times > SETTLED) & (run.change_times < SWIFT[1])) for run in runs(lab)]
-    loads = [fig6.scenario().demand(time) for time in np.linspace(*SWIFT, 131)[:-1]]
+    loads = [PAPER.scenario.demand(time) for time in np.linspace(*SWIFT, 131)[:-1]]
     return [
         is_exactly("optimal thresholds in [2, 15]", len({floor(load) for load in loads}), 1),
         above("share of [3, 15] at the optimum", _shares_at(lab, settled, floor(JUMPS[0.0])), 0.95),
@@ -86,7 +98,7 @@ def _through_slow_waves(lab: Lab) -> list[Measured]:
     seen = _snapshots(lab, SLOW)
     thresholds = np.array([run.threshold[seen] for run in runs(lab)])
     optimum = np.floor(runs(lab)[0].demand[seen])
-    path = limit(lab)
+    path = limit(lab, PAPER)
     fluid = path.threshold[np.searchsorted(path.times, runs(lab)[0].times[seen])]
     all_seen = [set(optimum) <= set(row) for row in thresholds]
     return [
@@ -129,13 +141,13 @@ def _imbalance(lab: Lab) -> list[Measured]:
 
 def _distance(load: float, other: float) -> float:
     """Between two balanced occupancies."""
-    levels = np.arange(fig6.LOAD_MAX + 2)
+    levels = np.arange(LOAD_MAX + 2)
     gap = np.clip(load + 1 - levels, 0, 1) - np.clip(other + 1 - levels, 0, 1)
     return sqrt(float(gap @ gap))
 
 
 def _alpha(_: Lab) -> list[Measured]:
-    loads = [fig6.scenario().demand(time) for time in np.linspace(0, fig6.HORIZON, 501)]
+    loads = [PAPER.scenario.demand(time) for time in np.linspace(0, HORIZON, 501)]
     return [
         at_least("alpha less 10/11", float(ALPHA) - alpha_min(LOAD_MAX), 1e-9),
         is_exactly("the shortest alpha that meets it", suggested_alpha(LOAD_MAX), float(ALPHA)),

@@ -12,17 +12,18 @@ from math import exp, log, sqrt
 import numpy as np
 
 from evenly.paper.claim import Claim, Measured
-from evenly.paper.experiments.ensembles import (
-    Counts,
-    Floats,
-    Systems,
-    largest_distance,
-    shares,
-    two_sample_reach,
-    watch,
-)
+from evenly.paper.experiments.ensembles import Counts, Floats, Systems, largest_distance, shares, watch
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import at_least, at_most, below, empirical_reach, equals, is_exactly, powers
+from evenly.paper.judge import (
+    at_least,
+    at_most,
+    below,
+    empirical_reach,
+    equals,
+    is_exactly,
+    powers,
+    two_sample_reach,
+)
 from evenly.sim import Scenario, with_policies
 from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import ReflectedPaths, reflected
@@ -32,7 +33,7 @@ LOAD, WHOLE = 2.5, 3
 FLOOR, CEIL = 2, 3
 TIMES = (1.75, 2.0)
 LONG = 5.0  # when exp(-10) of the start is left in the variance
-POOLS = 400  # with so many, six deviations of the total are less than what is above floor(load) tasks
+POOLS = 400  # then six deviations of the total are less than what is above floor(load) tasks
 
 # Gaps below floor(load) come at rate floor(load) (n - Q(ceil(load))) and are filled at rate load n: a queue with
 # this ratio, whatever n.
@@ -118,7 +119,7 @@ def _largest_gap(lab: Lab, pools: int) -> Floats:
 def _vanishing(lab: Lab) -> list[Measured]:
     gaps = [_largest_gap(lab, pools) for pools in SIZES]
     rows = np.stack([gap.reshape(GROUPS, -1).mean(axis=1) for gap in gaps], axis=1)
-    # If the ratio were four deviations above its mean all along: the mean of the largest of so many snapshots.
+    # If the ratio were four deviations above its mean all along: the mean of the largest of all snapshots.
     ratio = RATIO + 4 * FLOOR / sqrt(LOAD * SIZES[-1])
     limit = (1 + log(SNAPSHOTS)) / -log(ratio) / sqrt(SIZES[-1])
     most = max(int(_beside(lab, pools).states[:, :, CEIL + 1].max()) for pools in SIZES[2:])

@@ -1,4 +1,4 @@
-"""Claims about thresholds that are not optimal: they are the only such ones, and where they lead.
+"""Claims about thresholds that are not optimal: all but one or two, and the equilibria that they lead to.
 
 Paper: Sec. 3.2, Exs 1 and 2, Cor. 1.
 """
@@ -14,7 +14,15 @@ from scipy.stats import poisson
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures.fig2 import LARGE, LOAD, SMALL, bias, occupancy_rows, settled, simulated
+from evenly.paper.experiments.wrong_threshold import (
+    LARGE,
+    LOAD,
+    SMALL,
+    bias,
+    occupancy_rows,
+    of_paper,
+    simulated,
+)
 from evenly.paper.judge import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
@@ -22,6 +30,11 @@ from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
 from evenly.theory.equilibrium import equilibrium
 
 _LEVELS = 60  # a truncated Poisson law of mean 5.5 has nothing beyond
+
+
+def _runs(lab: Lab) -> dict[int, Result]:
+    """The runs of Fig. 2, by threshold."""
+    return simulated(lab, of_paper(lab))
 
 
 def _imbalances(run: Result) -> list[float]:
@@ -32,7 +45,8 @@ def _imbalances(run: Result) -> list[float]:
 
 
 def _others(lab: Lab) -> list[Measured]:
-    runs = [simulated(lab)[threshold] for threshold in (3, 4, 6, 7)] + settled(lab, 5.0, (3, 6))
+    whole = replace(of_paper(lab), load=5.0, thresholds=(3, 6))
+    runs = [_runs(lab)[threshold] for threshold in (3, 4, 6, 7)] + list(simulated(lab, whole).values())
     numbers = []
     for run in runs:
         load, threshold = run.scenario.load_at_start, run.scenario.first_threshold
@@ -67,7 +81,7 @@ def _below_one(lab: Lab) -> list[Measured]:
 
 
 def theta_of_large(load: float, threshold: int) -> float:
-    """The solution of the equation of Ex. 1, as it is printed.
+    """Solve the equation of Ex. 1, as it is printed.
 
     Paper: Ex. 1, eq. (4).
     """
@@ -83,7 +97,7 @@ def theta_of_large(load: float, threshold: int) -> float:
 
 
 def theta_of_small(load: float, threshold: int) -> float:
-    """The solution of the equation of Ex. 2, as it is printed.
+    """Solve the equation of Ex. 2, as it is printed.
 
     Paper: Ex. 2, eq. (5).
     """
@@ -98,7 +112,7 @@ def theta_of_small(load: float, threshold: int) -> float:
 
 
 def erlang_b(servers: int, traffic: float) -> FloatArray:
-    """The stationary law of a loss system, state by state from its balance equations."""
+    """Return the stationary law of a loss system, state by state from its balance equations."""
     weights = [1.0]
     for busy in range(1, servers + 1):
         weights.append(weights[-1] * traffic / busy)
@@ -108,7 +122,7 @@ def erlang_b(servers: int, traffic: float) -> FloatArray:
 def _large(lab: Lab) -> list[Measured]:
     numbers, laws = [], []
     for threshold in LARGE:
-        run = simulated(lab)[threshold]
+        run = _runs(lab)[threshold]
         theta = theta_of_large(LOAD, threshold)
         found = occupancy_rows(run, threshold + 2)
         what = f"theta = q({threshold}) at threshold {threshold}"
@@ -121,7 +135,7 @@ def _large(lab: Lab) -> list[Measured]:
 def _small(lab: Lab) -> list[Measured]:
     numbers, laws = [], []
     for threshold in SMALL:
-        run = simulated(lab)[threshold]
+        run = _runs(lab)[threshold]
         theta, high = theta_of_small(LOAD, threshold), threshold + 1
         found = occupancy_rows(run, high + 2)
         what = f"theta = q({high + 1}) at threshold {threshold}"
@@ -151,7 +165,7 @@ def _fullest_of_large(lab: Lab) -> list[Measured]:
     return [
         is_near(
             f"share of time in which the fullest pool has {threshold} tasks, threshold {threshold}",
-            float(simulated(lab)[threshold].averages.max_distribution[threshold : threshold + 1].sum()),
+            float(_runs(lab)[threshold].averages.max_distribution[threshold : threshold + 1].sum()),
             1.0,
             1e-9,
         )
@@ -160,7 +174,7 @@ def _fullest_of_large(lab: Lab) -> list[Measured]:
 
 
 def fullest_expected(pools: int, law: FloatArray) -> float:
-    """The mean number of tasks of the fullest of so many independent pools."""
+    """Return the mean number of tasks of the fullest of `pools` independent pools."""
     return float(np.sum(1 - np.cumsum(law) ** pools))
 
 

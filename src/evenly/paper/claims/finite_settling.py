@@ -1,6 +1,6 @@
-"""What the paper says of the time until the threshold settles, in its simulations.
+"""Claims about the time until the threshold settles, in the paper's simulations.
 
-The number of tasks per pool crosses a level early or late by its deviation over its speed (`fig4.scatter`): that
+The number of tasks per pool crosses a level early or late by its deviation over its speed (`scatter`): that
 much the mean settling time of a finite system may differ from the limit's, since noise decides which crossing
 is the one that counts.
 
@@ -15,13 +15,29 @@ import numpy as np
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import fig4
-from evenly.paper.figures.fig4 import EMPTY, FULL, settle_times
+from evenly.paper.experiments.settling import (
+    EMPTY,
+    FULL,
+    LOAD,
+    PAPER,
+    POOLS,
+    limit,
+    many_runs,
+    runs_from_empty,
+    scatter,
+    settle_times,
+)
 from evenly.paper.judge import above, below, equals, is_exactly, is_near, mostly
 from evenly.sim import Result
 
 OPTIMUM = 5  # floor(load)
 LARGER = {4000: (300, 32), 32_000: (60, 10)}  # pools: replications, full and quick
+
+
+def _bound(start: int) -> float:
+    found = PAPER.bound(start)
+    assert found is not None
+    return found
 
 
 def _end_at_optimum(run: Result) -> Measured:
@@ -32,15 +48,15 @@ def _end_at_optimum(run: Result) -> Measured:
 
 
 def _from_empty(lab: Lab) -> list[Measured]:
-    run, bound = fig4.settling(lab, EMPTY), fig4.bound(EMPTY)
-    late = fig4.scatter(fig4.POOLS, fig4.LOAD, EMPTY, bound)
+    run, bound = many_runs(lab, EMPTY), _bound(EMPTY)
+    late = scatter(POOLS, LOAD, EMPTY, bound)
     return [equals("mean settling time, against the bound", settle_times(run), bound, late), _end_at_optimum(run)]
 
 
 def _from_full(lab: Lab) -> list[Measured]:
-    run, bound = fig4.settling(lab, FULL), fig4.bound(FULL)
-    fluid = float(fig4.limit(lab, FULL).update_times[-1])
-    late = fig4.scatter(fig4.POOLS, fig4.LOAD, FULL, fluid)
+    run, bound = many_runs(lab, FULL), _bound(FULL)
+    fluid = float(limit(lab, PAPER, FULL).update_times[-1])
+    late = scatter(POOLS, LOAD, FULL, fluid)
     return [
         equals("mean settling time, against the fluid system's", settle_times(run), fluid, late),
         above("mean time left until the bound", bound - settle_times(run), 3.0),
@@ -51,20 +67,20 @@ def _from_full(lab: Lab) -> list[Measured]:
 def _within_three(lab: Lab) -> list[Measured]:
     numbers = []
     for start, name in ((EMPTY, "from empty"), (FULL, "from 9 tasks a pool")):
-        times = settle_times(fig4.settling(lab, start))
+        times = settle_times(many_runs(lab, start))
         numbers.append(below(f"mean settling time, {name}", times, 3.0))
         numbers.append(mostly(f"share of runs settled before 3, {name}", times < 3, 0.95))
     return numbers
 
 
 def _tight(lab: Lab) -> list[Measured]:
-    bound = fig4.bound(EMPTY)
+    bound = _bound(EMPTY)
     numbers = [is_near("the bound (expected: log 11)", bound, log(11), 1e-12)]
-    runs = {fig4.POOLS: fig4.settling(lab, EMPTY)}
-    runs |= {size: fig4.settling_from_empty(lab, size, lab.pick(*count)) for size, count in LARGER.items()}
+    runs = {POOLS: many_runs(lab, EMPTY)}
+    runs |= {size: runs_from_empty(lab, size, lab.pick(*count)) for size, count in LARGER.items()}
     for size, run in runs.items():
         distance = np.abs(settle_times(run) - bound)
-        expected = sqrt(2 / pi) * fig4.scatter(size, fig4.LOAD, EMPTY, bound)  # of a normal law
+        expected = sqrt(2 / pi) * scatter(size, LOAD, EMPTY, bound)  # of a normal law
         numbers.append(equals(f"mean distance from the bound, {size:,} pools", distance, expected, 0.1 * expected))
     changes = max(window.changes for window in runs[max(runs)].samples)
     return [*numbers, is_exactly(f"most changes in a run with {max(runs):,} pools", changes, OPTIMUM)]

@@ -14,9 +14,9 @@ from scipy.stats import poisson
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims.balance import tasks_missing
-from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, farthest_choices, recorded
+from evenly.paper.experiments import wrong_threshold
+from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, choices, distance_from_uniform, recorded
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import fig2
 from evenly.paper.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
@@ -64,13 +64,14 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
         # Tasks in pools above threshold + 1 come when the total exceeds n (threshold + 1), 3.4 deviations away at
         # load 10.5: less than 1e-4 of all.
         numbers.append(equals(what, _per_task(run), 1.0, slack=1e-4))
-    runs = fig2.simulated(lab)
+    setup = wrong_threshold.of_paper(lab)
+    runs = wrong_threshold.simulated(lab, setup)
     for threshold in (7, 3):
-        shares = equilibrium(fig2.LOAD, threshold).pools_with_exactly[: threshold + 2]
-        expected = float(shares @ np.arange(shares.size)) / fig2.LOAD
+        shares = equilibrium(setup.load, threshold).pools_with_exactly[: threshold + 2]
+        expected = float(shares @ np.arange(shares.size)) / setup.load
         run = runs[threshold]
         what = f"messages a task, {run.scenario.pools:,} pools, load 5.5, threshold {threshold}"
-        numbers.append(equals(what, _per_task(run), expected, slack=fig2.bias(run)))
+        numbers.append(equals(what, _per_task(run), expected, slack=wrong_threshold.bias(run)))
     return numbers
 
 
@@ -113,9 +114,11 @@ def _dispatching(lab: Lab) -> list[Measured]:
         against = sum(not place.allowed for place in placements)
         numbers.append(is_exactly(f"tasks sent against the rule ({where}), of {len(placements):,}", against, 0))
     for case, name in (("below", "below the threshold"), ("at", "at the threshold"), ("anywhere", "anywhere")):
-        distance, reach, size = farthest_choices(lab, case)
-        numbers.append(at_most(f"distance of the choices from the uniform law, pools {name}", distance, reach))
-        seen.append(size)
+        found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
+        distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
+        worst = max(distances, key=lambda pair: pair[0] / pair[1])  # closest to its bound, or farthest beyond it
+        numbers.append(at_most(f"distance of the choices from the uniform law, pools {name}", *worst))
+        seen.append(min(places.size for places in found))
     return [*numbers, at_least("choices in the rarest of the three cases", min(seen), 200)]
 
 

@@ -1,4 +1,4 @@
-"""What the paper says of the resources that tasks get under four policies.
+"""Claims about the resources that tasks get under four policies.
 
 All numbers are time averages from batches of one long run of each policy, on the same arrivals and departures.
 
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import fig5
-from evenly.paper.figures.fig5 import LOAD, POOLS, task_shares
+from evenly.paper.experiments.policies import LOAD, POLICIES, POOLS, of_paper, results, task_shares
 from evenly.paper.judge import above, below, equals, noted
 from evenly.theory.balance import balanced_occupancy, exactly
 from evenly.theory.other_policies import power_of_d_fixed_point
@@ -30,8 +29,8 @@ MOVED, VARIANCE_MOVED, UTILITY_MOVED = 1e-4, 7e-5, 7e-7
 
 
 def _shares(lab: Lab, policy: str) -> NDArray[np.float64]:
-    """Share of tasks by the number of tasks in their pool, a row a batch."""
-    return lab.once(f"fig5 shares {policy}", lambda: task_shares(fig5.results(lab)[policy]))
+    """Return the share of tasks by the number of tasks in their pool, one row per batch."""
+    return lab.once(("task shares", policy), lambda: task_shares(results(lab, of_paper(lab))[policy]))
 
 
 def _variance(shares: NDArray[np.float64], mean: float | None = None) -> NDArray[np.float64]:
@@ -72,7 +71,7 @@ def _two_choices(lab: Lab) -> list[Measured]:
 
 
 def _pool_of_14(sway: float) -> float:
-    """Share of tasks in pools with 14 in the limit, averaged over a load that is higher or lower by so much."""
+    """Share of tasks in pools with 14 in the limit, averaged over loads higher and lower by `sway`."""
     occupancies = [power_of_d_fixed_point(LOAD + change, 2) for change in (-sway, sway)]
     return float(np.mean([14 * exactly(occupancy)[14] / occupancy[1:].sum() for occupancy in occupancies]))
 
@@ -87,7 +86,7 @@ def _ten_or_eleven(lab: Lab) -> list[Measured]:
 
 
 def _same_as_jsq(lab: Lab) -> list[Measured]:
-    random, two, jsq, threshold = (_shares(lab, policy) for policy in fig5.POLICIES)
+    random, two, jsq, threshold = (_shares(lab, policy) for policy in POLICIES)
     differences = threshold - jsq
     distances = differences @ np.sign(differences.mean(axis=0)) / 2  # their mean is that of the distributions
     return [
@@ -105,7 +104,7 @@ def _same_as_jsq(lab: Lab) -> list[Measured]:
 
 def _utility(lab: Lab) -> list[Measured]:
     log_levels = np.log(np.maximum(np.arange(_shares(lab, "jsq").shape[1]), 1))
-    random, two, jsq, threshold = (-_shares(lab, policy) @ log_levels for policy in fig5.POLICIES)
+    random, two, jsq, threshold = (-_shares(lab, policy) @ log_levels for policy in POLICIES)
     balanced = exactly(balanced_occupancy(LOAD, 12))
     best = -float(np.arange(balanced.size) * balanced / LOAD @ log_levels[: balanced.size])
     # The tasks per pool have variance load / n = 0.02; the best is bent by 0.02 there: its mean moves by 2e-4.

@@ -1,4 +1,4 @@
-"""What the paper says of the threshold of finite systems: how steady it is.
+"""Claims about how steady the threshold of a finite system is.
 
 Shares of time are compared with `evenly.theory.stability`, which knows nothing of the simulator. Its shares were
 seen to be within half a per cent of simulations, small ones within a tenth: twice the first, or the second, is
@@ -13,9 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.paper.claim import Claim, Measured
+from evenly.paper.experiments import learned_threshold, policies, settling, varying_demand
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import fig3, fig4, fig5, fig6
-from evenly.paper.figures.fig3 import ALPHA, LOAD, excursion_rate, share_above, share_at, share_elsewhere
+from evenly.paper.experiments.learned_threshold import (
+    ALPHA,
+    LOAD,
+    SIZES,
+    excursion_rate,
+    long_run,
+    prediction,
+    ratio_samples,
+    share_above,
+    share_at,
+    share_elsewhere,
+)
 from evenly.paper.judge import above, at_most, below, equals, noted, seldom
 from evenly.sim import Result, Scenario, simulate
 
@@ -28,31 +39,36 @@ SWAY_LOAD, SWAY_SIZES = 2.5, (400, 1600, 6400)
 
 
 def _slack(share: float) -> float:
-    """What a prediction may be off by; a share below 1e-6 may as well never be seen."""
+    """Return the error that a prediction may have. A share below 1e-6 may never be seen at all."""
     return max((0.01 if share >= 0.01 else 0.1) * share, 1e-6)
+
+
+def _of_figure_3(lab: Lab, pools: int) -> Result:
+    """The long run of one of the systems of Fig. 3."""
+    return learned_threshold.in_the_long_run(lab, learned_threshold.of_paper(lab), pools)
 
 
 def _settled(lab: Lab) -> Result:
     """The system of Fig. 4 long after it has settled."""
-    return fig3.long_run(lab, fig4.POOLS, fig4.LOAD, fig4.ALPHA, lab.pick(20_000.0, 1_280.0))
+    return long_run(lab, settling.POOLS, settling.LOAD, settling.ALPHA, lab.pick(20_000.0, 1_280.0))
 
 
 def _at_figure_5s_load(lab: Lab) -> Result:
-    return fig3.long_run(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA, lab.pick(8_000.0, 640.0))
+    return long_run(lab, policies.POOLS, policies.LOAD, policies.ALPHA, lab.pick(8_000.0, 640.0))
 
 
 def _large(lab: Lab) -> Result:
-    return fig3.long_run(lab, STEADY[LOAD], LOAD, ALPHA, lab.pick(16_000.0, 800.0))
+    return long_run(lab, STEADY[LOAD], LOAD, ALPHA, lab.pick(16_000.0, 800.0))
 
 
 def _few_pools(lab: Lab) -> list[Measured]:
-    run, theory = fig3.of_figure(lab, 100), fig3.prediction(lab, 100, LOAD, ALPHA).threshold_share
+    run, theory = _of_figure_3(lab, 100), prediction(lab, 100, LOAD, ALPHA).threshold_share
     at = {threshold: share_at(run, threshold) for threshold in (1, 2, 3)}
     names = {1: "floor(load) - 1", 2: "floor(load)", 3: "ceil(load)"}
     numbers = [
         equals(f"share of time at {names[value]}", at[value], theory[value], _slack(theory[value])) for value in at
     ]
-    changes, expected = 2 * excursion_rate(run), fig3.prediction(lab, 100, LOAD, ALPHA).changes_rate
+    changes, expected = 2 * excursion_rate(run), prediction(lab, 100, LOAD, ALPHA).changes_rate
     return [
         *numbers,
         below("share of time at any other threshold", share_elsewhere(run, *at), 1e-4),
@@ -61,9 +77,9 @@ def _few_pools(lab: Lab) -> list[Measured]:
 
 
 def _more_pools(lab: Lab) -> list[Measured]:
-    run, theory = fig3.of_figure(lab, 400), fig3.prediction(lab, 400, LOAD, ALPHA)
+    run, theory = _of_figure_3(lab, 400), prediction(lab, 400, LOAD, ALPHA)
     off, rate = share_above(run, OPTIMUM), excursion_rate(run)
-    lengths = fig3.ratio_samples(off, rate)
+    lengths = ratio_samples(off, rate)
     length = theory.excursion_length
     return [
         above("share of time at floor(load)", share_at(run, OPTIMUM), 0.5),
@@ -91,15 +107,15 @@ def _gone(run: Result, optimum: int, name: str) -> list[Measured]:
 
 
 def _gone_at_figure_3s_load(lab: Lab) -> list[Measured]:
-    run = fig3.long_run(lab, 500, LOAD, ALPHA, lab.pick(20_000.0, 960.0))
+    run = long_run(lab, 500, LOAD, ALPHA, lab.pick(20_000.0, 960.0))
     return _gone(run, OPTIMUM, "load 2.9")
 
 
 def _gone_in_figures_4_and_6(lab: Lab) -> list[Measured]:
-    few = fig3.long_run(lab, STEADY[fig4.LOAD], fig4.LOAD, fig4.ALPHA, lab.pick(50_000.0, 1_920.0))
-    off = fig3.prediction(lab, STEADY[fig4.LOAD], fig4.LOAD, fig4.ALPHA).share_off
-    highest = max(fig6.JUMPS.values())  # of the loads of Fig. 6 the one with the most excursions
-    rate = fig3.prediction(lab, fig6.POOLS, highest, fig6.ALPHA).changes_rate / 2
+    few = long_run(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA, lab.pick(50_000.0, 1_920.0))
+    off = prediction(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA).share_off
+    highest = max(varying_demand.JUMPS.values())  # of the loads of Fig. 6 the one with the most excursions
+    rate = prediction(lab, varying_demand.POOLS, highest, varying_demand.ALPHA).changes_rate / 2
     numbers = [
         *_gone(_settled(lab), 5, "Fig. 4"),
         at_most("the same for the highest load of Fig. 6, predicted", rate, GONE),
@@ -107,7 +123,7 @@ def _gone_in_figures_4_and_6(lab: Lab) -> list[Measured]:
     ]
     if lab.quick:  # 0.003 in a mean task time take long to count
         return numbers
-    run = fig3.long_run(lab, fig6.POOLS, highest, fig6.ALPHA, 8_000.0)
+    run = long_run(lab, varying_demand.POOLS, highest, varying_demand.ALPHA, 8_000.0)
     return [*numbers, *_gone(run, 9, "load 9.5 of Fig. 6")]
 
 
@@ -116,12 +132,12 @@ def _brief_at_figure_5s_load(lab: Lab) -> list[Measured]:
     off, rate = share_elsewhere(run, 10), excursion_rate(run)
     numbers = [
         below("share of time off the optimum", off, GONE),
-        below("mean length of an excursion, in mean task times", fig3.ratio_samples(off, rate), 0.25),
+        below("mean length of an excursion, in mean task times", ratio_samples(off, rate), 0.25),
     ]
     if lab.quick:  # the predictions take a while
         return [*numbers, noted("excursions in a mean task time", rate)]
-    theory = fig3.prediction(lab, fig5.POOLS, fig5.LOAD, fig5.ALPHA)
-    lower = fig3.prediction(lab, fig5.POOLS, fig5.LOAD, LOW_ALPHA).changes_rate / 2
+    theory = prediction(lab, policies.POOLS, policies.LOAD, policies.ALPHA)
+    lower = prediction(lab, policies.POOLS, policies.LOAD, LOW_ALPHA).changes_rate / 2
     return [
         *numbers,
         equals("excursions in a mean task time", rate, theory.changes_rate / 2, 0.01 * theory.changes_rate),
@@ -130,11 +146,9 @@ def _brief_at_figure_5s_load(lab: Lab) -> list[Measured]:
 
 
 def _steadier_with_size(lab: Lab) -> list[Measured]:
-    sizes = (*fig3.SIZES, STEADY[LOAD])
-    shares = [
-        share_above(run, OPTIMUM) for run in (*(fig3.of_figure(lab, size) for size in fig3.SIZES), _large(lab))
-    ]
-    expected = [fig3.prediction(lab, size, LOAD, ALPHA).share_above for size in sizes]
+    sizes = (*SIZES, STEADY[LOAD])
+    shares = [share_above(run, OPTIMUM) for run in (*(_of_figure_3(lab, size) for size in SIZES), _large(lab))]
+    expected = [prediction(lab, size, LOAD, ALPHA).share_above for size in sizes]
     numbers = [
         equals(f"share of time above floor(load), {size:,} pools", share, theory, _slack(theory))
         for size, share, theory in zip(sizes, shares, expected, strict=True)
@@ -147,11 +161,11 @@ def _steadier_with_size(lab: Lab) -> list[Measured]:
 
 
 def _fractional_part(lab: Lab) -> list[Measured]:
-    runs = {load: fig3.long_run(lab, 100, load, ALPHA, lab.pick(30_000.0, 1_600.0)) for load in FRACTIONS[:2]}
-    runs[LOAD] = fig3.of_figure(lab, 100)
+    runs = {load: long_run(lab, 100, load, ALPHA, lab.pick(30_000.0, 1_600.0)) for load in FRACTIONS[:2]}
+    runs[LOAD] = _of_figure_3(lab, 100)
     rises = {load: share_above(run, OPTIMUM) for load, run in runs.items()}
-    theory = {load: fig3.prediction(lab, 100, load, ALPHA).share_above for load in FRACTIONS}
-    large = fig3.prediction(lab, STEADY[LOAD], LOAD, ALPHA).share_above
+    theory = {load: prediction(lab, 100, load, ALPHA).share_above for load in FRACTIONS}
+    large = prediction(lab, STEADY[LOAD], LOAD, ALPHA).share_above
     return [
         *(
             equals(f"share of time above floor(load), load {x}", rises[x], theory[x], _slack(theory[x]))

@@ -1,1 +1,1 @@
-"""The runs behind figures and claims: they make data, and judge nothing."""
+"""The runs and measurements behind the figures and the claims. Experiments make data and judge nothing."""

@@ -1,4 +1,4 @@
-"""Many independent systems, looked at at a few times, and how far two samples of them are apart.
+"""Many independent systems, observed at a few times, and the distance between two samples of them.
 
 Paper: Sec. 3.3 (its limits are laws, so that it takes many systems to see them).
 """
@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.judge import FALSE_ALARM
 from evenly.sim import Scenario
 from evenly.sim.simulation import Simulation
 
@@ -31,7 +29,7 @@ class Systems:
 
 
 def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -> Systems:
-    """Systems that differ in their random numbers only, one after the other: they are too short for threads."""
+    """Simulate independent systems one after the other: the runs are too short for threads to pay off."""
     grid = list(times)
     states, means = np.zeros((systems, len(grid), LEVELS), np.int64), np.zeros((systems, LEVELS))
     for index in range(systems):
@@ -46,21 +44,12 @@ def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -
 
 
 def shares(counts: Counts, size: int) -> Floats:
-    """The fraction of systems with a count of at most 0, 1, 2, ..."""
+    """Return the fraction of systems with a count of at most 0, 1, 2, ..."""
     return np.asarray(np.cumsum(np.bincount(counts, minlength=size)) / counts.size)
 
 
 def largest_distance(first: Counts, second: Counts) -> float:
-    """Kolmogorov's, between two samples of pairs of counts: the larger one of both columns."""
+    """Return the Kolmogorov distance between two samples of pairs of counts, the larger of both columns."""
     size = int(max(first.max(), second.max())) + 1
     columns = zip(first.T, second.T, strict=True)
     return float(max(np.abs(shares(one, size) - shares(other, size)).max() for one, other in columns))
-
-
-def two_sample_reach(samples: int) -> float:
-    """How far the empirical distribution functions of two samples of this size are apart, but for a false alarm.
-
-    The inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, which Wei and Dudley (2012) show for
-    two samples of equal size from 458 on.
-    """
-    return sqrt(log(2 / FALSE_ALARM) / samples)

@@ -1,4 +1,4 @@
-"""Small systems watched event by event, as the objects of `evenly.core` and as the compiled kernel.
+"""Small systems simulated one event at a time, with the objects of `evenly.core` and with the compiled kernel.
 
 Paper: Sec. 2.1.
 """
@@ -15,7 +15,6 @@ import numpy as np
 
 from evenly.core import ThresholdPolicy
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import empirical_reach
 from evenly.sim import Scenario
 from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.simulation import Simulation
@@ -65,7 +64,7 @@ def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
 
 
 def scenarios(lab: Lab) -> dict[str, Scenario]:
-    """Thresholds too small, right and too large, and one that learns under a load that rises and falls."""
+    """Return systems with a threshold too small, right and too large, and one that learns a varying load."""
     stay = lab.pick(5, 1)
     return {
         "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial=5.5),
@@ -76,7 +75,7 @@ def scenarios(lab: Lab) -> dict[str, Scenario]:
 
 
 def recorded(lab: Lab, where: str) -> dict[str, list[Event]]:
-    """All events of the scenarios, in the core's objects or in the kernel."""
+    """Return all events of the scenarios, from the objects of the core or from the kernel."""
     watch = watch_core if where == CORE else watch_kernel
     seed = lab.seed_for(f"events of the {where}")
     return lab.once(
@@ -89,7 +88,7 @@ def recorded(lab: Lab, where: str) -> dict[str, list[Event]]:
 
 
 def watch_core(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
-    """Step through the slow simulation, whose dispatcher and pools are those of `evenly.core`."""
+    """Step through the reference simulation, whose dispatcher and pools are those of `evenly.core`."""
     simulation = ReferenceSimulation(scenario, seed)
     policy = cast(ThresholdPolicy, simulation.policy)
     tasks, threshold, sent = simulation.tasks(), policy.threshold, simulation.messages
@@ -116,7 +115,7 @@ def watch_core(scenario: Scenario, seed: np.random.SeedSequence, events: int) ->
 
 
 def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
-    """Let the kernel do one event at a time. It knows numbers of pools only, so pools alike stay alike."""
+    """Step through the kernel. It only counts pools, so that pools with equally many tasks look the same."""
     simulation = Simulation(scenario, seed)
     state = simulation.state
     for _ in range(events):
@@ -138,7 +137,7 @@ def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) 
 
 
 def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | None = None) -> Placement:
-    """Where the task went, to a pool in person or to one of so many alike."""
+    """Describe where the task went: to a given pool, or to one of `alike` pools with equally many tasks."""
     case, pools = candidates(tasks, threshold)
     if pool not in pools:
         return Placement(case, False, len(pools), 0, 0)
@@ -147,7 +146,7 @@ def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | Non
 
 
 def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
-    """Places of the pools chosen in a case, by their tasks and, in the core, by their numbers as well."""
+    """Return the ranks of the chosen pools in a case: by their tasks and, in the core, by their numbers too."""
     events = chain.from_iterable(recorded(lab, where).values())
     found = [event.placement for event in events if event.placement and event.placement.case == case]
     orders = [found]
@@ -157,19 +156,8 @@ def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
     return [uniforms(order, seed) for order in orders]
 
 
-def farthest_choices(lab: Lab, case: str) -> tuple[float, float, int]:
-    """Of core and kernel and all orders: the distance from uniform closest to its bound, or farthest beyond it.
-
-    Also that bound, and the least number of choices.
-    """
-    found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
-    distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
-    distance, reach = max(distances, key=lambda pair: pair[0] / pair[1])
-    return distance, reach, min(places.size for places in found)
-
-
 def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
-    """Independent uniforms if every pool was chosen uniformly among the candidates.
+    """Turn placements into numbers that are independent and uniform if every candidate was equally likely.
 
     A pool that is one of `width` alike gets a random place among them. Choices among one pool say nothing.
     """
@@ -180,7 +168,7 @@ def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
 
 
 def distance_from_uniform(values: FloatArray) -> float:
-    """Kolmogorov's distance of the empirical distribution function from that of the uniform law; 1 of nothing."""
+    """Return the Kolmogorov distance of the values from the uniform law on [0, 1], or 1 if there are none."""
     if not values.size:
         return 1.0
     ordered = np.sort(values)

@@ -1,8 +1,8 @@
-"""What figures and claims are measured with: one seed, and every piece of work done once and shared."""
+"""The lab that experiments run in: one seed, and each run done once and shared."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 from zlib import crc32
 
@@ -14,24 +14,24 @@ T = TypeVar("T")
 
 
 class Lab:
-    """Where the measuring is done. `quick` means less of everything: wider intervals, the same verdicts."""
+    """A seed and the outcomes so far. `quick` means fewer and shorter runs: wider intervals, the same verdicts."""
 
     def __init__(self, seed: int = 1, *, quick: bool = False) -> None:
         self.seed = whole_number("seed", seed, 0, 2**64 - 1)
         self.quick = quick
-        self._done: dict[str, Any] = {}
+        self._done: dict[Hashable, Any] = {}
 
     def pick(self, full: T, quick: T) -> T:
-        """As much as there is time for."""
+        """Return the value for a full or for a quick run."""
         return quick if self.quick else full
 
     def seed_for(self, purpose: str) -> int:
-        """A seed of its own for a purpose, so that measurements are independent."""
+        """Derive a seed for one purpose, so that measurements for different purposes are independent."""
         return int(np.random.SeedSequence([self.seed, crc32(purpose.encode())]).generate_state(1, np.uint64)[0])
 
-    def once(self, name: str, work: Callable[[], T]) -> T:
-        """The outcome of the work of this name, done when first asked for."""
-        if name not in self._done:
-            self._done[name] = work()
-        done: T = self._done[name]
+    def once(self, key: Hashable, work: Callable[[], T]) -> T:
+        """Return the outcome of `work`, which runs when its key is first used. A key names all its parameters."""
+        if key not in self._done:
+            self._done[key] = work()
+        done: T = self._done[key]
         return done

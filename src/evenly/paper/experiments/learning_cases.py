@@ -1,4 +1,4 @@
-"""Systems that learn, solved as fluid systems and simulated, for all the claims about where and when they settle.
+"""Systems that learn, solved as fluid systems and simulated, for the claims about where and when they settle.
 
 Paper: Secs. 4.2 to 4.6.
 """
@@ -57,11 +57,11 @@ class Case:
 
     @property
     def bound(self) -> float | None:
-        """By when it has settled, if the paper says so."""
+        """The paper's bound on the settling time, or None where it has none."""
         return settle_time_bound(self.load, self.alpha, self.initial)
 
     def solved(self, horizon: float = FLUID_HORIZON, points: int = 2) -> FluidPath:
-        """The fluid system."""
+        """Solve the fluid system."""
         return fluid(
             load=self.load,
             alpha=self.alpha,
@@ -72,7 +72,7 @@ class Case:
         )
 
     def scenario(self, pools: int, horizon: float, service_rate: float = 1.0) -> Scenario:
-        """A finite system."""
+        """Return a finite system."""
         return Scenario(
             pools=pools,
             load=self.load,
@@ -89,7 +89,7 @@ FROM_EMPTY = Case(5.5, "0.93", 0, 0.0)
 
 
 def cases(lab: Lab) -> list[Case]:
-    """Loads that are whole and not, alphas and starts."""
+    """Combine loads, whole and not, with alphas and starts."""
     loads = lab.pick((0.7, 2.2, 2.9, 5.5), (2.9, 5.5))
     alphas = lab.pick(("0.6", "0.8", "0.97"), ("0.8", "0.97"))
     starts = lab.pick(STARTS, STARTS[:2])
@@ -98,27 +98,27 @@ def cases(lab: Lab) -> list[Case]:
 
 
 def solved(lab: Lab) -> list[tuple[Case, FluidPath]]:
-    """The fluid systems of all cases."""
+    """Solve the fluid systems of all cases."""
     return lab.once("learning, fluid", lambda: [(case, case.solved(points=401)) for case in cases(lab)])
 
 
 def overloaded(lab: Lab) -> FluidPath:
-    """The fluid system from 9 tasks a pool at load 5.5, on a fine grid."""
+    """Solve the fluid system from 9 tasks per pool at load 5.5, on a fine grid."""
     return lab.once("overloaded, fluid", lambda: OVERLOADED.solved(3.0, 15_001))
 
 
 def settled_at(path: FluidPath) -> float:
-    """When the threshold of a fluid system settled."""
+    """Return the time at which the threshold of a fluid system settled; 0 if it never changed."""
     return float(path.update_times[-1]) if path.update_times.size else 0.0
 
 
 def last_change(run: Trajectory) -> float:
-    """When the threshold of a simulated system changed last; 0 if it never did."""
+    """Return the time at which the threshold of a simulated system changed last; 0 if it never did."""
     return float(run.change_times[-1]) if run.change_times.size else 0.0
 
 
 def simulated(lab: Lab) -> list[tuple[Case, Ending]]:
-    """Where simulated thresholds were at the horizon, and since when."""
+    """Simulate the cases, and return where each threshold was at the horizon and since when."""
 
     def work() -> list[tuple[Case, Ending]]:
         chosen = [case for case in cases(lab) if case.floor + 1 - case.load > TOO_CLOSE]
@@ -130,11 +130,11 @@ def simulated(lab: Lab) -> list[tuple[Case, Ending]]:
 
 
 def sizes(lab: Lab) -> tuple[int, ...]:
-    """Numbers of pools that are compared on one probability space."""
+    """Return the numbers of pools that are compared on one probability space."""
     return lab.pick((2000, 20_000, 200_000), (2000, 10_000))
 
 
 def large_systems(lab: Lab) -> list[Trajectory]:
-    """Systems of these sizes from 9 tasks a pool at load 5.5, until after the bound on their settling time."""
+    """Simulate systems of these sizes from 9 tasks per pool at load 5.5, until after the bound on settling."""
     scenario, seed = OVERLOADED.scenario(1, LARGE_HORIZON), lab.seed_for("large systems")
     return lab.once("large systems", lambda: common_space(scenario, sizes(lab), seed=seed, points=LARGE_POINTS))

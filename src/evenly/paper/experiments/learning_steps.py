@@ -1,4 +1,4 @@
-"""The learning rule watched event by event: what the threshold did, and what the paper's words ask for.
+"""The learning rule, one event at a time: what the threshold did, and what the paper's text asks for.
 
 The rule is written out once more here, from the text alone and on fractions, so that neither the kernel nor the
 objects of `evenly.core` are their own judge.
@@ -39,22 +39,22 @@ class Step:
 
 
 def reaching(at_least: Sequence[int], tasks: int) -> int:
-    """Pools with at least so many tasks."""
+    """Return the number of pools with at least `tasks` tasks."""
     return at_least[tasks] if tasks < len(at_least) else 0
 
 
 def rises(at_least: Sequence[int], threshold: int) -> bool:
-    """Whether all pools but at most one have more tasks than the threshold."""
+    """Check whether all pools but at most one have more tasks than the threshold."""
     return reaching(at_least, threshold + 1) >= at_least[0] - 1
 
 
 def falls(at_least: Sequence[int], threshold: int, alpha: Fraction) -> bool:
-    """Whether the fraction of pools with at least as many tasks as the threshold is at most alpha."""
+    """Check whether the fraction of pools with at least as many tasks as the threshold is at most alpha."""
     return Fraction(reaching(at_least, threshold), at_least[0]) <= alpha
 
 
 def due(at_least: Sequence[int], threshold: int, alpha: Fraction) -> int:
-    """The change of the threshold that a state asks for.
+    """Return the change of the threshold that a state asks for.
 
     Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
     """
@@ -76,7 +76,7 @@ class StateReview:
     wrong: int = 0
 
     def add(self, steps: Iterable[Step], alpha: Fraction) -> None:
-        """Hold each event against the rule."""
+        """Compare each event with the rule."""
         for step in steps:
             asked = 0
             if step.arrival:
@@ -104,7 +104,7 @@ class TokenReview:
     unlike: int = 0
 
     def add(self, steps: Iterable[Step], alpha: Fraction) -> None:
-        """Hold each arrival against both rules; in both the threshold goes down with many green tokens."""
+        """Compare each arrival with both rules. In both, many green tokens lower the threshold."""
         for step in steps:
             if step.arrival:
                 pools = step.before[0]
@@ -119,7 +119,7 @@ class TokenReview:
 
 
 def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
-    """Events of the compiled kernel, one call each."""
+    """Yield the events of the compiled kernel, one call each."""
     simulation = Simulation(scenario, seed)
     before, threshold, arrivals = simulation.at_least.tolist(), scenario.first_threshold, 0
     for _ in range(events):
@@ -131,7 +131,7 @@ def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) 
 
 
 def core_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
-    """Events of the dispatcher and the pools of `evenly.core`, with the tokens that the dispatcher holds."""
+    """Yield the events of the dispatcher and pools of `evenly.core`, with the tokens that the dispatcher holds."""
     simulation = ReferenceSimulation(scenario, seed)
     policy = cast(ThresholdPolicy, simulation.policy)
     before = simulation.at_least()

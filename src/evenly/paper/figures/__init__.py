@@ -1,10 +1,33 @@
-"""All the figures."""
+"""The paper's figures, for the paper's parameters or for your own.
+
+Each function takes keywords, whose defaults are the paper's values, draws on `figure` or on a new pyplot figure,
+and returns the Figure. None writes a file. The caption, which states the parameters, is `figure.get_label()`.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from evenly.paper.figure import PaperFigure
 from evenly.paper.figures import fig1, fig2, fig3, fig4, fig5, fig6
+from evenly.paper.figures.fig1 import state_diagram
+from evenly.paper.figures.fig2 import equilibria
+from evenly.paper.figures.fig3 import oscillation
+from evenly.paper.figures.fig4 import settling
+from evenly.paper.figures.fig5 import resource_shares
+from evenly.paper.figures.fig6 import varying_demand
 
-FIGURES: dict[str, PaperFigure] = {
-    module.FIGURE.name: module.FIGURE for module in (fig1, fig2, fig3, fig4, fig5, fig6)
+__all__ = [
+    "FIGURES",
+    "equilibria",
+    "oscillation",
+    "resource_shares",
+    "settling",
+    "state_diagram",
+    "varying_demand",
+]
+
+FIGURES: dict[str, PaperFigure[Any]] = {
+    figure.name: figure
+    for figure in (fig1.FIGURE, fig2.FIGURE, fig3.FIGURE, fig4.FIGURE, fig5.FIGURE, fig6.FIGURE)
 }

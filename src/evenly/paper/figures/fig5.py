@@ -5,61 +5,86 @@ Paper: Sec. 5.2, Fig. 5.
 
 from __future__ import annotations
 
-import numpy as np
-from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
+from matplotlib.figure import Figure
+
+from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
+from evenly.paper.experiments.policies import PolicyRuns, of_paper, results
 from evenly.paper.figure import PaperFigure
 from evenly.plots import shares
-from evenly.sim import Result, Scenario, compare, with_policies
-from evenly.sim.tally import averages
+from evenly.theory.tuning import Alpha
 
-LOAD, POOLS, ALPHA = 10.5, 500, "0.96"
-POLICIES = ("random", "power-of-d", "jsq", "threshold")
-WARMUP = 20.0
-BATCHES = 32
-_LEVELS = 64  # more tasks than any pool has
+_SEE = {1: "The policy sees its", 2: "Both policies see the same", 3: "The three policies see the same"}
 
 
-def results(lab: Lab) -> dict[str, Result]:
-    """A long run of each policy, from empty pools, in batches long enough to be independent."""
+def resource_shares(
+    *,
+    policies: str | Sequence[str] = ("random", "power-of-d", "jsq", "threshold"),
+    pools: int = 500,
+    load: float = 10.5,
+    alpha: Alpha = "0.96",
+    horizon: float = 3220.0,
+    warmup: float = 20.0,
+    seed: int = 1,
+    figure: Figure | None = None,
+) -> Figure:
+    """Draw the share of tasks by the number of tasks in their pool, one line per policy.
 
-    def work() -> dict[str, Result]:
-        length = lab.pick(100.0, 10.0)
-        scenario = Scenario(pools=POOLS, load=LOAD, alpha=ALPHA, warmup=WARMUP, horizon=WARMUP + BATCHES * length)
-        runs = compare(with_policies(scenario, POLICIES), seed=lab.seed, batches=BATCHES, steady_state=True)
-        return dict(zip(POLICIES, runs, strict=True))
+    `policies` are any of random, power-of-d (with two choices), jsq and threshold, which learns with `alpha`.
 
-    return lab.once("fig5", work)
+    Paper: Fig. 5.
+    """
+    setup = PolicyRuns(
+        policies=as_tuple(policies),
+        pools=pools,
+        load=load,
+        alpha=alpha,
+        horizon=horizon,
+        warmup=warmup,
+    )
+    return FIGURE.plot(setup, seed=seed, figure=figure)
 
 
-def task_shares(result: Result) -> NDArray[np.float64]:
-    """Share of tasks by the number of tasks in their pool, a row a batch."""
-    rows = [averages(window, result.scenario.pools).task_share for window in result.samples]
-    return np.array([np.pad(row, (0, _LEVELS - row.size)) for row in rows])
-
-
-def _caption(lab: Lab) -> str:
-    horizon = results(lab)["jsq"].scenario.horizon
+def _caption(lab: Lab, setup: PolicyRuns) -> str:
+    seen = _SEE.get(len(setup.policies), "The four policies see the same")
+    learns = (
+        " The paper runs the threshold policy at the optimal threshold; here it learns it, with "
+        f"alpha {setup.alpha}, from threshold 0 during the warm-up."
+        if "threshold" in setup.policies
+        else ""
+    )
     return (
-        f"Share of tasks that are in a pool with so many tasks, for load {LOAD} and {POOLS} pools, weighted by "
-        "task and by time; a task gets one part in that number of its pool's resources. The four policies see "
-        f"the same arrivals and departures from an empty system, time {WARMUP:g} to {horizon:g}, seed "
-        f"{lab.seed}. The paper runs the threshold policy at the optimal threshold; here it learns it, with "
-        f"alpha {ALPHA}, from threshold 0 during the warm-up. Spread is the standard deviation of tasks over "
-        "pools, averaged over time. The lines of JSQ and of the threshold policy lie on each other."
+        f"Share of tasks that are in a pool with so many tasks, for load {setup.load:g} and {setup.pools} pools, "
+        "weighted by "
+        f"task and by time; a task gets one part in that number of its pool's resources. {seen} "
+        f"arrivals and departures from an empty system, time {setup.warmup:g} to {setup.horizon:g}, seed "
+        f"{lab.seed}.{learns} Spread is the standard deviation of tasks over "
+        f"pools, averaged over time.{_same_lines(setup)}"
     )
 
 
-def _draw(lab: Lab, figure: Figure) -> None:
-    shares.draw_on(figure, list(results(lab).values()))
+def _same_lines(setup: PolicyRuns) -> str:
+    """What the paper's figure shows best; another load or alpha may part the lines."""
+    if (
+        setup.load == PolicyRuns.load
+        and setup.alpha == PolicyRuns.alpha
+        and {"jsq", "threshold"} <= set(setup.policies)
+    ):
+        return " The lines of JSQ and of the threshold policy lie on each other."
+    return ""
+
+
+def _draw(lab: Lab, setup: PolicyRuns, figure: Figure) -> None:
+    shares.draw_on(figure, list(results(lab, setup).values()))
 
 
 FIGURE = PaperFigure(
     name="fig5",
     title="Resources that tasks receive under four policies",
     size=(7.6, 5.0),
+    of_paper=of_paper,
     caption=_caption,
     draw=_draw,
 )

@@ -1,4 +1,4 @@
-"""Where a statement of the paper is in the code and in the tests, as docs/paper-map.md says."""
+"""The code and the tests of each statement of the paper, read from docs/paper-map.md."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Reference:
 
     @property
     def anchor(self) -> str:
-        """The label as a part of an address."""
+        """The label as an HTML anchor."""
         return "map-" + "-".join(re.findall(r"[a-z0-9]+", self.label.lower()))
 
 
 def references() -> dict[str, Reference]:
-    """Label -> row. The map is in the documentation, and in the package once that is built."""
+    """Return the rows by label. The map is in docs/ of a checkout, and in the package once that is built."""
     packaged = Path(__file__).with_name("paper-map.md")
     file = packaged if packaged.exists() else _CHECKOUT / "docs" / "paper-map.md"
     found = {}
@@ -41,7 +41,7 @@ def references() -> dict[str, Reference]:
 
 
 def link_to_code(name: str, folder: Path) -> str | None:
-    """The way from a folder to the file of a dotted name."""
+    """Return the relative path from a folder to the file of a dotted name."""
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -54,7 +54,7 @@ def link_to_code(name: str, folder: Path) -> str | None:
 
 
 def link_to_test(name: str, folder: Path) -> str | None:
-    """The way from a folder to a test's file, if the tests are here: they are not installed."""
+    """Return the relative path from a folder to a test's file, or None where the tests are not installed."""
     file = _CHECKOUT / "tests" / name.partition("::")[0]
     return _way(file, folder) if file.exists() else None
 

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as text for readers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def measured_text(number: Measured) -> str:
-    """A number with its error and what it is held against: 0.6402 ± 0.0003 (expected 0.6402, slack 0.001)."""
+    """Format a number, its error and what it is compared with: 0.6402 ± 0.0003 (expected 0.6402, slack 0.001)."""
     text = number_text(number.value, number.error)
     if number.expected is None:
         return text
@@ -24,7 +24,7 @@ def measured_text(number: Measured) -> str:
 
 
 def number_text(value: float, error: float | None = None) -> str:
-    """A number to the digits that its error leaves, or to six."""
+    """Format a number to the digits that its error leaves, or to six."""
     if error is None:
         return _plain(value)
     if not error:

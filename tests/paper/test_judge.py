@@ -1,4 +1,4 @@
-"""Numbers that support a claim or do not."""
+"""The judge: numbers that support a claim or do not."""
 
 from math import gamma, inf, log, pi, sqrt
 
@@ -22,6 +22,7 @@ from evenly.paper.judge import (
     powers,
     proportion,
     seldom,
+    two_sample_reach,
 )
 
 SAMPLES = np.arange(10.0)  # mean 4.5, standard error sqrt(55 / 6 / 10)
@@ -63,7 +64,7 @@ def test_on_one_side_with_the_whole_interval() -> None:
     assert not above("x", SAMPLES, 4.5 - ERROR + 0.01).supports
 
 
-def test_without_chance() -> None:
+def test_deterministic_numbers() -> None:
     assert is_exactly("x", 3, 3).supports
     assert not is_exactly("x", 3, 4).supports
     assert is_near("x", 1.0, 1.1, 0.2).supports
@@ -89,27 +90,50 @@ def test_the_reach_of_a_distribution_function() -> None:
     assert (distances > empirical_reach(100, 0.05)).mean() < 0.05 + 6 * sqrt(0.05 * 0.95 / 2000)
 
 
-def test_a_share_of_runs_is_judged_by_the_binomial_law() -> None:
-    # With a share of 0.99, 10 runs have no hit with probability 1e-20, 9 hits or fewer with 0.096.
-    assert mostly("x", [True] * 9 + [False], 0.99).supports
-    assert not mostly("x", [False] * 10, 0.99).supports
-    # Of 100, at most 80 have probability 4e-20 at 0.99; at most 95, 0.0034.
+@pytest.mark.parametrize(("misses", "supports"), [(0, True), (1, True), (5, True), (6, False), (10, False)])
+def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bool) -> None:
+    """Of ten runs that fail one time in a hundred, five do with probability 2.4e-8, six with 2.0e-10."""
+    number = mostly("hits", [True] * (10 - misses) + [False] * misses, 0.99)
+    assert number.supports == supports
+    assert number.value == 1 - misses / 10
+    assert number.error is not None and number.error > 0
+
+
+@pytest.mark.parametrize(("count", "supports"), [(0, True), (1, True), (34, True), (35, False)])
+def test_a_rate_is_judged_by_the_law_of_poisson(count: int, supports: bool) -> None:
+    """With 10 expected, 34 or more have a probability of 2.2e-9, 35 or more of 6.4e-10."""
+    number = seldom("events", [count, 0, 0, 0], 1000, 0.01)
+    assert number.supports == supports
+    assert number.value == count / 1000
+
+
+def test_the_error_of_a_rate_is_exact_without_events_and_knows_of_clusters() -> None:
+    none, even, cluster = (seldom("", counts, 100, 1.0).error for counts in ([0, 0], [8, 8], [16, 0]))
+    assert none == pytest.approx(-np.log(0.025) / 200)  # the exact interval ends at -log(0.025) / 100
+    assert even is not None and cluster is not None and even < cluster
+
+
+def test_a_number_for_a_note_decides_nothing() -> None:
+    number = noted("", [1.0, 2.0, 3.0])
+    assert number.supports and number.expected is None
+    assert number.value == 2.0
+    assert number.error == pytest.approx(4.302653 / np.sqrt(3))
+
+
+def test_a_share_of_many_runs_is_judged_by_the_binomial_law() -> None:
+    # Of 100 runs, at most 80 hits have probability 4e-20 at a share of 0.99; at most 95, 0.0034.
     assert mostly("x", [True] * 95 + [False] * 5, 0.99).supports
     assert not mostly("x", [True] * 80 + [False] * 20, 0.99).supports
 
 
-def test_a_rate_is_judged_by_poissons_law() -> None:
-    # Ten events are expected: 30 or more have probability 2e-7, 40 or more 3e-12.
-    assert seldom("x", [15, 15], time=1000.0, rate=0.01).supports
-    assert not seldom("x", [20, 20], time=1000.0, rate=0.01).supports
-    found = seldom("x", [0, 0], time=1000.0, rate=0.01)
-    assert found.value == 0.0
-    assert found.error == pytest.approx(-log(0.025) / 2 / 1000)  # half of the exact interval for no event
-
-
-def test_a_number_for_a_note_decides_nothing() -> None:
-    assert noted("x", SAMPLES).supports
-    assert noted("x", SAMPLES).value == 4.5
+def test_two_samples_of_one_law_are_closer_than_the_reach_and_of_two_laws_farther() -> None:
+    rng = np.random.default_rng(3)
+    one, two = rng.poisson(5, (2, 2000))
+    apart = rng.poisson(7, 2000)
+    levels = np.arange(40)
+    first, second, other = ((sample[:, None] <= levels).mean(axis=0) for sample in (one, two, apart))
+    assert two_sample_reach(2000) == pytest.approx(sqrt(log(2e9) / 2000))
+    assert np.abs(first - second).max() < two_sample_reach(2000) < np.abs(first - other).max()
 
 
 def test_the_power_that_fits() -> None:

@@ -1,0 +1,74 @@
+"""The resources that tasks get under several policies, on the same arrivals and departures.
+
+Paper: Sec. 5.2, Fig. 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.errors import InputError
+from evenly.paper.experiments.lab import Lab
+from evenly.sim import Result, Scenario, compare, with_policies
+from evenly.sim.tally import averages
+from evenly.theory.inputs import exact_alpha, positive_load
+from evenly.theory.tuning import Alpha
+
+LOAD, POOLS, ALPHA = 10.5, 500, "0.96"
+POLICIES = ("random", "power-of-d", "jsq", "threshold")
+WARMUP = 20.0
+BATCHES = 32
+_LEVELS = 64  # more tasks than any pool of the paper's system has
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRuns:
+    """Parameters: one long run per policy, from empty pools. The threshold policy learns with `alpha`."""
+
+    policies: tuple[str, ...] = POLICIES
+    pools: int = POOLS
+    load: float = LOAD
+    alpha: Alpha = ALPHA
+    horizon: float = WARMUP + BATCHES * 100.0
+    warmup: float = WARMUP
+
+    def __post_init__(self) -> None:
+        known = all(policy in POLICIES for policy in self.policies)
+        if not self.policies or not known or len(set(self.policies)) < len(self.policies):
+            given = ", ".join(map(str, self.policies)) or "none"
+            raise InputError(f"policies must be different ones of {', '.join(POLICIES)}, not {given}.")
+        positive_load(self.load)
+        exact_alpha(self.alpha)
+        _ = self.scenarios
+
+    @property
+    def scenarios(self) -> list[Scenario]:
+        """The same system under each policy."""
+        scenario = Scenario(
+            pools=self.pools, load=self.load, alpha=self.alpha, warmup=self.warmup, horizon=self.horizon
+        )
+        return with_policies(scenario, self.policies)
+
+
+def of_paper(lab: Lab) -> PolicyRuns:
+    """Return the parameters of Fig. 5."""
+    return PolicyRuns(horizon=WARMUP + BATCHES * lab.pick(100.0, 10.0))
+
+
+def results(lab: Lab, setup: PolicyRuns) -> dict[str, Result]:
+    """Simulate each policy. At the paper's length, batches are long enough to be independent."""
+
+    def work() -> dict[str, Result]:
+        runs = compare(setup.scenarios, seed=lab.seed, batches=BATCHES, steady_state=True)
+        return dict(zip(setup.policies, runs, strict=True))
+
+    return lab.once(("policies", setup), work)
+
+
+def task_shares(result: Result) -> NDArray[np.float64]:
+    """Return the share of tasks by the number of tasks in their pool, one row per batch."""
+    rows = [averages(window, result.scenario.pools).task_share for window in result.samples]
+    return np.array([np.pad(row, (0, _LEVELS - row.size)) for row in rows])

@@ -1,0 +1,108 @@
+"""Long runs of large systems under fixed thresholds that are not optimal.
+
+Paper: Sec. 3.2, Exs 1 and 2; Fig. 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenly.errors import InputError
+from evenly.paper.experiments.inputs import check_whole_numbers
+from evenly.paper.experiments.lab import Lab
+from evenly.sim import Result, Scenario, compare
+from evenly.sim.scenario import whole_number
+from evenly.theory.balance import FloatArray, optimal_thresholds
+from evenly.theory.equilibrium import threshold_kind
+from evenly.theory.inputs import MAX_THRESHOLD, positive_load
+
+LOAD = 5.5
+LARGE, SMALL = (6, 7, 8), (2, 3, 4)  # the paper does not print which ones it draws
+MAX_REPLICATIONS = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class WrongThresholds:
+    """Parameters: one system per threshold, from a balanced state.
+
+    The start is forgotten at rate 1, so that a fraction exp(-warmup) of it is left.
+    """
+
+    pools: int = 5000
+    load: float = LOAD
+    thresholds: tuple[int, ...] = (*LARGE, *SMALL)
+    warmup: float = 7.0
+    horizon: float = 14.0
+    replications: int = 16
+
+    def __post_init__(self) -> None:
+        positive_load(self.load)
+        check_whole_numbers("thresholds", self.thresholds, 0, MAX_THRESHOLD)
+        whole_number("replications", self.replications, 1, MAX_REPLICATIONS)
+        for threshold in self.thresholds:
+            self.scenario(threshold)
+            if threshold_kind(self.load, threshold) == "balanced":
+                raise InputError(
+                    f"thresholds must not be optimal for load {self.load:g}, as {threshold} is: it balances the "
+                    "load."
+                )
+
+    @property
+    def large(self) -> tuple[int, ...]:
+        """The thresholds above the optimum."""
+        return tuple(value for value in self.thresholds if threshold_kind(self.load, value) == "large")
+
+    @property
+    def small(self) -> tuple[int, ...]:
+        """The thresholds below the optimum."""
+        return tuple(value for value in self.thresholds if threshold_kind(self.load, value) == "small")
+
+    def scenario(self, threshold: int) -> Scenario:
+        """Return the system with this threshold."""
+        return Scenario(
+            pools=self.pools,
+            load=self.load,
+            threshold=threshold,
+            initial=self.load,
+            warmup=self.warmup,
+            horizon=self.horizon,
+        )
+
+
+def nearest_wrong(load: float) -> tuple[int, ...]:
+    """Return the three thresholds right above the optimum, then up to three right below it."""
+    best = optimal_thresholds(positive_load(load))
+    return (*range(best[-1] + 1, best[-1] + 4), *range(max(best[0] - 3, 0), best[0]))
+
+
+def of_paper(lab: Lab) -> WrongThresholds:
+    """Return the parameters of Fig. 2."""
+    return WrongThresholds(pools=lab.pick(5000, 800), horizon=lab.pick(14.0, 10.0))
+
+
+def simulated(lab: Lab, setup: WrongThresholds) -> dict[int, Result]:
+    """Simulate each threshold on the same arrivals and departures."""
+
+    def work() -> dict[int, Result]:
+        scenarios = [setup.scenario(threshold) for threshold in setup.thresholds]
+        runs = compare(scenarios, replications=setup.replications, seed=lab.seed, steady_state=True)
+        return dict(zip(setup.thresholds, runs, strict=True))
+
+    return lab.once(("wrong thresholds", setup), work)
+
+
+def occupancy_rows(result: Result, levels: int = 0) -> FloatArray:
+    """Return the time-average share of pools with at least i tasks: one row per replication.
+
+    There are at least `levels` columns.
+    """
+    size = max([levels, *(sample.at_least.size for sample in result.samples)])
+    rows = [np.pad(sample.at_least / sample.time, (0, size - sample.at_least.size)) for sample in result.samples]
+    return np.asarray(rows) / result.scenario.pools
+
+
+def bias(result: Result) -> float:
+    """Bound the distance between the mean over finitely many pools and the limit: it is of order 1 / pools."""
+    return 5 / result.scenario.pools
