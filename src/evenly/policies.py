@@ -88,7 +88,7 @@ LIMIT = tuple(name for name, info in POLICIES.items() if info.limit)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 
-def find_policy(name: str, among: Iterable[str] = tuple(POLICIES)) -> PolicyInfo:
+def find_policy(name: object, among: Iterable[str] = tuple(POLICIES)) -> PolicyInfo:
     """Return the policy of this name; refuse a name that is not among those available here."""
     names = tuple(among)
     if not isinstance(name, str) or name not in names:

@@ -46,7 +46,7 @@ def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
             model[busy[index % len(busy)]] -= 1
         elif event == "place" and any(count != case.capacity for count in model.values()):
             roomy = sorted(pool for pool, count in model.items() if count != case.capacity)
-            policy.place(roomy[index % len(roomy)])
+            policy.record_arrival(roomy[index % len(roomy)])
             model[roomy[index % len(roomy)]] += 1
         elif event == "arrive":
             arrive(case, policy, model, Watched(index))
@@ -107,7 +107,7 @@ def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
     policy = case.make()
     filled(policy, [case.capacity, 0])
     with pytest.raises(ValueError, match="Pool 0"):
-        policy.place(0)
+        policy.record_arrival(0)
     assert loads(policy) == {0: case.capacity, 1: 0}
 
 
@@ -165,7 +165,7 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
         policy.depart(0)
     with pytest.raises(ValueError, match="Pool 1"):
         policy.join(1)
-    for event in (policy.leave, policy.depart, policy.place, policy.tasks):
+    for event in (policy.leave, policy.depart, policy.record_arrival, policy.tasks):
         with pytest.raises(ValueError, match="'stranger'"):
             event("stranger")
     assert loads(policy) == before

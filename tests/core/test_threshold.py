@@ -78,14 +78,14 @@ class TrueToTheTasks(RuleBasedStateMachine):
     def place(self, index: int) -> None:
         roomy = sorted(pool for pool, count in self.model.items() if count != self.capacity)
         pool = roomy[index % len(roomy)]
-        self.policy.place(pool)
+        self.policy.record_arrival(pool)
         self.model[pool] += 1
         self.arrivals += 1
         self.green += self.model[pool] < self.threshold
 
     @rule(threshold=st.integers(0, 6))
-    def lift(self, threshold: int) -> None:
-        self.policy.lift(threshold)
+    def raise_threshold(self, threshold: int) -> None:
+        self.policy.raise_threshold(threshold)
         highest = threshold if self.capacity is None else min(threshold, self.capacity - 1)
         if highest > self.threshold:
             self.threshold = highest

@@ -1,13 +1,13 @@
 """The list of policies: the package takes names from here, and refuses parameters that a policy does not take."""
 
 import random
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from evenly import InputError, Scenario, exact_law
 from evenly.core import make_policy
-from evenly.live.settings import Settings
+from evenly.live.settings import read_settings
 from evenly.policies import AGGREGATE, EXACT, LIMIT, LIVE, PARAMETERS, POLICIES
 from evenly.sim import with_policies
 from evenly.theory.equilibrium import equilibrium
@@ -62,8 +62,14 @@ def test_each_part_takes_just_the_policies_that_it_lists(policy: str) -> None:
         assert Scenario(policy=policy, pools=3, load=1.5, capacity=4).aggregate == (policy in AGGREGATE)
 
 
-def test_the_live_balancer_takes_the_policies_marked_live() -> None:
-    assert get_args(Settings.model_fields["policy"].annotation) == LIVE
+@pytest.mark.parametrize("policy", [*POLICIES, "best"])
+def test_the_live_balancer_takes_the_policies_marked_live(policy: str) -> None:
+    given = {"listen": "127.0.0.1:0", "pool": ["127.0.0.1:9001"], "policy": policy}
+    if policy in LIVE:
+        assert read_settings(given, None).policy == policy
+    else:
+        with pytest.raises(InputError, match=f"policy must be one of {', '.join(LIVE)}, not '{policy}'"):
+            read_settings(given, None)
 
 
 def test_the_same_scenario_under_each_policy_keeps_the_parameters_that_it_takes() -> None:

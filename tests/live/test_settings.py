@@ -12,7 +12,7 @@ from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPol
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.picker.state_file import KnownPool, PickerState, load, save
-from evenly.live.settings import make_policy, read_settings
+from evenly.live.settings import new_policy, read_settings
 
 GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
@@ -95,14 +95,14 @@ def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
         ({**GIVEN, "pool": ["a:99999"]}, "'a:99999'"),
         ({**GIVEN, "pool": ["a:0"]}, "at least 1"),
         ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
-        ({**GIVEN, "policy": "fastest"}, "policy must be .*'threshold'.*not 'fastest'"),
+        ({**GIVEN, "policy": "fastest"}, "policy must be one of threshold, .*not 'fastest'"),
         ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),
         ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "give one of the two"),
-        ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not for jsq"),
+        ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not jsq"),
         ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
         ({**GIVEN, "load_max": float("nan")}, "load-max"),
-        ({**GIVEN, "sample_size": 3}, "sample-size is for the policy power-of-d, not for threshold"),
-        ({**GIVEN, "choices": 3}, "sample-size is for the policy power-of-d, not for threshold"),
+        ({**GIVEN, "sample_size": 3}, "sample_size is for policy power-of-d, not threshold"),
+        ({**GIVEN, "choices": 3}, "sample_size is for policy power-of-d, not threshold"),
         ({**GIVEN, "choices": 3, "sample_size": 3}, "sample_size or its old name choices, not both"),
         ({**GIVEN, "drain": 3, "drain_timeout": 3}, "drain_timeout or its old name drain, not both"),
         ({**GIVEN, "policy": "power-of-d", "sample_size": 0}, "sample-size must be .* equal to 1, not 0"),
@@ -154,7 +154,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ],
 )
 def test_policies_by_name(name: str, kind: type) -> None:
-    assert isinstance(make_policy(read_settings({**GIVEN, "policy": name}, None)), kind)
+    assert isinstance(new_policy(read_settings({**GIVEN, "policy": name}, None)), kind)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_policies_by_name(name: str, kind: type) -> None:
 def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
     given: dict[str, Any], found: str | None, alpha: float
 ) -> None:
-    policy = make_policy(read_settings({**GIVEN, **given}, None), alpha=found)
+    policy = new_policy(read_settings({**GIVEN, **given}, None), alpha=found)
     assert isinstance(policy, ThresholdPolicy)
     assert policy.dispatcher.rule is not None
     assert float(policy.dispatcher.rule.alpha) == alpha

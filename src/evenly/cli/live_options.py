@@ -7,6 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from evenly.cli.options import policy_help
+from evenly.policies import LIVE
+
 _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
@@ -42,9 +45,7 @@ AdminTokenFile = Annotated[
         "FILE",
     ),
 ]
-LivePolicy = Annotated[
-    str | None, _option(_DECISIONS, "threshold (default), jsq, power-of-d or random.", "NAME", "--policy")
-]
+LivePolicy = Annotated[str | None, _option(_DECISIONS, policy_help(LIVE), "NAME", "--policy")]
 Alpha = Annotated[
     str | None,
     _option(

@@ -60,7 +60,7 @@ class CountingPolicy:
         self._arrived(pool, self._tasks[pool])
         return pool
 
-    def place(self, pool: PoolId) -> None:
+    def record_arrival(self, pool: PoolId) -> None:
         """Count a task that came to the pool by another way than `arrive`."""
         if self.tasks(pool) == self._capacity:
             raise no_room(pool, self._capacity)

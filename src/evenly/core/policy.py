@@ -36,7 +36,7 @@ class Policy(Protocol):
         """Place a task and return its pool; None if it is lost, for want of pools or of room."""
         ...
 
-    def place(self, pool: PoolId) -> None:
+    def record_arrival(self, pool: PoolId) -> None:
         """Count a task that came to the pool by another way than `arrive`."""
         ...
 

@@ -87,17 +87,17 @@ class ThresholdPolicy:
             self._rethreshold(notice)
         return None if lost else pool
 
-    def place(self, pool: PoolId) -> None:
-        """Count a task that came to the pool by another way; it uses a token, but the threshold learns nothing."""
+    def record_arrival(self, pool: PoolId) -> None:
+        """Count a task that reached the pool by another way; it uses a token, but the threshold learns nothing."""
         member = self._member(pool)
         message = member.arrive()
         self._dispatcher.use_token(pool)
         self._deliver(message)
 
-    def lift(self, threshold: int) -> None:
-        """Raise the threshold to this if it is lower; for who starts when pools have tasks already.
+    def raise_threshold(self, threshold: int) -> None:
+        """Raise the threshold to at least `threshold`. For a dispatcher that starts against busy pools.
 
-        Every pool is told, and greets as if it joined.
+        Every pool is told, and announces its tokens as if it joined.
         """
         if self._capacity is not None:
             threshold = min(threshold, self._capacity - 1)

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     BaseModel,
@@ -18,12 +18,12 @@ from pydantic import (
     model_validator,
 )
 
-from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
+from evenly.core import LearningRule, Policy, make_policy
 from evenly.errors import InputError
 from evenly.live.addresses import Address, check_path, check_pools, parse_address
+from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
 
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
-DEFAULT_SAMPLE_SIZE = 2
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
 
 
@@ -43,6 +43,10 @@ def _alpha(value: object) -> str | None:
         return None
     LearningRule(str(value))
     return str(value)
+
+
+def _policy(value: object) -> str:
+    return find_policy(value, LIVE).name
 
 
 def _path(value: object) -> object:
@@ -68,7 +72,7 @@ class Settings(BaseModel):
 
     listen: AddressField
     pool: Annotated[tuple[AddressField, ...], Field(strict=False), BeforeValidator(_list)]
-    policy: Literal["threshold", "jsq", "power-of-d", "random"] = "threshold"
+    policy: Annotated[str, BeforeValidator(_policy)] = DEFAULT
     alpha: Annotated[str | None, BeforeValidator(_alpha)] = None
     load_max: Annotated[float | None, Field(gt=0, le=1000, allow_inf_nan=False)] = None
     sample_size: Annotated[int | None, Field(ge=1, le=1000)] = None
@@ -90,10 +94,9 @@ class Settings(BaseModel):
         check_pools(self.pool)
         if self.alpha is not None and self.load_max is not None:
             raise InputError("load-max is there to find an alpha: give one of the two.")
-        if self.policy != "threshold" and (self.alpha is not None or self.load_max is not None):
-            raise InputError(f"alpha and load-max are for the policy threshold, not for {self.policy}.")
-        if self.policy != "power-of-d" and self.sample_size is not None:
-            raise InputError(f"sample-size is for the policy power-of-d, not for {self.policy}.")
+        check_parameters([self.policy], {"alpha": self.alpha, "sample_size": self.sample_size}, LIVE)
+        if self.policy != "threshold" and self.load_max is not None:
+            raise InputError(f"load-max is for policy threshold, not {self.policy}.")
         return self
 
 
@@ -118,15 +121,14 @@ def read_settings(given: Mapping[str, Any], config: Path | None) -> Settings:
         raise InputError(_sentence(error)) from None
 
 
-def make_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
+def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
     """Make the policy. `alpha` is one that was recommended earlier."""
-    if settings.policy == "jsq":
-        return JoinShortestQueue()
-    if settings.policy == "power-of-d":
-        return PowerOfD(settings.sample_size or DEFAULT_SAMPLE_SIZE)
-    if settings.policy == "random":
-        return RandomRouting()
-    return ThresholdPolicy(rule=LearningRule(settings.alpha or alpha or PROVISIONAL_ALPHA))
+    learned = settings.alpha or alpha or PROVISIONAL_ALPHA
+    return make_policy(
+        settings.policy,
+        alpha=learned if settings.policy == "threshold" else None,
+        sample_size=settings.sample_size,
+    )
 
 
 def _read_file(path: Path) -> dict[str, Any]:

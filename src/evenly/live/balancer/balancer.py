@@ -217,7 +217,7 @@ class Balancer:
     def catch_up(self) -> None:
         """Raise the threshold to the mean: the sessions of an earlier balancer have just become known."""
         if isinstance(self.policy, ThresholdPolicy):
-            self.policy.lift(floor(self.rotation.mean()))
+            self.policy.raise_threshold(floor(self.rotation.mean()))
 
     def tick(self) -> None:
         """Let warming pools fill up, forget pools that are empty, and report changes of the threshold."""

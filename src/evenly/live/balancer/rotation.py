@@ -146,7 +146,7 @@ class Rotation:
     def _count_in(self, pool: LivePool) -> None:
         pool.picked += 1
         if pool.member:
-            self.policy.place(pool)
+            self.policy.record_arrival(pool)
         if pool.ramp is not None:
             self._refresh(pool)
 

@@ -36,7 +36,7 @@ from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
-from evenly.live.settings import Settings, make_policy, read_settings
+from evenly.live.settings import Settings, new_policy, read_settings
 from evenly.live.signals import DRAIN_SIGNAL, on_signals
 from evenly.live.wire.http2 import Connection
 
@@ -77,7 +77,7 @@ class PickerServer:
         self._saver: StateSaver | None = None  # nothing is written before all pools are there
         self._push_scheduled = False
         self.balancer = Balancer(
-            make_policy(settings, alpha=restored.alpha if restored else None),
+            new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
             choose=random.Random().choice,
             clock=time.monotonic,
