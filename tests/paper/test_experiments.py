@@ -17,7 +17,7 @@ from evenly.paper.experiments.events import (
 )
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import LearnedThreshold, ratio_samples
-from evenly.paper.experiments.settling import Settling, scatter
+from evenly.paper.experiments.settling import SettlingRuns, scatter
 from evenly.paper.experiments.snapshot import Snapshot, state, varied
 from evenly.paper.experiments.varying_demand import (
     JUMPS,
@@ -146,7 +146,7 @@ def test_the_nearest_wrong_thresholds_leave_out_the_optimal_ones(load: float, th
 def test_work_is_shared_by_key_and_done_once() -> None:
     lab = Lab()
     done: list[float] = []
-    for setup in (Settling(), Settling(), Settling(load=7.3)):
+    for setup in (SettlingRuns(), SettlingRuns(), SettlingRuns(load=7.3)):
         lab.once(("x", setup), partial(done.append, setup.load))
     assert done == [5.5, 7.3]
 
@@ -159,10 +159,10 @@ def test_long_runs_of_large_systems_are_shorter() -> None:
 
 
 def test_the_horizon_shows_the_bounds() -> None:
-    assert Settling().end == 7.0
-    late = Settling(load=5.001)
+    assert SettlingRuns().end == 7.0
+    late = SettlingRuns(load=5.001)
     assert late.end > (late.bound(0) or 0.0) > 7.0
-    assert Settling(load=5.001, horizon=2.0).end == 2.0
+    assert SettlingRuns(load=5.001, horizon=2.0).end == 2.0
 
 
 def test_jumps_and_waves_are_read_from_the_schedule() -> None:

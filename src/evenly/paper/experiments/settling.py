@@ -26,7 +26,7 @@ MAX_START, MAX_RUNS, MAX_TIME = 1000, 1000, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settling:
+class SettlingRuns:
     """Parameters: systems that start empty, and with `initial_tasks` tasks in each pool and that threshold.
 
     The default horizon is 7, or later if that is needed to show the bounds.
@@ -79,15 +79,15 @@ class Settling:
         )
 
 
-PAPER = Settling()
+PAPER = SettlingRuns()
 
 
-def of_paper(_: Lab) -> Settling:
+def of_paper(_: Lab) -> SettlingRuns:
     """Return the parameters of Fig. 4."""
     return PAPER
 
 
-def shown_runs(lab: Lab, setup: Settling, start: int) -> list[Trajectory]:
+def shown_runs(lab: Lab, setup: SettlingRuns, start: int) -> list[Trajectory]:
     """Simulate the runs to be shown from a start."""
 
     def work() -> list[Trajectory]:
@@ -97,7 +97,7 @@ def shown_runs(lab: Lab, setup: Settling, start: int) -> list[Trajectory]:
     return lab.once(("settling", setup, start), work)
 
 
-def limit(lab: Lab, setup: Settling, start: int) -> FluidPath:
+def limit(lab: Lab, setup: SettlingRuns, start: int) -> FluidPath:
     """Solve the fluid system from the same start."""
     return lab.once(
         ("settling, fluid", setup, start),
@@ -129,7 +129,7 @@ def runs_from_empty(lab: Lab, pools: int, replications: int) -> Result:
     return lab.once(
         ("settling, other sizes", pools, replications),
         lambda: simulate(
-            Settling(pools=pools).scenario(EMPTY, 3.2),
+            SettlingRuns(pools=pools).scenario(EMPTY, 3.2),
             replications=replications,
             seed=lab.seed_for(f"settling of {pools}"),
         ),

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import threshold_steps
 from evenly.paper.experiments.learning_cases import settled_at
-from evenly.paper.experiments.settling import Settling, limit, of_paper, shown_runs
+from evenly.paper.experiments.settling import SettlingRuns, limit, of_paper, shown_runs
 from evenly.paper.figure import PaperFigure
 from evenly.paper.figures.ticks import whole_ticks
 from evenly.plots.style import GREEN, INK, ORANGE, RED
@@ -41,7 +41,7 @@ def settling(
 
     Paper: Fig. 4, Prop. 7.
     """
-    setup = Settling(
+    setup = SettlingRuns(
         pools=pools,
         load=load,
         alpha=alpha,
@@ -52,7 +52,7 @@ def settling(
     return FIGURE.plot(setup, seed=seed, figure=figure)
 
 
-def _draw(lab: Lab, setup: Settling, figure: Figure) -> None:
+def _draw(lab: Lab, setup: SettlingRuns, figure: Figure) -> None:
     panels = figure.subplots(1, 2, sharey=True)
     names = ("from an empty system", f"from {setup.initial_tasks} tasks in each pool")
     highs = []
@@ -67,7 +67,7 @@ def _draw(lab: Lab, setup: Settling, figure: Figure) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9)
 
 
-def _draw_start(axes: Axes, lab: Lab, setup: Settling, start: int) -> int:
+def _draw_start(axes: Axes, lab: Lab, setup: SettlingRuns, start: int) -> int:
     """Draw the runs from one start, and return the highest level that is drawn."""
     path = limit(lab, setup, start)
     first, *others = map(threshold_steps, shown_runs(lab, setup, start))
@@ -88,7 +88,7 @@ def _draw_start(axes: Axes, lab: Lab, setup: Settling, start: int) -> int:
     return max(ceil(float(path.total_mass.max())), *(int(steps[1].max()) for steps in (first, *others)))
 
 
-def _draw_bound(axes: Axes, setup: Settling, start: int) -> None:
+def _draw_bound(axes: Axes, setup: SettlingRuns, start: int) -> None:
     """Draw the bound, if there is one within the horizon."""
     bound = setup.bound(start)
     if bound is None or bound > setup.end:
@@ -97,7 +97,7 @@ def _draw_bound(axes: Axes, setup: Settling, start: int) -> None:
     axes.annotate(f"{bound:.2f}", (bound, 0.3), xytext=(4, 0), textcoords="offset points", color=RED, fontsize=9)
 
 
-def _caption(lab: Lab, setup: Settling) -> str:
+def _caption(lab: Lab, setup: SettlingRuns) -> str:
     full, thin = setup.initial_tasks, setup.replications - 1
     low, high = settled_threshold(setup.load, setup.alpha)
     goal = f"{low}" if low == high else f"a value from {low} to {high}"
@@ -112,7 +112,7 @@ def _caption(lab: Lab, setup: Settling) -> str:
     )
 
 
-def _about_the_bound(lab: Lab, setup: Settling) -> str:
+def _about_the_bound(lab: Lab, setup: SettlingRuns) -> str:
     left, right = (setup.bound(start) for start in setup.starts)
     if left is None or right is None:  # one depends on the start no more than the other
         why = (
