@@ -1,8 +1,8 @@
 """Speed of the picker: session starts per second, processor time per session, and the latency added to a request.
 
 Load generator, Envoy, pools and picker share the cores of one machine, so the throughput shows their cost
-together. The picker's own cost is its processor time per session. A client that calls the picker directly, as Envoy
-does but at a lower cost, measures what one whole core reaches.
+together. The picker's own cost is its processor time per session. A client that calls the picker directly, as
+Envoy does but at a lower cost, measures what one whole core reaches.
 """
 
 from __future__ import annotations
