@@ -1,4 +1,4 @@
-"""What tests of real processes share: ports, patience, questions over HTTP, and programs that can be killed."""
+"""Helpers for tests of real processes: ports, waiting, HTTP requests, and programs that can be killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def free_port() -> int:
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], object], seconds: float = PATIENCE) -> T:
-    """Look until what is seen is as wanted; after so many seconds fail, and say what was seen last."""
+    """Call `look` until its result is as wanted, and return it. After `seconds` fail with the last result."""
     deadline = time.monotonic() + seconds
     while True:
         last = time.monotonic() > deadline
@@ -101,8 +101,8 @@ class Process:
         self._running().send_signal(number)
 
     def output(self) -> str:
-        """All that it wrote, under every process id that it had."""
-        number = self._output.fileno()  # shared with the process, hence not to be moved about in
+        """Return all its output, of every start."""
+        number = self._output.fileno()  # shared with the process, so its position must not move
         return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
 
     def memory(self) -> int:

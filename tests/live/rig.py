@@ -64,7 +64,7 @@ class PoolProcess:
 
     @property
     def sessions(self) -> int:
-        """The truth: requests that are being served now. None by a dead pool."""
+        """The requests that the pool serves now; 0 if it is dead."""
         return 0 if self._process is None else self.say("sessions")
 
     def kill(self) -> None:
@@ -134,7 +134,7 @@ class Envoy(Process):
         self._config.unlink()
 
     def wait(self) -> None:
-        """Wait until it takes clients, and believes in its picker and in its pools."""
+        """Wait until it accepts clients, and picker and pools pass its health checks."""
 
         def healthy(cluster: str) -> bool:
             members, well = (self.gauge(f"cluster.{cluster}.membership_{kind}") for kind in ("total", "healthy"))
@@ -175,7 +175,7 @@ class Rig:
 
     @property
     def port(self) -> int:
-        """Where clients go."""
+        """The port for clients."""
         return self.envoys[0].port
 
     def pool(self, address: str) -> PoolProcess:
@@ -193,11 +193,11 @@ class Rig:
         return {pool.address: pool.sessions for pool in self.pools}
 
     def unpicked(self) -> int:
-        """How many sessions so far the picker did not place, or lost sight of before their end."""
+        """Return the number of sessions that the picker did not place or did not follow to their end."""
         return int(self.picker.state()["unpicked_sessions"])
 
     def settled(self, sessions: int | None = None, seconds: float = PATIENCE) -> dict[str, int]:
-        """The counts, once they are the pools' own, and as many in all as stated."""
+        """Wait until the picker's counts equal the pools' own, with `sessions` in total if given. Return them."""
         counts, _ = eventually(
             lambda: (self.counts(), self.truth()),
             lambda seen: seen[0] == seen[1] and sessions in {None, sum(seen[0].values())},
@@ -212,7 +212,7 @@ def rig(
 ) -> Iterator[Rig]:
     """Start everything at once and wait until it works. Envoys follow the picker's pools unless `static`.
 
-    The policy is the default one, with an alpha that needs no advice, unless the options say another.
+    Without --policy in the options the policy is threshold, with a given alpha, so that none is computed.
     """
     with ExitStack() as stack:
         servers = [stack.enter_context(PoolProcess()) for _ in range(pools)]
