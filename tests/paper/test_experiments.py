@@ -6,6 +6,7 @@ from math import floor, log
 import numpy as np
 import pytest
 
+from evenly.paper.claims.judge import empirical_reach
 from evenly.paper.experiments.events import (
     CORE,
     KERNEL,
@@ -29,7 +30,6 @@ from evenly.paper.experiments.varying_demand import (
     time_at,
 )
 from evenly.paper.experiments.wrong_threshold import WrongThresholds, nearest_wrong, occupancy_rows
-from evenly.paper.judge import empirical_reach
 from evenly.sim import Scenario, simulate
 from evenly.workload.demand import Phase
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from evenly.paper.judge import (
+from evenly.paper.claims.judge import (
     FALSE_ALARM,
     above,
     at_least,

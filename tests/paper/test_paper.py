@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evenly.cli.main import main
-from evenly.paper.claim import Claim, Measured, Outcome, Verdict
 from evenly.paper.claims import CLAIMS
+from evenly.paper.claims.claim import Claim, Measured, Outcome, Verdict
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import FIGURES
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evenly.paper.claim import Measured
+from evenly.paper.claims.claim import Measured
 from evenly.paper.report.wording import measured_text, number_text
 
 

@@ -15,8 +15,8 @@ import pytest
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.messages import PoolId
 from evenly.core.randomness import Choose
-from evenly.paper.claim import Outcome
 from evenly.paper.claims import model
+from evenly.paper.claims.claim import Outcome
 from evenly.paper.experiments.lab import Lab
 
 T = TypeVar("T")

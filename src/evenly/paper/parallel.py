@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import WorkerKilledError
-from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims import DEMAND, DIFFUSION, FLUID, LEARNING, MODEL, SETTLING, SHARES, STEADINESS, Section
+from evenly.paper.claims.claim import Claim, Measured
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figure import Drawing
 from evenly.paper.figures import FIGURES
+from evenly.paper.figures.figure import Drawing
 
 _WAKE_UP = 0.1  # seconds between checks of the progress and for an interrupt
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from evenly.errors import InputError
 from evenly.files import check_writable
-from evenly.paper.claim import Outcome
 from evenly.paper.claims import CLAIMS
+from evenly.paper.claims.claim import Outcome
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figure import Drawing, PaperFigure
 from evenly.paper.figures import FIGURES
+from evenly.paper.figures.figure import Drawing, PaperFigure
 from evenly.paper.parallel import Progress, study_all
 from evenly.paper.report.write import REPORT, write_report
 

@@ -69,7 +69,7 @@ def _facts(found: Reproduction) -> dict[str, Any]:
 
 def _show(found: Reproduction) -> None:
     """A line for each claim, and the count of verdicts."""
-    from evenly.paper.claim import Verdict
+    from evenly.paper.claims.claim import Verdict
     from evenly.paper.report.wording import SYMBOLS
 
     for outcome in found.outcomes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evenly.paper.claim import Claim
 from evenly.paper.claims import (
     balance,
     coupling,
@@ -21,6 +20,7 @@ from evenly.paper.claims import (
     steadiness,
     tuning,
 )
+from evenly.paper.claims.claim import Claim
 
 
 @dataclass(frozen=True)

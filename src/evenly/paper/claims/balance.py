@@ -11,9 +11,9 @@ from math import exp, floor, pi, sqrt
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import at_most, below, equals, powers
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import at_most, below, equals, powers
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
 from evenly.theory.fluid.path import fluid

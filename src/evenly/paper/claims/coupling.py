@@ -12,9 +12,9 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.stats import binom, poisson
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import FALSE_ALARM, at_least, is_exactly, proportion
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import FALSE_ALARM, at_least, is_exactly, proportion
 from evenly.sim import Scenario
 from evenly.sim.coupling.jsq import CoupledRun, coupled_blocking
 from evenly.sim.simulation import Simulation

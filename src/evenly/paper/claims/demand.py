@@ -13,7 +13,8 @@ from math import floor, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.settling import scatter
 from evenly.paper.experiments.varying_demand import (
@@ -30,7 +31,6 @@ from evenly.paper.experiments.varying_demand import (
     runs,
     time_at,
 )
-from evenly.paper.judge import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.theory.tuning import alpha_min, suggested_alpha
 
 SETTLED = 3.0  # mean task times after a jump

@@ -11,10 +11,8 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
-from evenly.paper.experiments.ensembles import Counts, Floats, Systems, largest_distance, shares, watch
-from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import (
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import (
     at_least,
     at_most,
     below,
@@ -24,6 +22,8 @@ from evenly.paper.judge import (
     powers,
     two_sample_reach,
 )
+from evenly.paper.experiments.ensembles import Counts, Floats, Systems, largest_distance, shares, watch
+from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario, with_policies
 from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import ReflectedPaths, reflected

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.wrong_threshold import (
     LARGE,
@@ -23,7 +24,6 @@ from evenly.paper.experiments.wrong_threshold import (
     of_paper,
     simulated,
 )
-from evenly.paper.judge import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly

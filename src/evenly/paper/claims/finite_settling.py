@@ -13,7 +13,8 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, below, equals, is_exactly, is_near, mostly
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.settling import (
     EMPTY,
@@ -27,7 +28,6 @@ from evenly.paper.experiments.settling import (
     scatter,
     settle_times,
 )
-from evenly.paper.judge import above, below, equals, is_exactly, is_near, mostly
 from evenly.sim import Result
 
 OPTIMUM = 5  # floor(load)

@@ -10,10 +10,10 @@ from math import exp, sqrt
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims.balance import STARTS
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import at_least, at_most, below, equals, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import at_least, at_most, below, equals, is_exactly, is_near, powers
 from evenly.sim import Scenario, simulate
 from evenly.sim.coupling.sizes import common_space
 from evenly.theory.balance import FloatArray

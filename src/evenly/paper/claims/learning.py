@@ -10,11 +10,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import at_least, at_most, is_exactly
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import EXACT, OVERLOADED
 from evenly.paper.experiments.learning_steps import StateReview, Step, TokenReview, core_steps, kernel_steps
-from evenly.paper.judge import at_least, at_most, is_exactly
 from evenly.sim import Scenario, compare
 
 # Pools, alpha, load and how long they are watched: few pools, so that rises and falls are frequent; alphas that

@@ -13,7 +13,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, at_least, at_most, below, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
     EXACT,
@@ -28,7 +29,6 @@ from evenly.paper.experiments.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.judge import above, at_least, at_most, below, is_exactly, is_near, powers
 from evenly.sim import compare
 from evenly.sim.coupling.sizes import common_space
 from evenly.sim.run import usable_cores

@@ -12,12 +12,12 @@ from math import exp, floor, log, sqrt
 import numpy as np
 from scipy.stats import poisson
 
-from evenly.paper.claim import Claim, Measured
 from evenly.paper.claims.balance import tasks_missing
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.paper.experiments import wrong_threshold
 from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, choices, distance_from_uniform, recorded
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray

@@ -10,7 +10,8 @@ from math import exp, floor, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import at_least, at_most, equals, is_exactly, is_near
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
     EXACT,
@@ -25,7 +26,6 @@ from evenly.paper.experiments.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.judge import at_least, at_most, equals, is_exactly, is_near
 from evenly.sim import Result, simulate
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.tuning import settle_time_bound

@@ -12,10 +12,10 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, below, equals, noted
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.policies import LOAD, POLICIES, POOLS, of_paper, results, task_shares
-from evenly.paper.judge import above, below, equals, noted
 from evenly.theory.balance import balanced_occupancy, exactly
 from evenly.theory.other_policies import power_of_d_fixed_point
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import above, at_most, below, equals, noted, seldom
 from evenly.paper.experiments import learned_threshold, policies, settling, varying_demand
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import (
@@ -27,7 +28,6 @@ from evenly.paper.experiments.learned_threshold import (
     share_at,
     share_elsewhere,
 )
-from evenly.paper.judge import above, at_most, below, equals, noted, seldom
 from evenly.sim import Result, Scenario, simulate
 
 OPTIMUM = 2  # floor(LOAD)

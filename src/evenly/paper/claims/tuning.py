@@ -12,7 +12,8 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from evenly.paper.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.judge import at_least, at_most, is_exactly, is_near
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
     EXACT,
@@ -26,7 +27,6 @@ from evenly.paper.experiments.learning_cases import (
     sizes,
     solved,
 )
-from evenly.paper.judge import at_least, at_most, is_exactly, is_near
 from evenly.sim import compare
 from evenly.theory.equilibrium import equilibrium
 from evenly.theory.fluid.mass import tail_mass_bound

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from evenly.paper.figure import PaperFigure
 from evenly.paper.figures import fig1, fig2, fig3, fig4, fig5, fig6
 from evenly.paper.figures.fig1 import state_diagram
 from evenly.paper.figures.fig2 import equilibria
@@ -16,6 +15,7 @@ from evenly.paper.figures.fig3 import oscillation
 from evenly.paper.figures.fig4 import settling
 from evenly.paper.figures.fig5 import resource_shares
 from evenly.paper.figures.fig6 import varying_demand
+from evenly.paper.figures.figure import PaperFigure
 
 __all__ = [
     "FIGURES",

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.snapshot import WARMUP, Snapshot, State, state
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import BLUE, INK
 
 _PAPER, _SHADE, _PALE = "#ffffff", "#e8eef4", "#b8b8b8"

@@ -26,7 +26,7 @@ from evenly.paper.experiments.wrong_threshold import (
     of_paper,
     simulated,
 )
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import COLORS, DASHES, INK, MARKERS
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.equilibrium import equilibrium

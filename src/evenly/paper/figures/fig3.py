@@ -23,7 +23,7 @@ from evenly.paper.experiments.learned_threshold import (
     shown_run,
     threshold_steps,
 )
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.paper.figures.ticks import whole_ticks
 from evenly.plots.style import GREEN, INK, ORANGE
 from evenly.theory.tuning import Alpha

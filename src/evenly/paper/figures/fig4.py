@@ -15,7 +15,7 @@ from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import threshold_steps
 from evenly.paper.experiments.learning_cases import settled_at
 from evenly.paper.experiments.settling import SettlingRuns, limit, of_paper, shown_runs
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.paper.figures.ticks import whole_ticks
 from evenly.plots.style import GREEN, INK, ORANGE, RED
 from evenly.theory.tuning import Alpha, settled_threshold

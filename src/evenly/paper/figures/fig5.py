@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.policies import PolicyRuns, of_paper, results
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.plots import shares
 from evenly.theory.tuning import Alpha
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.varying_demand import SCHEDULE, VaryingDemand, limit, of_paper, shown_run
-from evenly.paper.figure import PaperFigure
+from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import INK, RED
 from evenly.plots.trajectory import draw_levels
 from evenly.theory.inputs import exact_alpha

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import floor, log10
 
-from evenly.paper.claim import Measured, Verdict
+from evenly.paper.claims.claim import Measured, Verdict
 
 SYMBOLS = {Verdict.HOLDS: "✓", Verdict.NOTE: "✓*", Verdict.FAILS: "✗"}
 _TINY = 1e-3

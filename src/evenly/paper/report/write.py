@@ -12,10 +12,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from evenly import __version__
 from evenly.files import atomic_write
-from evenly.paper.claim import Outcome, Verdict
 from evenly.paper.claims import SECTIONS
+from evenly.paper.claims.claim import Outcome, Verdict
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figure import Drawing
+from evenly.paper.figures.figure import Drawing
 from evenly.paper.report.references import link_to_code, link_to_test, references
 from evenly.paper.report.wording import SYMBOLS, measured_text
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom, chi2, poisson
 
-from evenly.paper.claim import Measured
+from evenly.paper.claims.claim import Measured
 from evenly.sim.intervals import CONFIDENCE, half_width
 
 FALSE_ALARM = 1e-9
