@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address, resolve
 
+# An IPv4-mapped IPv6 address has one spelling, that of the IPv4 address.
 _HOSTS = (
-    st.ip_addresses().map(str)
+    st.ip_addresses().map(lambda number: str(getattr(number, "ipv4_mapped", None) or number))
     | st.from_regex(r"[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\.[a-z]{2,9}){0,3}", fullmatch=True)
     | st.just("localhost")
 )
@@ -28,6 +29,12 @@ def test_an_address_is_read_back_as_it_was_written(host: str, port: int) -> None
 def test_an_ipv6_host_wears_brackets_and_has_one_spelling() -> None:
     assert str(Address("::1", 80)) == "[::1]:80"
     assert parse_address("[0:0:0:0:0:0:0:1]:80") == parse_address("[::1]:80") == Address("::1", 80)
+
+
+@pytest.mark.parametrize("text", ["[::ffff:0:0]:80", "[::ffff:0.0.0.0]:80", "0.0.0.0:80"])
+def test_an_ipv4_mapped_address_has_one_spelling(text: str) -> None:
+    assert parse_address(text) == Address("0.0.0.0", 80)
+    assert str(parse_address(text)) == "0.0.0.0:80"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from evenly.live.log import Log
 from evenly.live.picker import server
 from evenly.live.picker.server import PickerServer
 from evenly.live.picker.state_file import load
-from evenly.live.settings import read_settings
+from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
 
@@ -135,7 +135,7 @@ async def restored(state: Path) -> PickerServer:
     return made
 
 
-def test_a_state_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_path: Path) -> None:
+def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     state.write_text(STATE)
     made = asyncio.run(restored(state))
@@ -147,6 +147,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_as_it_was(tmp_pa
     ]
     expected = json.loads(STATE)
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
+    expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
     assert json.loads(state.read_text()) == expected
 
 
