@@ -117,7 +117,7 @@ async def answer_times(picker: Address, pace: float, seconds: float) -> list[flo
 async def at_pace(pace: float, seconds: float, send: Callable[[], None], times: list[float]) -> list[float]:
     """Send `pace` sessions a second, whatever comes back: a server that stalls does not slow its clients down.
 
-    Returns the times of the answers, which are collected in `times`; a session without an answer took for ever.
+    Returns the times of the answers, which are collected in `times`; a session without an answer took `inf`.
     """
     began, sent = time.perf_counter(), 0
     while sent < int(pace * seconds):

@@ -446,7 +446,7 @@ def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: 
     assert scene.states(pool)[:2] == [(State.SERVING, State.FAILING), (State.FAILING, State.WARMING)]
 
 
-def test_nobody_is_held_back_when_that_leaves_nobody() -> None:
+def test_no_pool_is_capped_when_that_leaves_none() -> None:
     scene = Scene("jsq")
     for number in range(3):
         scene.balancer.add(address(number), endpoint(number))

@@ -191,7 +191,7 @@ def test_a_pool_that_was_well_fails_at_once_and_recovers_at_once() -> None:
     assert verdicts(EnvoyCounts(ADMIN), pool(1), (0.0, False), (0.1, True), (0.2, False)) == [False, True, False]
 
 
-def test_an_envoy_that_starts_is_not_believed_before_it_can_have_checked() -> None:
+def test_health_checks_of_an_envoy_that_starts_count_only_after_a_while() -> None:
     """It calls every pool failing until then. A pool dead from the start is known soon enough."""
     envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert verdicts(envoy, where, (0.0, True), (0.9, True), (1.1, True)) == [None, None, True]

@@ -19,13 +19,13 @@ _WHOLE_ANSWER = re.compile(rb"HTTP/1.1 200 .*\r\n\r\n127\.0\.0\.1:\d{5}", re.DOT
 
 
 def traffic_flows(traffic: Traffic, more: int = 50) -> None:
-    """Wait for so many sessions more."""
+    """Wait for `more` sessions to succeed."""
     before = traffic.succeeded
     eventually(lambda: traffic.succeeded, lambda count: count >= before + more)
 
 
 def test_the_picker_is_killed_under_load() -> None:
-    """Sessions live on and new ones begin; after the restart all are counted, whoever placed them."""
+    """Sessions live on and new ones begin; after the restart all are counted, picked or not."""
     with rig(3) as live, sessions(live.port, 30) as before, Traffic(live.port) as traffic:
         traffic_flows(traffic)
         dying = time.monotonic()
@@ -240,7 +240,7 @@ def test_ten_thousand_sessions_leave_nothing_behind() -> None:
 
 
 def _short_sessions(port: int, count: int, connections: int = 20) -> None:
-    """So many requests over a few connections, one of each always under way."""
+    """Send `count` requests over a few connections, with one of each always under way."""
     request = b"GET / HTTP/1.1\r\nhost: pools\r\n\r\n"
     clients = [socket.create_connection(("127.0.0.1", port), PATIENCE) for _ in range(connections)]
     try:

@@ -265,7 +265,7 @@ def _closed() -> TextIO:
     return stream
 
 
-def _nobody_reads() -> TextIO:
+def _without_a_reader() -> TextIO:
     reading, writing = os.pipe()
     os.close(reading)
     return io.TextIOWrapper(io.FileIO(writing, "w"), write_through=True)
@@ -275,13 +275,13 @@ def _full_disk() -> TextIO:
     return io.TextIOWrapper(io.FileIO("/dev/full", "w"), write_through=True)
 
 
-@pytest.mark.parametrize("broken", [_closed, _nobody_reads, _full_disk, lambda: None])
+@pytest.mark.parametrize("broken", [_closed, _without_a_reader, _full_disk, lambda: None])
 def test_a_stream_that_fails_is_not_the_callers_problem(broken: Callable[[], TextIO | None]) -> None:
     stream = broken()
     log = Log(stream)
 
     for _ in range(MAX_LINES_PER_SECOND):
-        log.event("nobody hears this")
+        log.event("written nowhere")
         log.catch_up()
 
     if stream is not None:

@@ -1,4 +1,4 @@
-"""The picker as a gRPC server, with gRPC's own client: picks, endpoints, health, and who is believed."""
+"""The picker as a gRPC server, with gRPC's own client: picks, endpoints, health, and which Envoys are accepted."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_envoys_are_told_the_pools_and_every_change(picker: Picker, channel: grp
                 break
 
 
-def test_an_envoy_that_cannot_be_believed_is_said_so_once_and_picks_go_on(
+def test_an_envoy_with_a_bad_announcement_is_logged_once_and_picks_go_on(
     picker: Picker, channel: grpc.Channel
 ) -> None:
     for _ in range(3):
@@ -286,7 +286,7 @@ def test_when_all_pools_drain_new_sessions_are_turned_away(picker: Picker, chann
     assert sessions(picker) == [0, 0]
 
 
-def test_a_log_that_nobody_reads_holds_nothing_up() -> None:
+def test_a_log_that_is_not_read_blocks_nothing() -> None:
     command = [sys.executable, "-m", "evenly", "picker", "--listen", "127.0.0.1:0", "--policy", "jsq"]
     with subprocess.Popen(
         [*command, *options(*POOLS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

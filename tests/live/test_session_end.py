@@ -20,7 +20,7 @@ from tests.live.clients import Session, sessions
 from tests.live.processes import PATIENCE
 from tests.live.rig import Rig, rig
 
-SOON = 1.0  # seconds in which an end is heard of; it takes about two milliseconds
+SOON = 1.0  # seconds until an end is counted; it takes about two milliseconds
 QUIET = 3.0
 
 
