@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 from evenly.policies import COMPARED
 
@@ -46,8 +46,8 @@ def command(
         from evenly.plots import shares
 
         shares.draw(results, request.plot)
-    deliver(
-        {"policies": [result.to_dict() for result in results]},
+    emit(
+        lambda: {"policies": [result.to_dict() for result in results]},
         lambda: print_comparison(results),
         as_json=request.json,
         files=[request.plot],

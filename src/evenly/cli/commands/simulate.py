@@ -6,7 +6,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
 EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
@@ -50,8 +50,8 @@ def command(
         trajectory.draw(result, request.plot)
     if request.save:
         result.save(request.save)
-    deliver(
-        result.to_dict(),
+    emit(
+        result.to_dict,
         lambda: typer.echo(simulation_text(result)),
         as_json=request.json,
         files=[request.plot, request.save],
