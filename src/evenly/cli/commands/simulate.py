@@ -43,11 +43,12 @@ def command(
 
     points = _POINTS if request.plot or request.save else 0
     with progress_bar("simulating") as progress:
-        result = simulate(request.scenarios[0], **request.run, points=points, recorded=1, progress=progress)
+        result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
     if request.plot:
-        from evenly.plots import trajectory
+        from evenly.plots.style import saved_figure
 
-        trajectory.draw(result, request.plot)
+        with saved_figure(request.plot, 8.0, 7.2) as figure:
+            result.plot_panels(figure=figure)
     if request.save:
         result.save(request.save)
     emit(
