@@ -161,7 +161,7 @@ def test_a_run_that_makes_no_sense_is_refused(options: dict[str, Any], words: li
 @pytest.mark.parametrize("schedule", ["0:3,5:2", "0:3~1/2"])
 def test_a_steady_state_of_a_varying_demand_is_refused(schedule: str) -> None:
     with pytest.raises(InputError, match="constant load"):
-        simulate(Scenario(pools=5, schedule=schedule), steady_state=True)
+        simulate(Scenario(pools=5, schedule=schedule), mean_holding_times=True)
 
 
 def test_nothing_to_compare_compares_to_nothing() -> None:
