@@ -75,7 +75,7 @@ def test_random_routing_with_one_choice_of_d_is_random_routing() -> None:
 def test_a_single_pool_is_poisson_under_every_policy() -> None:
     for policy in POLICIES:
         capacity = 60 if policy == "pull" else None
-        result = run({"policy": policy, "pools": 1, "load": 3.1, "choices": 1, "capacity": capacity})
+        result = run({"policy": policy, "pools": 1, "load": 3.1, "capacity": capacity})
         assert_levels(result, poisson.pmf(np.arange(15), 3.1).tolist())
 
 

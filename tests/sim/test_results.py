@@ -1,7 +1,7 @@
 """Results show themselves: one line, an HTML table, frames, pictures; and they compare by value."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,15 @@ def test_a_trajectory_that_was_not_recorded_is_refused_with_the_remedy() -> None
 
 @pytest.mark.parametrize("kind", ["result", "samples", "trajectory", "intervals", "comparison", "coupling"])
 def test_frames_are_the_columns(kind: str) -> None:
-    table: Any = {
+    kinds: dict[str, Callable[[], Any]] = {
         "result": learned,
         "samples": lambda: learned().samples,
         "trajectory": lambda: learned().trajectories[1],
         "intervals": lambda: learned().conf_int(),
         "comparison": lambda: compared(seed=2**64 - 1, replications=1),
         "coupling": lambda: couple_with_jsq(pools=4, load=1.5, events=20),
-    }[kind]()
+    }
+    table = kinds[kind]()
     pandas, polars = table.to_pandas(), table.to_polars()
     columns = table.columns()
     assert list(pandas.columns) == polars.columns == list(columns)
@@ -235,9 +236,12 @@ def test_a_plot_without_axes_makes_a_figure_in_our_style() -> None:
 
 @pytest.mark.parametrize("kind", ["result", "trajectory", "comparison"])
 def test_panels_fill_the_figure_given_or_a_new_one(kind: str) -> None:
-    drawn: Any = {"result": learned, "trajectory": lambda: learned().trajectories[0], "comparison": compared}[
-        kind
-    ]()
+    kinds: dict[str, Callable[[], Any]] = {
+        "result": learned,
+        "trajectory": lambda: learned().trajectories[0],
+        "comparison": compared,
+    }
+    drawn = kinds[kind]()
     figure = Figure()
     assert drawn.plot_panels(figure=figure) is figure
     count = len(figure.axes)

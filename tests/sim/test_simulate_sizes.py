@@ -202,6 +202,9 @@ def test_a_trajectory_has_the_form_of_a_simulated_one(options: dict[str, Any]) -
     ours, other = one(scenario, points=11), simulate(scenario, points=11).trajectories[0]
     for field in fields(Trajectory):
         mine, theirs = getattr(ours, field.name), getattr(other, field.name)
+        if not isinstance(mine, np.ndarray):
+            assert mine == theirs, field.name
+            continue
         assert (mine.dtype, mine.ndim) == (theirs.dtype, theirs.ndim), field.name
     assert ours.columns().keys() == other.columns().keys()
     assert not ours.tokens_held.any()
@@ -386,7 +389,7 @@ def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
         ({}, {"points": 50_001, "pools": [2] * 20}, "points times systems must be at most 1000000"),
         ({}, {"seed": -1}, "seed must be a whole number from 0"),
         ({}, {"workers": 0}, "workers must be a whole number from 1"),
-        ({"initial": [1, 2, 3]}, {"pools": [3, 4]}, "initial must have 4 numbers"),
+        ({"initial": [1, 2, 3]}, {"pools": [3, 4]}, "initial_tasks must have 4 numbers"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], arguments: dict[str, Any], sentence: str) -> None:
