@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly import Scenario, simulate
-from evenly.plots.style import COLORS, DASHES, INK, picture
+from evenly.plots.style import COLORS, DASHES, INK, saved_figure
 from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import reflected
 
@@ -92,7 +92,7 @@ def distance(values: Array, law: Law) -> float:
 
 def draw(samples: list[tuple[Quantity, dict[int, Array]]], path: Path) -> None:
     """A panel a quantity: distribution functions of systems of every size, and of the limit."""
-    with picture(path, 9.6, 3.8) as figure:
+    with saved_figure(path, 9.6, 3.8) as figure:
         panels = figure.subplots(1, len(samples), sharey=True)
         for axes, (quantity, by_size) in zip(panels, samples, strict=True):
             for (pools, values), color, dash in zip(by_size.items(), COLORS, DASHES, strict=False):

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from evenly import Scenario
 from evenly.paper.claims.fluid import largest_gap
-from evenly.plots.style import BLUE, GREEN, INK, picture
-from evenly.sim.coupling.sizes import common_space
+from evenly.plots.style import BLUE, GREEN, INK, saved_figure
+from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.fluid.path import FluidPath, fluid
 
 SIZES = (100, 1_000, 10_000, 100_000)
@@ -69,7 +69,7 @@ def distances(case: Case, sizes: Sequence[int], seeds: Sequence[int]) -> NDArray
     limit = case.limit().occupancy
     rows = []
     for seed in seeds:
-        runs = common_space(case.scenario(), sizes, seed=seed, points=POINTS)
+        runs = simulate_sizes(case.scenario(), pools=sizes, seed=seed, points=POINTS)
         rows.append([largest_gap(run.occupancy, limit) for run in runs])
     return np.array(rows)
 
@@ -82,7 +82,7 @@ def slope(sizes: Sequence[int], found: NDArray[np.float64]) -> float:
 
 def draw(results: dict[str, NDArray[np.float64]], sizes: Sequence[int], path: Path) -> None:
     """A panel a case: thin lines for the seeds, a thick one for their root mean square."""
-    with picture(path, 8.4, 3.8) as figure:
+    with saved_figure(path, 8.4, 3.8) as figure:
         panels = figure.subplots(1, len(results), sharey=True)
         for axes, (name, found), color in zip(panels, results.items(), (BLUE, GREEN), strict=True):
             for row in found:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from evenly import Scenario, simulate
-from evenly.plots.style import COLORS, DASHES, MARKERS, picture
+from evenly.plots.style import COLORS, DASHES, MARKERS, saved_figure
 from evenly.sim.intervals import half_width
 from evenly.sim.tally import averages
 from evenly.theory.balance import optimal_thresholds
@@ -51,15 +51,15 @@ def simulated(
         warmup=WARMUP,
         horizon=WARMUP + length,
     )
-    result = simulate(scenario, replications=replications, seed=seed, steady_state=True)
+    result = simulate(scenario, replications=replications, seed=seed, mean_holding_times=True)
     optimal = optimal_thresholds(load)
     columns: dict[str, list[float]] = {name: [] for name in NAMES}
-    for sample in result.samples:
+    for sample in result.windows:
         means = averages(sample, pools)
-        time_at = means.threshold_time_at
+        time_at = means.threshold_share
         columns["share_above"].append(sum(share for level, share in time_at.items() if level > optimal[-1]))
         columns["share_below"].append(sum(share for level, share in time_at.items() if level < optimal[0]))
-        columns["changes_rate"].append(sample.changes / sample.time)
+        columns["changes_rate"].append(sample.change_count / sample.time)
         columns["resync_per_task"].append(means.resync_per_task)
     return columns
 
@@ -86,7 +86,7 @@ def draw(
     path: Path,
 ) -> None:
     """Share of the time off the optimum against the number of pools."""
-    with picture(path, 7.2, 4.6) as figure:
+    with saved_figure(path, 7.2, 4.6) as figure:
         axes = figure.add_subplot()
         for (case, found), color, dash, marker in zip(lines.items(), COLORS, DASHES, MARKERS, strict=False):
             load, alpha = case

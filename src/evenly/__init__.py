@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evenly.advice.alpha import Advice, recommend_alpha
     from evenly.errors import InputError
-    from evenly.sim import Result, Scenario, Trajectory, compare, simulate, with_policies
-    from evenly.sim.coupling.jsq import coupled_blocking
-    from evenly.sim.coupling.sizes import common_space
+    from evenly.sim import Comparison, Result, Scenario, Trajectory, compare, simulate, with_policies
+    from evenly.sim.coupling.jsq import couple_with_jsq
+    from evenly.sim.coupling.sizes import simulate_sizes
     from evenly.theory.equilibrium import Equilibrium, equilibrium
     from evenly.theory.exact.law import ExactLaw, exact_law
     from evenly.theory.fluid.path import FluidPath, fluid
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Advice": "evenly.advice.alpha",
+    "Comparison": "evenly.sim",
     "Equilibrium": "evenly.theory.equilibrium",
     "ExactLaw": "evenly.theory.exact.law",
     "Expectations": "evenly.theory.tuning",
@@ -36,9 +37,8 @@ _HOMES = {
     "Scenario": "evenly.sim",
     "Stability": "evenly.theory.stability.predict",
     "Trajectory": "evenly.sim",
-    "common_space": "evenly.sim.coupling.sizes",
     "compare": "evenly.sim",
-    "coupled_blocking": "evenly.sim.coupling.jsq",
+    "couple_with_jsq": "evenly.sim.coupling.jsq",
     "equilibrium": "evenly.theory.equilibrium",
     "exact_law": "evenly.theory.exact.law",
     "expectations": "evenly.theory.tuning",
@@ -48,12 +48,14 @@ _HOMES = {
     "recommend_alpha": "evenly.advice.alpha",
     "settle_time_bound": "evenly.theory.tuning",
     "simulate": "evenly.sim",
+    "simulate_sizes": "evenly.sim.coupling.sizes",
     "stable_pools": "evenly.theory.stability.predict",
     "with_policies": "evenly.sim",
 }
 
 __all__ = [
     "Advice",
+    "Comparison",
     "Equilibrium",
     "ExactLaw",
     "Expectations",
@@ -64,9 +66,8 @@ __all__ = [
     "Scenario",
     "Stability",
     "Trajectory",
-    "common_space",
     "compare",
-    "coupled_blocking",
+    "couple_with_jsq",
     "equilibrium",
     "exact_law",
     "expectations",
@@ -76,6 +77,7 @@ __all__ = [
     "recommend_alpha",
     "settle_time_bound",
     "simulate",
+    "simulate_sizes",
     "stable_pools",
     "with_policies",
 ]

@@ -120,6 +120,21 @@ class Table(Frames):
         return f"<table>{more}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
+    """Write a value and, if there is one, the half-width of its interval."""
+    error = "" if half_width is None else f" ± {half_width:.{digits}f}"
+    return f"{value:.{digits}f}{error}"
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent, never rounded to 0 or 100 unless it is."""
+    if 0 < share < 0.0001:
+        return "< 0.01 %"
+    if 0.9999 < share < 1:
+        return "> 99.99 %"
+    return f"{100 * share:.2f} %"
+
+
 def _library(name: str) -> Any:  # noqa: ANN401  (a module)
     try:
         return import_module(name)

@@ -54,7 +54,7 @@ def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]
         "messages per task": means.messages_per_task,
         **{f"exactly {i}": level(means.pools_with_exactly, i) for i in common(law.pools_with_exactly)},
         **{f"share {i}": level(means.task_share, i) for i in common(law.task_share)},
-        **{f"max {i}": level(means.max_distribution, i) for i in common(law.max_tasks_distribution)},
+        **{f"max {i}": level(means.max_tasks_distribution, i) for i in common(law.max_tasks_distribution)},
     }
     if law.threshold_distribution is not None:
         numbers |= {
@@ -62,8 +62,8 @@ def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]
             "resync per task": means.resync_per_task,
             "green per task": window.green / window.arrivals,
             "yellow per task": window.yellow / window.arrivals,
-            "changes": window.changes / window.time,
-            **{f"at {i}": means.threshold_time_at.get(i, 0.0) for i in likely(law)},
+            "changes": window.change_count / window.time,
+            **{f"at {i}": means.threshold_share.get(i, 0.0) for i in likely(law)},
         }
     return numbers
 
@@ -104,13 +104,13 @@ def likely(law: ExactLaw) -> list[int]:
     return [at for at, share in (law.threshold_distribution or {}).items() if share > NOT_RARE]
 
 
-@pytest.mark.parametrize("steady_state", [False, True], ids=["times", "means"])
+@pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 @pytest.mark.parametrize("system", SYSTEMS, ids=named)
-def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], steady_state: bool) -> None:
+def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
     law = exact_law(**system)
     scenario = Scenario(**system, horizon=1050.0, warmup=50.0)
-    result = simulate(scenario, seed=31, replications=48, steady_state=steady_state)
-    rows = [simulated(averages(sample, scenario.pools), sample, law) for sample in result.samples]
+    result = simulate(scenario, seed=31, replications=48, mean_holding_times=mean_holding_times)
+    rows = [simulated(averages(sample, scenario.pools), sample, law) for sample in result.windows]
     for name, truth in predicted(law).items():
         assert_mean([row[name] for row in rows], truth, name, slack=1e-7)
 
@@ -121,7 +121,7 @@ def test_the_service_rate_does_not_change_the_law() -> None:
     scenario = Scenario(**system, service_rate=3.0, horizon=350.0, warmup=20.0)  # type: ignore[arg-type]
     result = simulate(scenario, seed=32, replications=48)
     for name in ("mean_tasks", "threshold", "imbalance"):
-        samples = [averages(sample, 4).scalars()[name] for sample in result.samples]
+        samples = [averages(sample, 4).scalars()[name] for sample in result.windows]
         assert_mean(samples, predicted(law)[name], name, slack=1e-7)
 
 
@@ -130,13 +130,14 @@ def test_batches_of_one_long_run_find_the_law_too() -> None:
     law = exact_law(**system)  # type: ignore[arg-type]
     scenario = Scenario(**system, horizon=40_050.0, warmup=50.0)  # type: ignore[arg-type]
     result = simulate(scenario, seed=33, batches=40)
-    assert result.ci95 is not None
     # Batches of a thousand task times are as good as independent; the 95 % widths stretch to 1e-9.
     stretch = float(t.isf(FALSE_ALARM / 2, 39) / t.isf(0.025, 39))
-    for name, width in result.ci95.items():
+    widths = result.half_widths()
+    assert widths
+    for name, width in widths.items():
         if name in predicted(law):
             truth = predicted(law)[name]
-            assert abs(result.averages.scalars()[name] - truth) <= stretch * width + 1e-7, name
+            assert abs(result.scalars()[name] - truth) <= stretch * width + 1e-7, name
 
 
 def test_mean_holding_times_give_narrower_intervals() -> None:
@@ -144,7 +145,7 @@ def test_mean_holding_times_give_narrower_intervals() -> None:
     # logarithm of a ratio of sample variances has deviation 0.1, so that log 2 is seven of them.
     scenario = Scenario(policy="jsq", pools=2, load=0.2, horizon=320.0, warmup=20.0)
     variances = []
-    for steady_state in (False, True):
-        result = simulate(scenario, seed=34, replications=400, steady_state=steady_state)
-        variances.append(np.var([averages(sample, 2).mean_tasks for sample in result.samples], ddof=1))
+    for mean_holding_times in (False, True):
+        result = simulate(scenario, seed=34, replications=400, mean_holding_times=mean_holding_times)
+        variances.append(np.var([averages(sample, 2).mean_tasks for sample in result.windows], ddof=1))
     assert variances[1] < variances[0]

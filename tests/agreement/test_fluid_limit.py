@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenly.sim.coupling.sizes import common_space
+from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.fluid.path import fluid
 from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
@@ -37,7 +37,7 @@ def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
 def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
     """The test above can fail: next to the right case the distance stays far above 12 n^(-1/2) = 0.04."""
     case = LEARNING if wrong.alpha else STATIC
-    run = common_space(case.scenario(), [100_000], seed=1, points=601)[0]
+    run = simulate_sizes(case.scenario(), pools=[100_000], seed=1, points=601)[0]
     limit = wrong.limit().occupancy
     levels = min(run.occupancy.shape[1], limit.shape[1])
     assert np.max(np.abs(run.occupancy[:, :levels] - limit[:, :levels])) > 0.07
@@ -51,7 +51,7 @@ def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
     """
     size = 200_000
     limit = case.limit()
-    run = common_space(replace(case, horizon=3.0).scenario(), [size], seed=2, points=2)[0]
+    run = simulate_sizes(replace(case, horizon=3.0).scenario(), pools=[size], seed=2, points=2)[0]
     assert run.change_thresholds.tolist() == limit.update_thresholds.tolist()
     before, short = int(limit.threshold[0]), 1e-4
     for found, time, after in zip(run.change_times, limit.update_times, limit.update_thresholds, strict=True):
@@ -67,7 +67,7 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
     size, horizon = 200_000, 12.0
     bound = settle_time_bound(LEARNING.load, "0.93", LEARNING.initial)
     assert bound is not None
-    run = common_space(replace(LEARNING, horizon=horizon).scenario(), [size], seed=4, points=481)[0]
+    run = simulate_sizes(replace(LEARNING, horizon=horizon).scenario(), pools=[size], seed=4, points=481)[0]
     later = run.times >= bound
     assert np.all(run.threshold[later] == 5)
     noise = 7 * np.sqrt(LEARNING.load / size)  # seven deviations of the diffusion limit
@@ -88,7 +88,7 @@ def test_load_steps_are_followed_alike() -> None:
         LEARNING.scenario(), load=None, schedule=schedule, alpha="0.9", threshold=0, initial_tasks=0
     )
     for size in (1_000, 100_000):
-        run = common_space(scenario, [size], seed=3, points=121)[0]
+        run = simulate_sizes(scenario, pools=[size], seed=3, points=121)[0]
         levels = min(run.occupancy.shape[1], limit.occupancy.shape[1])
         gap = np.max(np.abs(run.occupancy[:, :levels] - limit.occupancy[:, :levels]))
         assert gap < 20 / np.sqrt(size)

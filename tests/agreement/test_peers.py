@@ -23,8 +23,8 @@ NOT_RARE = 0.002
 def simulated_occupancy(options: dict[str, Any], pools: int, load: float, window: float) -> FloatArray:
     """Time averages of the occupancy, a row a replication."""
     scenario = Scenario(pools=pools, load=load, initial_tasks=load, warmup=15.0, horizon=15.0 + window, **options)
-    result = simulate(scenario, seed=41, replications=16, steady_state=True)
-    rows = [averages(sample, pools).pools_with_exactly for sample in result.samples]
+    result = simulate(scenario, seed=41, replications=16, mean_holding_times=True)
+    rows = [averages(sample, pools).pools_with_exactly for sample in result.windows]
     levels = max(map(len, rows))
     shares = np.array([np.pad(row, (0, levels - len(row))) for row in rows])
     return np.cumsum(shares[:, ::-1], axis=1)[:, ::-1]

@@ -96,7 +96,7 @@ def test_tasks_count_if_they_find_no_pool_below_the_capacity() -> None:
         counts.append(
             sum(later.arrivals > earlier.arrivals and min(earlier.tasks) >= 2 for earlier, later in pairwise(path))
         )
-    assert [sample.unguided for sample in result.samples] == counts
+    assert [sample.without_token for sample in result.windows] == counts
     share = sum(count > 0 for count in counts) / 40
     assert 0 < share < 1
     assert random_routing_probability(pools=5, load=1.8, horizon=2.0, replications=40, seed=3)[0] == share

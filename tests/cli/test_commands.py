@@ -141,7 +141,7 @@ def test_simulate_says_when_the_start_is_part_of_the_averages(run: Run) -> None:
 def test_saved_results_keep_the_trajectory(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     run("simulate", "--policy", "jiq", "--pools", 20, "--load", 0.5, "--horizon", 20, "--save", path)
-    table = Result.load(path).table("trajectory")
+    table = Result.load(path).trajectory
     assert set(table) >= {"time", "max_tasks", "imbalance", "tokens"}
     assert table["tokens"][0] == 20
 

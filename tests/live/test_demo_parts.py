@@ -227,7 +227,7 @@ def test_the_ideal_is_what_the_simulator_says(name: str, alpha: str | None, poli
     ours = [balance(sessions, names, begin, end) for begin, end in pairwise(edges)]
     scenario = Scenario(policy=name, pools=pools, load=load, alpha=alpha, warmup=warmup, horizon=horizon)
     result = simulate(scenario, seed=13, batches=batches)
-    theirs = [averages(sample, pools) for sample in result.samples]
+    theirs = [averages(sample, pools) for sample in result.windows]
     check_same_mean([each.spread for each in ours], [each.spread for each in theirs])
     check_same_mean([each.max_tasks for each in ours], [each.max_tasks for each in theirs])
     for tasks in (2, 3, 4, 5):

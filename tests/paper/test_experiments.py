@@ -96,7 +96,7 @@ def test_rows_of_a_result_average_to_its_occupancy() -> None:
     run = simulate(Scenario(pools=50, load=2.5, horizon=5.0), replications=3)
     rows = occupancy_rows(run, 80)
     assert rows.shape[1] >= 80
-    shares = run.averages.pools_with_exactly
+    shares = run.pools_with_exactly
     expected = np.cumsum(shares[::-1])[::-1]
     np.testing.assert_allclose(rows.mean(axis=0)[: shares.size], expected, atol=1e-12)
 

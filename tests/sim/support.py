@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, poisson, t
 
-from evenly.sim import Scenario
+from evenly.sim import Result, Scenario
 from evenly.sim.reference import ReferenceSimulation
-from evenly.sim.tally import Averages
+from evenly.sim.tally import Averages, averages
 
 FALSE_ALARM = 1e-9  # of a single statistical comparison; a file makes fewer than a thousand of them
 
@@ -184,15 +184,20 @@ def imbalance_of(tasks: Sequence[int], load: float) -> float:
 # --- comparisons of results --------------------------------------------------------------------------------
 
 
-def flat(averages: Averages) -> dict[str, NDArray[np.float64]]:
+def means_of(result: Result) -> Averages:
+    """The averages that a result shows one by one."""
+    return averages(result.window, result.scenario.pools)
+
+
+def flat(means: Averages) -> dict[str, NDArray[np.float64]]:
     """All averages by name, for comparisons."""
-    levels = range(max(averages.threshold_time_at, default=-1) + 1)
+    levels = range(max(means.threshold_share, default=-1) + 1)
     return {
-        **{name: np.array([value]) for name, value in averages.scalars().items()},
-        "pools_with_exactly": averages.pools_with_exactly,
-        "task_share": averages.task_share,
-        "max_distribution": averages.max_distribution,
-        "threshold_time_at": np.array([averages.threshold_time_at.get(level, 0.0) for level in levels]),
+        **{name: np.array([value]) for name, value in means.scalars().items()},
+        "pools_with_exactly": means.pools_with_exactly,
+        "task_share": means.task_share,
+        "max_tasks_distribution": means.max_tasks_distribution,
+        "threshold_share": np.array([means.threshold_share.get(level, 0.0) for level in levels]),
     }
 
 

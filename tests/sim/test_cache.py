@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import evenly
 assert evenly.__file__.startswith(sys.argv[1])
-print(evenly.simulate(evenly.Scenario(policy="jsq", pools=5, load=2.0, horizon=5.0)).averages.spread)
+print(evenly.simulate(evenly.Scenario(policy="jsq", pools=5, load=2.0, horizon=5.0)).spread)
 """
 
 

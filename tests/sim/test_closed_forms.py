@@ -27,12 +27,12 @@ def erlang_b(servers: int, load: float) -> float:
     return blocked
 
 
-def run(options: dict[str, Any], *, steady_state: bool = False) -> Result:
-    return simulate(Scenario(**LENGTH, **options), seed=21, replications=48, steady_state=steady_state)
+def run(options: dict[str, Any], *, mean_holding_times: bool = False) -> Result:
+    return simulate(Scenario(**LENGTH, **options), seed=21, replications=48, mean_holding_times=mean_holding_times)
 
 
 def samples(result: Result, value: Callable[[Averages], float]) -> list[float]:
-    return [value(averages(sample, result.scenario.pools)) for sample in result.samples]
+    return [value(averages(sample, result.scenario.pools)) for sample in result.windows]
 
 
 def assert_levels(result: Result, law: list[float]) -> None:
@@ -46,40 +46,44 @@ def assert_levels(result: Result, law: list[float]) -> None:
             )
 
 
-every_mode = pytest.mark.parametrize("steady_state", [False, True], ids=["times", "means"])
+every_mode = pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 
 
 @every_mode
 @pytest.mark.parametrize("policy", POLICIES)
-def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str, steady_state: bool) -> None:
+def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str, mean_holding_times: bool) -> None:
     capacity = 60 if policy == "pull" else None
-    result = run({"policy": policy, "pools": 5, "load": 2.3, "capacity": capacity}, steady_state=steady_state)
-    assert result.window.lost == 0
+    result = run(
+        {"policy": policy, "pools": 5, "load": 2.3, "capacity": capacity}, mean_holding_times=mean_holding_times
+    )
+    assert result.lost_tasks == 0
     assert_mean(samples(result, lambda means: means.mean_tasks), 2.3)
 
 
 @every_mode
-def test_random_routing_makes_every_pool_poisson(steady_state: bool) -> None:
-    result = run({"policy": "random", "pools": 6, "load": 2.4}, steady_state=steady_state)
+def test_random_routing_makes_every_pool_poisson(mean_holding_times: bool) -> None:
+    result = run({"policy": "random", "pools": 6, "load": 2.4}, mean_holding_times=mean_holding_times)
     assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
 
 
 def test_random_routing_with_one_choice_of_d_is_random_routing() -> None:
     result = run({"policy": "power-of-d", "choices": 1, "pools": 6, "load": 2.4})
     assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
-    assert result.averages.messages_per_task == 2
+    assert result.messages_per_task == 2
 
 
 def test_a_single_pool_is_poisson_under_every_policy() -> None:
     for policy in POLICIES:
         capacity = 60 if policy == "pull" else None
-        result = run({"policy": policy, "pools": 1, "load": 3.1, "choices": 1, "capacity": capacity})
+        result = run({"policy": policy, "pools": 1, "load": 3.1, "capacity": capacity})
         assert_levels(result, poisson.pmf(np.arange(15), 3.1).tolist())
 
 
 @every_mode
-def test_random_routing_with_capacity_loses_as_erlang_says(steady_state: bool) -> None:
-    result = run({"policy": "random", "pools": 4, "load": 2.5, "capacity": 4}, steady_state=steady_state)
+def test_random_routing_with_capacity_loses_as_erlang_says(mean_holding_times: bool) -> None:
+    result = run(
+        {"policy": "random", "pools": 4, "load": 2.5, "capacity": 4}, mean_holding_times=mean_holding_times
+    )
     assert_mean(samples(result, lambda means: means.lost_share), erlang_b(4, 2.5))
     weights = poisson.pmf(np.arange(5), 2.5)
     assert_levels(result, (weights / weights.sum()).tolist())
@@ -96,9 +100,11 @@ FREE_WHILE_ANY_PLACE_IS: dict[str, dict[str, Any]] = {
 
 @every_mode
 @pytest.mark.parametrize("name", FREE_WHILE_ANY_PLACE_IS)
-def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(name: str, steady_state: bool) -> None:
+def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(
+    name: str, mean_holding_times: bool
+) -> None:
     options = {"pools": 4, "load": 2.2, "capacity": 3, **FREE_WHILE_ANY_PLACE_IS[name]}
-    result = run(options, steady_state=steady_state)
+    result = run(options, mean_holding_times=mean_holding_times)
     lost = erlang_b(12, 8.8)
     assert_mean(samples(result, lambda means: means.lost_share), lost)
     assert_mean(samples(result, lambda means: means.mean_tasks), 2.2 * (1 - lost))
@@ -132,23 +138,24 @@ def test_the_law_of_round_robin_is_poisson_with_one_pool() -> None:
 
 @every_mode
 @pytest.mark.parametrize(("pools", "load"), [(2, 1.5), (5, 2.2)])
-def test_round_robin_has_the_law_of_its_renewal_arrivals(pools: int, load: float, steady_state: bool) -> None:
-    result = run({"policy": "round-robin", "pools": pools, "load": load}, steady_state=steady_state)
+def test_round_robin_has_the_law_of_its_renewal_arrivals(
+    pools: int, load: float, mean_holding_times: bool
+) -> None:
+    result = run({"policy": "round-robin", "pools": pools, "load": load}, mean_holding_times=mean_holding_times)
     assert_levels(result, round_robin_law(pools, load, 8))
 
 
 def test_jsq_sends_a_message_a_departure_and_power_of_d_two_a_choice() -> None:
     jsq = run({"policy": "jsq", "pools": 5, "load": 2.0})
     departures = jsq.window.events - jsq.window.arrivals
-    assert jsq.averages.messages_per_task == pytest.approx(departures / jsq.window.arrivals, rel=1e-12)
+    assert jsq.messages_per_task == pytest.approx(departures / jsq.window.arrivals, rel=1e-12)
     choices = run({"policy": "power-of-d", "pools": 5, "load": 2.0, "choices": 3})
-    assert choices.averages.messages_per_task == pytest.approx(6.0, rel=1e-12)
+    assert choices.messages_per_task == pytest.approx(6.0, rel=1e-12)
 
 
 def test_balanced_policies_are_better_than_chance_in_the_right_order() -> None:
     spreads = [
-        run({"policy": policy, "pools": 10, "load": 3.5}).averages.spread
-        for policy in ("jsq", "power-of-d", "random")
+        run({"policy": policy, "pools": 10, "load": 3.5}).spread for policy in ("jsq", "power-of-d", "random")
     ]
     assert spreads == sorted(spreads)
     assert spreads[0] < 0.7 * spreads[2]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
 from evenly.errors import InputError
-from evenly.sim.coupling.jsq import CoupledRun, coupled_blocking, random_routing_probability
+from evenly.sim.coupling.jsq import CoupledRun, couple_with_jsq, random_routing_probability
 from evenly.theory.exact.law import ExactLaw, exact_law
 from tests.sim.support import FALSE_ALARM, assert_mean
-from tests.sim.test_common_space import uniforms
+from tests.sim.test_simulate_sizes import uniforms
 
 CASES = [(1, 0.4), (1, 3.0), (2, 1.0), (5, 0.7), (5, 2.5), (8, 4.0), (12, 5.9), (40, 3.3), (100, 2.0)]
 
@@ -29,7 +29,7 @@ def test_both_systems_agree_at_every_event(pools: int, load: float) -> None:
     threshold = math.floor(load)
     moves: set[tuple[int, int]] = set()
     for seed in range(25):
-        run = coupled_blocking(pools=pools, load=load, seed=seed, events=3000)
+        run = couple_with_jsq(pools=pools, load=load, seed=seed, events=3000)
         assert run.jsq.shape == run.threshold.shape == (3001, 2)
         assert np.array_equal(run.jsq, run.threshold)
         assert run.jsq[0].tolist() == [0, 0]
@@ -60,7 +60,7 @@ def test_the_pair_follows_the_construction(pools: int, load: float) -> None:
                 low -= 1
         path.append([low, above])
         times.append(time)
-    run = coupled_blocking(pools=pools, load=load, seed=11, events=1500)
+    run = couple_with_jsq(pools=pools, load=load, seed=11, events=1500)
     assert run.jsq.tolist() == run.threshold.tolist() == path
     np.testing.assert_allclose(run.times, times, rtol=1e-9)
 
@@ -69,7 +69,7 @@ def test_the_pair_follows_the_construction(pools: int, load: float) -> None:
 def test_the_whole_states_differ_while_the_pairs_agree(pools: int, load: float) -> None:
     differing = 0
     for events in range(5, 400, 5):
-        run = coupled_blocking(pools=pools, load=load, seed=4, events=events)
+        run = couple_with_jsq(pools=pools, load=load, seed=4, events=events)
         assert np.array_equal(run.jsq, run.threshold)
         differing += not np.array_equal(run.final_jsq, run.final_threshold)
         above = math.floor(load) + 1
@@ -78,7 +78,7 @@ def test_the_whole_states_differ_while_the_pairs_agree(pools: int, load: float) 
 
 
 def test_no_pool_goes_beyond_its_capacity_and_full_systems_discard() -> None:
-    run = coupled_blocking(pools=3, load=1.95, seed=2, events=5000)
+    run = couple_with_jsq(pools=3, load=1.95, seed=2, events=5000)
     assert run.final_jsq.size == run.final_threshold.size == 3
     assert run.jsq.max(axis=0).tolist() == [3, 3]
     full = (run.jsq[:-1] == 3).all(axis=1)
@@ -88,16 +88,16 @@ def test_no_pool_goes_beyond_its_capacity_and_full_systems_discard() -> None:
 
 
 def test_a_run_begins_like_a_longer_one() -> None:
-    short = coupled_blocking(pools=7, load=2.5, seed=3, events=100)
-    long = coupled_blocking(pools=7, load=2.5, seed=3, events=400)
+    short = couple_with_jsq(pools=7, load=2.5, seed=3, events=100)
+    long = couple_with_jsq(pools=7, load=2.5, seed=3, events=400)
     assert np.array_equal(short.jsq, long.jsq[:101])
     assert np.array_equal(short.times, long.times[:101])
-    other = coupled_blocking(pools=7, load=2.5, seed=5, events=100)
+    other = couple_with_jsq(pools=7, load=2.5, seed=5, events=100)
     assert not np.array_equal(short.jsq, other.jsq)
 
 
 def test_events_come_at_the_rate_of_arrivals_and_places() -> None:
-    run = coupled_blocking(pools=6, load=2.5, events=40_000)
+    run = couple_with_jsq(pools=6, load=2.5, events=40_000)
     assert run.times[0] == 0
     assert (np.diff(run.times) > 0).all()
     rate = 6 * (2.5 + 3)
@@ -121,7 +121,7 @@ def test_each_system_ends_with_its_exact_law(pools: int, load: float) -> None:
     """The rate of all events is constant: after a number of them the law is as after a time, here over 16."""
     high = math.floor(load) + 1
     events = math.ceil(16 * pools * (load + high))
-    runs = [coupled_blocking(pools=pools, load=load, seed=seed, events=events) for seed in range(6000)]
+    runs = [couple_with_jsq(pools=pools, load=load, seed=seed, events=events) for seed in range(6000)]
     for policy in ("jsq", "threshold"):
         exact = law_of(policy, pools, load).pools_with_exactly
         ends = np.array([ending(run, policy) for run in runs]) / pools
@@ -142,7 +142,7 @@ def test_time_averages_are_the_exact_ones(pools: int, load: float) -> None:
     high = math.floor(load) + 1
     samples: dict[str, list[tuple[float, float]]] = {"jsq": [], "threshold": []}
     for seed in range(30):
-        run = coupled_blocking(pools=pools, load=load, seed=seed, events=60_000)
+        run = couple_with_jsq(pools=pools, load=load, seed=seed, events=60_000)
         later = run.times[:-1] > 16
         weights = np.diff(run.times)[later]
         for policy, pairs in (("jsq", run.jsq), ("threshold", run.threshold)):
@@ -161,7 +161,7 @@ def test_time_averages_are_the_exact_ones(pools: int, load: float) -> None:
 @pytest.mark.parametrize("initial", [[9, 0, 0, 4, 1], [3, 3, 3, 3, 3], [12, 7, 7, 0, 2], [0, 1, 2, 0, 1]])
 def test_the_systems_agree_from_any_start(initial: list[int]) -> None:
     for seed in range(40):
-        run = coupled_blocking(pools=5, load=2.5, seed=seed, events=400, initial=initial)
+        run = couple_with_jsq(pools=5, load=2.5, seed=seed, events=400, initial_tasks=initial)
         assert run.jsq[0].tolist() == [
             sum(min(tasks, 2) for tasks in initial),
             sum(tasks >= 3 for tasks in initial),
@@ -184,7 +184,7 @@ def test_a_pool_above_the_capacity_only_loses_tasks_each_at_unit_rate() -> None:
     runs = 4000
     above = np.zeros(9)
     for seed in range(runs):
-        run = coupled_blocking(pools=3, load=load, seed=seed, events=events, initial=initial)
+        run = couple_with_jsq(pools=3, load=load, seed=seed, events=events, initial_tasks=initial)
         assert np.array_equal(run.final_jsq[4:], run.final_threshold[4:])
         above += run.final_jsq >= 1
     for level in range(4, 9):  # once at the capacity it is as any other
@@ -205,14 +205,14 @@ def test_a_pool_above_the_capacity_only_loses_tasks_each_at_unit_rate() -> None:
         ({"events": 0}, "events must be a whole number from 1 to 1000000, not 0"),
         ({"events": 10**6 + 1}, "events must be a whole number"),
         ({"seed": -1}, "seed must be a whole number"),
-        ({"initial": [1, 2]}, "initial must have 3 numbers"),
-        ({"initial": [1, 2, -1]}, "initial must be a whole number"),
+        ({"initial_tasks": [1, 2]}, "initial_tasks must have 3 numbers"),
+        ({"initial_tasks": [1, 2, -1]}, "initial_tasks must be a whole number"),
         ({"load": 5000.0, "events": 10**6}, "1000000 events on 5003 levels are too many"),
     ],
 )
 def test_bad_input_is_refused(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        coupled_blocking(**{"pools": 3, "load": 2.5, **arguments})
+        couple_with_jsq(**{"pools": 3, "load": 2.5, **arguments})
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_a_schedule_without_phases_is_refused() -> None:
         ({"replications": -2}, ["replications", "not -2"]),
         ({"replications": 10**7}, ["replications", "not 10000000"]),
         ({"replications": 2.5}, ["replications", "whole number", "not 2.5"]),
-        ({"replications": 1000, "points": 10**4}, ["points times recorded", "not 10000000"]),
+        ({"replications": 1000, "points": 10**4}, ["points times trajectories", "not 10000000"]),
         ({"seed": -1}, ["seed", "from 0", "not -1"]),
         ({"seed": 2**64}, ["seed", "not 18446744073709551616"]),
         ({"seed": 1.5}, ["seed", "whole number", "not 1.5"]),
@@ -161,11 +161,11 @@ def test_a_run_that_makes_no_sense_is_refused(options: dict[str, Any], words: li
 @pytest.mark.parametrize("schedule", ["0:3,5:2", "0:3~1/2"])
 def test_a_steady_state_of_a_varying_demand_is_refused(schedule: str) -> None:
     with pytest.raises(InputError, match="constant load"):
-        simulate(Scenario(pools=5, schedule=schedule), steady_state=True)
+        simulate(Scenario(pools=5, schedule=schedule), mean_holding_times=True)
 
 
 def test_nothing_to_compare_compares_to_nothing() -> None:
-    assert compare([]) == []
+    assert list(compare([])) == []
 
 
 def test_a_schedule_reads_back_as_it_prints() -> None:

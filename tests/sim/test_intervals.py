@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, t
 
+from evenly.errors import InputError
 from evenly.sim import Result, Scenario, simulate
 from evenly.sim.intervals import batch_count, half_width
 from evenly.sim.tally import averages
@@ -18,8 +19,7 @@ LOAD = 2.0
 
 
 def covers(result: Result) -> bool:
-    assert result.ci95 is not None
-    return abs(result.averages.mean_tasks - LOAD) <= result.ci95["mean_tasks"]
+    return abs(result.mean_tasks - LOAD) <= result.half_widths()["mean_tasks"]
 
 
 def test_half_widths_are_student_s() -> None:
@@ -31,26 +31,56 @@ def test_half_widths_are_student_s() -> None:
 
 def test_every_mean_has_its_interval_from_the_samples() -> None:
     result = simulate(Scenario(pools=6, load=2.4, alpha=0.8, capacity=5, horizon=30.0), replications=7)
-    rows = [averages(sample, 6).scalars() for sample in result.samples]
-    assert result.ci95 is not None
-    assert result.ci95.keys() == {
+    rows = [averages(sample, 6).scalars() for sample in result.windows]
+    assert result.half_widths().keys() == {
         "mean_tasks", "max_tasks", "spread", "imbalance", "messages_per_task", "resync_per_task", "lost_share",
         "threshold",
     }  # fmt: skip
-    for name, width in result.ci95.items():
+    for name, width in result.half_widths().items():
         values = [row[name] for row in rows]
         assert width == pytest.approx(t.isf(0.025, 6) * np.std(values, ddof=1) / math.sqrt(7), rel=1e-9)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+def test_conf_int_is_the_t_interval_of_the_samples(level: float) -> None:
+    result = simulate(Scenario(pools=6, load=2.4, alpha=0.8, capacity=5, horizon=30.0), replications=7)
+    table = result.conf_int(level)
+    assert list(table) == ["quantity", "mean", "low", "high"]
+    assert dict(zip(table["quantity"], table["mean"], strict=True)) == result.scalars()
+    for name, low, high in zip(table["quantity"], table["low"], table["high"], strict=True):
+        values = result.samples[name]
+        middle, error = float(values.mean()), float(values.std(ddof=1)) / math.sqrt(7)
+        expected = t.interval(level, 6, loc=middle, scale=error) if error > 0 else (middle, middle)
+        # Windows are of one length, so the mean of the samples is the mean; shares per task weigh arrivals.
+        shift = result.scalars()[name] - middle
+        assert (low - shift, high - shift) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert np.allclose(table["low"] + table["high"], 2 * table["mean"])
+
+
+def test_conf_int_is_not_a_number_where_one_sample_cannot_tell() -> None:
+    table = simulate(Scenario(pools=5, load=2.0, alpha=0.9, horizon=30.0)).conf_int()
+    assert np.isfinite(table["mean"]).all()
+    assert np.isnan(table["low"]).all()
+    assert np.isnan(table["high"]).all()
+    assert "threshold" in table["quantity"]
+    assert None not in table.to_pandas().to_numpy()
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
+def test_a_level_that_is_no_share_is_refused(level: float) -> None:
+    with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
+        simulate(Scenario(pools=5, load=2.0, horizon=3.0)).conf_int(level)
+
+
 def test_a_single_short_run_has_no_interval() -> None:
-    assert simulate(Scenario(pools=5, load=2.0, horizon=199.0)).ci95 is None
-    assert simulate(Scenario(pools=5, load=2.0, horizon=400.0), batches=0).ci95 is None
+    assert simulate(Scenario(pools=5, load=2.0, horizon=199.0)).half_widths() == {}
+    assert simulate(Scenario(pools=5, load=2.0, horizon=400.0), batches=0).half_widths() == {}
 
 
 def test_a_single_long_run_has_twenty_batches() -> None:
     result = simulate(Scenario(pools=5, load=2.0, horizon=210.0, warmup=10.0))
     assert (result.batches, len(result.samples)) == (20, 20)
-    assert result.ci95 is not None
+    assert result.half_widths()
     assert "threshold" not in simulate(Scenario(policy="jsq", pools=5, load=2.0, horizon=210.0)).to_dict()["ci95"]
 
 
@@ -77,10 +107,10 @@ def test_intervals_from_batches_hold_the_truth_nearly_as_often() -> None:
     assert binom.ppf(RARE, runs, 0.925) <= held <= binom.isf(RARE, runs, 0.955)
 
 
-def variance_times_length(*, steady_state: bool, replications: int, length: float) -> float:
+def variance_times_length(*, mean_holding_times: bool, replications: int, length: float) -> float:
     scenario = Scenario(policy="random", pools=1, load=0.2, horizon=length + 20, warmup=20.0)
-    result = simulate(scenario, seed=9, replications=replications, steady_state=steady_state)
-    values = [averages(sample, 1).mean_tasks for sample in result.samples]
+    result = simulate(scenario, seed=9, replications=replications, mean_holding_times=mean_holding_times)
+    values = [averages(sample, 1).mean_tasks for sample in result.windows]
     return float(np.var(values, ddof=1)) * length
 
 
@@ -97,13 +127,15 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
     freedom = replications - 1
     least, most = (float(chi2.ppf(chance, freedom)) / freedom for chance in (RARE / 2, 1 - RARE / 2))
     # Samples are slightly skewed and the window is finite: five percent more room.
-    for truth, steady_state in ((usual, False), (lowered, True)):
-        found = variance_times_length(steady_state=steady_state, replications=replications, length=length)
+    for truth, mean_holding_times in ((usual, False), (lowered, True)):
+        found = variance_times_length(
+            mean_holding_times=mean_holding_times, replications=replications, length=length
+        )
         assert truth * least * 0.95 < found < truth * most * 1.05
     assert lowered * most * 1.05 < usual * least * 0.95
 
 
 def test_batches_too_short_to_be_apart_give_no_interval() -> None:
     scenario = Scenario(policy="random", pools=5, load=2.0, horizon=100.0)
-    assert simulate(scenario, batches=10).ci95 is not None
-    assert simulate(scenario, batches=20).ci95 is None
+    assert simulate(scenario, batches=10).half_widths()
+    assert simulate(scenario, batches=20).half_widths() == {}

@@ -25,7 +25,7 @@ def assert_equal_now(kernel: Simulation, reference: ReferenceSimulation) -> None
     assert kernel.state["total"] == sum(tasks)
     assert kernel.state["squares"] == sum(count**2 for count in tasks)
     assert math.isclose(kernel.time, reference.time, rel_tol=1e-12)
-    assert (tally.arrivals, tally.lost) == (reference.arrivals, reference.lost)
+    assert (tally.arrivals, tally.lost_tasks) == (reference.arrivals, reference.lost)
     assert {kind: getattr(tally, kind) for kind in reference.messages} == reference.messages
     if reference.threshold is not None:
         assert kernel.state["threshold"] == reference.threshold
@@ -85,7 +85,9 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     pools = draw(st.integers(1, 9))
     capacity = draw(st.integers(1, 7) if policy == "pull" else st.one_of(st.none(), st.integers(1, 7)))
     most = 7 if capacity is None else capacity
-    options: dict[str, Any] = {"choices": draw(st.integers(1, pools))}
+    options: dict[str, Any] = {}
+    if policy == "power-of-d":
+        options["sample_size"] = draw(st.integers(1, pools))
     if policy == "threshold":
         options["threshold"] = draw(st.integers(0, most - 1))
         options["alpha"] = draw(st.one_of(st.none(), st.floats(0.01, 0.99)))

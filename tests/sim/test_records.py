@@ -23,6 +23,7 @@ from tests.sim.support import (
     average,
     first_seed,
     imbalance_of,
+    means_of,
     pieces,
     reference_path,
     scenario_of,
@@ -52,13 +53,13 @@ def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: 
         pools_with_exactly=exactly,
         task_share=exactly * np.arange(exactly.size) * scenario.pools / tasks,
         max_tasks=average(window, lambda state: max(state.tasks)),
-        max_distribution=maxima,
+        max_tasks_distribution=maxima,
         spread=average(window, lambda state: spread_of(state.tasks)),
         imbalance=math.fsum(piece.weight * imbalance_of(piece.state.tasks, piece.load) for piece in window),
         messages_per_task=(sent["green"] + sent["yellow"] + sent["other"]) * per_task,
         resync_per_task=sent["resync"] * per_task,
         threshold=None if first.threshold is None else average(window, lambda state: state.threshold or 0),
-        threshold_time_at={level: float(share) for level, share in enumerate(thresholds) if share > 0},
+        threshold_share={level: float(share) for level, share in enumerate(thresholds) if share > 0},
         lost_share=(last.lost - first.lost) * per_task,
     )
 
@@ -77,15 +78,15 @@ def test_averages_are_those_of_the_path(name: str) -> None:
     scenario = scenario_of(NO_WAVES[name], horizon=HORIZON, warmup=WARMUP)
     path = reference_path(scenario, first_seed(8))
     result = simulate(scenario, seed=8, batches=0)
-    assert_same_averages(recomputed(scenario, path, WARMUP, HORIZON), result.averages)
+    assert_same_averages(recomputed(scenario, path, WARMUP, HORIZON), means_of(result))
 
 
 @pytest.mark.parametrize("name", STEADY_OPTIONS)
 def test_averages_with_mean_holding_times_are_those_of_the_path(name: str) -> None:
     scenario = scenario_of(STEADY_OPTIONS[name], horizon=9.0, warmup=2.0)
     path = reference_path(scenario, first_seed(8), mean_holding=True)
-    result = simulate(scenario, seed=8, steady_state=True, batches=0)
-    assert_same_averages(recomputed(scenario, path, 2.0, 9.0), result.averages)
+    result = simulate(scenario, seed=8, mean_holding_times=True, batches=0)
+    assert_same_averages(recomputed(scenario, path, 2.0, 9.0), means_of(result))
 
 
 @pytest.mark.parametrize("name", WAVES)
@@ -94,8 +95,8 @@ def test_averages_under_waves_are_those_of_the_path(name: str) -> None:
     path = reference_path(scenario, first_seed(8))
     result = simulate(scenario, seed=8, batches=0)
     truth = recomputed(scenario, path, WARMUP, HORIZON)
-    assert_same_averages(truth, result.averages, but=["imbalance"])
-    assert result.averages.imbalance == pytest.approx(fine_imbalance(scenario, path), abs=1e-3)
+    assert_same_averages(truth, means_of(result), but=["imbalance"])
+    assert result.imbalance == pytest.approx(fine_imbalance(scenario, path), abs=1e-3)
 
 
 def fine_imbalance(scenario: Scenario, path: Sequence[Moment]) -> float:
@@ -110,7 +111,7 @@ def test_every_batch_is_the_window_that_it_should_be(name: str) -> None:
     path = reference_path(scenario, first_seed(8))
     result = simulate(scenario, seed=8, batches=3)
     edges = [4.0, 11.0, 18.0, 25.0]
-    for sample, (begin, end) in zip(result.samples, pairwise(edges), strict=True):
+    for sample, (begin, end) in zip(result.windows, pairwise(edges), strict=True):
         assert_same_averages(recomputed(scenario, path, begin, end), averages(sample, scenario.pools))
 
 
@@ -118,13 +119,13 @@ def test_every_replication_is_its_own_path_and_the_whole_is_their_mean() -> None
     scenario = scenario_of(OPTIONS["learning with capacity"], horizon=HORIZON, warmup=WARMUP)
     result = simulate(scenario, seed=8, replications=3)
     truths = []
-    for index, sample in enumerate(result.samples):
+    for index, sample in enumerate(result.windows):
         path = reference_path(scenario, first_seed(8, index))
         truths.append(recomputed(scenario, path, WARMUP, HORIZON))
         assert_same_averages(truths[-1], averages(sample, scenario.pools))
     for name in ("mean_tasks", "max_tasks", "imbalance", "spread", "threshold"):
         expected = np.mean([truth.scalars()[name] for truth in truths])
-        assert result.averages.scalars()[name] == pytest.approx(expected, rel=1e-9)
+        assert result.scalars()[name] == pytest.approx(expected, rel=1e-9)
 
 
 def test_arrivals_that_find_no_token_are_counted() -> None:
@@ -137,7 +138,7 @@ def test_arrivals_that_find_no_token_are_counted() -> None:
             for before, after in pairwise(path)
             if after.arrivals > before.arrivals
         )
-        assert simulate(scenario, seed=8).window.unguided == unguided > 0
+        assert simulate(scenario, seed=8).without_token == unguided > 0
 
 
 def test_messages_and_losses_are_reported_by_kind() -> None:
@@ -172,13 +173,13 @@ def test_a_long_path_of_the_threshold_is_kept_whole() -> None:
     scenario = Scenario(pools=2, load=5.0, alpha=0.6, horizon=3000.0)
     result = simulate(scenario, points=2, batches=0)
     path = result.trajectories[0]
-    assert path.change_times.size == result.window.changes > 3 * 4096
+    assert path.change_times.size == result.change_count > 3 * 4096
     values = [0, *path.change_thresholds.tolist()]
     assert all(abs(later - earlier) == 1 for earlier, later in pairwise(values))
     assert result.endings[0].threshold == values[-1]
     lengths = np.diff([0.0, *path.change_times, 3000.0])
     shares = np.bincount(values, weights=lengths) / 3000.0
-    for level, share in result.averages.threshold_time_at.items():
+    for level, share in result.threshold_share.items():
         assert share == pytest.approx(shares[level], rel=1e-9)
 
 
@@ -213,7 +214,7 @@ def test_tokens_are_pools_below_and_at_most_at_the_threshold(name: str) -> None:
         assert state.threshold is not None
         assert green[row] == sum(count < state.threshold for count in state.tasks)
         assert yellow[row] == sum(count <= state.threshold for count in state.tasks)
-    columns = seen.table()
+    columns = seen.columns()
     assert columns["green_tokens"].tolist() == green.tolist()
     assert columns["yellow_tokens"].tolist() == yellow.tolist()
 
@@ -269,4 +270,4 @@ def test_a_wave_far_swifter_than_the_events_takes_no_longer() -> None:
     """Panels over the whole time between two events would be a hundred billion."""
     swift = simulate(Scenario(policy="jsq", pools=1, schedule="0:3~1/1e-9", horizon=20.0), seed=3)
     assert swift.events > 50
-    assert 0 < swift.averages.imbalance < 3
+    assert 0 < swift.imbalance < 3

@@ -36,6 +36,7 @@ def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> Non
     result = simulated(name)
     result.save(tmp_path / "result.npz")
     again = Result.load(tmp_path / "result.npz")
+    assert again == result
     assert again.to_dict() == result.to_dict()
     assert again.scenario.phases == result.scenario.phases
     assert again.scenario.tasks_at_start().tolist() == result.scenario.tasks_at_start().tolist()
@@ -44,18 +45,22 @@ def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> Non
     for one, two in zip(result.trajectories, again.trajectories, strict=True):
         for field in fields(Trajectory):
             before, after = getattr(one, field.name), getattr(two, field.name)
-            assert after.dtype == before.dtype
-            assert after.tolist() == before.tolist()
+            if isinstance(before, np.ndarray):
+                assert after.dtype == before.dtype
+                assert after.tolist() == before.tolist()
+            else:
+                assert after == before
 
 
 def test_a_result_with_batches_and_no_trajectory_reads_back_too(tmp_path: Path) -> None:
     scenario = Scenario(pools=7, load=1.4, alpha="0.7", horizon=45.0, warmup=5.0)
-    result = simulate(scenario, seed=5, batches=4, steady_state=True)
+    result = simulate(scenario, seed=5, batches=4, mean_holding_times=True)
     result.save(str(tmp_path / "result.npz"))
     again = Result.load(str(tmp_path / "result.npz"))
     assert again.to_dict() == result.to_dict()
-    assert again.ci95 == result.ci95 is not None
-    assert again.trajectories == []
+    assert again == result
+    assert again.half_widths()
+    assert again.trajectories == ()
 
 
 def test_what_was_read_simulates_to_the_same(tmp_path: Path) -> None:
@@ -165,7 +170,8 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "a list for a description": lambda saved: meta([1, 2]),
     "a number for a description": lambda saved: meta(5),
     "no format": lambda saved: meta({}),
-    "nothing but a format": lambda saved: meta({"format": 1}),
+    "nothing but a format": lambda saved: meta({"format": 2}),
+    "nothing but the old format": lambda saved: meta({"format": 1}),
     "a missing sample": lambda saved: changed(saved, lambda arrays, _: arrays.pop("sample.0.gap")),
     "a scenario of another kind": lambda saved: changed(saved, lambda _, data: data["scenario"].update(colour=1)),
     "an impossible scenario": lambda saved: changed(saved, lambda _, data: data["scenario"].update(pools=-1)),
@@ -185,7 +191,7 @@ def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path
 def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     target.write_bytes(meta({"format": 99}))
-    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1"):
+    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1 or 2"):
         Result.load(target)
 
 
@@ -195,42 +201,71 @@ def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
         Result.load(tmp_path / name)
 
 
-# --- tables ------------------------------------------------------------------------------------------------
+# --- files of earlier versions -------------------------------------------------------------------------------
+
+DATA = Path(__file__).parent / "data"  # saved by the last version with format 1, each with its to_dict()
+FIRST: dict[str, tuple[Scenario, dict[str, Any]]] = {
+    "learning": (
+        Scenario(
+            pools=8,
+            schedule=[Phase(0.0, 2.5), Phase(4.0, 5.0, 1.5, 3.0)],
+            threshold=3,
+            alpha=Decimal("0.75"),
+            service_rate=1.5,
+            horizon=12.0,
+            warmup=1.0,
+        ),
+        {"replications": 3, "seed": 7, "points": 9, "trajectories": 2},
+    ),
+    "power-of-d": (
+        Scenario(policy="power-of-d", pools=8, load=2.3, sample_size=3, initial_tasks=1.5, horizon=12.0),
+        {"replications": 2, "seed": 8, "points": 5},
+    ),
+    "pull": (
+        Scenario(policy="pull", pools=8, load=2.8, capacity=3, horizon=60.0, warmup=10.0),
+        {"seed": 9, "batches": 5, "mean_holding_times": True, "points": 4},
+    ),
+    "jsq": (  # saved with alpha 0.9, which that version kept and ignored
+        Scenario(policy="jsq", pools=8, load=2.3, initial_tasks=[3, 0, 1, 2, 0, 0, 1, 1], horizon=12.0),
+        {"seed": 2**63 + 5},
+    ),
+}
 
 
-@pytest.mark.parametrize("what", ["levels", "samples", "trajectory"])
-@pytest.mark.parametrize("name", ["learning", "jsq"])
-def test_frames_are_the_columns(name: str, what: str) -> None:
-    result = simulated(name)
-    columns = result.table(what)
-    pandas, polars = result.to_pandas(what), result.to_polars(what)
-    assert list(pandas.columns) == polars.columns == list(columns)
-    for column, values in columns.items():
-        assert pandas[column].tolist() == polars[column].to_list() == values.tolist()
+def test_all_old_files_are_read() -> None:
+    assert {path.stem for path in DATA.glob("*.npz")} == FIRST.keys()
+    for name in FIRST:
+        with np.load(DATA / f"{name}.npz") as stored:
+            assert json.loads(str(stored["meta"]))["format"] == 1
+            assert "sample.0.unguided" in stored.files
 
 
-def test_the_tables_hold_what_the_report_says() -> None:
-    result = simulated("learning")
-    report = result.to_dict()
-    levels = result.table("levels")
-    assert levels["tasks"].tolist() == list(range(len(report["pools_with_exactly"])))
-    assert levels["pools_with_exactly"].tolist() == report["pools_with_exactly"]
-    assert levels["task_share"].tolist() == report["task_share"]
-    maxima = levels["max_tasks_share"].tolist()
-    assert maxima[: len(report["max_tasks"]["distribution"])] == report["max_tasks"]["distribution"]
-    samples = result.table("samples")
-    assert samples["mean_tasks"].mean() == pytest.approx(report["mean_tasks"], rel=1e-12)
-    trajectory = result.table("trajectory")
-    assert trajectory["time"].tolist() == [0.0, 3.0, 6.0, 9.0, 12.0]
-    assert {"threshold", "green_tokens", "yellow_tokens"} <= trajectory.keys()
-    assert "threshold" not in simulated("jsq").table("trajectory")
+@pytest.mark.parametrize("name", FIRST)
+def test_an_old_file_holds_what_it_held(name: str) -> None:
+    report = Result.load(DATA / f"{name}.npz").to_dict()
+    before = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+    if name == "jsq":
+        assert before.pop("alpha") == 0.9
+        assert report["alpha"] is None
+    assert {key: report[key] for key in before} == before
 
 
-def test_a_table_that_is_not_there_is_refused() -> None:
-    with pytest.raises(InputError, match="no table 'loads'; tables are levels, samples"):
-        simulated("jsq").table("loads")
-    with pytest.raises(InputError, match="no table 'trajectory'"):
-        simulated("jsq", points=0).table("trajectory")
+@pytest.mark.parametrize("name", FIRST)
+def test_an_old_file_is_what_is_simulated_today(name: str) -> None:
+    scenario, options = FIRST[name]
+    old, new = Result.load(DATA / f"{name}.npz"), simulate(scenario, **options)
+    assert old == new
+    assert hash(old) == hash(new)
+    assert old.trajectories == new.trajectories
+
+
+def test_an_old_file_saved_again_is_a_new_one(tmp_path: Path) -> None:
+    old = Result.load(DATA / "learning.npz")
+    old.save(tmp_path / "result.npz")
+    with np.load(tmp_path / "result.npz") as stored:
+        assert json.loads(str(stored["meta"]))["format"] == 2
+        assert "sample.0.without_token" in stored.files
+    assert Result.load(tmp_path / "result.npz") == old
 
 
 @pytest.mark.parametrize(

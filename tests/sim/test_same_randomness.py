@@ -22,14 +22,14 @@ def test_all_policies_see_the_same_arrivals_and_departures(demand: dict[str, Any
     scenario = Scenario(pools=9, horizon=20.0, capacity=ROOMY, initial_tasks=1.5, service_rate=1.3, **demand)
     results = compare(with_policies(scenario, list(POLICIES)), replications=2, seed=5, points=101)
     for result in results:
-        assert result.window.lost == 0
+        assert result.lost_tasks == 0
         for seen, first in zip(result.trajectories, results[0].trajectories, strict=True):
             assert (
                 seen.pools_at_least[:, 1:].sum(axis=1).tolist() == first.pools_at_least[:, 1:].sum(axis=1).tolist()
             )
-        assert [sample.arrivals for sample in result.samples] == [sample.arrivals for sample in results[0].samples]
-        assert result.averages.mean_tasks == pytest.approx(results[0].averages.mean_tasks, rel=1e-12)
-    assert len({round(result.averages.spread, 9) for result in results}) == len(POLICIES)
+        assert [sample.arrivals for sample in result.windows] == [sample.arrivals for sample in results[0].windows]
+        assert result.mean_tasks == pytest.approx(results[0].mean_tasks, rel=1e-12)
+    assert len({round(result.spread, 9) for result in results}) == len(POLICIES)
 
 
 def test_a_comparison_is_what_each_simulation_finds_alone() -> None:
@@ -61,9 +61,7 @@ def test_a_schedule_that_does_not_change_is_a_load() -> None:
     steps = simulate(Scenario(pools=8, schedule="0:2.5,3:2.5,7:2.5~0/2", alpha=0.8, horizon=20.0), seed=3)
     plain = simulate(Scenario(pools=8, load=2.5, alpha=0.8, horizon=20.0), seed=3)
     assert steps.events == plain.events
-    np.testing.assert_allclose(
-        steps.averages.pools_with_exactly, plain.averages.pools_with_exactly, rtol=1e-9, atol=1e-13
-    )
+    np.testing.assert_allclose(steps.pools_with_exactly, plain.pools_with_exactly, rtol=1e-9, atol=1e-13)
 
 
 # --- the boundary of the learning rule ---------------------------------------------------------------------

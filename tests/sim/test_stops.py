@@ -6,9 +6,19 @@ import pytest
 from evenly.sim import Scenario, simulate
 from evenly.sim.kernels.ledger import STATE
 from evenly.sim.simulation import Simulation
-from tests.sim.support import OPTIONS, assert_same_averages, assert_same_run, comparable, scenario_of
+from tests.sim.support import OPTIONS, assert_same_averages, assert_same_run, comparable, means_of, scenario_of
 
-COUNTS = ("events", "arrivals", "lost", "unguided", "green", "yellow", "resync", "other", "changes")
+COUNTS = (
+    "events",
+    "arrivals",
+    "lost_tasks",
+    "without_token",
+    "green",
+    "yellow",
+    "resync",
+    "other",
+    "change_count",
+)
 every_kind = pytest.mark.parametrize("name", OPTIONS)
 
 
@@ -18,7 +28,7 @@ def test_snapshots_do_not_change_the_run(name: str) -> None:
     plain = simulate(scenario, seed=2)
     for points in (2, 8, 901):
         watched = simulate(scenario, seed=2, points=points)
-        assert_same_run(name, plain.averages, watched.averages)
+        assert_same_run(name, means_of(plain), means_of(watched))
         assert [getattr(watched.window, kind) for kind in COUNTS] == [
             getattr(plain.window, kind) for kind in COUNTS
         ]
@@ -45,12 +55,12 @@ def test_a_finer_grid_sees_the_same_path(name: str) -> None:
 def test_batches_do_not_change_the_run(name: str) -> None:
     scenario = scenario_of(OPTIONS[name], horizon=30.0, warmup=5.0)
     whole = simulate(scenario, seed=2, batches=0)
-    assert len(whole.samples) == 1
+    assert len(whole.windows) == 1
     for batches in (2, 7, 50):
         cut = simulate(scenario, seed=2, batches=batches)
-        assert len(cut.samples) == batches
-        np.testing.assert_allclose([sample.time for sample in cut.samples], 25.0 / batches, rtol=1e-9)
-        assert_same_run(name, whole.averages, cut.averages)
+        assert len(cut.windows) == batches
+        np.testing.assert_allclose([sample.time for sample in cut.windows], 25.0 / batches, rtol=1e-9)
+        assert_same_run(name, means_of(whole), means_of(cut))
         assert [getattr(cut.window, kind) for kind in COUNTS] == [getattr(whole.window, kind) for kind in COUNTS]
 
 
@@ -77,7 +87,7 @@ def test_rounding_does_not_add_up_in_the_imbalance() -> None:
     # Six of twenty pools have one task more when balanced: a state that is visited, with imbalance 0.
     scenario = Scenario(pools=20, load=3.3, alpha=0.8, horizon=5000.0)
     plain, watched = simulate(scenario, batches=0), simulate(scenario, batches=0, points=1001)
-    assert_same_averages(plain.averages, watched.averages)
+    assert_same_averages(means_of(plain), means_of(watched))
 
 
 def test_rounding_does_not_add_up_in_the_spread() -> None:
@@ -86,7 +96,7 @@ def test_rounding_does_not_add_up_in_the_spread() -> None:
             scenario = Scenario(policy="jsq", pools=pools, schedule="0:0", initial_tasks=level, horizon=1e-9)
             result = simulate(scenario)
             assert result.events == 0
-            assert result.averages.spread == pytest.approx(0.0, abs=1e-9)
+            assert result.spread == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["learning", "steps, jbt", "waves, power-of-d"])
@@ -104,8 +114,8 @@ def test_the_number_of_workers_does_not_matter(name: str) -> None:
 def test_a_replication_depends_on_the_seed_and_its_index_alone() -> None:
     scenario = scenario_of(OPTIONS["learning"], horizon=20.0)
     few, many = simulate(scenario, seed=4, replications=3), simulate(scenario, seed=4, replications=6)
-    gaps = [sample.gap for sample in many.samples]
-    assert [sample.gap for sample in few.samples] == gaps[:3]
+    gaps = [sample.gap for sample in many.windows]
+    assert [sample.gap for sample in few.windows] == gaps[:3]
     assert len(set(gaps)) == 6
     assert simulate(scenario, seed=5).window.gap != simulate(scenario, seed=4).window.gap
 
@@ -120,7 +130,7 @@ def test_progress_rises_to_one() -> None:
 def test_snapshots_are_kept_of_the_first_replications_only_when_asked() -> None:
     scenario = Scenario(pools=20, load=2.5, alpha="0.8", horizon=5.0)
     everything = simulate(scenario, replications=3, points=6)
-    first = simulate(scenario, replications=3, points=6, recorded=1)
+    first = simulate(scenario, replications=3, points=6, trajectories=1)
     assert (len(everything.trajectories), len(first.trajectories)) == (3, 1)
     np.testing.assert_array_equal(first.trajectories[0].threshold, everything.trajectories[0].threshold)
-    assert first.averages.spread == pytest.approx(everything.averages.spread, rel=1e-9)
+    assert first.spread == pytest.approx(everything.spread, rel=1e-9)

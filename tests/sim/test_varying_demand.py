@@ -76,12 +76,12 @@ def test_arrivals_within_a_wave_are_poisson_with_the_integrated_rate(begin: floa
     result = simulate(scenario, seed=13, replications=1500)
     phase = scenario.phases[0]
     mean = 5 * 1.6 * (integrated(phase, end) - integrated(phase, begin))
-    assert_poisson([sample.arrivals for sample in result.samples], mean)
+    assert_poisson([sample.arrivals for sample in result.windows], mean)
 
 
 def test_arrivals_and_departures_add_up_to_the_tasks_left() -> None:
     for scenario in (STEPS, WAVE):
         result = simulate(scenario, seed=14, replications=20, points=2)
-        for sample, seen in zip(result.samples, result.trajectories, strict=True):
+        for sample, seen in zip(result.windows, result.trajectories, strict=True):
             departures = sample.events - sample.arrivals
             assert sample.arrivals - departures == seen.pools_at_least[-1, 1:].sum()

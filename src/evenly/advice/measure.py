@@ -109,7 +109,7 @@ def _simulate(
         scenarios,
         seed=seed,
         batches=batches if batches >= LEAST_BATCHES else 0,
-        steady_state=True,
+        mean_holding_times=True,
         progress=progress,
     )
     size = len(alphas) + 1
@@ -130,18 +130,18 @@ def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
 
 
 def _from_results(result: Result, jsq: Result) -> Measurement:
-    means, load = result.averages, result.scenario.load_at_start
-    ratios = [one.spread / other.spread for one, other in zip(result.samples, jsq.samples, strict=True)]
+    load = result.scenario.load_at_start
+    ratios = [one.spread / other.spread for one, other in zip(result.windows, jsq.windows, strict=True)]
     return Measurement(
         load=load,
-        spread=means.spread,
-        jsq_spread=jsq.averages.spread,
+        spread=result.spread,
+        jsq_spread=jsq.spread,
         error=half_width(ratios) if len(ratios) > 1 else None,
-        max_tasks=means.max_tasks,
-        jsq_max_tasks=jsq.averages.max_tasks,
-        resync_per_task=means.resync_per_task,
-        changes_rate=result.window.changes / result.window.time,
-        share_optimal=_share_optimal(means.threshold_time_at, load),
+        max_tasks=result.max_tasks,
+        jsq_max_tasks=jsq.max_tasks,
+        resync_per_task=result.resync_per_task,
+        changes_rate=result.change_rate,
+        share_optimal=_share_optimal(result.threshold_share, load),
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from evenly.sim import Scenario
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
+_PARAMETERS = {"steady_state": "mean_holding_times"}  # of `simulate`, where the option has another name
 _PREDICTION_KEYS = ("points",)
 _OUTPUT_KEYS = ("plot", "save", "json")
 PICTURES = (".png", ".svg", ".pdf")
@@ -45,7 +46,7 @@ def read_request(given: dict[str, Any], default_policies: str | None = None) -> 
         raise InputError("Say how many pools there are: --pools N.")
     request = Request(
         scenarios=_scenarios(values, policies),
-        run={key: _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
+        run={_PARAMETERS.get(key, key): _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
         plot=picture_path(values.get("plot")),
         save=_path("save", values.get("save"), (".npz",)),
         json=flag("json", values.get("json", False)),

@@ -1,4 +1,4 @@
-"""The answer of a command: one JSON object and nothing else, or text and the names of the files written."""
+"""Output of a command: one JSON object and nothing else, or text and the names of the files written."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from evenly.cli.inputs import flag, picture_path
 from evenly.files import check_writable
 
 
-def wanted_picture(values: Mapping[str, Any]) -> Path | None:
-    """Where a picture goes, if one is wanted and can be written; checked before the work."""
+def plot_path(values: Mapping[str, Any]) -> Path | None:
+    """Return the path given with --plot, or None. Fails before the work if it cannot be written."""
     path = picture_path(values.get("plot"))
     if path is not None:
         check_writable(path)
@@ -22,16 +22,19 @@ def wanted_picture(values: Mapping[str, Any]) -> Path | None:
 
 
 def wants_json(values: Mapping[str, Any]) -> bool:
-    """Whether JSON was asked for."""
+    """Return True if --json was given."""
     return flag("json", values.get("json", False))
 
 
-def deliver(
-    facts: Mapping[str, Any], show: Callable[[], None], *, as_json: bool, files: list[Path | None]
+def emit(
+    to_json: Callable[[], Mapping[str, Any]], show: Callable[[], None], *, as_json: bool, files: list[Path | None]
 ) -> None:
-    """Print the facts as JSON, or let `show` print them for people."""
+    """Print the object that `to_json` returns, or call `show` to print text and then name the files written.
+
+    Only one of the two is called: the JSON of a large result takes time and memory to build.
+    """
     if as_json:
-        typer.echo(json.dumps(facts, allow_nan=False))
+        typer.echo(json.dumps(to_json(), allow_nan=False))
         return
     show()
     for path in files:

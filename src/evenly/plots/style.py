@@ -1,13 +1,15 @@
-"""What all pictures share."""
+"""What all pictures share: colours, our style, saved figures, and axes of the caller or new ones."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from evenly.files import atomic_write
@@ -19,7 +21,7 @@ COLORS = (RED, ORANGE, BLUE, GREEN, PURPLE, SKY, INK, "#999999")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 
-_SETTINGS: Any = {
+SETTINGS: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -31,11 +33,17 @@ _SETTINGS: Any = {
     "svg.hashsalt": "evenly",  # the same numbers give the same file
 }
 
+_Given = ParamSpec("_Given")
+_Returned = TypeVar("_Returned")
+
 
 @contextmanager
-def picture(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
-    """An empty figure to draw on, in our style; written to each path, whole or not at all."""
-    with mpl.rc_context(_SETTINGS):
+def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
+    """Yield an empty figure in our style, `width` by `height` inches, and save it to `path` and to each of `more`.
+
+    Each file is written whole or not at all. The ending of its name is the format.
+    """
+    with mpl.rc_context(SETTINGS):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         for target in (path, *more):
@@ -43,3 +51,39 @@ def picture(path: Path, width: float, height: float, *more: Path) -> Iterator[Fi
             with atomic_write(target) as temporary:
                 figure.savefig(temporary, dpi=160, metadata=no_date)
             figure.set_layout_engine("none")  # the places found for the first are right for the others
+
+
+def figure_or_new(figure: Figure | None, width: float = 8.0, height: float = 5.2) -> Figure:
+    """Return the figure given, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
+    if figure is not None:
+        return figure
+    from matplotlib import pyplot  # noqa: PLC0415  (a saved figure needs no pyplot, which takes time to load)
+
+    return pyplot.figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
+    """Return the axes given, as they are, or new ones in our style on a pyplot figure of their own."""
+    if ax is not None:
+        return ax
+    with mpl.rc_context(SETTINGS):
+        axes = figure_or_new(None, width, height).add_subplot()
+        # Matplotlib creates ticks and their grid lines when it draws, and reads the settings of that time.
+        axes.grid(visible=True, color=SETTINGS["grid.color"], linewidth=SETTINGS["grid.linewidth"])
+        return axes
+
+
+def styled(draw: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
+    """Let a function that makes its own axes draw in our style, on any figure."""
+
+    @wraps(draw)
+    def in_style(*args: _Given.args, **kwargs: _Given.kwargs) -> _Returned:
+        with mpl.rc_context(SETTINGS):
+            return draw(*args, **kwargs)
+
+    return in_style
+
+
+picture = (
+    saved_figure  # the name that the modules not yet moved to `saved_figure` import; goes with the last of them
+)

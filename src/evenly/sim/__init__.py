@@ -3,9 +3,11 @@
 Never imports `evenly.theory`: their agreement is evidence only while they are apart.
 """
 
-from evenly.sim.result import Result, Trajectory
+from evenly.sim.comparison import Comparison
+from evenly.sim.result import Result
 from evenly.sim.run import compare, simulate, with_policies
 from evenly.sim.scenario import Scenario
+from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
-__all__ = ["Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]
+__all__ = ["Comparison", "Phase", "Result", "Scenario", "Trajectory", "compare", "simulate", "with_policies"]

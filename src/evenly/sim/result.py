@@ -1,16 +1,11 @@
-"""What a simulation found: time averages with their intervals, trajectories; saved, loaded, as tables."""
+"""What a simulation found: time averages with their intervals, tables, trajectories."""
 
 from __future__ import annotations
 
-import json
 import math
-import zipfile
-import zlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
-from decimal import Decimal
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,142 +13,129 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
-from evenly.files import atomic_write
-from evenly.sim.intervals import BATCH_TASKS, half_width
+from evenly.frames import Table, Tabular
+from evenly.sim import summary
+from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
+from evenly.sim.means import Means
 from evenly.sim.scenario import Scenario
-from evenly.sim.tally import Averages, Tally, averages, total
-from evenly.workload.demand import Phase
+from evenly.sim.tally import Tally
+from evenly.sim.trajectory import UNITS, Ending, Trajectory
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-FORMAT = 1  # of saved files
-_DAMAGE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    NotImplementedError,
-)  # what garbage can raise
+_LEVEL_UNITS = {
+    "tasks": "tasks in a pool",
+    "pools_with_exactly": "share of pools with this number of tasks",
+    "task_share": "share of tasks in pools with this number of tasks",
+    "max_tasks_share": "share of time in which the fullest pool has this number of tasks",
+}
 
 
-@dataclass(frozen=True)
-class Trajectory:
-    """One replication over time: snapshots at evenly spaced times, and every change of the threshold.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Result(Means, Tabular):
+    """A scenario simulated: time averages from the warm-up on, over all replications.
 
-    Paper: m(t) is `max_tasks` and e(t) is `imbalance`, Sec. 5.3.
+    scenario, seed, replications, batches, mean_holding_times: what was simulated, as given to `simulate`.
+    seconds: wall-clock time that the run took; no part of equality.
+    events: arrivals and departures in all replications, warm-up included.
+    windows: raw records of each sample that intervals rest on: one per replication, or one per batch.
+    endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.
+    trajectories: the replications recorded over time; empty unless `points` were asked for.
     """
-
-    times: NDArray[np.float64]
-    pools_at_least: NDArray[np.int64]  # row: a time, column: number of tasks
-    threshold: NDArray[np.int64]  # -1 for policies without one
-    max_tasks: NDArray[np.int64]
-    imbalance: NDArray[np.float64]
-    demand: NDArray[np.float64]
-    tokens_held: NDArray[np.int64]  # under join-idle-queue, join-below-threshold and pull; else 0
-    change_times: NDArray[np.float64]
-    change_thresholds: NDArray[np.int64]
-
-    @property
-    def occupancy(self) -> NDArray[np.float64]:
-        """Fraction of pools with at least i tasks."""
-        return np.asarray(self.pools_at_least / self.pools_at_least[0, 0])
-
-    def tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Green and yellow tokens at the dispatcher."""
-        if self.threshold[0] < 0:
-            raise InputError("Only the threshold policy has green and yellow tokens.")
-        rows = np.arange(self.times.size)
-        pools = self.pools_at_least[0, 0]
-        padded = np.pad(self.pools_at_least, ((0, 0), (0, max(0, int(self.threshold.max()) + 2))))
-        return pools - padded[rows, self.threshold], pools - padded[rows, self.threshold + 1]
-
-    def table(self) -> dict[str, NDArray[Any]]:
-        """Columns, a row a time."""
-        columns: dict[str, NDArray[Any]] = {
-            "time": self.times,
-            "demand": self.demand,
-            "mean_tasks": self.occupancy[:, 1:].sum(axis=1),
-            "max_tasks": self.max_tasks,
-            "imbalance": self.imbalance,
-        }
-        if self.threshold[0] >= 0:
-            green, yellow = self.tokens()
-            columns |= {"threshold": self.threshold, "green_tokens": green, "yellow_tokens": yellow}
-        elif self.tokens_held.any():
-            columns["tokens"] = self.tokens_held
-        return columns
-
-
-@dataclass(frozen=True)
-class Ending:
-    """Where the threshold of one replication ended, and since when it had been there."""
-
-    threshold: int
-    since: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """A scenario simulated. `samples` are the independent windows that the intervals rest on."""
 
     scenario: Scenario
     seed: int
     replications: int
     batches: int
-    steady_state: bool
-    seconds: float
+    mean_holding_times: bool
+    seconds: float = field(compare=False)
     events: int
-    samples: list[Tally]
-    endings: list[Ending]
-    trajectories: list[Trajectory]
+    windows: tuple[Tally, ...]
+    endings: tuple[Ending, ...]
+    trajectories: tuple[Trajectory, ...]
 
-    @cached_property
-    def window(self) -> Tally:
-        """All that was recorded after the warm-up, in all replications."""
-        return total(self.samples)
+    def conf_int(self, level: float = CONFIDENCE) -> Table:
+        """Return the mean of each of `scalars()` with its confidence interval (default: 95 %), by Student's law.
 
-    @cached_property
-    def averages(self) -> Averages:
-        """Time averages after the warm-up."""
-        return averages(self.window, self.scenario.pools)
-
-    @cached_property
-    def ci95(self) -> dict[str, float] | None:
-        """Half-widths of the 95 % intervals; none from a single sample, nor from batches too short to be apart."""
-        if len(self.samples) < 2:
-            return None
-        if self.batches and self.samples[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
-            return None
-        rows = [averages(sample, self.scenario.pools).scalars() for sample in self.samples]
-        return {name: half_width([row[name] for row in rows]) for name in rows[0]}
-
-    def share_above(self, tasks: int) -> float:
-        """Share of tasks that sit in a pool with more than so many."""
-        return float(self.averages.task_share[tasks + 1 :].sum())
-
-    def utility(self, quality: Callable[[float], float]) -> float:
-        """Time average of the overall utility: the sum over pools of X * quality(1 / X), X tasks there.
-
-        It is maximal when the load is balanced if `quality` is concave and increasing.
-
-        Paper: Sec. 2.
+        Columns: quantity, mean, low, high. The interval rests on the replications, or on the batches of a single
+        one. Where there is one sample only, or batches are shorter than ten mean task times, low and high are NaN.
         """
-        shares = self.averages.pools_with_exactly
-        return self.scenario.pools * sum(
-            float(shares[tasks]) * tasks * quality(1 / tasks) for tasks in range(1, shares.size)
+        if not 0 < level < 1:
+            raise InputError(f"level must lie strictly between 0 and 1, not {level}.")
+        means, widths = self.scalars(), self.half_widths(level)
+        mean = np.array(list(means.values()))
+        half = np.array([widths.get(name, math.nan) for name in means])
+        return Table({"quantity": list(means), "mean": mean, "low": mean - half, "high": mean + half})
+
+    def half_widths(self, level: float = CONFIDENCE) -> dict[str, float]:
+        """Return half the length of each interval of `conf_int`, by quantity; empty where they are NaN there."""
+        if len(self.windows) < 2:
+            return {}
+        if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
+            return {}
+        rows = self._rows_of_samples
+        return {name: half_width([row[name] for row in rows], 1 - level) for name in rows[0]}
+
+    @property
+    def levels(self) -> Table:
+        """One row per number of tasks: share of pools, share of tasks, and share of time as the maximum."""
+        return Table(self.columns(), _LEVEL_UNITS)
+
+    @property
+    def samples(self) -> Table:
+        """One row per independent sample, a replication or a batch: its length in time, `scalars()` and counts."""
+        rows = self._rows_of_samples
+        counts = ("lost_tasks", "without_token", "change_count")
+        return Table(
+            {
+                "time": np.array([window.time for window in self.windows]),
+                **{name: np.array([row[name] for row in rows]) for name in rows[0]},
+                **{name: np.array([getattr(window, name) for window in self.windows]) for name in counts},
+            }
         )
 
+    @property
+    def trajectory(self) -> Table:
+        """One row per recorded time of the first replication."""
+        return Table(self._first_trajectory().columns(), UNITS)
+
+    def columns(self) -> Mapping[str, NDArray[Any]]:
+        """The table `levels`: one row per number of tasks."""
+        exactly = self.pools_with_exactly
+        return {
+            "tasks": np.arange(exactly.size),
+            "pools_with_exactly": exactly,
+            "task_share": self.task_share,
+            "max_tasks_share": np.pad(self.max_tasks_distribution, (0, exactly.size))[: exactly.size],
+        }
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the share of pools with each number of tasks as bars, on `ax` or on a new figure."""
+        from evenly.plots.levels import draw_levels  # noqa: PLC0415  (Matplotlib takes time to load)
+        from evenly.plots.style import axes_or_new  # noqa: PLC0415
+
+        label = f"{self.scenario.label}, {self.scenario.pools:,} pools"
+        return draw_levels(axes_or_new(ax), self.pools_with_exactly, max_tasks=self.max_tasks, label=label)
+
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw what `evenly simulate --plot` shows: the first replication over time, recorded with `points=`."""
+        return self._first_trajectory().plot_panels(figure=figure)
+
+    def _first_trajectory(self) -> Trajectory:
+        if not self.trajectories:
+            raise InputError("No trajectory was recorded: simulate with points=, such as points=801.")
+        return self.trajectories[0]
+
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object of `evenly simulate --json`."""
-        scenario, means, window = self.scenario, self.averages, self.window
+        """Return the JSON object of `evenly simulate --json`."""
+        scenario, window = self.scenario, self.window
         return {
             "policy": scenario.policy,
             "pools": scenario.pools,
             "load": scenario.load_at_start,
-            "schedule": None if scenario.schedule is None else ",".join(map(str, scenario.phases)),
+            "schedule": None if scenario.schedule is None else scenario.schedule_text,
             "alpha": None if scenario.alpha is None else float(scenario.alpha),
             "capacity": scenario.capacity,
             "service_rate": scenario.service_rate,
@@ -162,15 +144,15 @@ class Result:
             "seed": self.seed,
             "replications": self.replications,
             "batches": self.batches,
-            "steady_state": self.steady_state,
+            "steady_state": self.mean_holding_times,
             "events": self.events,
             "seconds": self.seconds,
-            "mean_tasks": means.mean_tasks,
-            "pools_with_exactly": means.pools_with_exactly.tolist(),
-            "task_share": means.task_share.tolist(),
-            "max_tasks": {"mean": means.max_tasks, "distribution": means.max_distribution.tolist()},
-            "spread": {"mean": means.spread},
-            "imbalance": {"mean": means.imbalance},
+            "mean_tasks": self.mean_tasks,
+            "pools_with_exactly": self.pools_with_exactly.tolist(),
+            "task_share": self.task_share.tolist(),
+            "max_tasks": {"mean": self.max_tasks, "distribution": self.max_tasks_distribution.tolist()},
+            "spread": {"mean": self.spread},
+            "imbalance": {"mean": self.imbalance},
             "threshold": self._threshold_dict(),
             "messages": {
                 "green": window.green,
@@ -178,11 +160,12 @@ class Result:
                 "resync": window.resync,
                 "other": window.other,
                 "tasks": window.arrivals,
-                "per_task": means.messages_per_task,
+                "per_task": self.messages_per_task,
             },
-            "unguided": window.unguided,
-            "lost": window.lost,
-            "ci95": self.ci95,
+            "unguided": self.without_token,
+            "lost": self.lost_tasks,
+            "lost_share": self.lost_share,
+            "ci95": self.half_widths() or None,
         }
 
     def _threshold_dict(self) -> dict[str, Any] | None:
@@ -191,117 +174,27 @@ class Result:
         return {
             "initial": self.scenario.initial_threshold,
             "final": Counter(ending.threshold for ending in self.endings).most_common(1)[0][0],
-            "mean": self.averages.threshold,
-            "time_at": {str(level): share for level, share in self.averages.threshold_time_at.items()},
-            "changes": self.window.changes,
+            "mean": self.threshold,
+            "time_at": {str(level): share for level, share in self.threshold_share.items()},
+            "changes": self.change_count,
             "settled_at": math.fsum(ending.since for ending in self.endings) / len(self.endings),
         }
 
-    def table(self, what: str = "levels") -> dict[str, Any]:
-        """Columns of `levels` (a row a number of tasks), `samples` or `trajectory` (the first replication's)."""
-        if what == "levels":
-            exactly = self.averages.pools_with_exactly
-            maxima = self.averages.max_distribution
-            return {
-                "tasks": np.arange(exactly.size),
-                "pools_with_exactly": exactly,
-                "task_share": self.averages.task_share,
-                "max_tasks_share": np.pad(maxima, (0, exactly.size))[: exactly.size],
-            }
-        if what == "samples":
-            rows = [averages(sample, self.scenario.pools).scalars() for sample in self.samples]
-            return {name: np.array([row[name] for row in rows]) for name in rows[0]}
-        if what == "trajectory" and self.trajectories:
-            return dict(self.trajectories[0].table())
-        raise InputError(f"There is no table {what!r}; tables are levels, samples and, if recorded, trajectory.")
-
-    def to_pandas(self, what: str = "levels") -> pd.DataFrame:
-        """A table as a pandas frame (`pip install evenly[frames]`)."""
-        import pandas as pd  # noqa: PLC0415  (optional)
-
-        return pd.DataFrame(self.table(what))
-
-    def to_polars(self, what: str = "levels") -> pl.DataFrame:
-        """A table as a polars frame (`pip install evenly[frames]`)."""
-        import polars as pl  # noqa: PLC0415  (optional)
-
-        return pl.DataFrame(self.table(what))
-
     def save(self, path: str | Path) -> None:
-        """Write all of it to an .npz file."""
-        target = Path(path)
-        if target.suffix != ".npz":
-            raise InputError(f"A result is saved to a file that ends in .npz, not {target.name}.")
-        arrays: dict[str, NDArray[Any]] = {}
-        for index, sample in enumerate(self.samples):
-            arrays |= _arrays(f"sample.{index}", sample)
-        for index, trajectory in enumerate(self.trajectories):
-            arrays |= _arrays(f"trajectory.{index}", trajectory)
-        arrays["meta"] = np.array(json.dumps(self._meta()))
-        with atomic_write(target) as temporary:
-            np.savez_compressed(temporary, allow_pickle=False, **arrays)
+        """Write the whole result to an .npz file, which `Result.load` reads."""
+        from evenly.sim.result_file import save  # noqa: PLC0415  (it imports this module)
 
-    def _meta(self) -> dict[str, Any]:
-        scenario = {f.name: getattr(self.scenario, f.name) for f in fields(Scenario)}
-        if isinstance(self.scenario.alpha, Decimal):
-            scenario["alpha"] = str(self.scenario.alpha)
-        if not isinstance(self.scenario.schedule, str | None):
-            scenario["schedule"] = [asdict(phase) for phase in self.scenario.phases]
-        return {
-            "format": FORMAT,
-            "scenario": scenario,
-            "seed": self.seed,
-            "replications": self.replications,
-            "batches": self.batches,
-            "steady_state": self.steady_state,
-            "seconds": self.seconds,
-            "events": self.events,
-            "endings": [asdict(ending) for ending in self.endings],
-            "samples": len(self.samples),
-            "trajectories": len(self.trajectories),
-        }
+        save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read what `save` wrote."""
-        try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                data = {name: stored[name] for name in stored.files}
-            return cls._from_arrays(data)
-        except InputError as error:
-            raise InputError(f"{path} is not a result that this version can read: {error}") from None
-        except OSError as error:
-            raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-        except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
-            raise InputError(f"{path} is not a saved result, or damaged ({type(error).__name__}).") from None
+        """Read a result that `save` wrote, in this version or an earlier one."""
+        from evenly.sim.result_file import load  # noqa: PLC0415
 
-    @classmethod
-    def _from_arrays(cls, data: dict[str, NDArray[Any]]) -> Result:
-        meta = json.loads(str(data["meta"]))
-        if meta["format"] != FORMAT:
-            raise InputError(f"its format is {meta['format']}, not {FORMAT}.")
-        scenario = meta["scenario"]
-        if isinstance(scenario["schedule"], list):
-            scenario["schedule"] = [Phase(**phase) for phase in scenario["schedule"]]
-        return cls(
-            scenario=Scenario(**scenario),
-            seed=meta["seed"],
-            replications=meta["replications"],
-            batches=meta["batches"],
-            steady_state=meta["steady_state"],
-            seconds=meta["seconds"],
-            events=meta["events"],
-            samples=[_read(Tally, data, f"sample.{index}") for index in range(meta["samples"])],
-            endings=[Ending(**ending) for ending in meta["endings"]],
-            trajectories=[_read(Trajectory, data, f"trajectory.{index}") for index in range(meta["trajectories"])],
-        )
+        return load(path)
 
+    def _headline(self) -> str:
+        return summary.headline(self)
 
-def _arrays(prefix: str, item: Tally | Trajectory) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}.{f.name}": np.asarray(getattr(item, f.name)) for f in fields(item)}
-
-
-def _read(kind: type[Any], data: dict[str, NDArray[Any]], prefix: str) -> Any:  # noqa: ANN401
-    """A dataclass back from its arrays; single numbers become plain ones."""
-    values = {f.name: data[f"{prefix}.{f.name}"] for f in fields(kind)}
-    return kind(**{name: value.item() if value.ndim == 0 else value for name, value in values.items()})
+    def _rows(self) -> Sequence[tuple[str, str]]:
+        return summary.rows(self)

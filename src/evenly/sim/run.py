@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.policies import PARAMETERS, find_policy
+from evenly.sim.comparison import Comparison
 from evenly.sim.intervals import batch_count
-from evenly.sim.result import Ending, Result, Trajectory
+from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, whole_number
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
+from evenly.sim.trajectory import Ending, Trajectory
 
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
@@ -29,19 +31,19 @@ _WAKE_UP = 0.1  # seconds between looks for an interrupt
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 
-Progress = Callable[[float], None]  # hears of the fraction done
+Progress = Callable[[float], None]  # called with the fraction done
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Plan:
     """What to record of each replication."""
 
     replications: int
     seed: int
     batches: int
-    steady_state: bool
+    mean_holding_times: bool
     points: int
-    recorded: int  # replications of which snapshots are kept
+    trajectories: int  # replications of which snapshots are kept
 
 
 @dataclass(frozen=True)
@@ -60,30 +62,37 @@ def simulate(
     replications: int = 1,
     seed: int = 1,
     batches: int | None = None,
-    steady_state: bool = False,
+    mean_holding_times: bool = False,
     points: int = 0,
-    recorded: int | None = None,
+    trajectories: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Simulate a scenario exactly.
+    """Simulate a scenario exactly, event by event.
 
-    Intervals come from the replications, or from `batches` of equal length when there is one only (by
-    default 20, if each lasts at least ten mean task times). `steady_state` replaces holding times by their
-    means: lower variance and more speed for long-run averages, but times of single events lose their meaning.
-    `points` evenly spaced snapshots, both ends included, are kept of the first `recorded` replications (by
-    default of all).
+    scenario: the system, its policy and its demand, and how long to run.
+    replications: independent runs, 1 to 100,000 (default: 1). With two or more, intervals come from them.
+    seed: whole number from 0 to 2**64 - 1 (default: 1). Its result is the same on any number of cores.
+    batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
+        (default: 20 if each lasts at least ten mean task times, else 0). Ignored with two or more replications.
+    mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
+        less and the run is faster, but times of single events lose their meaning. Needs a constant load.
+    points: evenly spaced times at which a trajectory is recorded, both ends of the run included: 0 for none, or 2
+        to 100,000 (default: 0).
+    trajectories: replications that are recorded at these points, beginning with the first (default: all).
+    workers: threads, 1 to 1024 (default: one per usable core).
+    progress: called with the fraction done, from 0 to 1, now and then and from several threads, one at a time.
 
-    The discrete-time conversion is due to Hordijk, Iglehart and Schassberger (1976).
+    The discrete-time conversion behind `mean_holding_times` is due to Hordijk, Iglehart and Schassberger (1976).
     """
     return compare(
         [scenario],
         replications=replications,
         seed=seed,
         batches=batches,
-        steady_state=steady_state,
+        mean_holding_times=mean_holding_times,
         points=points,
-        recorded=recorded,
+        trajectories=trajectories,
         workers=workers,
         progress=progress,
     )[0]
@@ -95,41 +104,56 @@ def compare(
     replications: int = 1,
     seed: int = 1,
     batches: int | None = None,
-    steady_state: bool = False,
+    mean_holding_times: bool = False,
     points: int = 0,
-    recorded: int | None = None,
+    trajectories: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-) -> list[Result]:
+) -> Comparison:
     """Simulate several scenarios on the same random numbers.
 
     Under the same demand and without losses, all see the very same arrivals and departures.
+
+    scenarios: the systems; `with_policies` makes one per policy.
+    replications, seed, batches, mean_holding_times, points, trajectories: as in `simulate`, for each scenario.
+    workers: threads for all scenarios together, 1 to 1024 (default: one per usable core).
+    progress: called with the fraction done of all scenarios, from 0 to 1.
     """
-    kept = replications if recorded is None else recorded
+    kept = replications if trajectories is None else trajectories
     _check(replications, seed, batches, workers)
     _check_snapshots(points, kept)
     if not scenarios:
-        return []
+        return Comparison(results=())
     plans = []
     for scenario in scenarios:
-        if steady_state and not scenario.steady:
-            raise InputError("A steady state needs a constant load, not a schedule.")
+        if mean_holding_times and not scenario.steady:
+            raise InputError("Mean holding times (--steady-state) need a constant load, not a schedule.")
         count = batches
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
-        plans.append(_Plan(replications, seed, count if replications == 1 else 0, steady_state, points, kept))
+        plans.append(
+            _Plan(
+                replications=replications,
+                seed=seed,
+                batches=count if replications == 1 else 0,
+                mean_holding_times=mean_holding_times,
+                points=points,
+                trajectories=kept,
+            )
+        )
     jobs = [(s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)]
     started = time.perf_counter()
     outcomes = _run_all(jobs, workers, progress)
     seconds = time.perf_counter() - started
-    return [
+    results = (
         _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
         for place, (scenario, plan) in enumerate(zip(scenarios, plans, strict=True))
-    ]
+    )
+    return Comparison(results=tuple(results))
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
-    """The same scenario under each of the policies, each with the parameters that it takes."""
+    """Return the scenario under each of the policies, each with those of its parameters that it takes."""
     return [replace(scenario, policy=policy, **_dropped(policy)) for policy in policies]
 
 
@@ -149,14 +173,14 @@ def _check(replications: int, seed: int, batches: int | None, workers: int | Non
         whole_number("workers", workers, 1, MAX_WORKERS)
 
 
-def _check_snapshots(points: int, recorded: int) -> None:
+def _check_snapshots(points: int, trajectories: int) -> None:
     whole_number("points", points, 0, MAX_POINTS)
-    whole_number("recorded", recorded, 0, MAX_REPLICATIONS)
+    whole_number("trajectories", trajectories, 0, MAX_REPLICATIONS)
     if points == 1:
         raise InputError("points must be 0 or at least 2, not 1.")
-    if recorded * points > MAX_SNAPSHOTS:
+    if trajectories * points > MAX_SNAPSHOTS:
         raise InputError(
-            f"points times recorded replications must be at most {MAX_SNAPSHOTS}, not {recorded * points}."
+            f"points times trajectories must be at most {MAX_SNAPSHOTS}, not {trajectories * points}."
         )
 
 
@@ -166,12 +190,12 @@ def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], secon
         seed=plan.seed,
         replications=plan.replications,
         batches=plan.batches,
-        steady_state=plan.steady_state,
+        mean_holding_times=plan.mean_holding_times,
         seconds=seconds,
         events=sum(outcome.events for outcome in outcomes),
-        samples=[window for outcome in outcomes for window in outcome.windows],
-        endings=[outcome.ending for outcome in outcomes if outcome.ending is not None],
-        trajectories=[outcome.trajectory for outcome in outcomes if outcome.trajectory is not None],
+        windows=tuple(window for outcome in outcomes for window in outcome.windows),
+        endings=tuple(outcome.ending for outcome in outcomes if outcome.ending is not None),
+        trajectories=tuple(outcome.trajectory for outcome in outcomes if outcome.trajectory is not None),
     )
 
 
@@ -240,8 +264,8 @@ def usable_cores() -> int:
 def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Replication:
     """One replication; its random numbers depend on the seed and its index alone."""
     seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
-    points = plan.points if index < plan.recorded else 0
-    simulation = Simulation(scenario, seed, mean_holding=plan.steady_state, keep_path=points > 0)
+    points = plan.points if index < plan.trajectories else 0
+    simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
     edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
@@ -260,7 +284,7 @@ def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Repl
         windows=windows,
         events=int(state["events"]),
         ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
-        trajectory=_trajectory(simulation, grid, snapshots) if grid else None,
+        trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
     )
 
 
@@ -279,10 +303,15 @@ def _snapshot(simulation: Simulation) -> _Snapshot:
     return _Snapshot(simulation.at_least, int(state["threshold"]), int(state["tokens"]), simulation.imbalance)
 
 
-def _trajectory(simulation: Simulation, grid: list[float], snapshots: list[_Snapshot]) -> Trajectory:
+def _trajectory(
+    simulation: Simulation, seed: int, replication: int, grid: list[float], snapshots: list[_Snapshot]
+) -> Trajectory:
     levels = max(snapshot.at_least.size for snapshot in snapshots) + 1
     change_times, change_thresholds = simulation.path
     return Trajectory(
+        scenario=simulation.scenario,
+        seed=seed,
+        replication=replication,
         times=np.array(grid),
         pools_at_least=np.array([np.pad(s.at_least, (0, levels - s.at_least.size)) for s in snapshots]),
         threshold=np.array([max(snapshot.threshold, -1) for snapshot in snapshots]),

@@ -29,6 +29,7 @@ SHORTEST = 1e-15  # horizon
 SHORTEST_WINDOW = 1e-9  # in horizons
 MAX_SAMPLE_SIZE = 512
 MAX_LEVELS = 10**6
+_SHORT = 72  # characters of a setting in a result's one line
 
 
 OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
@@ -129,6 +130,25 @@ class Scenario:
             threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sampled
         )
 
+    @property
+    def setting(self) -> str:
+        """The pools and their load in one line, for text."""
+        load = f"{self.load_at_start:g}" if self.schedule is None else self.schedule_text
+        capacity = f", capacity {self.capacity}" if self.capacity is not None else ""
+        return f"{self.pools:,} pools, load {load}{capacity}"
+
+    @property
+    def summary(self) -> str:
+        """Policy, pools and load in one short line: how results begin."""
+        policy = self.label if self.alpha is None else f"{self.policy} α={self.alpha}"  # noqa: RUF001
+        setting = self.setting if len(self.setting) <= _SHORT else f"{self.setting[: _SHORT - 3]}..."
+        return f"{policy}, {setting}"
+
+    @property
+    def schedule_text(self) -> str:
+        """The demand as the option --schedule takes it; one phase if the load is constant."""
+        return ",".join(map(str, self.phases))
+
     @cached_property
     def phases(self) -> tuple[Phase, ...]:
         """The demand, phase by phase; the first begins at 0."""
@@ -214,6 +234,8 @@ class Scenario:
             self._keep("threshold", whole_number("threshold", self.threshold, lowest, MAX_LEVELS))
         check_parameters([self.policy], vars(self))
         _ = self.rule  # checks alpha
+        if isinstance(self.alpha, Decimal):
+            self._keep("alpha", str(self.alpha))  # the same number, and what a saved result reads back
         if self.sample_size is not None:
             self._keep("sample_size", whole_number("sample_size", self.sample_size, 1, MAX_SAMPLE_SIZE))
         if self.policy == "power-of-d":

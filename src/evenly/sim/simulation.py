@@ -127,7 +127,7 @@ class Simulation:
     def tally(self) -> Tally:
         """The records so far."""
         state, book = self._state, self._book
-        arrivals, lost = int(state["arrivals"]), int(state["lost"])
+        arrivals = int(state["arrivals"])
         departures = int(state["events"]) - arrivals
         other = {PolicyCode.JSQ: departures, PolicyCode.POWER_OF_D: 2 * self.scenario.sampled * arrivals}
         return Tally(
@@ -139,13 +139,13 @@ class Simulation:
             spread=float(state["spread_area"]),
             events=int(state["events"]),
             arrivals=arrivals,
-            lost=lost,
-            unguided=int(state["unguided"]),
+            lost_tasks=int(state["lost"]),
+            without_token=int(state["unguided"]),
             green=int(state["green"]),
             yellow=int(state["yellow"]),
             resync=int(state["resync"]),
             other=other.get(self._code, 0),
-            changes=int(state["changes"]),
+            change_count=int(state["changes"]),
         )
 
     def _set_rules(self, mean_holding: bool) -> None:

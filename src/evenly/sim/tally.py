@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
 
@@ -23,13 +24,13 @@ class Tally:
     spread: float  # integral of the standard deviation of tasks over pools
     events: int
     arrivals: int
-    lost: int
-    unguided: int
+    lost_tasks: int
+    without_token: int  # arrivals that found no token and went to a random pool
     green: int
     yellow: int
     resync: int
     other: int
-    changes: int
+    change_count: int  # changes of the threshold
 
     def __sub__(self, earlier: Tally) -> Tally:
         return self._combine(earlier, -1)
@@ -48,7 +49,7 @@ class Tally:
         return Tally(**values)
 
 
-def total(tallies: list[Tally]) -> Tally:
+def total(tallies: Sequence[Tally]) -> Tally:
     """Sum of the tallies."""
     return reduce(Tally.__add__, tallies)
 
@@ -67,13 +68,13 @@ class Averages:
     pools_with_exactly: FloatArray
     task_share: FloatArray
     max_tasks: float
-    max_distribution: FloatArray
+    max_tasks_distribution: FloatArray
     spread: float
     imbalance: float
     messages_per_task: float
     resync_per_task: float
     threshold: float | None
-    threshold_time_at: dict[int, float]
+    threshold_share: dict[int, float]
     lost_share: float
 
     def scalars(self) -> dict[str, float]:
@@ -103,19 +104,19 @@ def averages(window: Tally, pools: int) -> Averages:
     mean_tasks = float(at_least[1:].sum())
     maxima = trimmed(window.max_time / window.time)
     thresholds = window.threshold_time / window.time
-    time_at = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}
+    share = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}
     per_task = 1 / window.arrivals if window.arrivals else 0.0
     return Averages(
         mean_tasks=mean_tasks,
         pools_with_exactly=exactly,
         task_share=levels * exactly / mean_tasks if mean_tasks > 0 else np.zeros_like(exactly),
         max_tasks=float(maxima @ np.arange(maxima.size)),
-        max_distribution=maxima,
+        max_tasks_distribution=maxima,
         spread=window.spread / window.time,
         imbalance=window.gap / (window.time * pools),
         messages_per_task=(window.green + window.yellow + window.other) * per_task,
         resync_per_task=window.resync * per_task,
-        threshold=sum(level * share for level, share in time_at.items()) if time_at else None,
-        threshold_time_at=time_at,
-        lost_share=window.lost * per_task,
+        threshold=sum(level * part for level, part in share.items()) if share else None,
+        threshold_share=share,
+        lost_share=window.lost_tasks * per_task,
     )

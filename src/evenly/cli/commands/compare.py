@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 from evenly.policies import COMPARED
 
@@ -41,14 +41,15 @@ def command(
     from evenly.sim import compare
 
     with progress_bar("comparing") as progress:
-        results = compare(request.scenarios, **request.run, progress=progress)
+        comparison = compare(request.scenarios, **request.run, progress=progress)
     if request.plot:
-        from evenly.plots import shares
+        from evenly.plots.style import saved_figure
 
-        shares.draw(results, request.plot)
-    deliver(
-        {"policies": [result.to_dict() for result in results]},
-        lambda: print_comparison(results),
+        with saved_figure(request.plot, 8.0, 5.2) as figure:
+            comparison.plot_panels(figure=figure)
+    emit(
+        comparison.to_dict,
+        lambda: print_comparison(comparison),
         as_json=request.json,
         files=[request.plot],
     )

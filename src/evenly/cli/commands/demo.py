@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evenly.cli import options
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ async def _demo(plan: Plan, serve: bool, *, as_json: bool) -> int:
         if report is None:
             typer.echo("evenly: Nothing was measured, because the picker did not answer.", err=True)
             return _FAILED
-        deliver(report.to_dict(), lambda: typer.echo(show_demo.report_text(report)), as_json=as_json, files=[])
+        emit(report.to_dict, lambda: typer.echo(show_demo.report_text(report)), as_json=as_json, files=[])
         if serve:
             typer.echo(show_demo.serving_text(running), err=as_json)
             await _until_interrupted(keep_running(running, plan))

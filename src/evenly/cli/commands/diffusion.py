@@ -6,7 +6,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_values
-from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
@@ -30,7 +30,7 @@ def command(
     values = read_values(locals())
     if "load" not in values:
         raise InputError("The diffusion limit needs --load.")
-    picture = wanted_picture(values)
+    picture = plot_path(values)
 
     from evenly.cli.text.diffusion import diffusion_text
     from evenly.theory.diffusion.limit import diffusion_limit
@@ -41,4 +41,4 @@ def command(
         from evenly.plots import diffusion as diffusion_plot
 
         diffusion_plot.draw(facts, picture)
-    deliver(facts, lambda: typer.echo(diffusion_text(facts)), as_json=wants_json(values), files=[picture])
+    emit(lambda: facts, lambda: typer.echo(diffusion_text(facts)), as_json=wants_json(values), files=[picture])

@@ -8,7 +8,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_values
-from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.output import emit, plot_path, wants_json
 from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly equilibrium --load 5.5 --threshold 7"
@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Predict where very many pools settle: under a fixed threshold, or under another policy."""
     values = read_values(locals())
-    picture = wanted_picture(values)
+    picture = plot_path(values)
 
     from evenly.cli.text.equilibrium import equilibrium_text
 
@@ -36,7 +36,7 @@ def command(
         from evenly.plots import equilibrium as equilibrium_plot
 
         equilibrium_plot.draw(facts, picture)
-    deliver(facts, lambda: typer.echo(equilibrium_text(facts)), as_json=wants_json(values), files=[picture])
+    emit(lambda: facts, lambda: typer.echo(equilibrium_text(facts)), as_json=wants_json(values), files=[picture])
 
 
 def _facts(values: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_values
-from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
@@ -31,7 +31,7 @@ def command(
     values = read_values(locals())
     if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
-    picture = wanted_picture(values)
+    picture = plot_path(values)
 
     from evenly.cli.text.exact import exact_text
     from evenly.theory.exact.law import exact_law
@@ -43,4 +43,4 @@ def command(
         from evenly.plots import law as law_plot
 
         law_plot.draw(law, picture)
-    deliver(law.to_dict(), lambda: typer.echo(exact_text(law)), as_json=wants_json(values), files=[picture])
+    emit(law.to_dict, lambda: typer.echo(exact_text(law)), as_json=wants_json(values), files=[picture])

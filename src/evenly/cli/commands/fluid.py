@@ -9,7 +9,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_values
-from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
@@ -39,7 +39,7 @@ def command(
     """Solve the fluid limit: what very many pools do over time, without chance."""
     values = read_values(locals())
     _check(values)
-    picture = wanted_picture(values)
+    picture = plot_path(values)
 
     from evenly.cli.text.fluid import fluid_text, fluid_title
     from evenly.theory.fluid.inputs import demand_phases
@@ -54,7 +54,7 @@ def command(
         from evenly.plots import fluid as fluid_plot
 
         fluid_plot.draw(path, phases, fluid_title(facts), picture)
-    deliver(facts, lambda: typer.echo(fluid_text(path, facts)), as_json=wants_json(values), files=[picture])
+    emit(lambda: facts, lambda: typer.echo(fluid_text(path, facts)), as_json=wants_json(values), files=[picture])
 
 
 def _echo(values: dict[str, Any], phases: Sequence[Phase], path: FluidPath) -> dict[str, Any]:

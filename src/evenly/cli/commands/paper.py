@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from evenly.cli import options
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def command(
     found = _work(lab, chosen, folder)
     facts = {"seed": lab.seed, "quick": quick, "seconds": perf_counter() - started, **_facts(found)}
     drawn: list[Path | None] = [file for drawing in found.drawings for file in drawing.files.values()]
-    deliver(facts, lambda: _show(found), as_json=bool(json), files=drawn if chosen else [found.report])
+    emit(lambda: facts, lambda: _show(found), as_json=bool(json), files=drawn if chosen else [found.report])
     if found.surprises:
         raise typer.Exit(UNEXPECTED)
 

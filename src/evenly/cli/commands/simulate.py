@@ -6,7 +6,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import deliver
+from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
 EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
@@ -43,15 +43,16 @@ def command(
 
     points = _POINTS if request.plot or request.save else 0
     with progress_bar("simulating") as progress:
-        result = simulate(request.scenarios[0], **request.run, points=points, recorded=1, progress=progress)
+        result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
     if request.plot:
-        from evenly.plots import trajectory
+        from evenly.plots.style import saved_figure
 
-        trajectory.draw(result, request.plot)
+        with saved_figure(request.plot, 8.0, 7.2) as figure:
+            result.plot_panels(figure=figure)
     if request.save:
         result.save(request.save)
-    deliver(
-        result.to_dict(),
+    emit(
+        result.to_dict,
         lambda: typer.echo(simulation_text(result)),
         as_json=request.json,
         files=[request.plot, request.save],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.cli import options
 from evenly.cli.inputs import read_values
-from evenly.cli.output import deliver, wanted_picture, wants_json
+from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
@@ -70,7 +70,7 @@ def command(
     """
     values = read_values(locals())
     _check_combination(values)
-    picture = wanted_picture(values)
+    picture = plot_path(values)
 
     from evenly.cli.text import tune as show_tune
 
@@ -79,7 +79,7 @@ def command(
         from evenly.plots import tune as tune_plot
 
         tune_plot.draw(answer.advice, picture)
-    deliver(answer.to_dict(), lambda: show_tune.print_answer(answer), as_json=wants_json(values), files=[picture])
+    emit(answer.to_dict, lambda: show_tune.print_answer(answer), as_json=wants_json(values), files=[picture])
 
 
 def _check_combination(values: dict[str, Any]) -> None:

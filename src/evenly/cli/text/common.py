@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from evenly.frames import percent, plus_minus
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["WIDEST_TABLE", "WORTH_A_LINE", "histogram", "percent", "plus_minus"]
 
 _BAR = 40
 WIDEST_TABLE = 100
 WORTH_A_LINE = 0.0005
 _MOST_ROWS = 40
-
-
-def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
-    """A value and, if there is one, the half-width of its interval."""
-    error = "" if half_width is None else f" ± {half_width:.{digits}f}"
-    return f"{value:.{digits}f}{error}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent, never rounded to 0 or 100 unless it is."""
-    if 0 < share < 0.0001:
-        return "< 0.01 %"
-    if 0.9999 < share < 1:
-        return "> 99.99 %"
-    return f"{100 * share:.2f} %"
 
 
 def histogram(shares: Sequence[float], things: str) -> list[str]:

@@ -66,9 +66,9 @@ def _systems_balance(lab: Lab) -> list[Measured]:
     pools, since = lab.pick(2000, 400), 8.0
     numbers = []
     for load, start in ((5.5, 0.0), (5.5, 12.0), (0.6, 12.0)):
-        case = Scenario(pools=pools, load=load, initial=start, warmup=since, horizon=since + 3.0)
+        case = Scenario(pools=pools, load=load, initial_tasks=start, warmup=since, horizon=since + 3.0)
         seed = lab.seed_for(f"balance {load} {start}")
-        run = simulate(case, replications=lab.pick(96, 40), seed=seed, steady_state=True)
+        run = simulate(case, replications=lab.pick(96, 40), seed=seed, mean_holding_times=True)
         # What the total deviates by, a normal number of variance load / n, falls on level h. Tasks missing below
         # count twice, and are up to half as many again where pools are few; some of the start is left.
         expected = sqrt(2 * load / (pi * pools))
@@ -84,15 +84,17 @@ def _few_are_off(lab: Lab) -> list[Measured]:
     shares, gaps = [], []
     # Gaps open and close at rates of order n, so that next to no warm-up is needed.
     for pools, full, quick in ((400, 150.0, 15.0), (40_000, 1.5, 0.2)):
-        scenario = Scenario(pools=pools, load=load, initial=load, warmup=0.1, horizon=0.1 + lab.pick(full, quick))
-        run = simulate(scenario, replications=24, seed=lab.seed_for(f"optimal {pools}"), steady_state=True)
+        scenario = Scenario(
+            pools=pools, load=load, initial_tasks=load, warmup=0.1, horizon=0.1 + lab.pick(full, quick)
+        )
+        run = simulate(scenario, replications=24, seed=lab.seed_for(f"optimal {pools}"), mean_holding_times=True)
         missing = [
-            float((sample.time * pools - sample.at_least[: low + 1]).sum()) / sample.time for sample in run.samples
+            float((sample.time * pools - sample.at_least[: low + 1]).sum()) / sample.time for sample in run.windows
         ]
         # To second order: the ratio moves with q(h), whose variance is at most load / n; twice that is allowed.
         bend = (low / load) ** 2 * load / pools / (1 - ratio) ** 3
         gaps.append(equals(f"tasks missing, {pools:,} pools", missing, tasks_missing(load), slack=2 * bend))
-        others = [1 - float(averages(s, pools).pools_with_exactly[low : low + 2].sum()) for s in run.samples]
+        others = [1 - float(averages(s, pools).pools_with_exactly[low : low + 2].sum()) for s in run.windows]
         limit = 2 * tasks_missing(load) / pools
         shares.append(below(f"share of pools with other numbers than 5 and 6, {pools:,} pools", others, limit))
     return [*shares, *gaps]
@@ -109,12 +111,12 @@ def _whole_load(lab: Lab) -> list[Measured]:
         numbers.append(at_most(f"imbalance of fluid solutions at time 30, threshold {threshold}", max(ends), 1e-9))
     sizes = lab.pick((400, 1600, 6400), (64, 256, 1024))
     for threshold in (4, 5):
-        case = Scenario(pools=1, load=load, threshold=threshold, initial=load, warmup=1.0, horizon=3.0)
+        case = Scenario(pools=1, load=load, threshold=threshold, initial_tasks=load, warmup=1.0, horizon=3.0)
         runs = compare(
             [replace(case, pools=pools) for pools in sizes],
             replications=lab.pick(128, 40),
             seed=lab.seed_for(f"whole load {threshold}"),
-            steady_state=True,
+            mean_holding_times=True,
         )
         rows = np.transpose([_imbalances(run) for run in runs])
         # Small systems bend the power by up to 0.03, as thousands of runs from 64 to 6,400 pools show.
@@ -127,7 +129,7 @@ def _whole_load(lab: Lab) -> list[Measured]:
 
 
 def _imbalances(run: Result) -> Sequence[float]:
-    return [averages(sample, run.scenario.pools).imbalance for sample in run.samples]
+    return [averages(sample, run.scenario.pools).imbalance for sample in run.windows]
 
 
 CLAIMS = (

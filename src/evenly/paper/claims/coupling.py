@@ -16,7 +16,7 @@ from evenly.paper.claims.claim import Claim, Measured
 from evenly.paper.claims.judge import FALSE_ALARM, at_least, is_exactly, proportion
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario
-from evenly.sim.coupling.jsq import CoupledRun, coupled_blocking
+from evenly.sim.coupling.jsq import CoupledRun, couple_with_jsq
 from evenly.sim.simulation import Simulation
 
 LOAD, FLOOR, HORIZON = 2.5, 2, 5.0
@@ -24,17 +24,17 @@ CLOSE = 2.9  # a load just below a whole number
 MODES = 12
 
 
-def _starts() -> list[tuple[int, float, Sequence[int] | None]]:
+def _starts() -> list[tuple[int, float, Sequence[int] | float]]:
     """Pools, load and tasks at the start: none, balanced, uneven, and some beyond floor(load) + 1."""
     uneven = [0, 0, 1, 2, 3, 3, 0, 1, 2, 2] * 5
     return [
-        (1, 0.6, None),
-        (20, 2.5, None),
+        (1, 0.6, 0.0),
+        (20, 2.5, 0.0),
         (50, 2.5, uneven),
         (50, 3.0, [3] * 50),
         (100, 5.5, [5, 6] * 50),
         (40, 1.7, [0, 4, 7, 2] * 10),
-        (10_000, 4.9, None),
+        (10_000, 4.9, 0.0),
     ]
 
 
@@ -45,10 +45,10 @@ def _unlike(run: CoupledRun) -> int:
 
 def _coupling(lab: Lab) -> list[Measured]:
     runs = [
-        coupled_blocking(
+        couple_with_jsq(
             pools=pools,
             load=load,
-            initial=start,
+            initial_tasks=start,
             seed=lab.seed_for(f"coupling {n}"),
             events=lab.pick(30_000, 5000),
         )
@@ -85,7 +85,7 @@ def passage_probability(pools: int, load: float, goal: int, horizon: float) -> f
 
 def _frequency(lab: Lab, policy: str, pools: int, runs: int) -> int:
     """Runs in which a task goes to a pool with floor(load) + 1 tasks: there has been a pool with one more."""
-    scenario = Scenario(policy=policy, pools=pools, load=LOAD, initial=LOAD, horizon=HORIZON)
+    scenario = Scenario(policy=policy, pools=pools, load=LOAD, initial_tasks=LOAD, horizon=HORIZON)
     hits = 0
     for run in range(runs):
         seed = np.random.SeedSequence(lab.seed_for(f"routing {policy} {pools}"), spawn_key=(run,))

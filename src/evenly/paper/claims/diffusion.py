@@ -70,7 +70,7 @@ def _systems(lab: Lab, policy: str, load: float, times: tuple[float, ...]) -> in
 def _sampled(lab: Lab, policy: str, load: float, times: tuple[float, ...] = TIMES) -> Counts:
     """Independent systems at these times."""
     name = f"diffusion {policy} {load} {times}"
-    scenario = Scenario(policy=policy, pools=_pools(lab, load), load=load, initial=load, horizon=times[-1])
+    scenario = Scenario(policy=policy, pools=_pools(lab, load), load=load, initial_tasks=load, horizon=times[-1])
     systems = _systems(lab, policy, load, times)
     return lab.once(name, lambda: watch(scenario, times, systems, lab.seed_for(name)).states)
 
@@ -105,7 +105,7 @@ def _normal(lab: Lab) -> list[Measured]:
 
 def _beside(lab: Lab, pools: int) -> Systems:
     times = np.linspace(0.0, TIMES[-1], SNAPSHOTS).tolist()
-    scenario = Scenario(pools=pools, load=LOAD, initial=LOAD, horizon=TIMES[-1])
+    scenario = Scenario(pools=pools, load=LOAD, initial_tasks=LOAD, horizon=TIMES[-1])
     name = f"beside {pools}"
     return lab.once(name, lambda: watch(scenario, times, GROUPS * lab.pick(8, 4), lab.seed_for(name)))
 
@@ -179,7 +179,7 @@ def _side_by_side(lab: Lab, load: float) -> list[Counts]:
     """The threshold policy, join-the-shortest-queue and power of two on the same randomness."""
     times = np.linspace(0.0, TIMES[-1], SNAPSHOTS).tolist()
     seed = lab.seed_for(f"side by side {load}")
-    scenario = Scenario(pools=1000, load=load, initial=load, horizon=TIMES[-1])
+    scenario = Scenario(pools=1000, load=load, initial_tasks=load, horizon=TIMES[-1])
     scenarios = with_policies(scenario, ["threshold", "jsq", "power-of-d"])
     return [watch(each, times, lab.pick(32, 8), seed).states[:, 1:] for each in scenarios]
 

@@ -38,7 +38,7 @@ def _runs(lab: Lab) -> dict[int, Result]:
 
 
 def _imbalances(run: Result) -> list[float]:
-    return [averages(sample, run.scenario.pools).imbalance for sample in run.samples]
+    return [averages(sample, run.scenario.pools).imbalance for sample in run.windows]
 
 
 # --- no other threshold ------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def _others(lab: Lab) -> list[Measured]:
     runs = [_runs(lab)[threshold] for threshold in (3, 4, 6, 7)] + list(simulated(lab, whole).values())
     numbers = []
     for run in runs:
-        load, threshold = run.scenario.load_at_start, run.scenario.first_threshold
+        load, threshold = run.scenario.load_at_start, run.scenario.initial_threshold
         limit = equilibrium(load, threshold).occupancy
         away = float(np.linalg.norm(limit - balanced_occupancy(load, limit.size)))
         what = f"imbalance at load {load:g}, threshold {threshold}, {run.scenario.pools:,} pools"
@@ -61,12 +61,12 @@ def _others(lab: Lab) -> list[Measured]:
 
 def _below_one(lab: Lab) -> list[Measured]:
     pools = lab.pick(100_000, 10_000)
-    case = Scenario(pools=pools, load=0.5, initial=0.5, warmup=2.0, horizon=8.0)
+    case = Scenario(pools=pools, load=0.5, initial_tasks=0.5, warmup=2.0, horizon=8.0)
     zero, one = compare(
         [replace(case, threshold=threshold) for threshold in (0, 1)],
         replications=8,
         seed=lab.seed_for("below one"),
-        steady_state=True,
+        mean_holding_times=True,
     )
     crowded = occupancy_rows(one, 3)[:, 2]
     more = np.subtract(_imbalances(one), _imbalances(zero))
@@ -165,7 +165,7 @@ def _fullest_of_large(lab: Lab) -> list[Measured]:
     return [
         is_near(
             f"share of time in which the fullest pool has {threshold} tasks, threshold {threshold}",
-            float(_runs(lab)[threshold].averages.max_distribution[threshold : threshold + 1].sum()),
+            float(_runs(lab)[threshold].max_tasks_distribution[threshold : threshold + 1].sum()),
             1.0,
             1e-9,
         )
@@ -194,10 +194,12 @@ def _fullest_of_small(lab: Lab) -> list[Measured]:
 
 
 def _fullest(lab: Lab, pools: int, threshold: int, window: float) -> list[float]:
-    case = Scenario(pools=pools, load=LOAD, threshold=threshold, initial=LOAD, warmup=3.0, horizon=3.0 + window)
+    case = Scenario(
+        pools=pools, load=LOAD, threshold=threshold, initial_tasks=LOAD, warmup=3.0, horizon=3.0 + window
+    )
     seed = lab.seed_for(f"fullest of {pools} at {threshold}")
-    run = simulate(case, replications=16, seed=seed, steady_state=True)
-    return [averages(sample, pools).max_tasks for sample in run.samples]
+    run = simulate(case, replications=16, seed=seed, mean_holding_times=True)
+    return [averages(sample, pools).max_tasks for sample in run.windows]
 
 
 _RUNS = (

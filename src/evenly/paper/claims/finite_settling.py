@@ -82,7 +82,7 @@ def _tight(lab: Lab) -> list[Measured]:
         distance = np.abs(settle_times(run) - bound)
         expected = sqrt(2 / pi) * scatter(size, LOAD, EMPTY, bound)  # of a normal law
         numbers.append(equals(f"mean distance from the bound, {size:,} pools", distance, expected, 0.1 * expected))
-    changes = max(window.changes for window in runs[max(runs)].samples)
+    changes = max(window.change_count for window in runs[max(runs)].windows)
     return [*numbers, is_exactly(f"most changes in a run with {max(runs):,} pools", changes, OPTIMUM)]
 
 

@@ -15,7 +15,7 @@ from evenly.paper.claims.claim import Claim, Measured
 from evenly.paper.claims.judge import at_least, at_most, below, equals, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario, simulate
-from evenly.sim.coupling.sizes import common_space
+from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
 from evenly.theory.fluid.modes import Mode, assignment
@@ -31,7 +31,7 @@ def _fluid_limit(lab: Lab) -> list[Measured]:
     first = lab.seed_for("fluid limit") >> 1  # room to count on
 
     def distances(seed: int) -> list[float]:
-        runs = common_space(case, sizes, seed=seed, points=points, workers=1)
+        runs = simulate_sizes(case, pools=sizes, seed=seed, points=points, workers=1)
         return [largest_gap(run.occupancy, limit.occupancy) for run in runs]
 
     with ThreadPoolExecutor(CORES) as pool:
@@ -86,7 +86,7 @@ def _total_mass(lab: Lab) -> list[Measured]:
     paths = [fluid(load=load, threshold=3, initial=start, horizon=2.0, points=5) for start in (0.0, high)]
     off = max(float(np.max(np.abs(path.tail_mass(1) - _mass(load, path)))) for path in paths)
     for pools, start, points in ((10, 0.0, (1, 4)), (10, high, (2,)), (1000, 0.0, (2,)), (1000, high, (2,))):
-        scenario = Scenario(pools=pools, load=load, threshold=3, initial=start, horizon=2.0)
+        scenario = Scenario(pools=pools, load=load, threshold=3, initial_tasks=start, horizon=2.0)
         repeats = lab.pick(600, 60) if pools == 10 else lab.pick(60, 12)
         purpose = f"mass {pools} {start}"
         run = simulate(scenario, replications=repeats, seed=lab.seed_for(purpose), points=5)
@@ -112,7 +112,7 @@ def _tail_masses(lab: Lab) -> list[Measured]:
         path = fluid(load=load, threshold=threshold, initial=start, horizon=horizon, points=points)
         since = int(np.searchsorted(path.times, unfilled_from(load, threshold, start) + 0.2))
         solved.append(tail_excess(path.occupancy, path.times, load, threshold, since))
-        scenario = Scenario(pools=pools, load=load, threshold=threshold, initial=start, horizon=horizon)
+        scenario = Scenario(pools=pools, load=load, threshold=threshold, initial_tasks=start, horizon=horizon)
         seed = lab.seed_for(f"tails {load} {threshold} {start}")
         run = simulate(scenario, seed=seed, points=points).trajectories[0]
         # Arrivals and departures make noise at rate at most load + tasks, which is forgotten at rate 1.

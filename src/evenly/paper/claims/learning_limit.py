@@ -30,7 +30,7 @@ from evenly.paper.experiments.learning_cases import (
     solved,
 )
 from evenly.sim import compare
-from evenly.sim.coupling.sizes import common_space
+from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.run import usable_cores
 from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.fluid.path import FluidPath, fluid
@@ -59,7 +59,7 @@ def _distance(lab: Lab) -> list[Measured]:
 
     def distances(index: int) -> list[float]:
         seed = lab.seed_for(f"fluid limit {index}")
-        runs = common_space(scenario, SIZES, seed=seed, points=POINTS, workers=1)
+        runs = simulate_sizes(scenario, pools=SIZES, seed=seed, points=POINTS, workers=1)
         return [_gap(run.occupancy, limit.occupancy[::every]) for run in runs]
 
     with ThreadPoolExecutor(usable_cores()) as threads:

@@ -44,8 +44,8 @@ def _two_messages(lab: Lab) -> list[Measured]:
             at_most(f"most messages of a departure ({where})", departure, 1),
         ]
     scenario = Scenario(pools=500, load=10.5, alpha="0.97", horizon=lab.pick(50.0, 10.0))
-    runs = simulate(scenario, replications=8, seed=lab.seed_for("rebuilding"), steady_state=True).samples
-    rebuilt = max(run.resync / (max(run.changes, 1) * 500) for run in runs)
+    runs = simulate(scenario, replications=8, seed=lab.seed_for("rebuilding"), mean_holding_times=True).windows
+    rebuilt = max(run.resync / (max(run.change_count, 1) * 500) for run in runs)
     per_task = [(run.green + run.yellow + run.resync) / run.arrivals for run in runs]
     return [
         *numbers,
@@ -58,8 +58,8 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
     numbers = []
     for load in (10.5, 5.5):
         window = lab.pick(60.0, 6.0)
-        scenario = Scenario(pools=500, load=load, initial=load, warmup=2.0, horizon=2.0 + window)
-        run = simulate(scenario, replications=24, seed=lab.seed_for(f"messages {load}"), steady_state=True)
+        scenario = Scenario(pools=500, load=load, initial_tasks=load, warmup=2.0, horizon=2.0 + window)
+        run = simulate(scenario, replications=24, seed=lab.seed_for(f"messages {load}"), mean_holding_times=True)
         what = f"messages a task, 500 pools, load {load:g}, threshold {floor(load)}"
         # Tasks in pools above threshold + 1 come when the total exceeds n (threshold + 1), 3.4 deviations away at
         # load 10.5: less than 1e-4 of all.
@@ -76,7 +76,7 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
 
 
 def _per_task(run: Result) -> list[float]:
-    return [averages(sample, run.scenario.pools).messages_per_task for sample in run.samples]
+    return [averages(sample, run.scenario.pools).messages_per_task for sample in run.windows]
 
 
 # --- tokens and dispatching --------------------------------------------------------------------------------
@@ -162,14 +162,14 @@ def utility_lost(shares: FloatArray, quality: Callable[[float], float]) -> float
 
 def _lost(run: Result, quality: Callable[[float], float]) -> list[float]:
     pools = run.scenario.pools
-    return [utility_lost(averages(sample, pools).pools_with_exactly, quality) for sample in run.samples]
+    return [utility_lost(averages(sample, pools).pools_with_exactly, quality) for sample in run.windows]
 
 
 def _utility(lab: Lab) -> list[Measured]:
     load, pools, window = 10.5, 500, lab.pick(60.0, 4.0)
-    scenario = Scenario(pools=pools, load=load, initial=load, warmup=5.0, horizon=5.0 + window)
+    scenario = Scenario(pools=pools, load=load, initial_tasks=load, warmup=5.0, horizon=5.0 + window)
     found = compare(
-        with_policies(scenario, POLICIES), replications=16, seed=lab.seed_for("utility"), steady_state=True
+        with_policies(scenario, POLICIES), replications=16, seed=lab.seed_for("utility"), mean_holding_times=True
     )
     runs = dict(zip(POLICIES, found, strict=True))
     least = min(min(_lost(run, quality)) for run in found for quality in (log, sqrt))

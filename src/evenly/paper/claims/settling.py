@@ -140,7 +140,7 @@ def _never_above(lab: Lab) -> list[Measured]:
         visited = [case.threshold, *path.update_thresholds.tolist()]
         low = next(place for place, level in enumerate(visited) if level <= case.floor)
         wrong += sum(level > case.floor for level in visited[low:])
-    above = sum(float(sample.threshold_time[FROM_EMPTY.floor + 1 :].sum()) for sample in _from_empty(lab).samples)
+    above = sum(float(sample.threshold_time[FROM_EMPTY.floor + 1 :].sum()) for sample in _from_empty(lab).windows)
     return [
         is_exactly("updates of fluid systems to more than floor(load)", wrong, 0),
         at_least("fluid systems", len(starts), 6),

@@ -98,8 +98,8 @@ def _more_pools(lab: Lab) -> list[Measured]:
 
 def _gone(run: Result, optimum: int, name: str) -> list[Measured]:
     """What has to be small for excursions to have disappeared: their time, and their number."""
-    counts = [window.changes / 2 for window in run.samples]
-    time = sum(window.time for window in run.samples)
+    counts = [window.change_count / 2 for window in run.windows]
+    time = sum(window.time for window in run.windows)
     return [
         below(f"share of time off the optimum, {name}", share_elsewhere(run, optimum), GONE),
         seldom(f"excursions in a mean task time, {name}", counts, time, GONE),
@@ -183,7 +183,9 @@ def sway(lab: Lab, pools: int) -> NDArray[np.float64]:
     From the balanced state the limit of Thm 3 has the variance load (1 - exp(-2 t)) at time t.
     """
     horizon = lab.pick(20, 4)
-    run = Scenario(pools=pools, load=SWAY_LOAD, initial=SWAY_LOAD, horizon=horizon)  # its threshold is the optimum
+    run = Scenario(
+        pools=pools, load=SWAY_LOAD, initial_tasks=SWAY_LOAD, horizon=horizon
+    )  # its threshold is the optimum
     found = simulate(
         run, replications=lab.pick(96, 24), seed=lab.seed_for(f"sway {pools}"), points=horizon // 2 + 1
     )

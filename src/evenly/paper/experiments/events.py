@@ -67,8 +67,8 @@ def scenarios(lab: Lab) -> dict[str, Scenario]:
     """Return systems with a threshold too small, right and too large, and one that learns a varying load."""
     stay = lab.pick(5, 1)
     return {
-        "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial=5.5),
-        "right": Scenario(pools=POOLS, load=5.5, threshold=5, initial=5.5),
+        "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial_tasks=5.5),
+        "right": Scenario(pools=POOLS, load=5.5, threshold=5, initial_tasks=5.5),
         "large": Scenario(pools=POOLS, load=5.5, threshold=6),
         "learning": Scenario(pools=POOLS, alpha="0.8", schedule=f"0:5.5,{stay}:9,{2 * stay}:2"),
     }

@@ -66,7 +66,13 @@ def of_paper(lab: Lab) -> LearnedThreshold:
 def scenario(pools: int, load: float, alpha: Alpha, horizon: float, warmup: float = 0.0) -> Scenario:
     """Return a system that learns from the optimum, out of the balanced state."""
     return Scenario(
-        pools=pools, load=load, alpha=alpha, threshold=floor(load), initial=load, horizon=horizon, warmup=warmup
+        pools=pools,
+        load=load,
+        alpha=alpha,
+        threshold=floor(load),
+        initial_tasks=load,
+        horizon=horizon,
+        warmup=warmup,
     )
 
 
@@ -76,7 +82,7 @@ def long_run(lab: Lab, pools: int, load: float, alpha: Alpha, time: float) -> Re
     def work() -> Result:
         run = scenario(pools, load, alpha, WARMUP + time / REPLICATIONS, WARMUP)
         seed = lab.seed_for(f"long run {pools} {load} {alpha}")
-        return simulate(run, replications=REPLICATIONS, seed=seed, steady_state=True)
+        return simulate(run, replications=REPLICATIONS, seed=seed, mean_holding_times=True)
 
     return lab.once(("long run", pools, load, alpha, time), work)
 
@@ -109,19 +115,19 @@ def prediction(lab: Lab, pools: int, load: float, alpha: str) -> Stability:
 
 def share_at(result: Result, *thresholds: int) -> NDArray[np.float64]:
     """Return the share of time at these thresholds, in each independent part."""
-    return np.array([window.threshold_time[list(thresholds)].sum() / window.time for window in result.samples])
+    return np.array([window.threshold_time[list(thresholds)].sum() / window.time for window in result.windows])
 
 
 def share_elsewhere(result: Result, *thresholds: int) -> NDArray[np.float64]:
     """Return the share of time at any other threshold than these, in each independent part."""
     return np.array(
-        [np.delete(window.threshold_time, list(thresholds)).sum() / window.time for window in result.samples]
+        [np.delete(window.threshold_time, list(thresholds)).sum() / window.time for window in result.windows]
     )
 
 
 def share_above(result: Result, threshold: int) -> NDArray[np.float64]:
     """Return the share of time above a threshold, in each independent part."""
-    return np.array([window.threshold_time[threshold + 1 :].sum() / window.time for window in result.samples])
+    return np.array([window.threshold_time[threshold + 1 :].sum() / window.time for window in result.windows])
 
 
 def excursion_rate(result: Result) -> NDArray[np.float64]:
@@ -129,7 +135,7 @@ def excursion_rate(result: Result) -> NDArray[np.float64]:
 
     An excursion is two changes where the threshold has two values.
     """
-    return np.array([window.changes / (2 * window.time) for window in result.samples])
+    return np.array([window.change_count / (2 * window.time) for window in result.windows])
 
 
 def ratio_samples(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

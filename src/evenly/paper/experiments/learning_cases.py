@@ -12,8 +12,8 @@ from math import floor
 
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario, Trajectory, compare
-from evenly.sim.coupling.sizes import common_space
-from evenly.sim.result import Ending
+from evenly.sim.coupling.sizes import simulate_sizes
+from evenly.sim.trajectory import Ending
 from evenly.theory.fluid.path import FluidPath, fluid
 from evenly.theory.tuning import settle_time_bound
 
@@ -78,7 +78,7 @@ class Case:
             load=self.load,
             alpha=self.alpha,
             threshold=self.threshold,
-            initial=self.initial,
+            initial_tasks=self.initial,
             horizon=horizon,
             service_rate=service_rate,
         )
@@ -137,4 +137,6 @@ def sizes(lab: Lab) -> tuple[int, ...]:
 def large_systems(lab: Lab) -> list[Trajectory]:
     """Simulate systems of these sizes from 9 tasks per pool at load 5.5, until after the bound on settling."""
     scenario, seed = OVERLOADED.scenario(1, LARGE_HORIZON), lab.seed_for("large systems")
-    return lab.once("large systems", lambda: common_space(scenario, sizes(lab), seed=seed, points=LARGE_POINTS))
+    return lab.once(
+        "large systems", lambda: simulate_sizes(scenario, pools=sizes(lab), seed=seed, points=LARGE_POINTS)
+    )

@@ -121,7 +121,7 @@ class TokenReview:
 def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
     """Yield the events of the compiled kernel, one call each."""
     simulation = Simulation(scenario, seed)
-    before, threshold, arrivals = simulation.at_least.tolist(), scenario.first_threshold, 0
+    before, threshold, arrivals = simulation.at_least.tolist(), scenario.initial_threshold, 0
     for _ in range(events):
         simulation.advance(math.inf, max_events=1)
         after, state = simulation.at_least.tolist(), simulation.state

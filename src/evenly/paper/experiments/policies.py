@@ -62,7 +62,7 @@ def results(lab: Lab, setup: PolicyRuns) -> dict[str, Result]:
     """Simulate each policy. At the paper's length, batches are long enough to be independent."""
 
     def work() -> dict[str, Result]:
-        runs = compare(setup.scenarios, seed=lab.seed, batches=BATCHES, steady_state=True)
+        runs = compare(setup.scenarios, seed=lab.seed, batches=BATCHES, mean_holding_times=True)
         return dict(zip(setup.policies, runs, strict=True))
 
     return lab.once(("policies", setup), work)
@@ -70,5 +70,5 @@ def results(lab: Lab, setup: PolicyRuns) -> dict[str, Result]:
 
 def task_shares(result: Result) -> NDArray[np.float64]:
     """Return the share of tasks by the number of tasks in their pool, one row per batch."""
-    rows = [averages(window, result.scenario.pools).task_share for window in result.samples]
+    rows = [averages(window, result.scenario.pools).task_share for window in result.windows]
     return np.array([np.pad(row, (0, _LEVELS - row.size)) for row in rows])

@@ -74,7 +74,7 @@ class SettlingRuns:
             load=self.load,
             alpha=self.alpha,
             threshold=start,
-            initial=start,
+            initial_tasks=start,
             horizon=self.end if horizon is None else horizon,
         )
 
@@ -87,10 +87,10 @@ def of_paper(_: Lab) -> SettlingRuns:
     return PAPER
 
 
-def shown_runs(lab: Lab, setup: SettlingRuns, start: int) -> list[Trajectory]:
+def shown_runs(lab: Lab, setup: SettlingRuns, start: int) -> tuple[Trajectory, ...]:
     """Simulate the runs to be shown from a start."""
 
-    def work() -> list[Trajectory]:
+    def work() -> tuple[Trajectory, ...]:
         found = simulate(setup.scenario(start), replications=setup.replications, seed=lab.seed, points=2)
         return found.trajectories
 

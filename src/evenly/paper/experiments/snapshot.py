@@ -42,7 +42,7 @@ class Snapshot:
     @property
     def scenario(self) -> Scenario:
         """The system to simulate."""
-        return Scenario(pools=self.pools, load=self.load, threshold=self.threshold, initial=self.load)
+        return Scenario(pools=self.pools, load=self.load, threshold=self.threshold, initial_tasks=self.load)
 
     @property
     def level(self) -> int:

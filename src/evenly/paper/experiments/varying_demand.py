@@ -57,7 +57,7 @@ class VaryingDemand:
             schedule=self.schedule,
             alpha=self.alpha,
             threshold=self.initial_tasks,
-            initial=self.initial_tasks,
+            initial_tasks=self.initial_tasks,
             horizon=self.horizon,
         )
 
@@ -117,7 +117,7 @@ def limit(lab: Lab, setup: VaryingDemand) -> FluidPath:
     )
 
 
-def runs(lab: Lab) -> list[Trajectory]:
+def runs(lab: Lab) -> tuple[Trajectory, ...]:
     """Simulate the paper's system independently many times, with snapshots and every change of the threshold."""
     return lab.once(
         "varying demand, many runs",

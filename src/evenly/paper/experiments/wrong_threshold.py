@@ -65,7 +65,7 @@ class WrongThresholds:
             pools=self.pools,
             load=self.load,
             threshold=threshold,
-            initial=self.load,
+            initial_tasks=self.load,
             warmup=self.warmup,
             horizon=self.horizon,
         )
@@ -87,7 +87,7 @@ def simulated(lab: Lab, setup: WrongThresholds) -> dict[int, Result]:
 
     def work() -> dict[int, Result]:
         scenarios = [setup.scenario(threshold) for threshold in setup.thresholds]
-        runs = compare(scenarios, replications=setup.replications, seed=lab.seed, steady_state=True)
+        runs = compare(scenarios, replications=setup.replications, seed=lab.seed, mean_holding_times=True)
         return dict(zip(setup.thresholds, runs, strict=True))
 
     return lab.once(("wrong thresholds", setup), work)
@@ -98,8 +98,8 @@ def occupancy_rows(result: Result, levels: int = 0) -> FloatArray:
 
     There are at least `levels` columns.
     """
-    size = max([levels, *(sample.at_least.size for sample in result.samples)])
-    rows = [np.pad(sample.at_least / sample.time, (0, size - sample.at_least.size)) for sample in result.samples]
+    size = max([levels, *(sample.at_least.size for sample in result.windows)])
+    rows = [np.pad(sample.at_least / sample.time, (0, size - sample.at_least.size)) for sample in result.windows]
     return np.asarray(rows) / result.scenario.pools
 
 

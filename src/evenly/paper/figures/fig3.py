@@ -83,7 +83,7 @@ def _draw_run(axes: Axes, lab: Lab, setup: LearnedThreshold, pools: int) -> tupl
     axes.plot(run.times, per_pool, color=ORANGE, linewidth=1.2, linestyle=":", label="tasks per pool")
     times, values = threshold_steps(run)
     axes.plot(times, values, color=GREEN, linewidth=1.2, drawstyle="steps-post", label="threshold")
-    shares = in_the_long_run(lab, setup, pools).averages.threshold_time_at
+    shares = in_the_long_run(lab, setup, pools).threshold_share
     named = {threshold: share for threshold, share in shares.items() if share >= _NAMED}
     for threshold, share in named.items():
         axes.annotate(

@@ -13,7 +13,7 @@ from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.policies import PolicyRuns, of_paper, results
 from evenly.paper.figures.figure import PaperFigure
-from evenly.plots import shares
+from evenly.sim import Comparison
 from evenly.theory.tuning import Alpha
 
 _SEE = {1: "The policy sees its", 2: "Both policies see the same", 3: "The three policies see the same"}
@@ -77,7 +77,7 @@ def _same_lines(setup: PolicyRuns) -> str:
 
 
 def _draw(lab: Lab, setup: PolicyRuns, figure: Figure) -> None:
-    shares.draw_on(figure, list(results(lab, setup).values()))
+    Comparison(results=tuple(results(lab, setup).values())).plot_panels(figure=figure, title="")
 
 
 FIGURE = PaperFigure(

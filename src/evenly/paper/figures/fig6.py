@@ -16,7 +16,6 @@ from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.varying_demand import SCHEDULE, VaryingDemand, limit, of_paper, shown_run
 from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import INK, RED
-from evenly.plots.trajectory import draw_levels
 from evenly.theory.inputs import exact_alpha
 from evenly.theory.tuning import Alpha
 from evenly.workload.demand import Phase
@@ -55,7 +54,7 @@ def _draw(lab: Lab, setup: VaryingDemand, figure: Figure) -> None:
     path, shown = limit(lab, setup), shown_run(lab, setup)
     run = shown.trajectories[0]
     levels, imbalance = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
-    draw_levels(levels, shown, run)
+    run.plot(ax=levels)
     levels.set_ylim(0, max(1.25 * ceil(setup.peak), run.max_tasks.max() + 0.5))
     imbalance.plot(run.times, run.imbalance, color=RED, linewidth=1.1, label="simulated")
     imbalance.plot(path.times, path.imbalance, color=INK, linewidth=1.0, linestyle="--", label="fluid")

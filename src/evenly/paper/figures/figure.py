@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 
 from evenly.errors import InputError
 from evenly.paper.experiments.lab import Lab
-from evenly.plots.style import _SETTINGS as STYLE
-from evenly.plots.style import picture
+from evenly.plots.style import SETTINGS, saved_figure
 
 FORMATS = (".png", ".svg")
 P = TypeVar("P")  # the parameters of a figure, a dataclass of its experiment
@@ -57,7 +56,7 @@ class PaperFigure(Generic[P]):
         """Draw it with the paper's parameters and write it into a folder, in each format."""
         files, setup = self.files(folder), self.of_paper(lab)
         first, *others = files.values()
-        with picture(first, *self.size, *others) as figure:
+        with saved_figure(first, *self.size, *others) as figure:
             self.draw(lab, setup, figure)
         return Drawing(self.name, self.title, self.caption(lab, setup), files)
 
@@ -83,7 +82,7 @@ def _canvas(figure: Figure | None, width: float, height: float) -> Iterator[Figu
         raise InputError(f"figure must be a matplotlib Figure, not {figure!r}.")
     from matplotlib import pyplot as plt  # noqa: PLC0415  (chooses a backend, which files do not need)
 
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(SETTINGS):
         drawn = plt.figure(figsize=(width, height), layout="constrained") if figure is None else figure
         if drawn.get_layout_engine() is None:
             drawn.set_layout_engine("constrained")  # legends stand outside the axes

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
-from evenly.sim.result import Trajectory
 from evenly.sim.run import MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
 from evenly.sim.scenario import MAX_LEVELS, Scenario, whole_number
 from evenly.sim.simulation import MAX_PATH, stops
+from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
 MAX_SYSTEMS = 100
@@ -117,18 +117,26 @@ class _System:
         self._record["path_length"] = 0
 
 
-def common_space(
+def simulate_sizes(
     scenario: Scenario,
-    pools: Sequence[int],
     *,
+    pools: Sequence[int],
     seed: int = 1,
     points: int = 201,
     workers: int | None = None,
 ) -> list[Trajectory]:
-    """The scenario with each of these numbers of pools, all on the primitives of one seed.
+    """Simulate a scenario with several numbers of pools, all on the primitives of one seed.
 
-    Each trajectory has `points` evenly spaced times, both ends included, and depends on the seed and its own
-    number of pools alone. The threshold may be fixed or learn, and the load may change in steps.
+    scenario: policy threshold without a capacity; the threshold may be fixed or learn, and the load may change in
+        steps. Its own number of pools is replaced.
+    pools: numbers of pools, one per system, at most 100 of them.
+    seed: whole number from 0 to 2**64 - 1 (default: 1).
+    points: evenly spaced times at which each system is recorded, both ends of the run included, 2 to 100,000
+        (default: 201).
+    workers: threads, 1 to 1024 (default: one per usable core).
+
+    Returns one trajectory per number of pools, in the order given. Each depends on the seed and its own number of
+    pools alone.
 
     Paper: App. B.1, eq. (18). Departs: for loads that change, the arrivals are a unit-rate Poisson process at the
     time n times the integral of the load; with a constant load this is the paper's process of rate load at n t.
@@ -186,6 +194,8 @@ def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Even
     demand = np.array([scenario.demand(time) for time in grid])
     change_times, change_thresholds = system.path
     return Trajectory(
+        scenario=scenario,
+        seed=seed,
         times=np.array(grid),
         pools_at_least=at_least,
         threshold=np.array(thresholds),

@@ -17,7 +17,7 @@ from scipy.stats import poisson
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, Trajectory, simulate
 from evenly.sim.coupling import sizes as common_module
-from evenly.sim.coupling.sizes import common_space
+from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.exact.law import exact_law
 from tests.sim.support import FALSE_ALARM, assert_chi_square, assert_poisson, imbalance_of
 from tests.sim.test_streams import Xoshiro
@@ -155,7 +155,7 @@ def scenario_of(options: dict[str, Any]) -> Scenario:
 
 
 def one(scenario: Scenario, seed: int = 1, points: int = 2) -> Trajectory:
-    return common_space(scenario, [scenario.pools], seed=seed, points=points)[0]
+    return simulate_sizes(scenario, pools=[scenario.pools], seed=seed, points=points)[0]
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -202,8 +202,11 @@ def test_a_trajectory_has_the_form_of_a_simulated_one(options: dict[str, Any]) -
     ours, other = one(scenario, points=11), simulate(scenario, points=11).trajectories[0]
     for field in fields(Trajectory):
         mine, theirs = getattr(ours, field.name), getattr(other, field.name)
+        if not isinstance(mine, np.ndarray):
+            assert mine == theirs, field.name
+            continue
         assert (mine.dtype, mine.ndim) == (theirs.dtype, theirs.ndim), field.name
-    assert ours.table().keys() == other.table().keys()
+    assert ours.columns().keys() == other.columns().keys()
     assert not ours.tokens_held.any()
     assert not ours.pools_at_least[:, -1].any()
 
@@ -234,14 +237,14 @@ def same(first: Trajectory, second: Trajectory) -> bool:
 
 def test_a_system_does_not_depend_on_the_others() -> None:
     scenario = Scenario(pools=5, load=4.4, alpha=0.8, horizon=8.0)
-    together = common_space(scenario, [40, 7, 300, 7, 1], seed=9, points=41)
+    together = simulate_sizes(scenario, pools=[40, 7, 300, 7, 1], seed=9, points=41)
     assert [trajectory.pools_at_least[0, 0] for trajectory in together] == [40, 7, 300, 7, 1]
     for trajectory, pools in zip(together, [40, 7, 300, 7, 1], strict=True):
         assert same(trajectory, one(replace(scenario, pools=pools), 9, 41))
         assert not same(trajectory, one(replace(scenario, pools=pools), 10, 41))
     sizes: Any = np.array([40, 7, 300, 7, 1])
     for workers in (1, 4):
-        again = common_space(scenario, sizes, seed=9, points=41, workers=workers)
+        again = simulate_sizes(scenario, pools=sizes, seed=9, points=41, workers=workers)
         assert all(same(first, second) for first, second in zip(together, again, strict=True))
 
 
@@ -255,7 +258,7 @@ def test_a_failure_ends_the_other_systems_too(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(common_module._System, "advance", advance)
     with pytest.raises(RuntimeError, match="broken"):  # not after the 10^10 events of the other
-        common_space(Scenario(pools=1, load=5.0, horizon=1000.0), [10**6, 2], workers=2)
+        simulate_sizes(Scenario(pools=1, load=5.0, horizon=1000.0), pools=[10**6, 2], workers=2)
 
 
 def test_sizes_share_the_arrival_times_up_to_scale() -> None:
@@ -357,7 +360,7 @@ def compare_law(values: list[int], law: dict[int, float]) -> None:
 def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
     """Started empty the total is Poisson at every time; its distance to n u(t) has that law's quantiles."""
     scenario = Scenario(pools=1, load=5.5, alpha=0.9, horizon=6.0)
-    found = common_space(scenario, [100, 1000, 10_000, 100_000], seed=3, points=61)
+    found = simulate_sizes(scenario, pools=[100, 1000, 10_000, 100_000], seed=3, points=61)
     for trajectory in found:
         pools = trajectory.pools_at_least[0, 0]
         means = pools * 5.5 * (1 - np.exp(-trajectory.times))
@@ -386,10 +389,10 @@ def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
         ({}, {"points": 50_001, "pools": [2] * 20}, "points times systems must be at most 1000000"),
         ({}, {"seed": -1}, "seed must be a whole number from 0"),
         ({}, {"workers": 0}, "workers must be a whole number from 1"),
-        ({"initial": [1, 2, 3]}, {"pools": [3, 4]}, "initial must have 4 numbers"),
+        ({"initial": [1, 2, 3]}, {"pools": [3, 4]}, "initial_tasks must have 4 numbers"),
     ],
 )
 def test_bad_input_is_refused(change: dict[str, Any], arguments: dict[str, Any], sentence: str) -> None:
     scenario = Scenario(**{"pools": 3, "load": 3.0, "horizon": 1.0, **change})
     with pytest.raises(InputError, match=sentence):
-        common_space(scenario, **{"pools": [3], **arguments})
+        simulate_sizes(scenario, **{"pools": [3], **arguments})

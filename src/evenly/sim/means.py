@@ -1,0 +1,140 @@
+"""The time averages of a run, as attributes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+
+from evenly.sim.scenario import Scenario
+from evenly.sim.tally import Averages, FloatArray, Tally, averages, total
+
+
+class Means:
+    """Time averages over the samples of a run, from the warm-up on."""
+
+    scenario: Scenario
+    windows: tuple[Tally, ...]
+
+    @cached_property
+    def window(self) -> Tally:
+        """Raw records of all samples together."""
+        return total(self.windows)
+
+    @cached_property
+    def _means(self) -> Averages:
+        return averages(self.window, self.scenario.pools)
+
+    @cached_property
+    def _rows_of_samples(self) -> list[dict[str, float]]:
+        return [averages(window, self.scenario.pools).scalars() for window in self.windows]
+
+    @property
+    def mean_tasks(self) -> float:
+        """Tasks per pool."""
+        return self._means.mean_tasks
+
+    @property
+    def max_tasks(self) -> float:
+        """Tasks in the fullest pool."""
+        return self._means.max_tasks
+
+    @property
+    def max_tasks_distribution(self) -> FloatArray:
+        """Share of time in which the fullest pool has 0, 1, 2, ... tasks."""
+        return self._means.max_tasks_distribution
+
+    @property
+    def pools_with_exactly(self) -> FloatArray:
+        """Share of pools with 0, 1, 2, ... tasks."""
+        return self._means.pools_with_exactly
+
+    @property
+    def task_share(self) -> FloatArray:
+        """Share of tasks in pools with 0, 1, 2, ... tasks, themselves included.
+
+        Paper: Fig. 5.
+        """
+        return self._means.task_share
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of tasks over pools."""
+        return self._means.spread
+
+    @property
+    def imbalance(self) -> float:
+        """Distance between the occupancy and the balanced one.
+
+        Paper: e(t) in Sec. 5.3.
+        """
+        return self._means.imbalance
+
+    @property
+    def messages_per_task(self) -> float:
+        """Messages between pools and dispatcher per arriving task, without those of `resync_per_task`."""
+        return self._means.messages_per_task
+
+    @property
+    def resync_per_task(self) -> float:
+        """Messages after changes of the threshold, per arriving task."""
+        return self._means.resync_per_task
+
+    @property
+    def threshold(self) -> float:
+        """The threshold; NaN for policies whose threshold is not tracked."""
+        return math.nan if self._means.threshold is None else self._means.threshold
+
+    @property
+    def threshold_share(self) -> dict[int, float]:
+        """Share of time at each threshold; empty for policies whose threshold is not tracked."""
+        return dict(self._means.threshold_share)
+
+    @property
+    def lost_share(self) -> float:
+        """Share of arriving tasks that were lost."""
+        return self._means.lost_share
+
+    @property
+    def lost_tasks(self) -> int:
+        """Number of tasks lost, in all replications."""
+        return self.window.lost_tasks
+
+    @property
+    def change_count(self) -> int:
+        """Number of changes of the threshold, in all replications."""
+        return self.window.change_count
+
+    @property
+    def change_rate(self) -> float:
+        """Changes of the threshold per unit of time."""
+        return self.window.change_count / self.window.time
+
+    @property
+    def without_token(self) -> int:
+        """Number of tasks that found no token and went to a random pool, in all replications."""
+        return self.window.without_token
+
+    def scalars(self) -> dict[str, float]:
+        """Return the means that are single numbers, by name: one row for a table of many runs.
+
+        These are mean_tasks, max_tasks, spread, imbalance, messages_per_task, resync_per_task, lost_share and, if
+        the policy has one, threshold; `conf_int` gives their intervals.
+        """
+        return self._means.scalars()
+
+    def share_above(self, tasks: int) -> float:
+        """Return the share of tasks in pools with more than `tasks` tasks."""
+        return float(self.task_share[tasks + 1 :].sum())
+
+    def utility(self, quality: Callable[[float], float]) -> float:
+        """Return the time average of the overall utility: the sum over pools of X * quality(1 / X), X tasks there.
+
+        It is maximal when the load is balanced if `quality` is concave and increasing.
+
+        Paper: Sec. 2.
+        """
+        shares = self.pools_with_exactly
+        return self.scenario.pools * sum(
+            float(shares[tasks]) * tasks * quality(1 / tasks) for tasks in range(1, shares.size)
+        )
