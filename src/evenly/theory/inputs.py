@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf
@@ -42,6 +43,25 @@ def whole_number(name: str, value: int, least: int, most: int) -> int:
 def checked_threshold(threshold: int) -> int:
     """The threshold, if it is one."""
     return whole_number("threshold", threshold, 0, MAX_THRESHOLD)
+
+
+def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float | tuple[int, ...]:
+    """The tasks per pool at time 0, or the tasks of each pool, as plain numbers."""
+    if isinstance(initial_tasks, Real) and not isinstance(initial_tasks, bool):
+        if not 0 <= initial_tasks <= most:
+            raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
+        return int(initial_tasks) if isinstance(initial_tasks, Integral) else float(initial_tasks)
+    counts = (
+        []
+        if isinstance(initial_tasks, str | Mapping) or not isinstance(initial_tasks, Iterable)
+        else initial_tasks
+    )
+    tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in counts)
+    if not tasks:
+        raise InputError(
+            f"initial_tasks must be tasks per pool, or a list with those of each, not {initial_tasks!r}."
+        )
+    return tasks
 
 
 def exact_alpha(alpha: float | str | Decimal) -> Fraction:
