@@ -42,7 +42,7 @@ class TuneReport(Tabular):
     """The answer to a question about alpha; None where something was not asked for.
 
     `alpha_min` is the paper's bound for loads up to `load_max`, `suggested_alpha` an alpha above it.
-    `stable_pools` is the number of pools from which on the threshold is off the optimum for at most 1 % of the time.
+    `stable_pools` is the fewest pools from which on the threshold is off the optimum for at most 1 % of the time.
     """
 
     load_max: float | None = None

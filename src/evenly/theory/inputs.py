@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf
 from numbers import Integral, Real
+from typing import Any
 
 from evenly.errors import InputError
 
@@ -47,16 +48,13 @@ def checked_threshold(threshold: int) -> int:
 
 def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float | tuple[int, ...]:
     """The tasks per pool at time 0, or the tasks of each pool, as plain numbers."""
-    if isinstance(initial_tasks, Real) and not isinstance(initial_tasks, bool):
-        if not 0 <= initial_tasks <= most:
+    given: Any = initial_tasks
+    if isinstance(given, Real) and not isinstance(given, bool):
+        if not 0 <= given <= most:
             raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
-        return int(initial_tasks) if isinstance(initial_tasks, Integral) else float(initial_tasks)
-    counts = (
-        []
-        if isinstance(initial_tasks, str | Mapping) or not isinstance(initial_tasks, Iterable)
-        else initial_tasks
-    )
-    tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in counts)
+        return int(given) if isinstance(given, Integral) else float(given)
+    listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in given) if listed else ()
     if not tasks:
         raise InputError(
             f"initial_tasks must be tasks per pool, or a list with those of each, not {initial_tasks!r}."
