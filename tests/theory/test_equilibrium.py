@@ -263,6 +263,7 @@ def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
     for load, threshold in [(5.5, 3), (1.5, 0), (99.25, 60), (400.0, 100)]:
         found = predict_equilibrium(load=load, threshold=threshold)
         assert found.birth_rate is not None
+        assert found.truncation is not None
         with localcontext() as context:
             context.prec = DIGITS
             share, beyond = Decimal(float(found.pools_with_exactly[-1])), Decimal(0)

@@ -225,7 +225,8 @@ def test_the_tasks_of_each_pool_are_a_start() -> None:
     assert (path.initial_tasks, path.initial_occupancy) == ((3, 0, 1, 3), None)
     assert same.initial_tasks is None
     assert path.to_dict()["initial"] == [3, 0, 1, 3]
-    assert predict_fluid(load=2.5, initial_tasks=np.array([3, 0, 1, 3]), points=5) == path
+    counts = np.array([3, 0, 1, 3])
+    assert predict_fluid(load=2.5, initial_tasks=counts, points=5) == path  # type: ignore[arg-type]
 
 
 def check_contract(path: FluidPath) -> None:
