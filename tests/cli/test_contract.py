@@ -1,6 +1,7 @@
 """The `--json` objects of the predictions: every key, in its place, and every value as they have always been.
 
-`data/COMMAND.json` lists arguments and the object that version 0.1.0 printed for them. Keys may be added, never changed or removed.
+`data/COMMAND.json` lists arguments and the object that version 0.1.0 printed for them. Keys may be
+added, never changed or removed.
 """
 
 import json

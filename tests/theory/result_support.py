@@ -65,7 +65,7 @@ def check_table(table: Table, columns: list[str], rows: int) -> None:
 
 
 def check_plot(result: Any, folder: Path, *, panels: int | None) -> None:  # noqa: ANN401
-    """Draws on what it is given, or on a new figure, and writes nothing to the folder, which is the current one."""
+    """Draws on what it is given, or on a new figure, and writes nothing to the current folder."""
     open_before = plt.get_fignums()
     figure = Figure()
     axes = figure.add_subplot()
