@@ -20,6 +20,7 @@ _FEW = 6  # candidates that can all be named
 _TALLEST = 1.3  # relative spread; a threshold that stays too high goes far beyond
 _ROOM = 10  # ticks next to each other that can be read
 _MARGIN = 0.05
+_BOTH = "good (left), cheap (right)"
 _LEAST_MESSAGES = 1e-3  # below, the scale is linear, so that none can be shown
 
 Floats = NDArray[np.float64]
@@ -39,24 +40,24 @@ class CandidateLines:
     cheap: float  # resync messages per task
 
 
-def draw_balance(axes: Axes, lines: CandidateLines) -> None:
+def draw_balance(axes: Axes, lines: CandidateLines, good: str = "good") -> None:
     """Draw the spread against alpha, one line per load, with the alpha to take."""
     for place, load in enumerate(lines.loads):
         axes.plot(_away(lines), lines.spreads[:, place], label=f"load {load:g}", **_line(place))
     worst = lines.spreads.max(axis=1)
-    axes.axhspan(0, lines.good, color=GREEN, alpha=0.15, lw=0, label="good (left), cheap (right)")
+    axes.axhspan(0, lines.good, color=GREEN, alpha=0.15, lw=0, label=good)
     axes.set_ylim(0.99, max(min(1.01 * worst.max(), _TALLEST), 1.01 * lines.good))
     axes.set_ylabel("spread over pools, relative to JSQ")
     _alpha_axis(axes, lines)
 
 
-def draw_messages(axes: Axes, lines: CandidateLines) -> None:
+def draw_messages(axes: Axes, lines: CandidateLines, cheap: str = "cheap") -> None:
     """Draw the resync messages against alpha, at least from a decade below what is cheap to a decade above it."""
     for place in range(len(lines.loads)):
         axes.plot(_away(lines), lines.resync[:, place], **_line(place))
     axes.plot(_away(lines), lines.resync.mean(axis=1), color=INK, lw=2, marker=".", label="mean over the loads")
     fewest, most = min(lines.resync.min(), lines.cheap / 10), max(lines.resync.max(), lines.cheap * 10)
-    axes.axhspan(0, lines.cheap, color=GREEN, alpha=0.15, lw=0, label="good (left), cheap (right)")
+    axes.axhspan(0, lines.cheap, color=GREEN, alpha=0.15, lw=0, label=cheap)
     axes.set_yscale("symlog", linthresh=_LEAST_MESSAGES)
     axes.set_ylim(0 if fewest < _LEAST_MESSAGES else fewest / 1.2, 1.2 * most)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
@@ -68,8 +69,8 @@ def draw_panels(figure: Figure, lines: CandidateLines, title: str) -> None:
     """Draw balance and messages side by side, with one legend."""
     with house_style():
         balance, messages = figure.subplots(1, 2)
-        draw_balance(balance, lines)
-        draw_messages(messages, lines)
+        draw_balance(balance, lines, _BOTH)
+        draw_messages(messages, lines, _BOTH)
         _legend(figure, balance, messages)
         figure.suptitle(title, fontsize=10)
 
