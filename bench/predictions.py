@@ -9,9 +9,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from bench.measure import Figure, Rows
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.fluid.modes import fill_equations, threshold_gap
-from evenly.theory.fluid.path import fluid
+from evenly.theory.fluid.predict import predict_fluid
 
 LOAD = 10.5
 FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold
@@ -40,11 +40,11 @@ def predictions(rounds: int) -> list[Figure]:
     """Fluid solutions and equilibria, warm."""
     rows = Rows(
         rounds,
-        _seconds(lambda: fluid(load=LOAD, horizon=20.0)),
-        _seconds(lambda: fluid(load=LOAD, alpha="0.96", horizon=20.0)),
-        _seconds(lambda: fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0, horizon=20.0)),
-        _seconds(lambda: equilibrium(1e4, 10_100)),
-        _seconds(lambda: equilibrium(1e4, 9_900)),
+        _seconds(lambda: predict_fluid(load=LOAD, horizon=20.0)),
+        _seconds(lambda: predict_fluid(load=LOAD, alpha="0.96", horizon=20.0)),
+        _seconds(lambda: predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=20.0)),
+        _seconds(lambda: predict_equilibrium(load=1e4, threshold=10_100)),
+        _seconds(lambda: predict_equilibrium(load=1e4, threshold=9_900)),
         _seconds(_plain),
     )
     names = (

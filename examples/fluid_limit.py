@@ -20,7 +20,8 @@ from evenly import Scenario
 from evenly.paper.claims.fluid import largest_gap
 from evenly.plots.style import BLUE, GREEN, INK, saved_figure
 from evenly.sim.coupling.sizes import simulate_sizes
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 
 SIZES = (100, 1_000, 10_000, 100_000)
 POINTS = 601
@@ -39,11 +40,11 @@ class Case:
 
     def limit(self) -> FluidPath:
         """Infinitely many pools."""
-        return fluid(
+        return predict_fluid(
             load=self.load,
             threshold=self.threshold,
             alpha=self.alpha,
-            initial=self.initial,
+            initial_tasks=self.initial,
             horizon=self.horizon,
             points=POINTS,
         )

@@ -21,7 +21,8 @@ from evenly.plots.style import COLORS, DASHES, MARKERS, saved_figure
 from evenly.sim.intervals import half_width
 from evenly.sim.tally import averages
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.stability.predict import Stability, predict_stability
+from evenly.theory.stability.predict import predict_stability
+from evenly.theory.stability.result import Stability
 
 CASES = {
     (2.9, "0.97"): (50, 100, 200, 400, 500, 1000, 2000),
@@ -33,7 +34,7 @@ QUICK_CASES = {(2.9, "0.97"): (50, 100), (5.5, "0.93"): (20, 50)}
 TASKS, QUICK_TASKS = 1e8, 2e5  # in each simulation
 REPLICATIONS = 16
 WARMUP = 15.0  # mean service times; after them the start is forgotten but for 3e-7
-NAMES = ("share_above", "share_below", "changes_rate", "resync_per_task")
+NAMES = ("share_above", "share_below", "change_rate", "resync_per_task")
 POINTS, QUICK_POINTS = 100, 8  # of a line
 
 
@@ -59,7 +60,7 @@ def simulated(
         time_at = means.threshold_share
         columns["share_above"].append(sum(share for level, share in time_at.items() if level > optimal[-1]))
         columns["share_below"].append(sum(share for level, share in time_at.items() if level < optimal[0]))
-        columns["changes_rate"].append(sample.change_count / sample.time)
+        columns["change_rate"].append(sample.change_count / sample.time)
         columns["resync_per_task"].append(means.resync_per_task)
     return columns
 

@@ -15,11 +15,12 @@ from scipy.stats import poisson, skellam
 
 from evenly.advice import alpha as module
 from evenly.advice import measure as alpha_measure
-from evenly.advice.alpha import Advice, Candidate, candidate_alphas, choose, measured_loads, recommend_alpha
+from evenly.advice.alpha import candidate_alphas, choose, measured_loads, recommend_alpha
 from evenly.advice.measure import Measurement
+from evenly.advice.recommendation import Advice, Candidate
 from evenly.errors import InputError
 from evenly.sim import Scenario, simulate
-from evenly.theory.exact.law import exact_law
+from evenly.theory.exact.law import solve_exact
 from evenly.theory.stability.predict import predict_stability
 from evenly.theory.tuning import check_alpha_for_load, check_alpha_for_pools, exact_alpha_min, suggested_alpha
 
@@ -35,7 +36,7 @@ def falls(alpha: float, pools: int) -> int:
 def candidate(alpha: float, spread: float, resync: float) -> Candidate:
     """One with this relative spread and these messages, at two loads."""
     common: dict[str, Any] = {
-        "jsq_spread": 0.5, "error": None, "max_tasks": 1.0, "jsq_max_tasks": 1.0, "changes_rate": 0.0,
+        "jsq_spread": 0.5, "error": None, "max_tasks": 1.0, "jsq_max_tasks": 1.0, "change_rate": 0.0,
     }  # fmt: skip
     rows = (
         Measurement(load=1.0, spread=0.5 * spread, resync_per_task=0.5 * resync, share_optimal=1.0, **common),
@@ -62,9 +63,9 @@ def test_the_exact_spread_of_two_random_pools(load: float) -> None:
     """Half of the mean distance between two independent Poisson numbers."""
     distance = np.arange(-60, 61)
     expected = np.abs(distance) @ skellam.pmf(distance, load, load) / 2
-    law = exact_law(policy="random", pools=2, load=load)
-    assert law.spread_mean == pytest.approx(expected, rel=1e-7)
-    assert law.to_dict()["spread"] == {"mean": law.spread_mean}
+    law = solve_exact(policy="random", pools=2, load=load)
+    assert law.spread == pytest.approx(expected, rel=1e-7)
+    assert law.to_dict()["spread"] == {"mean": law.spread}
 
 
 def test_the_exact_spread_of_three_random_pools() -> None:
@@ -72,7 +73,7 @@ def test_the_exact_spread_of_three_random_pools() -> None:
     tasks = np.stack(np.meshgrid(levels, levels, levels))
     weight = np.prod(poisson.pmf(tasks, load), axis=0)
     expected = np.sum(weight * np.std(tasks, axis=0))
-    assert exact_law(policy="random", pools=3, load=load).spread_mean == pytest.approx(expected, rel=1e-6)
+    assert solve_exact(policy="random", pools=3, load=load).spread == pytest.approx(expected, rel=1e-6)
 
 
 # --- candidates and loads ----------------------------------------------------------------------------------
@@ -164,14 +165,14 @@ def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
     for row in exact_advice.candidates:
         assert tuple(measured.load for measured in row.measurements) == exact_advice.loads
         for measured in row.measurements:
-            law = exact_law(policy="threshold", pools=3, load=measured.load, alpha=row.alpha)
-            jsq = exact_law(policy="jsq", pools=3, load=measured.load)
+            law = solve_exact(policy="threshold", pools=3, load=measured.load, alpha=row.alpha)
+            jsq = solve_exact(policy="jsq", pools=3, load=measured.load)
             optimum = {0.67: [0, 1], 1.0: [0, 1], 1.33: [1], 1.5: [1]}[measured.load]
-            shares = law.threshold_distribution or {}
-            assert measured.relative_spread == pytest.approx(law.spread_mean / jsq.spread_mean, rel=1e-12)
-            assert (measured.max_tasks, measured.jsq_max_tasks) == (law.max_tasks_mean, jsq.max_tasks_mean)
+            shares = law.threshold_share or {}
+            assert measured.relative_spread == pytest.approx(law.spread / jsq.spread, rel=1e-12)
+            assert (measured.max_tasks, measured.jsq_max_tasks) == (law.max_tasks, jsq.max_tasks)
             assert measured.resync_per_task == law.resync_per_task
-            assert measured.changes_rate == pytest.approx((law.rise_rate or 0) + (law.fall_rate or 0), rel=1e-12)
+            assert measured.change_rate == pytest.approx((law.rise_rate or 0) + (law.fall_rate or 0), rel=1e-12)
             assert measured.share_optimal == pytest.approx(sum(shares[level] for level in optimum), rel=1e-12)
             assert measured.error == 0
 
@@ -191,7 +192,7 @@ def test_simulation_measures_what_the_exact_solution_does(
             assert abs(one.relative_spread - other.relative_spread) < CERTAIN * one.error
             # Over twelve seeds these varied by half of a per cent (standard deviation) at most: six of them.
             assert one.resync_per_task == pytest.approx(other.resync_per_task, rel=0.03)
-            assert one.changes_rate == pytest.approx(other.changes_rate, rel=0.03)
+            assert one.change_rate == pytest.approx(other.change_rate, rel=0.03)
             assert one.share_optimal == pytest.approx(other.share_optimal, rel=0.03)
             assert one.max_tasks == pytest.approx(other.max_tasks, rel=0.02)
             assert one.jsq_max_tasks == pytest.approx(other.jsq_max_tasks, rel=0.02)
@@ -215,7 +216,7 @@ def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: py
         measured = row.measurements[-1]
         assert measured.load == 5.5
         # Over ten seeds rates had standard deviations of 2.8 % at most, and the share one of 0.01: six of them.
-        assert measured.changes_rate == pytest.approx(predicted.changes_rate, rel=0.17)
+        assert measured.change_rate == pytest.approx(predicted.change_rate, rel=0.17)
         assert measured.resync_per_task == pytest.approx(predicted.resync_per_task, rel=0.17)
         assert measured.share_optimal == pytest.approx(1 - predicted.share_off, abs=0.06)
     direct = simulate(Scenario(pools=20, load=5.5, alpha=0.8, horizon=20020, warmup=20), seed=99)

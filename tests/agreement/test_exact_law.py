@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from evenly.sim import Scenario, simulate
 from evenly.sim.tally import Averages, Tally, averages
-from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, solve_exact
 from tests.sim.support import FALSE_ALARM, assert_mean
 
 SYSTEMS: list[dict[str, Any]] = [
@@ -56,7 +56,7 @@ def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]
         **{f"share {i}": level(means.task_share, i) for i in common(law.task_share)},
         **{f"max {i}": level(means.max_tasks_distribution, i) for i in common(law.max_tasks_distribution)},
     }
-    if law.threshold_distribution is not None:
+    if law.threshold_share is not None:
         numbers |= {
             "threshold": means.threshold or 0.0,
             "resync per task": means.resync_per_task,
@@ -72,27 +72,27 @@ def predicted(law: ExactLaw) -> dict[str, float]:
     """The same numbers from the law."""
     numbers = {
         "mean_tasks": law.mean_tasks,
-        "max_tasks": law.max_tasks_mean,
-        "imbalance": law.imbalance_mean,
-        "lost": law.lost,
+        "max_tasks": law.max_tasks,
+        "imbalance": law.imbalance,
+        "lost": law.lost_share,
         **{f"exactly {i}": float(law.pools_with_exactly[i]) for i in common(law.pools_with_exactly)},
         **{f"share {i}": float(law.task_share[i]) for i in common(law.task_share)},
         **{f"max {i}": float(law.max_tasks_distribution[i]) for i in common(law.max_tasks_distribution)},
     }
-    if law.threshold_distribution is None:
+    if law.threshold_share is None:
         # A message a departure; two a choice; none.
-        rivals = {"jsq": 1 - law.lost, "power-of-d": 2.0 * (law.sample_size or 0), "random": 0.0}
+        rivals = {"jsq": 1 - law.lost_share, "power-of-d": 2.0 * (law.sample_size or 0), "random": 0.0}
         return {**numbers, "messages per task": rivals[law.policy]}
     green, yellow = law.green_per_task or 0.0, law.yellow_per_task or 0.0
     return {
         **numbers,
         "messages per task": green + yellow,
-        "threshold": sum(at * share for at, share in law.threshold_distribution.items()),
+        "threshold": sum(at * share for at, share in law.threshold_share.items()),
         "resync per task": law.resync_per_task or 0.0,
         "green per task": green,
         "yellow per task": yellow,
         "changes": (law.rise_rate or 0.0) + (law.fall_rate or 0.0),
-        **{f"at {i}": law.threshold_distribution[i] for i in likely(law)},
+        **{f"at {i}": law.threshold_share[i] for i in likely(law)},
     }
 
 
@@ -101,13 +101,13 @@ def common(shares: Any) -> list[int]:  # noqa: ANN401
 
 
 def likely(law: ExactLaw) -> list[int]:
-    return [at for at, share in (law.threshold_distribution or {}).items() if share > NOT_RARE]
+    return [at for at, share in (law.threshold_share or {}).items() if share > NOT_RARE]
 
 
 @pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 @pytest.mark.parametrize("system", SYSTEMS, ids=named)
 def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
-    law = exact_law(**system)
+    law = solve_exact(**system)
     scenario = Scenario(**system, horizon=1050.0, warmup=50.0)
     result = simulate(scenario, seed=31, replications=48, mean_holding_times=mean_holding_times)
     rows = [simulated(averages(sample, scenario.pools), sample, law) for sample in result.windows]
@@ -117,7 +117,7 @@ def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], m
 
 def test_the_service_rate_does_not_change_the_law() -> None:
     system = {"policy": "threshold", "pools": 4, "load": 2.2, "alpha": 0.6}
-    law = exact_law(**system)  # type: ignore[arg-type]
+    law = solve_exact(**system)  # type: ignore[arg-type]
     scenario = Scenario(**system, service_rate=3.0, horizon=350.0, warmup=20.0)  # type: ignore[arg-type]
     result = simulate(scenario, seed=32, replications=48)
     for name in ("mean_tasks", "threshold", "imbalance"):
@@ -127,7 +127,7 @@ def test_the_service_rate_does_not_change_the_law() -> None:
 
 def test_batches_of_one_long_run_find_the_law_too() -> None:
     system = {"policy": "threshold", "pools": 4, "load": 2.2, "alpha": 0.6}
-    law = exact_law(**system)  # type: ignore[arg-type]
+    law = solve_exact(**system)  # type: ignore[arg-type]
     scenario = Scenario(**system, horizon=40_050.0, warmup=50.0)  # type: ignore[arg-type]
     result = simulate(scenario, seed=33, batches=40)
     # Batches of a thousand task times are as good as independent; the 95 % widths stretch to 1e-9.

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from evenly.sim.coupling.sizes import simulate_sizes
-from evenly.theory.fluid.path import fluid
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
 
@@ -52,9 +52,9 @@ def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
     size = 200_000
     limit = case.limit()
     run = simulate_sizes(replace(case, horizon=3.0).scenario(), pools=[size], seed=2, points=2)[0]
-    assert run.change_thresholds.tolist() == limit.update_thresholds.tolist()
+    assert run.change_thresholds.tolist() == limit.change_thresholds.tolist()
     before, short = int(limit.threshold[0]), 1e-4
-    for found, time, after in zip(run.change_times, limit.update_times, limit.update_thresholds, strict=True):
+    for found, time, after in zip(run.change_times, limit.change_times, limit.change_thresholds, strict=True):
         level, goal = max(before, int(after)), 1.0 if after > before else 0.93
         just = replace(case, horizon=float(time) - short).limit().occupancy[-1][level]
         assert abs(found - time) < 7 * np.sqrt(case.load / size) / (abs(just - goal) / short)
@@ -65,7 +65,7 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
     """Cor. 3, with its constant: after the bound all pools have floor(load) tasks, so that the mass above
     differs from load - floor(load) by the mass's own distance, and what lies higher only dies out."""
     size, horizon = 200_000, 12.0
-    bound = settle_time_bound(LEARNING.load, "0.93", LEARNING.initial)
+    bound = settle_time_bound(load=LEARNING.load, alpha="0.93", initial_tasks=LEARNING.initial)
     assert bound is not None
     run = simulate_sizes(replace(LEARNING, horizon=horizon).scenario(), pools=[size], seed=4, points=481)[0]
     later = run.times >= bound
@@ -83,7 +83,7 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
 
 def test_load_steps_are_followed_alike() -> None:
     schedule = "0:5.5,2:8.3,4:2.2"
-    limit = fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
+    limit = predict_fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
     scenario = replace(
         LEARNING.scenario(), load=None, schedule=schedule, alpha="0.9", threshold=0, initial_tasks=0
     )

@@ -13,8 +13,8 @@ import pytest
 from evenly.sim import Scenario, simulate
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray
-from evenly.theory.equilibrium import equilibrium
-from evenly.theory.other_policies import peer_fixed_point, power_of_d_fixed_point
+from evenly.theory.equilibrium import predict_equilibrium
+from evenly.theory.other_policies import power_of_d_fixed_point
 from tests.sim.support import assert_mean
 
 NOT_RARE = 0.002
@@ -37,11 +37,11 @@ def assert_settled(rows: FloatArray, limit: FloatArray, slack: float) -> None:
 
 def test_power_of_two_settles_in_its_fixed_point() -> None:
     rows = simulated_occupancy({"policy": "power-of-d", "sample_size": 2}, 20_000, 10.5, 2.0)
-    assert_settled(rows, power_of_d_fixed_point(10.5, 2), slack=5 / 20_000)
+    assert_settled(rows, power_of_d_fixed_point(load=10.5, sample_size=2), slack=5 / 20_000)
     with pytest.raises(AssertionError, match="level"):
-        assert_settled(rows, power_of_d_fixed_point(10.5, 3), slack=5 / 20_000)
+        assert_settled(rows, power_of_d_fixed_point(load=10.5, sample_size=3), slack=5 / 20_000)
     with pytest.raises(AssertionError, match="level"):
-        assert_settled(rows, power_of_d_fixed_point(10.7, 2), slack=5 / 20_000)
+        assert_settled(rows, power_of_d_fixed_point(load=10.7, sample_size=2), slack=5 / 20_000)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_power_of_two_settles_in_its_fixed_point() -> None:
 )
 def test_other_policies_settle_in_theirs(options: dict[str, Any]) -> None:
     rows = simulated_occupancy(options, 4000, 5.5, 8.0)
-    assert_settled(rows, peer_fixed_point(load=5.5, **options), slack=5 / 4000)
+    assert_settled(rows, predict_equilibrium(load=5.5, **options).occupancy, slack=5 / 4000)
 
 
 @pytest.mark.parametrize("threshold", [2, 3, 4, 6, 7, 8])
 def test_fixed_thresholds_settle_in_their_equilibrium(threshold: int) -> None:
     rows = simulated_occupancy({"threshold": threshold}, 4000, 5.5, 8.0)
-    assert_settled(rows, equilibrium(5.5, threshold).occupancy, slack=5 / 4000)
+    assert_settled(rows, predict_equilibrium(load=5.5, threshold=threshold).occupancy, slack=5 / 4000)
     neighbour = threshold + 1 if threshold in (2, 3, 6, 7) else threshold - 1
     with pytest.raises(AssertionError, match="level"):
-        assert_settled(rows, equilibrium(5.5, neighbour).occupancy, slack=5 / 4000)
+        assert_settled(rows, predict_equilibrium(load=5.5, threshold=neighbour).occupancy, slack=5 / 4000)

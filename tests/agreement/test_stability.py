@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evenly import Scenario, simulate
-from evenly.theory.stability.predict import ROUGH_PART, ROUGH_SHARE, predict_stability
+from evenly.theory.stability.predict import predict_stability
+from evenly.theory.stability.result import ROUGH_PART, ROUGH_SHARE
 from examples.stability import NAMES, QUICK_CASES, main, simulated
 from tests.sim.support import assert_mean
 
@@ -88,7 +89,7 @@ def test_the_time_between_excursions_is_the_simulated_one() -> None:
     # With two thresholds only, an excursion is a rise and a fall; its length is what is left of the share.
     found = predict_stability(pools=500, load=2.9, alpha="0.97")
     columns = simulated(2.9, "0.97", 500, TASKS, replications=48, seed=42)
-    rate = [changes / 2 for changes in columns["changes_rate"]]
+    rate = [changes / 2 for changes in columns["change_rate"]]
     assert_mean(rate, 1 / found.time_between_excursions, slack=MODEL_ERROR / found.time_between_excursions)
     # The share of time above is the rate of excursions times their length: the difference has mean zero.
     left = [share - found.excursion_length * r for share, r in zip(columns["share_above"], rate, strict=True)]

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evenly import Result, Scenario, exact_law, simulate
+from evenly import Result, Scenario, simulate, solve_exact
 from evenly.policies import POLICIES
 from tests.cli.conftest import Run
 
@@ -173,7 +173,7 @@ def test_compare_prints_a_row_a_policy(run: Run) -> None:
 
 def test_exact_prints_the_law(run: Run) -> None:
     found = run("exact", "--pools", 4, "--load", 1.3, "--alpha", 0.7, "--json").json()
-    law = exact_law(policy="threshold", pools=4, load=1.3, alpha="0.7")
+    law = solve_exact(policy="threshold", pools=4, load=1.3, alpha="0.7")
     np.testing.assert_allclose(found["pools_with_exactly"], law.pools_with_exactly)
     assert set(found["max_tasks"]) >= {"mean", "distribution"}
     assert set(found["threshold"]) >= {"mean", "time_at"}
@@ -194,8 +194,8 @@ def test_help_shows_an_example_that_works(run: Run, command: str, tmp_path: Path
 
 
 def test_exact_prints_the_spread(run: Run) -> None:
-    law = exact_law(policy="random", pools=3, load=1.2)
+    law = solve_exact(policy="random", pools=3, load=1.2)
     assert (
-        f"spread over pools   {law.spread_mean:.6f}"
+        f"spread over pools   {law.spread:.6f}"
         in run("exact", "--policy", "random", "--pools", 3, "--load", 1.2).out
     )

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import poisson
 
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 from tests.cli.conftest import Run
 
 CONTRACT = {
@@ -35,7 +35,10 @@ def test_json_has_the_contract_and_nothing_else_is_printed(
     )
     assert found["theta"] == (None if theta is None else pytest.approx(theta, abs=5e-7))
     assert found["mean_tasks"] == pytest.approx(5.5)
-    assert found["pools_with_exactly"] == equilibrium(5.5, threshold).pools_with_exactly.tolist()
+    assert (
+        found["pools_with_exactly"]
+        == predict_equilibrium(load=5.5, threshold=threshold).pools_with_exactly.tolist()
+    )
     assert found["occupancy"][0] == 1
 
 
@@ -192,7 +195,9 @@ def test_the_bars_of_the_picture_are_the_two_laws(run: Run, tmp_path: Path) -> N
     *balanced, _ = bar_heights(path.read_text(), "#e69f00")
     scale = sum(balanced)
     np.testing.assert_allclose(np.array(balanced) / scale, [0.75, 0.25], atol=1e-4)
-    np.testing.assert_allclose(np.array(settled) / scale, equilibrium(5.25, 7).pools_with_exactly, atol=1e-4)
+    np.testing.assert_allclose(
+        np.array(settled) / scale, predict_equilibrium(load=5.25, threshold=7).pools_with_exactly, atol=1e-4
+    )
 
 
 def test_bars_stand_on_their_ticks(run: Run, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from evenly.theory.equilibrium import equilibrium
-from evenly.theory.fluid.path import fluid
+from evenly.theory.equilibrium import predict_equilibrium
+from evenly.theory.fluid.predict import predict_fluid
 from examples.fluid_limit import main as example
 from tests.cli.conftest import Run
 
@@ -33,10 +33,12 @@ def test_the_command_line_and_the_library_find_the_same(run: Run) -> None:
     arguments = {"schedule": "0:5.5,3:2.2~1/2", "alpha": "0.90", "initial": 7.5, "horizon": 6.0, "points": 31}
     options = [part for key, value in arguments.items() for part in (f"--{key}", value)]
     found = run("fluid", *options, "--json").json()
-    direct = fluid(schedule="0:5.5,3:2.2~1/2", alpha="0.90", initial=7.5, horizon=6.0, points=31).to_dict()
-    assert {key: found[key] for key in direct} == direct
-    echoed = {key: value for key, value in found.items() if key not in direct}
-    assert echoed == {**arguments, "load": 5.5, "alpha": 0.9, "first_threshold": 0}
+    direct = predict_fluid(
+        schedule="0:5.5,3:2.2~1/2", alpha="0.90", initial_tasks=7.5, horizon=6.0, points=31
+    ).to_dict()
+    assert found == direct
+    echoed = {**arguments, "load": 5.5, "alpha": 0.9, "first_threshold": 0}
+    assert {key: found[key] for key in echoed} == echoed
     assert found["update_times"]
 
 
@@ -90,7 +92,7 @@ def test_demand_is_drawn_upright_where_it_jumps(run: Run, tmp_path: Path) -> Non
 
 def test_a_picture_has_the_title_and_a_name_for_the_largest_band(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
-    settled = equilibrium(50.5, 5).pools_with_exactly
+    settled = predict_equilibrium(load=50.5, threshold=5).pools_with_exactly
     assert settled.max() < 0.08  # too small a threshold: many thin bands, none of which has its name for its share
     run("fluid", "--load", 50.5, "--threshold", 5, "--horizon", 40, "--points", 41, "--plot", picture)
     comments = re.findall(r"<!-- (.*?) -->", picture.read_text())

@@ -1,21 +1,18 @@
-"""`evenly tune`: an alpha, what to expect of one, and advice for so many pools."""
+"""`evenly tune`: an alpha, what to expect of one, and advice for a number of pools."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from math import log
 from pathlib import Path
 
 import pytest
-from matplotlib.figure import Figure
 
 from evenly.advice import measure as alpha_measure
 from evenly.advice.alpha import recommend_alpha
-from evenly.plots import tune as tune_plot
-from evenly.plots.style import picture
-from evenly.theory.exact.law import exact_law
-from evenly.theory.stability.predict import ROUGH_PART, ROUGH_SHARE, Stability, predict_stability
+from evenly.plots.style import saved_figure
+from evenly.theory.exact.law import solve_exact
+from evenly.theory.stability.predict import predict_stability
+from evenly.theory.stability.result import ROUGH_PART, ROUGH_SHARE, Stability
 from tests.cli.conftest import Run
 
 CONTRACT = {
@@ -91,12 +88,12 @@ def test_what_to_expect_in_words(run: Run, load: float, alpha: float | str, word
 def test_what_so_many_pools_make_of_it(run: Run) -> None:
     """Exactly, for three pools; and the paper's example of a threshold that wavers (Fig. 3)."""
     found = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()
-    exact = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5)
-    assert exact.threshold_distribution is not None
+    exact = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5)
+    assert exact.threshold_share is not None
     assert found["pools"] == 3
     assert found["settled_threshold"] == [1, 3]
     time_at = found["stability"]["threshold"]["time_at"]
-    for level, share in exact.threshold_distribution.items():
+    for level, share in exact.threshold_share.items():
         assert time_at.get(str(level), 0) == pytest.approx(share, abs=0.015)
     text = run("tune", "--load", 2.9, "--alpha", 0.97, "--pools", 100).out
     for words in ("100 pools, predicted", "off the optimum", "excursions", "resync", "steady from"):
@@ -106,7 +103,7 @@ def test_what_so_many_pools_make_of_it(run: Run) -> None:
 def test_pools_with_a_threshold_that_stays(run: Run) -> None:
     outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
     assert outcome.code == 0
-    assert "also rests at       3 with very many pools, so that no number of pools is steady" in outcome.out
+    assert "also rests at       3 in the large-system limit, so that no number of pools is steady" in outcome.out
     assert "longer than any run" not in outcome.out  # with so few it comes and goes
     found = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()
     assert found["stable_pools"] is None
@@ -153,7 +150,8 @@ def test_a_search_that_would_take_long_is_left(
         asked.append(pools)
         return replace(quick, load=load)
 
-    monkeypatch.setattr("evenly.theory.stability.predict.predict_stability", counted)
+    for module in ("evenly.advice.tune", "evenly.theory.stability.predict"):
+        monkeypatch.setattr(f"{module}.predict_stability", counted)
     assert words in run("tune", "--load", load, "--alpha", alpha, "--pools", pools).out
     assert asked == [pools]
 
@@ -233,31 +231,31 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), ["--load-max", "--load and --alpha"]),
-        (("--alpha", 0.9), ["--load-max", "--load and --alpha"]),
-        (("--pools", 10), ["--load-max", "--load and --alpha"]),
-        (("--load", 3), ["--load", "--alpha"]),
-        (("--load-max", 10, "--initial-load", 3), ["--initial-tasks", "--load"]),
+        ((), ["load_max", "load and alpha"]),
+        (("--alpha", 0.9), ["load_max", "load and alpha"]),
+        (("--pools", 10), ["load_max", "load and alpha"]),
+        (("--load", 3), ["load", "depends on alpha: give both"]),
+        (("--load-max", 10, "--initial-load", 3), ["initial_tasks", "under load"]),
         (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
         (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),
-        (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most load-max 10", "11"]),
+        (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most load_max 10", "11"]),
         (("--load-max", 10, "--alpha", 0.85, "--load", 3, "--pools", 100), ["alpha 0.85 is too small"]),
-        (("--load", 3, "--alpha", 0.85, "--seed", 3), ["--seed", "--load-max and --pools"]),
-        (("--load-max", 3, "--seed", 3), ["--seed", "--load-max and --pools"]),
-        (("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3), ["--seed", "--load-max and --pools only"]),
+        (("--load", 3, "--alpha", 0.85, "--seed", 3), ["seed", "load_max and pools"]),
+        (("--load-max", 3, "--seed", 3), ["seed", "load_max and pools"]),
+        (("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3), ["seed", "load_max and pools only"]),
         (("--load", 3, "--alpha", 0.85, "--pools", 2000000), ["pools must be at most 1000000 for a prediction"]),
         (("--load", 2000, "--alpha", 0.85, "--pools", 20), ["load must be at most 1000 for a prediction"]),
-        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_load", "between 0 and 1000000"]),
+        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_tasks", "between 0 and 1000000"]),
         (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
         (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
-        (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out --alpha", "--load"]),
+        (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out alpha", "add load"]),
         (("--load-max", 5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 2000, "--pools", 5), ["load_max", "at most 1000", "2000"]),
         (("--load-max", 0), ["load_max", "positive", "0"]),
         (("--load", -1, "--alpha", 0.9), ["load", "-1"]),
         (("--load", 2, "--alpha", 1.2), ["alpha", "between 0 and 1", "1.2"]),
         (("--load", 2, "--alpha", 0), ["alpha", "between 0 and 1"]),
-        (("--load", 2.5, "--alpha", 0.9, "--initial-load", -3), ["initial_load", "-3"]),
+        (("--load", 2.5, "--alpha", 0.9, "--initial-load", -3), ["initial_tasks", "-3"]),
         (("--load-max", 5, "--pools", 3, "--plot", "x.gif"), ["plot", ".png", "x.gif"]),
         (("--load-max", 5, "--pools", 3, "--plot", "missing/x.png"), ["there is no directory missing"]),
         (("--load-max", 5, "--plot", "x.png"), ["picture", "--pools"]),
@@ -281,21 +279,12 @@ def test_what_the_picture_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: int, load_max: float
 ) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
-    drawn: list[Figure] = []
-
-    @contextmanager
-    def kept(path: Path, width: float, height: float) -> Iterator[Figure]:
-        with picture(path, width, height) as figure:
-            yield figure
-        drawn.append(figure)
-
-    monkeypatch.setattr(tune_plot, "picture", kept)
     advice = recommend_alpha(pools=pools, load_max=load_max)
     if pools == 40:
         advice = replace(advice, alpha=0.78)  # a candidate that has no tick of its own
         assert advice.chosen is not None
-    tune_plot.draw(advice, tmp_path / "x.png")
-    (figure,) = drawn
+    with saved_figure(tmp_path / "x.png", 9, 4.2) as figure:
+        advice.plot_panels(figure=figure)
     (legend,) = figure.legends
     labels = {text.get_text() for text in legend.get_texts()}
     assert labels >= {f"take {advice.alpha:g}", "good (left), cheap (right)", "mean over the loads"}

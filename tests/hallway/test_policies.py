@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from evenly import InputError, Scenario, exact_law
+from evenly import InputError, Scenario
 from evenly.core import make_policy
 from evenly.live.settings import read_settings
 from evenly.policies import AGGREGATE, EXACT, LIMIT, LIVE, PARAMETERS, POLICIES
 from evenly.sim import with_policies
-from evenly.theory.equilibrium import equilibrium
-from evenly.theory.other_policies import peer_fixed_point
+from evenly.theory import predict_equilibrium, solve_exact
 
 VALUES: dict[str, Any] = {"threshold": 2, "alpha": "0.7", "sample_size": 2}
 
@@ -41,7 +40,7 @@ def test_a_parameter_that_the_policy_does_not_take_is_refused(policy: str, param
         make_policy(policy, capacity=4, **given)
     if policy in EXACT:
         with pytest.raises(InputError, match=refusal):
-            exact_law(policy=policy, pools=3, load=1.5, **given)
+            solve_exact(policy=policy, pools=3, load=1.5, **given)
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, "best", ""])
@@ -55,9 +54,8 @@ def test_each_part_takes_just_the_policies_that_it_lists(policy: str) -> None:
         return True
 
     assert works(lambda: Scenario(policy=policy, pools=3, load=1.5, capacity=4)) == (policy in POLICIES)
-    assert works(lambda: exact_law(policy=policy, pools=2, load=0.5)) == (policy in EXACT)
-    settles = (lambda: equilibrium(1.5, 2)) if policy == "threshold" else (lambda: peer_fixed_point(policy, 1.5))
-    assert works(settles) == (policy in LIMIT)
+    assert works(lambda: solve_exact(policy=policy, pools=2, load=0.5)) == (policy in EXACT)
+    assert works(lambda: predict_equilibrium(policy=policy, load=1.5)) == (policy in LIMIT)
     if policy in POLICIES:
         assert Scenario(policy=policy, pools=3, load=1.5, capacity=4).aggregate == (policy in AGGREGATE)
 

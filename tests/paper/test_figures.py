@@ -176,7 +176,7 @@ def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
             assert (times[0], times[-1]) == (0.0, 7.0)
             assert values[0] == start
         assert drawn(axes, "threshold, fluid")[1][-1] == 7
-        bound = settle_time_bound(7.3, 0.95, start)
+        bound = settle_time_bound(load=7.3, alpha=0.95, initial_tasks=start)
         assert set(drawn(axes, BOUND)[0]) == {bound}
         assert texts(axes) == [f"{bound:.2f}"]
         times, mass = drawn(axes, "tasks per pool, fluid")

@@ -13,7 +13,7 @@ from scipy.stats import binom, gamma
 
 from evenly.errors import InputError
 from evenly.sim.coupling.jsq import CoupledRun, couple_with_jsq, random_routing_probability
-from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, solve_exact
 from tests.sim.support import FALSE_ALARM, assert_mean
 from tests.sim.test_simulate_sizes import uniforms
 
@@ -113,7 +113,7 @@ def test_events_come_at_the_rate_of_arrivals_and_places() -> None:
 
 def law_of(policy: str, pools: int, load: float) -> ExactLaw:
     threshold = math.floor(load) if policy == "threshold" else None
-    return exact_law(policy=policy, pools=pools, load=load, threshold=threshold, capacity=math.floor(load) + 1)
+    return solve_exact(policy=policy, pools=pools, load=load, threshold=threshold, capacity=math.floor(load) + 1)
 
 
 @pytest.mark.parametrize(("pools", "load"), [(4, 3.7), (3, 2.0), (5, 4.5)])

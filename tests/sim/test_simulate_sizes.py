@@ -18,7 +18,7 @@ from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, Trajectory, simulate
 from evenly.sim.coupling import sizes as common_module
 from evenly.sim.coupling.sizes import simulate_sizes
-from evenly.theory.exact.law import exact_law
+from evenly.theory.exact.law import solve_exact
 from tests.sim.support import FALSE_ALARM, assert_chi_square, assert_poisson, imbalance_of
 from tests.sim.test_streams import Xoshiro
 
@@ -334,12 +334,12 @@ def test_the_total_is_poisson_under_steps_of_the_load() -> None:
 def test_the_law_is_the_exact_one(threshold: int, alpha: float | None) -> None:
     # After 16 mean task times the start is forgotten up to about exp(-16), far below the noise of 1500 seeds.
     scenario = Scenario(pools=4, load=2.2, threshold=threshold, alpha=alpha, horizon=16.0)
-    law = exact_law(policy="threshold", pools=4, load=2.2, threshold=threshold, alpha=alpha)
+    law = solve_exact(policy="threshold", pools=4, load=2.2, threshold=threshold, alpha=alpha)
     ends = [one(scenario, seed) for seed in range(1500)]
-    assert law.threshold_distribution is not None
+    assert law.threshold_share is not None
     compare_law([int(end.max_tasks[-1]) for end in ends], dict(enumerate(law.max_tasks_distribution)))
     if alpha is not None:
-        compare_law([int(end.threshold[-1]) for end in ends], law.threshold_distribution)
+        compare_law([int(end.threshold[-1]) for end in ends], law.threshold_share)
 
 
 def compare_law(values: list[int], law: dict[int, float]) -> None:

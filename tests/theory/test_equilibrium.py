@@ -19,7 +19,8 @@ from numpy.testing import assert_allclose
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
-from evenly.theory.equilibrium import Equilibrium, equilibrium, likely_levels, poisson_weights
+from evenly.theory.equilibrium import Equilibrium, predict_equilibrium
+from evenly.theory.poisson import likely_levels, poisson_weights
 
 DIGITS = 60
 WITHIN = Decimal("1e-12")
@@ -103,7 +104,7 @@ def small_law(theta: Decimal, load: Decimal, threshold: int, levels: int) -> lis
 
 @pytest.mark.parametrize(("load", "threshold"), LARGE)
 def test_a_large_threshold_solves_eq_4_and_has_the_law_of_ex_1(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.kind == "large"
     assert found.theta is not None
     with localcontext() as context:
@@ -119,7 +120,7 @@ def test_a_large_threshold_solves_eq_4_and_has_the_law_of_ex_1(load: float, thre
 
 @pytest.mark.parametrize(("load", "threshold"), SMALL)
 def test_a_small_threshold_solves_eq_5_and_has_the_law_of_ex_2(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.kind == "small"
     assert found.theta is not None
     levels = len(found.pools_with_exactly)
@@ -147,13 +148,13 @@ def poisson_law(load: Decimal, levels: int) -> list[float]:
     [(6, 0.640234), (7, 0.300113), (8, 0.147212), (2, 0.841601), (3, 0.681270), (4, 0.352720)],
 )
 def test_the_thresholds_of_the_papers_picture(threshold: int, theta: float) -> None:
-    assert equilibrium(5.5, threshold).theta == pytest.approx(theta, abs=5e-7)
+    assert predict_equilibrium(load=5.5, threshold=threshold).theta == pytest.approx(theta, abs=5e-7)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(load=st.floats(0.01, 60), threshold=st.integers(0, 120))
 def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.mean_tasks == pytest.approx(load, rel=1e-13)
     if found.theta is None:
         return
@@ -165,7 +166,7 @@ def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, thres
 
 @pytest.mark.parametrize(("load", "threshold"), LARGE)
 def test_theta_is_what_erlangs_recursion_says_of_the_offered_traffic(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.theta is not None
     assert found.offered is not None
     with localcontext() as context:
@@ -192,7 +193,7 @@ def stationary_by_linear_system(births: FloatArray, first: int) -> FloatArray:
 
 @pytest.mark.parametrize(("load", "threshold"), [(5.5, 6), (5.5, 8), (0.5, 3), (20.3, 25), (7.0, 9)])
 def test_below_a_large_threshold_pools_are_birth_death_processes(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.theta is not None
     law = stationary_by_linear_system(np.full(threshold + 1, load / (1 - found.theta)), 0)
     assert_allclose(found.pools_with_exactly, law, atol=1e-12)
@@ -200,7 +201,7 @@ def test_below_a_large_threshold_pools_are_birth_death_processes(load: float, th
 
 @pytest.mark.parametrize(("load", "threshold"), [(5.5, 2), (5.5, 4), (1.5, 0), (20.3, 17), (7.0, 5)])
 def test_above_a_small_threshold_pools_are_birth_death_processes(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.theta is not None
     high = threshold + 1
     law = stationary_by_linear_system(np.full(80, load - high * (1 - found.theta)), high)
@@ -231,7 +232,7 @@ def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
 
 @pytest.mark.parametrize(("load", "threshold"), [case for case in ANY if 1e-9 < abs(case[0] - 6) < 1000])
 def test_equilibria_are_stationary_points_of_thm_1(load: float, threshold: int) -> None:
-    q = equilibrium(load, threshold).occupancy
+    q = predict_equilibrium(load=load, threshold=threshold).occupancy
     p = assignment(q, load, threshold)
     levels = np.arange(1, len(q) + 1)
     q = np.append(q, [0.0, 0.0])
@@ -242,14 +243,14 @@ def test_equilibria_are_stationary_points_of_thm_1(load: float, threshold: int) 
 
 
 def test_another_occupancy_is_not_a_stationary_point() -> None:
-    q = equilibrium(5.5, 7).occupancy
+    q = predict_equilibrium(load=5.5, threshold=7).occupancy
     drift = 5.6 * assignment(q, 5.6, 7)[:7] - np.arange(1, 8) * (q[1:8] - np.append(q, 0.0)[2:9])
     assert np.abs(drift).max() > 0.01
 
 
 @pytest.mark.parametrize(("load", "threshold"), ANY)
 def test_an_equilibrium_is_an_occupancy_with_the_load_as_its_mass(load: float, threshold: int) -> None:
-    found = equilibrium(load, threshold)
+    found = predict_equilibrium(load=load, threshold=threshold)
     assert found.occupancy[0] == 1
     assert (np.diff(found.occupancy, append=0.0) <= 0).all()
     assert_allclose(exactly(found.occupancy), found.pools_with_exactly, rtol=0, atol=1e-14)
@@ -260,8 +261,9 @@ def test_an_equilibrium_is_an_occupancy_with_the_load_as_its_mass(load: float, t
 
 def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
     for load, threshold in [(5.5, 3), (1.5, 0), (99.25, 60), (400.0, 100)]:
-        found = equilibrium(load, threshold)
+        found = predict_equilibrium(load=load, threshold=threshold)
         assert found.birth_rate is not None
+        assert found.truncation is not None
         with localcontext() as context:
             context.prec = DIGITS
             share, beyond = Decimal(float(found.pools_with_exactly[-1])), Decimal(0)
@@ -269,8 +271,8 @@ def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
                 share *= Decimal(found.birth_rate) / level
                 beyond += share
         assert 0 < beyond <= Decimal(found.truncation) < Decimal("1e-20")
-    assert equilibrium(5.5, 7).truncation == 0
-    assert equilibrium(5.5, 5).truncation == 0
+    assert predict_equilibrium(load=5.5, threshold=7).truncation == 0
+    assert predict_equilibrium(load=5.5, threshold=5).truncation == 0
 
 
 # --- optimal thresholds ------------------------------------------------------------------------------------
@@ -280,7 +282,7 @@ def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
 def test_only_optimal_thresholds_balance_the_load(load: float) -> None:
     optimal = {floor(load), ceil(load) - 1}  # Cor. 1
     for threshold in range(16):
-        found = equilibrium(load, threshold)
+        found = predict_equilibrium(load=load, threshold=threshold)
         distance = distance_from_balance(found)
         assert (found.kind == "balanced") == (threshold in optimal)
         assert (distance == 0) == (threshold in optimal)
@@ -298,16 +300,16 @@ def distance_from_balance(found: Equilibrium) -> float:
 @pytest.mark.parametrize("load", [0.01, 0.25, 0.5, 0.999])
 def test_below_a_load_of_one_threshold_one_balances_too(load: float) -> None:
     # Ex. 1 says q differs from q*. With one task at most in a pool there is only one law of mean `load`.
-    assert distance_from_balance(equilibrium(load, 0)) == 0
-    assert distance_from_balance(equilibrium(load, 1)) < 1e-14
-    assert distance_from_balance(equilibrium(load, 2)) > load * load / 5
+    assert distance_from_balance(predict_equilibrium(load=load, threshold=0)) == 0
+    assert distance_from_balance(predict_equilibrium(load=load, threshold=1)) < 1e-14
+    assert distance_from_balance(predict_equilibrium(load=load, threshold=2)) > load * load / 5
 
 
 def test_a_threshold_far_away_leaves_the_load_to_chance() -> None:
     for load, threshold in [(12.5, 200), (400.0, 0)]:
         with localcontext() as context:
             context.prec = DIGITS
-            found = equilibrium(load, threshold).pools_with_exactly
+            found = predict_equilibrium(load=load, threshold=threshold).pools_with_exactly
             assert_allclose(found, poisson_law(Decimal(load), len(found)), atol=1e-13)
 
 
@@ -320,7 +322,7 @@ FAR_OUT = [(1e-300, 10_000), (5e-324, 1), (1e-9, 1), (1e5, 0), (99_999.5, 100_00
 def test_nothing_overflows_and_nothing_warns(load: float, threshold: int) -> None:
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
-        found = equilibrium(load, threshold)
+        found = predict_equilibrium(load=load, threshold=threshold)
     assert np.isfinite(found.occupancy).all()
     assert found.mean_tasks == pytest.approx(load, rel=1e-13)
     assert found.birth_rate is None or found.birth_rate <= load
@@ -359,7 +361,7 @@ def test_levels_left_out_weigh_nothing(rate: float, low: int, high: int) -> None
 
 def test_a_kind_that_is_there_may_be_asked_for() -> None:
     for threshold, kind in ((7, "large"), (3, "small"), (5, "balanced")):
-        assert equilibrium(5.5, threshold, kind).kind == kind
+        assert predict_equilibrium(load=5.5, threshold=threshold, kind=kind).kind == kind
 
 
 @pytest.mark.parametrize(
@@ -379,16 +381,17 @@ def test_a_kind_that_is_there_may_be_asked_for() -> None:
 )
 def test_bad_input_is_refused_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
-        equilibrium(*arguments)
+        predict_equilibrium(**dict(zip(("load", "threshold", "kind"), arguments, strict=False)))
 
 
 def test_numpys_numbers_are_numbers() -> None:
-    assert equilibrium(np.float64(5.5), np.int64(7)).theta == equilibrium(5.5, 7).theta  # type: ignore[arg-type]
+    found = predict_equilibrium(load=np.float64(5.5), threshold=np.int64(7))  # type: ignore[arg-type]
+    assert found == predict_equilibrium(load=5.5, threshold=7)
 
 
 @pytest.mark.parametrize(("threshold", "kind"), [(7, "large"), (3, "small"), (5, "balanced")])
 def test_the_dictionary_is_ready_for_json(threshold: int, kind: str) -> None:
-    found = equilibrium(5.5, threshold)
+    found = predict_equilibrium(load=5.5, threshold=threshold)
     facts = json.loads(json.dumps(found.to_dict()))
     assert (facts["load"], facts["threshold"], facts["kind"], facts["theta"]) == (
         5.5,

@@ -36,7 +36,7 @@ from evenly.theory.exact.chain import (
     total_tasks,
 )
 from evenly.theory.exact.inputs import largest_fall
-from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, solve_exact
 from evenly.theory.exact.solve import recurrent_states, stationary_law
 
 POLICIES: list[dict[str, Any]] = [
@@ -174,15 +174,15 @@ def assert_same(law: ExactLaw, dense: dict[str, Any], close: float = 1e-11) -> N
     size = len(dense["exactly"])
     assert_allclose(padded(law.pools_with_exactly, size), dense["exactly"], atol=close)
     assert_allclose(padded(law.max_tasks_distribution, size), dense["max"], atol=close)
-    assert law.imbalance_mean == pytest.approx(dense["imbalance"], abs=close)
-    assert law.lost == pytest.approx(dense["lost"] / arrivals, abs=close)
-    if law.threshold_distribution is not None:
+    assert law.imbalance == pytest.approx(dense["imbalance"], abs=close)
+    assert law.lost_share == pytest.approx(dense["lost"] / arrivals, abs=close)
+    if law.threshold_share is not None:
         assert law.green_per_task == pytest.approx(dense["green"] / arrivals, abs=close)
         assert law.yellow_per_task == pytest.approx(dense["yellow"] / arrivals, abs=close)
         assert law.resync_per_task == pytest.approx(dense["resync"] / arrivals, abs=close)
         assert (law.rise_rate or 0) + (law.fall_rate or 0) == pytest.approx(dense["changes"], abs=close)
         for level, share in enumerate(dense["time_at"]):
-            assert law.threshold_distribution.get(level, 0.0) == pytest.approx(share, abs=close)
+            assert law.threshold_share.get(level, 0.0) == pytest.approx(share, abs=close)
 
 
 def poisson_cut(mean: float, tolerance: float) -> int:
@@ -192,7 +192,7 @@ def poisson_cut(mean: float, tolerance: float) -> int:
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 @pytest.mark.parametrize("pools, load, tolerance", [(2, 0.7, 1e-5), (3, 0.9, 1e-2), (2, 2.0, 1e-3)])
 def test_same_as_every_pool_told_apart(pools: int, load: float, tolerance: float, options: dict[str, Any]) -> None:
-    law = exact_law(pools=pools, load=load, tolerance=tolerance, **options)
+    law = solve_exact(pools=pools, load=load, tolerance=tolerance, **options)
     assert law.truncation < tolerance
     assert_same(law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options))
 
@@ -202,7 +202,7 @@ def test_same_as_every_pool_told_apart(pools: int, load: float, tolerance: float
 def test_same_as_every_pool_told_apart_with_a_capacity(
     pools: int, load: float, capacity: int, options: dict[str, Any]
 ) -> None:
-    law = exact_law(pools=pools, load=load, capacity=capacity, **options)
+    law = solve_exact(pools=pools, load=load, capacity=capacity, **options)
     assert law.truncation == 0
     dense = dense_solution(pools=pools, load=load, capacity=capacity, most=pools * capacity, **options)
     assert_same(law, dense)
@@ -213,12 +213,12 @@ def test_same_as_every_pool_told_apart_with_a_capacity(
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 def test_total_is_poisson_whatever_the_policy(options: dict[str, Any]) -> None:
-    law = exact_law(pools=4, load=1.3, **options)
+    law = solve_exact(pools=4, load=1.3, **options)
     assert law.mean_tasks == pytest.approx(1.3, abs=100 * law.truncation)
     assert law.pools_with_exactly.sum() == pytest.approx(1)
     assert law.task_share.sum() == pytest.approx(1)
     assert law.max_tasks_distribution.sum() == pytest.approx(1)
-    assert law.lost == 0
+    assert law.lost_share == 0
     assert law.residual < 1e-13
 
 
@@ -248,7 +248,7 @@ def test_distribution_of_the_total(system: SmallSystem, lu_states: int) -> None:
 
 @pytest.mark.parametrize("pools", [1, 2, 4])
 def test_random_routing_makes_every_pool_poisson(pools: int) -> None:
-    law = exact_law(policy="random", pools=pools, load=1.7)
+    law = solve_exact(policy="random", pools=pools, load=1.7)
     levels = np.arange(len(law.pools_with_exactly))
     assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 1.7), atol=1e-9)
     # independent pools: the maximum is below i when all of them are
@@ -258,22 +258,22 @@ def test_random_routing_makes_every_pool_poisson(pools: int) -> None:
 
 @pytest.mark.parametrize("capacity", [1, 3, 5])
 def test_random_routing_with_a_capacity_is_erlang(capacity: int) -> None:
-    law = exact_law(policy="random", pools=4, load=2.2, capacity=capacity)
+    law = solve_exact(policy="random", pools=4, load=2.2, capacity=capacity)
     weights = poisson.pmf(np.arange(capacity + 1), 2.2)
     assert_allclose(law.pools_with_exactly, weights / weights.sum(), atol=1e-13)
-    assert law.lost == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
-    assert law.mean_tasks == pytest.approx(2.2 * (1 - law.lost), abs=1e-13)
+    assert law.lost_share == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
+    assert law.mean_tasks == pytest.approx(2.2 * (1 - law.lost_share), abs=1e-13)
 
 
 def test_jsq_with_capacity_one_is_one_erlang_system() -> None:
-    law = exact_law(policy="jsq", pools=6, load=0.8, capacity=1)
+    law = solve_exact(policy="jsq", pools=6, load=0.8, capacity=1)
     weights = poisson.pmf(np.arange(7), 4.8)
-    assert law.lost == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
+    assert law.lost_share == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
 
 
 @pytest.mark.parametrize("policy", ["threshold", "jsq", "power-of-d", "random"])
 def test_one_pool_is_poisson(policy: str) -> None:
-    law = exact_law(policy=policy, pools=1, load=40.5)
+    law = solve_exact(policy=policy, pools=1, load=40.5)
     levels = np.arange(len(law.pools_with_exactly))
     assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 40.5), atol=1e-10)
     assert_allclose(law.max_tasks_distribution, law.pools_with_exactly, atol=1e-15)
@@ -282,7 +282,7 @@ def test_one_pool_is_poisson(policy: str) -> None:
 @pytest.mark.parametrize("threshold", [0, 1, 2, 5])
 def test_messages_of_one_pool(threshold: int) -> None:
     """Poisson arrivals and departures see the same law, so green is P(X < l) and yellow is P(X = l)."""
-    law = exact_law(policy="threshold", pools=1, load=2.5, threshold=threshold)
+    law = solve_exact(policy="threshold", pools=1, load=2.5, threshold=threshold)
     assert law.green_per_task == pytest.approx(poisson.cdf(threshold - 1, 2.5), abs=1e-9)
     assert law.yellow_per_task == pytest.approx(poisson.pmf(threshold, 2.5), abs=1e-9)
     assert law.resync_per_task == 0
@@ -290,15 +290,15 @@ def test_messages_of_one_pool(threshold: int) -> None:
 
 def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
     for sample_size, policy in ((1, "random"), (4, "jsq")):
-        sampled = exact_law(policy="power-of-d", sample_size=sample_size, pools=4, load=1.5)
-        named_policy = exact_law(policy=policy, pools=4, load=1.5)
+        sampled = solve_exact(policy="power-of-d", sample_size=sample_size, pools=4, load=1.5)
+        named_policy = solve_exact(policy=policy, pools=4, load=1.5)
         assert_allclose(sampled.pools_with_exactly, named_policy.pools_with_exactly, atol=1e-14)
-        assert sampled.imbalance_mean == pytest.approx(named_policy.imbalance_mean, abs=1e-13)
+        assert sampled.imbalance == pytest.approx(named_policy.imbalance, abs=1e-13)
 
 
 def test_a_threshold_nobody_reaches_is_random_routing() -> None:
-    high = exact_law(policy="threshold", threshold=99, pools=3, load=1.5)
-    random = exact_law(policy="random", pools=3, load=1.5)
+    high = solve_exact(policy="threshold", threshold=99, pools=3, load=1.5)
+    random = solve_exact(policy="random", pools=3, load=1.5)
     assert_allclose(high.pools_with_exactly, random.pools_with_exactly, atol=1e-14)
 
 
@@ -319,9 +319,9 @@ def coupled_law(system: SmallSystem, threshold: int) -> dict[tuple[int, int], fl
 def test_threshold_and_jsq_lose_alike(pools: int, load: float, threshold: int) -> None:
     """With room for l + 1 tasks per pool, (Q(1) + ... + Q(l), Q(l + 1)) has one law under both (Prop. 2)."""
     high = threshold + 1
-    ours = exact_law(policy="threshold", pools=pools, load=load, threshold=threshold, capacity=high)
-    jsq = exact_law(policy="jsq", pools=pools, load=load, capacity=high)
-    assert ours.lost == pytest.approx(jsq.lost, abs=1e-13)
+    ours = solve_exact(policy="threshold", pools=pools, load=load, threshold=threshold, capacity=high)
+    jsq = solve_exact(policy="jsq", pools=pools, load=load, capacity=high)
+    assert ours.lost_share == pytest.approx(jsq.lost_share, abs=1e-13)
     assert ours.pools_with_exactly[high] == pytest.approx(jsq.pools_with_exactly[high], abs=1e-13)
     system = SmallSystem(
         pools=pools,
@@ -345,31 +345,31 @@ def test_threshold_and_jsq_lose_alike(pools: int, load: float, threshold: int) -
 @pytest.mark.parametrize("capacity", [None, 4])
 @pytest.mark.parametrize("alpha", [0.1, 0.5, 0.75, 0.99])
 def test_the_threshold_rises_as_often_as_it_falls(alpha: float, capacity: int | None) -> None:
-    law = exact_law(policy="threshold", pools=4, load=1.6, alpha=alpha, capacity=capacity)
-    assert law.threshold_distribution is not None
-    assert sum(law.threshold_distribution.values()) == pytest.approx(1, abs=1e-13)
+    law = solve_exact(policy="threshold", pools=4, load=1.6, alpha=alpha, capacity=capacity)
+    assert law.threshold_share is not None
+    assert sum(law.threshold_share.values()) == pytest.approx(1, abs=1e-13)
     assert law.rise_rate is not None
     assert law.rise_rate > 0
     assert law.rise_rate == pytest.approx(law.fall_rate, rel=1e-10)
     assert (law.resync_per_task or 0) > 0
     if capacity is not None:
-        assert max(law.threshold_distribution) < capacity
+        assert max(law.threshold_share) < capacity
 
 
 @pytest.mark.parametrize("capacity, start", [(None, 6), (5, 4)])
 def test_the_start_is_forgotten(capacity: int | None, start: int) -> None:
-    high = exact_law(
+    high = solve_exact(
         policy="threshold", pools=4, load=0.3, alpha=0.5, threshold=start, capacity=capacity, tolerance=1e-6
     )
-    low = exact_law(policy="threshold", pools=4, load=0.3, alpha=0.5, capacity=capacity, tolerance=1e-6)
+    low = solve_exact(policy="threshold", pools=4, load=0.3, alpha=0.5, capacity=capacity, tolerance=1e-6)
     assert high.states > low.states or capacity is not None
-    assert high.threshold_distribution == pytest.approx(low.threshold_distribution, abs=1e-13)
+    assert high.threshold_share == pytest.approx(low.threshold_share, abs=1e-13)
     assert_allclose(high.pools_with_exactly, low.pools_with_exactly, atol=1e-13)
 
 
 def test_one_pool_with_a_capacity_learns_the_highest_threshold() -> None:
-    law = exact_law(policy="threshold", pools=1, load=1.5, alpha=0.5, capacity=3)
-    assert law.threshold_distribution == {2: 1.0}
+    law = solve_exact(policy="threshold", pools=1, load=1.5, alpha=0.5, capacity=3)
+    assert law.threshold_share == {2: 1.0}
 
 
 def test_both_rules_at_once_cancel() -> None:
@@ -396,9 +396,9 @@ def test_alpha_is_decided_from_the_decimal_written() -> None:
 
 
 def test_alpha_counts_only_through_whole_pools() -> None:
-    one = exact_law(policy="threshold", pools=3, load=1.2, alpha=0.34)
-    other = exact_law(policy="threshold", pools=3, load=1.2, alpha="0.66")
-    assert one.threshold_distribution == other.threshold_distribution
+    one = solve_exact(policy="threshold", pools=3, load=1.2, alpha=0.34)
+    other = solve_exact(policy="threshold", pools=3, load=1.2, alpha="0.66")
+    assert one.threshold_share == other.threshold_share
 
 
 # --- the solver --------------------------------------------------------------------------------------------
@@ -439,8 +439,8 @@ def test_factors_and_sweeps_agree(
 
 
 def test_truncation_is_the_size_of_the_error() -> None:
-    fine = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-12)
-    coarse = exact_law(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-5)
+    fine = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-12)
+    coarse = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-5)
     size = len(fine.pools_with_exactly)
     error = np.abs(fine.pools_with_exactly - padded(coarse.pools_with_exactly, size)).sum() / 2
     assert coarse.truncation / 10 < error < 10 * coarse.truncation
@@ -494,7 +494,7 @@ def test_transient_states_have_no_weight() -> None:
 def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
     usable: dict[str, Any] = {"policy": "threshold", "pools": 3, "load": 1.0}
     with pytest.raises(InputError) as error:
-        exact_law(**usable | options)
+        solve_exact(**usable | options)
     assert str(error.value).startswith(sentence)
 
 
@@ -520,19 +520,19 @@ def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
 )
 def test_too_many_states_are_refused(options: dict[str, Any], least: str) -> None:
     with pytest.raises(InputError, match=f"takes at least {least}.*reduce pools"):
-        exact_law(**options)
+        solve_exact(**options)
 
 
 def test_defaults() -> None:
-    assert exact_law(policy="threshold", pools=2, load=1.5).threshold_start == 1
-    assert exact_law(policy="threshold", pools=2, load=9.5, capacity=3).threshold_start == 2
-    assert exact_law(policy="threshold", pools=2, load=1.5, alpha=0.5).threshold_start == 0
-    assert exact_law(policy="power-of-d", pools=3, load=0.5).sample_size == 2
-    assert exact_law(policy="jsq", pools=2, load=1e-13).task_share.tolist() == [0.0, 1.0]
+    assert solve_exact(policy="threshold", pools=2, load=1.5).initial_threshold == 1
+    assert solve_exact(policy="threshold", pools=2, load=9.5, capacity=3).initial_threshold == 2
+    assert solve_exact(policy="threshold", pools=2, load=1.5, alpha=0.5).initial_threshold == 0
+    assert solve_exact(policy="power-of-d", pools=3, load=0.5).sample_size == 2
+    assert solve_exact(policy="jsq", pools=2, load=1e-13).task_share.tolist() == [0.0, 1.0]
 
 
 def test_dictionary_is_json_with_the_keys_of_a_simulation() -> None:
-    law = exact_law(policy="threshold", pools=3, load=1.2, alpha="0.5", capacity=4)
+    law = solve_exact(policy="threshold", pools=3, load=1.2, alpha="0.5", capacity=4)
     found = json.loads(json.dumps(law.to_dict(), allow_nan=False))
     assert found["pools_with_exactly"] == law.pools_with_exactly.tolist()
     assert found["max_tasks"]["mean"] == pytest.approx(np.arange(5) @ law.max_tasks_distribution)
@@ -543,14 +543,16 @@ def test_dictionary_is_json_with_the_keys_of_a_simulation() -> None:
     )
     messages = found["messages"]
     assert messages["per_task"] == messages["green_per_task"] + messages["yellow_per_task"]
-    others = exact_law(policy="jsq", pools=3, load=1.2).to_dict()
+    others = solve_exact(policy="jsq", pools=3, load=1.2).to_dict()
     assert others.keys() == found.keys()
     assert others["threshold"] is None
     assert others["messages"] is None
 
 
 def test_nothing_is_shared_with_what_it_checks() -> None:
-    for file in Path(module.__file__).parent.glob("exact*.py"):
+    files = sorted(Path(module.__file__).parent.glob("*.py"))
+    assert len(files) > 4
+    for file in files:
         imports: set[str] = set()
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
@@ -558,4 +560,5 @@ def test_nothing_is_shared_with_what_it_checks() -> None:
             elif isinstance(node, ast.Import):
                 imports.update(alias.name for alias in node.names)
         ours = {name for name in imports if name.startswith((".", "evenly"))}
-        assert all(name == "evenly.errors" or name.startswith("evenly.theory.") for name in ours)
+        own = {"evenly.errors", "evenly.frames", "evenly.policies", "evenly.plots"}
+        assert all(name in own or name.startswith("evenly.theory.") for name in ours)

@@ -12,7 +12,8 @@ from evenly.errors import InputError
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
 from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
 from evenly.theory.fluid.modes import Mode, assignment
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.workload.demand import Phase
 from tests.theory.fluid_support import Floats, crawl
 
@@ -45,7 +46,7 @@ def starts(count: int) -> list[tuple[float, int, Floats]]:
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(40))
 def test_mass_and_order_are_kept_and_the_tail_bounds_hold(load: float, threshold: int, start: Floats) -> None:
-    path = fluid(load=load, threshold=threshold, initial=start, horizon=12.0, points=241)
+    path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=12.0, points=241)
     assert path.mass_error < MASS
     expected = load + (start[1:].sum() - load) * np.exp(-path.times)
     assert np.allclose(path.occupancy[:, 1:].sum(axis=1), expected, rtol=0, atol=MASS)
@@ -67,7 +68,7 @@ def test_mass_and_order_are_kept_and_the_tail_bounds_hold(load: float, threshold
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(10))
 def test_a_crawl_in_small_steps_comes_to_the_same(load: float, threshold: int, start: Floats) -> None:
-    path = fluid(load=load, threshold=threshold, initial=start, horizon=1.5, points=2)
+    path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=1.5, points=2)
     size = path.occupancy.shape[1]
     padded = np.pad(start, (0, size - start.size))
     errors = [
@@ -82,7 +83,7 @@ def test_a_crawl_in_small_steps_comes_to_the_same(load: float, threshold: int, s
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(12))
 def test_the_path_solves_the_integral_equation(load: float, threshold: int, start: Floats) -> None:
     """Between events, q(t) - q(s) is the integral of arrivals less departures."""
-    path = fluid(load=load, threshold=threshold, initial=start, horizon=3.0, points=6001)
+    path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=3.0, points=6001)
     level = np.arange(path.occupancy.shape[1])
     slopes = np.array(
         [
@@ -101,29 +102,31 @@ def test_the_path_solves_the_integral_equation(load: float, threshold: int, star
 
 def test_pools_that_start_empty_fill_up_when_the_mass_says_so() -> None:
     """From empty, q(threshold) reaches 1 when u does, and u is known; later the levels above follow."""
-    path = fluid(load=10.5)
+    path = predict_fluid(load=10.5)
     assert path.modes == (Mode.FILL, Mode.HOLD)
     assert path.mode_times[1] == pytest.approx(math.log(10.5 / 0.5), abs=1e-9)
-    low = fluid(load=10.5, threshold=3)
+    low = predict_fluid(load=10.5, threshold=3)
     assert low.modes == (Mode.FILL, Mode.HOLD, Mode.SPILL)
     # All pools have three tasks when u = 3, and four when u = 4: no task is elsewhere.
     assert low.mode_times[1:] == pytest.approx([math.log(10.5 / 7.5), math.log(10.5 / 6.5)], abs=1e-9)
 
 
 def test_levels_are_let_go_when_the_load_cannot_hold_them() -> None:
-    path = fluid(load=5.5, threshold=7, initial=12.0)
+    path = predict_fluid(load=5.5, threshold=7, initial_tasks=12.0)
     assert path.modes == (Mode.SPILL, Mode.HOLD, Mode.FILL)
     leave_high, leave = path.mode_times[1:]
-    at_high = fluid(load=5.5, threshold=7, initial=12.0, horizon=float(leave_high), points=2).occupancy[-1]
+    at_high = predict_fluid(
+        load=5.5, threshold=7, initial_tasks=12.0, horizon=float(leave_high), points=2
+    ).occupancy[-1]
     assert 8 * (1 - at_high[9]) == pytest.approx(5.5, abs=1e-8)
-    at_low = fluid(load=5.5, threshold=7, initial=12.0, horizon=float(leave), points=2).occupancy[-1]
+    at_low = predict_fluid(load=5.5, threshold=7, initial_tasks=12.0, horizon=float(leave), points=2).occupancy[-1]
     assert at_low[7] == pytest.approx(1, abs=1e-9)
     assert 7 * (1 - at_low[8]) == pytest.approx(5.5, abs=1e-8)
 
 
 def test_the_time_when_a_level_is_let_go_in_closed_form() -> None:
     """In (b) with no pool above h, q(h) = u - threshold: the level goes when u = h - load / threshold."""
-    path = fluid(load=5.5, threshold=7, initial=7.9)
+    path = predict_fluid(load=5.5, threshold=7, initial_tasks=7.9)
     assert path.modes == (Mode.HOLD, Mode.FILL)
     mass = 7 + 1 - 5.5 / 7
     assert path.mode_times[1] == pytest.approx(math.log((7.9 - 5.5) / (mass - 5.5)), abs=1e-9)
@@ -134,14 +137,16 @@ def test_every_start_leads_to_balance_under_an_optimal_threshold(load: float) ->
     rng = np.random.default_rng(3)
     for threshold in optimal_thresholds(load):
         for _ in range(3):
-            path = fluid(load=load, threshold=threshold, initial=random_start(rng, load), horizon=24.0, points=2)
+            path = predict_fluid(
+                load=load, threshold=threshold, initial_occupancy=random_start(rng, load), horizon=24.0, points=2
+            )
             end = path.occupancy[-1]
             assert np.allclose(end, balanced_occupancy(load, end.size), rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize(("load", "threshold"), [(5.5, 2), (5.5, 4), (5.5, 6), (5.5, 8), (3.0, 1), (3.0, 4)])
 def test_other_thresholds_lead_elsewhere_and_stay_there(load: float, threshold: int) -> None:
-    end = fluid(load=load, threshold=threshold, initial=1.0, horizon=60.0, points=2).occupancy[-1]
+    end = predict_fluid(load=load, threshold=threshold, initial_tasks=1.0, horizon=60.0, points=2).occupancy[-1]
     assert np.max(np.abs(end - balanced_occupancy(load, end.size))) > 0.1
     level = np.arange(end.size)
     drift = assignment(np.where(end > 1 - 1e-10, 1.0, end), load, threshold) + level * np.diff(end, append=0.0)
@@ -150,20 +155,20 @@ def test_other_thresholds_lead_elsewhere_and_stay_there(load: float, threshold: 
 
 def test_balance_is_a_resting_point() -> None:
     for load in (0.5, 3.0, 5.5):
-        path = fluid(load=load, initial=balanced_occupancy(load, 12), horizon=50.0)
+        path = predict_fluid(load=load, initial_occupancy=balanced_occupancy(load, 12), horizon=50.0)
         assert np.max(np.abs(path.occupancy - path.occupancy[0])) < 1e-10
         assert len(path.modes) == 1
 
 
 def test_a_surface_that_is_approached_for_ever_does_no_harm() -> None:
-    path = fluid(load=5.0, horizon=60.0)
+    path = predict_fluid(load=5.0, horizon=60.0)
     assert path.modes[0] is Mode.FILL
     assert path.mass_error < MASS
     assert path.occupancy[-1][5] == pytest.approx(1, abs=1e-9)
 
 
 def test_a_step_down_lets_everything_go_and_a_step_up_fills_again() -> None:
-    path = fluid(schedule="0:5.5,10:0,20:3.3", threshold=2, horizon=40.0)
+    path = predict_fluid(schedule="0:5.5,10:0,20:3.3", threshold=2, horizon=40.0)
     assert "".join(mode.value for mode in path.modes) == "abcbabc"
     assert path.mass_error < MASS
     # With nothing coming, all that is left at time 20 is what survived.
@@ -172,12 +177,12 @@ def test_a_step_down_lets_everything_go_and_a_step_up_fills_again() -> None:
 
 def test_a_wave_is_the_limit_of_many_small_steps() -> None:
     wave = [Phase(0.0, 4.2, 1.5, 3.0)]
-    path = fluid(schedule=wave, threshold=4, initial=6.0, horizon=6.0, points=61)
+    path = predict_fluid(schedule=wave, threshold=4, initial_tasks=6.0, horizon=6.0, points=61)
     errors = []
     for pieces in (120, 240):
         edges = np.linspace(0, 6.0, pieces + 1)
         steps = [Phase(float(a), wave[0].load_at((a + b) / 2)) for a, b in pairwise(edges)]
-        other = fluid(schedule=steps, threshold=4, initial=6.0, horizon=6.0, points=61)
+        other = predict_fluid(schedule=steps, threshold=4, initial_tasks=6.0, horizon=6.0, points=61)
         errors.append(np.max(np.abs(other.occupancy - path.occupancy)))
     assert errors[1] < 2e-4
     assert errors[1] < 0.4 * errors[0]  # second order
@@ -187,14 +192,14 @@ def test_a_wave_is_the_limit_of_many_small_steps() -> None:
 
 
 def test_levels_left_out_are_bounded_and_the_bound_is_stated() -> None:
-    path = fluid(load=8.5, threshold=1, initial=3.0)
+    path = predict_fluid(load=8.5, threshold=1, initial_tasks=3.0)
     assert 0 < path.truncation < 1e-12
-    assert fluid(load=8.5).truncation == 0
+    assert predict_fluid(load=8.5).truncation == 0
     assert path.occupancy[:, -1].max() < 1e-11  # the error of the integration
 
 
 def test_imbalance_is_the_distance_from_balance() -> None:
-    path = fluid(load=2.5, initial=4.0, points=11)
+    path = predict_fluid(load=2.5, initial_tasks=4.0, points=11)
     levels = path.occupancy.shape[1]
     expected = [math.dist(row, balanced_occupancy(2.5, levels)) for row in path.occupancy]
     assert path.imbalance == pytest.approx(expected)
@@ -206,10 +211,22 @@ def test_imbalance_is_the_distance_from_balance() -> None:
     load=st.floats(0.05, 12), threshold=st.integers(0, 14), initial=st.floats(0, 15), horizon=st.floats(0.01, 30)
 )
 def test_any_even_start_is_solved(load: float, threshold: int, initial: float, horizon: float) -> None:
-    path = fluid(load=load, threshold=threshold, initial=initial, horizon=horizon, points=7)
+    path = predict_fluid(load=load, threshold=threshold, initial_tasks=initial, horizon=horizon, points=7)
     assert path.mass_error < MASS
     assert path.times[-1] == horizon
     assert len(path.modes) <= 6
+
+
+def test_the_tasks_of_each_pool_are_a_start() -> None:
+    path = predict_fluid(load=2.5, initial_tasks=[3, 0, 1, 3], points=5)
+    same = predict_fluid(load=2.5, initial_occupancy=[1, 0.75, 0.5, 0.5], points=5)
+    assert path.occupancy[0][:5].tolist() == [1, 0.75, 0.5, 0.5, 0]
+    assert np.array_equal(path.occupancy, same.occupancy)
+    assert (path.initial_tasks, path.initial_occupancy) == ((3, 0, 1, 3), None)
+    assert same.initial_tasks is None
+    assert path.to_dict()["initial"] == [3, 0, 1, 3]
+    counts = np.array([3, 0, 1, 3])
+    assert predict_fluid(load=2.5, initial_tasks=counts, points=5) == path  # type: ignore[arg-type]
 
 
 def check_contract(path: FluidPath) -> None:
@@ -219,8 +236,8 @@ def check_contract(path: FluidPath) -> None:
 
 
 def test_the_dictionary_keeps_the_contract() -> None:
-    check_contract(fluid(load=2.5, points=5))
-    check_contract(fluid(load=2.5, alpha="0.9", points=5))
+    check_contract(predict_fluid(load=2.5, points=5))
+    check_contract(predict_fluid(load=2.5, alpha="0.9", points=5))
 
 
 @pytest.mark.parametrize(
@@ -232,9 +249,16 @@ def test_the_dictionary_keeps_the_contract() -> None:
         ({"load": 5.5, "threshold": -1}, "threshold must lie between 0 and"),
         ({"load": 5.5, "alpha": 1.5}, "strictly between 0 and 1, not 1.5"),
         ({"load": 5.5, "alpha": "0.9999999"}, "at most 0.999999"),
-        ({"load": 5.5, "initial": -1}, "initial must lie between"),
-        ({"load": 5.5, "initial": [0.9, 0.5]}, "must start with 1"),
-        ({"load": 5.5, "initial": [1, 0.5, 0.6]}, "never increase"),
+        ({"load": 5.5, "initial_tasks": -1}, "initial_tasks must lie between"),
+        (
+            {"load": 5.5, "initial_tasks": 0, "initial_occupancy": [1.0]},
+            "initial_tasks or initial_occupancy, and not",
+        ),
+        ({"load": 5.5, "initial_tasks": []}, r"a list with those of each, not \[\]"),
+        ({"load": 5.5, "initial_tasks": [1, 0.5]}, "initial_tasks must be a whole number, not 0.5"),
+        ({"load": 5.5, "initial_tasks": "2"}, "a list with those of each, not '2'"),
+        ({"load": 5.5, "initial_occupancy": [0.9, 0.5]}, "must start with 1"),
+        ({"load": 5.5, "initial_occupancy": [1, 0.5, 0.6]}, "never increase"),
         ({"load": 5.5, "horizon": 0}, "horizon must be a positive number, not 0"),
         ({"load": 5.5, "points": 1}, "points must lie between 2 and"),
         ({"load": 5000}, "levels"),
@@ -245,4 +269,4 @@ def test_the_dictionary_keeps_the_contract() -> None:
 )
 def test_bad_input_is_refused(given_: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        fluid(**given_)  # type: ignore[arg-type]  # on purpose
+        predict_fluid(**given_)  # type: ignore[arg-type]  # on purpose

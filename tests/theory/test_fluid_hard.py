@@ -7,45 +7,45 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.theory.fluid.path import fluid
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.workload.demand import Phase, parse_schedule
 from tests.theory.fluid_support import crawl
 from tests.theory.test_fluid import MASS
 
 FAST_FALLS: list[dict[str, Any]] = [
-    {"load": 100.5, "alpha": "0.995", "threshold": 150, "initial": 150.0, "horizon": 1.0},
-    {"load": 85.2, "threshold": 213, "initial": 213.9, "horizon": 0.9},
-    {"load": 0.2, "alpha": "0.99", "threshold": 7, "initial": 7.0, "horizon": 6.0},
-    {"load": 0.110820773546, "alpha": "0.999", "threshold": 7, "initial": 7.0, "horizon": 6.0},
-    {"load": 1.0, "alpha": "0.97", "threshold": 12, "initial": 13.0, "horizon": 6.0},
-    {"load": 60.0, "alpha": "0.94", "threshold": 50, "initial": [1.0] * 48 + [0.95] * 3, "horizon": 1.0},
-    {"load": 500.3, "alpha": "0.999", "threshold": 600, "initial": 600.0, "horizon": 0.2},
+    {"load": 100.5, "alpha": "0.995", "threshold": 150, "initial_tasks": 150.0, "horizon": 1.0},
+    {"load": 85.2, "threshold": 213, "initial_tasks": 213.9, "horizon": 0.9},
+    {"load": 0.2, "alpha": "0.99", "threshold": 7, "initial_tasks": 7.0, "horizon": 6.0},
+    {"load": 0.110820773546, "alpha": "0.999", "threshold": 7, "initial_tasks": 7.0, "horizon": 6.0},
+    {"load": 1.0, "alpha": "0.97", "threshold": 12, "initial_tasks": 13.0, "horizon": 6.0},
+    {"load": 60.0, "alpha": "0.94", "threshold": 50, "initial_occupancy": [1.0] * 48 + [0.95] * 3, "horizon": 1.0},
+    {"load": 500.3, "alpha": "0.999", "threshold": 600, "initial_tasks": 600.0, "horizon": 0.2},
 ]
 SWIFT_WAVES: list[dict[str, Any]] = [
-    {"schedule": "0:6~6/0.5", "threshold": 1, "initial": 2.0, "horizon": 6.0},
-    {"schedule": "0:5~5/0.5", "threshold": 1, "initial": 4.09, "horizon": 6.0},
-    {"schedule": "0:7.75124~7.59766/0.5", "alpha": "0.5", "threshold": 7, "initial": 8.0, "horizon": 1.0},
-    {"schedule": "0:6~6/0.5", "alpha": "0.999", "threshold": 1, "initial": 2.0, "horizon": 1.0},
-    {"schedule": "0:2~2/0.5", "threshold": 9, "initial": 4.69, "horizon": 12.0},
-    {"schedule": "0:0,2.2:5", "threshold": 1, "initial": 8.0, "horizon": 12.0},
-    {"schedule": "0:0.4,3.1:0,5.5:1.27", "alpha": "0.97", "threshold": 7, "initial": 7.157, "horizon": 8.0},
+    {"schedule": "0:6~6/0.5", "threshold": 1, "initial_tasks": 2.0, "horizon": 6.0},
+    {"schedule": "0:5~5/0.5", "threshold": 1, "initial_tasks": 4.09, "horizon": 6.0},
+    {"schedule": "0:7.75124~7.59766/0.5", "alpha": "0.5", "threshold": 7, "initial_tasks": 8.0, "horizon": 1.0},
+    {"schedule": "0:6~6/0.5", "alpha": "0.999", "threshold": 1, "initial_tasks": 2.0, "horizon": 1.0},
+    {"schedule": "0:2~2/0.5", "threshold": 9, "initial_tasks": 4.69, "horizon": 12.0},
+    {"schedule": "0:0,2.2:5", "threshold": 1, "initial_tasks": 8.0, "horizon": 12.0},
+    {"schedule": "0:0.4,3.1:0,5.5:1.27", "alpha": "0.97", "threshold": 7, "initial_tasks": 7.157, "horizon": 8.0},
 ]
 
 
 @pytest.mark.parametrize("given_", FAST_FALLS + SWIFT_WAVES)
 def test_mass_is_kept_and_updates_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
-    few, many = fluid(**given_, points=2), fluid(**given_, points=301)
+    few, many = predict_fluid(**given_, points=2), predict_fluid(**given_, points=301)
     assert few.mass_error < MASS
     assert many.mass_error < MASS
-    assert few.update_thresholds.tolist() == many.update_thresholds.tolist()
-    assert few.update_times == pytest.approx(many.update_times, abs=1e-9)
+    assert few.change_thresholds.tolist() == many.change_thresholds.tolist()
+    assert few.change_times == pytest.approx(many.change_times, abs=1e-9)
     assert few.occupancy[-1] == pytest.approx(many.occupancy[-1], abs=1e-8)
 
 
 @pytest.mark.parametrize("given_", [case for case in FAST_FALLS + SWIFT_WAVES if case.get("load", 1) < 60])
 def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> None:
     horizon = min(given_["horizon"], 2.0)
-    path = fluid(**{**given_, "horizon": horizon}, points=2)
+    path = predict_fluid(**{**given_, "horizon": horizon}, points=2)
     load = given_.get("load")
 
     def demand(time: float) -> float:
@@ -54,8 +54,8 @@ def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> Non
     alpha = float(given_["alpha"]) if "alpha" in given_ else None
     end, changes = crawl(path.occupancy[0], given_["threshold"], demand, horizon, 1e-4, alpha)
     assert np.max(np.abs(end - path.occupancy[-1])) < 5e-3
-    assert [value for _, value in changes] == path.update_thresholds.tolist()
-    assert [time for time, _ in changes] == pytest.approx(path.update_times.tolist(), abs=5e-3)
+    assert [value for _, value in changes] == path.change_thresholds.tolist()
+    assert [time for time, _ in changes] == pytest.approx(path.change_times.tolist(), abs=5e-3)
 
 
 def phase_at(text: str, time: float) -> float:
@@ -64,9 +64,11 @@ def phase_at(text: str, time: float) -> float:
 
 def test_a_fall_that_lasts_shorter_than_a_look_is_seen() -> None:
     """q(50) dips below alpha for a moment only."""
-    path = fluid(load=60.0, alpha="0.94", threshold=50, initial=[1.0] * 48 + [0.95] * 3, horizon=1.0)
-    assert path.update_thresholds[:2].tolist() == [49, 50]
-    assert path.update_times[:2] == pytest.approx([0.000243, 0.014889], abs=1e-6)
+    path = predict_fluid(
+        load=60.0, alpha="0.94", threshold=50, initial_occupancy=[1.0] * 48 + [0.95] * 3, horizon=1.0
+    )
+    assert path.change_thresholds[:2].tolist() == [49, 50]
+    assert path.change_times[:2] == pytest.approx([0.000243, 0.014889], abs=1e-6)
 
 
 @settings(max_examples=60, deadline=None)
@@ -77,7 +79,9 @@ def test_a_fall_that_lasts_shorter_than_a_look_is_seen() -> None:
     initial=st.one_of(st.floats(0, 14), st.integers(0, 14).map(float)),
 )
 def test_any_learning_system_is_solved(load: float, alpha: str, threshold: int, initial: float) -> None:
-    path = fluid(load=load, alpha=alpha, threshold=threshold, initial=initial, horizon=8.0, points=17)
+    path = predict_fluid(
+        load=load, alpha=alpha, threshold=threshold, initial_tasks=initial, horizon=8.0, points=17
+    )
     assert path.mass_error < MASS
     held = path.occupancy[np.arange(17), path.threshold]
     assert np.all((held >= float(alpha) - 1e-9) | (path.threshold == 0))
@@ -97,13 +101,15 @@ def test_any_varying_demand_is_solved(
     load: float, swing: float, period: float, drop: float, alpha: str | None, threshold: int, initial: float
 ) -> None:
     demand = [Phase(0.0, load, swing * load, period), Phase(2.0, drop), Phase(3.0, load, load, period)]
-    path = fluid(schedule=demand, alpha=alpha, threshold=threshold, initial=initial, horizon=4.0, points=9)
+    path = predict_fluid(
+        schedule=demand, alpha=alpha, threshold=threshold, initial_tasks=initial, horizon=4.0, points=9
+    )
     assert path.mass_error < MASS
     assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
 
 
 def test_a_very_long_horizon_ends_at_rest() -> None:
-    for given_ in ({"threshold": 8}, {"threshold": 2}, {"threshold": 5}, {"alpha": "0.93", "initial": 9.0}):
-        path = fluid(load=5.5, horizon=1e6, points=5, **given_)
+    for given_ in ({"threshold": 8}, {"threshold": 2}, {"threshold": 5}, {"alpha": "0.93", "initial_tasks": 9.0}):
+        path = predict_fluid(load=5.5, horizon=1e6, points=5, **given_)
         assert path.mass_error < MASS
         assert path.occupancy[2] == pytest.approx(path.occupancy[-1], abs=1e-10)

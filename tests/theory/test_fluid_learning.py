@@ -8,8 +8,9 @@ import pytest
 
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
 from evenly.theory.fluid.mass import tail_mass_bound
-from evenly.theory.fluid.path import FluidPath, fluid
-from evenly.theory.tuning import expectations
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
+from evenly.theory.settling import predict_settling
 from evenly.workload.demand import parse_schedule
 from tests.theory.fluid_support import Floats, crawl
 from tests.theory.test_fluid import MASS, random_start
@@ -27,24 +28,26 @@ def learned(count: int) -> list[tuple[float, str, int, Floats]]:
 
 
 def thresholds_of(path: FluidPath, first: int) -> list[int]:
-    return [first, *path.update_thresholds.tolist()]
+    return [first, *path.change_thresholds.tolist()]
 
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(40))
 def test_the_definition_and_the_theorems_hold(load: float, alpha: str, threshold: int, start: Floats) -> None:
-    path = fluid(load=load, alpha=alpha, threshold=threshold, initial=start, horizon=25.0, points=501)
+    path = predict_fluid(
+        load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=25.0, points=501
+    )
     gap = float(1 - Fraction(alpha))
     assert path.mass_error < MASS
     # Def. 2 (b): the threshold never stays where the rule would move it.
     here = path.occupancy[np.arange(path.times.size), path.threshold]
     above = path.occupancy[np.arange(path.times.size), path.threshold + 1]
-    inside = ~np.isin(path.times, path.update_times)
+    inside = ~np.isin(path.times, path.change_times)
     assert np.all((here[inside] >= 1 - gap - 1e-9) | (path.threshold[inside] == 0))
     assert np.all(above[inside] < 1)
     # Def. 2 (c): one step at a time; Prop. 4: a fall after a rise takes (1 - alpha) / threshold at least.
     levels = thresholds_of(path, threshold)
     assert np.all(np.abs(np.diff(levels)) == 1)
-    times = path.update_times.tolist()
+    times = path.change_times.tolist()
     for n in range(1, len(times)):
         rose_then_fell = levels[n] > levels[n - 1] and levels[n + 1] < levels[n]
         if rose_then_fell and times[n - 1] > 0:
@@ -59,7 +62,9 @@ def test_the_definition_and_the_theorems_hold(load: float, alpha: str, threshold
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(25))
 def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int, start: Floats) -> None:
     """Prop. 5, from every update on, with m the largest threshold from there to the end."""
-    path = fluid(load=load, alpha=alpha, threshold=threshold, initial=start, horizon=10.0, points=401)
+    path = predict_fluid(
+        load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=10.0, points=401
+    )
     for begin in (0, 40, 120):
         most = int(path.threshold[begin:].max())
         elapsed = path.times[begin:] - path.times[begin]
@@ -72,30 +77,30 @@ def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int
 
 
 def test_from_empty_the_threshold_rises_when_the_mass_reaches_whole_numbers() -> None:
-    path = fluid(load=5.5, alpha="0.93")
-    assert path.update_thresholds.tolist() == [1, 2, 3, 4, 5]
-    assert path.update_times == pytest.approx([math.log(5.5 / (5.5 - k)) for k in range(1, 6)], abs=1e-9)
+    path = predict_fluid(load=5.5, alpha="0.93")
+    assert path.change_thresholds.tolist() == [1, 2, 3, 4, 5]
+    assert path.change_times == pytest.approx([math.log(5.5 / (5.5 - k)) for k in range(1, 6)], abs=1e-9)
 
 
 def test_updates_happen_at_alpha_and_at_one() -> None:
-    path = fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0)
-    assert path.update_thresholds.tolist() == [8, 7, 6, 5]
-    for time, value in zip(path.update_times.tolist(), path.update_thresholds.tolist(), strict=True):
-        just = fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0, horizon=time - 1e-7, points=2)
+    path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
+    assert path.change_thresholds.tolist() == [8, 7, 6, 5]
+    for time, value in zip(path.change_times.tolist(), path.change_thresholds.tolist(), strict=True):
+        just = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time - 1e-7, points=2)
         assert just.threshold[-1] == value + 1
         slope = 10.0  # no level changes faster here
         assert 0 < just.occupancy[-1][value + 1] - 0.93 < slope * 1e-7
-        at = fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0, horizon=time, points=2)
+        at = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time, points=2)
         assert at.occupancy[-1][value + 1] == pytest.approx(0.93, abs=1e-9)
         assert at.occupancy[-1][value] > 0.93  # so no second fall is due at once (Lem. 6, App. B.4)
 
 
 def test_no_fall_is_due_before_the_deficit_allows_it() -> None:
     """While only level 9 has gaps, q(9) = 1 - w, and w = 9 - u: the first fall has a closed lower bound."""
-    path = fluid(load=5.5, alpha="0.93", threshold=9, initial=9.0)
+    path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
     mass = 9 - 0.07  # the least deficit at which the gap can be 0.07
     earliest = math.log((9 - 5.5) / (mass - 5.5))
-    assert earliest < path.update_times[0] < earliest + 0.005
+    assert earliest < path.change_times[0] < earliest + 0.005
 
 
 @pytest.mark.parametrize(
@@ -105,21 +110,21 @@ def test_no_fall_is_due_before_the_deficit_allows_it() -> None:
 def test_a_crawl_changes_the_threshold_at_the_same_times(
     load: float, alpha: float, threshold: int, initial: float
 ) -> None:
-    path = fluid(load=load, alpha=alpha, threshold=threshold, initial=initial, horizon=4.0, points=2)
+    path = predict_fluid(load=load, alpha=alpha, threshold=threshold, initial_tasks=initial, horizon=4.0, points=2)
     end, changes = crawl(path.occupancy[0], threshold, lambda _: load, 4.0, 2e-4, alpha)
-    assert [value for _, value in changes] == path.update_thresholds.tolist()
-    assert [time for time, _ in changes] == pytest.approx(path.update_times.tolist(), abs=0.01)
+    assert [value for _, value in changes] == path.change_thresholds.tolist()
+    assert [time for time, _ in changes] == pytest.approx(path.change_times.tolist(), abs=0.01)
     assert np.max(np.abs(end - path.occupancy[-1])) < 0.01
 
 
 def test_a_start_where_the_rule_applies_moves_the_threshold_at_once() -> None:
-    up = fluid(load=5.5, alpha="0.93", threshold=0, initial=3.4, points=5)
-    assert up.update_thresholds[:3].tolist() == [1, 2, 3]
-    assert np.all(up.update_times[:3] == 0)
+    up = predict_fluid(load=5.5, alpha="0.93", threshold=0, initial_tasks=3.4, points=5)
+    assert up.change_thresholds[:3].tolist() == [1, 2, 3]
+    assert np.all(up.change_times[:3] == 0)
     assert up.threshold[0] == 3
-    down = fluid(load=5.5, alpha="0.93", threshold=6, initial=2.5, points=5)
-    assert down.update_thresholds[:4].tolist() == [5, 4, 3, 2]
-    assert np.all(down.update_times[:4] == 0)
+    down = predict_fluid(load=5.5, alpha="0.93", threshold=6, initial_tasks=2.5, points=5)
+    assert down.change_thresholds[:4].tolist() == [5, 4, 3, 2]
+    assert np.all(down.change_times[:4] == 0)
 
 
 @pytest.mark.parametrize("load", [0.3, 0.95, 1.0, 2.2, 2.9, 4.0, 4.75, 6.5])
@@ -127,8 +132,10 @@ def test_what_tuning_expects_comes_true(load: float) -> None:
     """Props 6 and 7 and Cor. 2 as `evenly tune` states them, from starts above and below."""
     for alpha in ("0.5", "0.75", "0.9", "0.97", "0.99"):
         for initial, threshold in ((0.0, 0), (3.2, 3), (9.0, 9)):
-            expected = expectations(load, alpha, initial)
-            path = fluid(load=load, alpha=alpha, threshold=threshold, initial=initial, horizon=25.0, points=126)
+            expected = predict_settling(load=load, alpha=alpha, initial_tasks=initial)
+            path = predict_fluid(
+                load=load, alpha=alpha, threshold=threshold, initial_tasks=initial, horizon=25.0, points=126
+            )
             low, high = expected.settled_threshold
             settled = int(path.threshold[-1])
             assert low <= settled <= high
@@ -147,16 +154,16 @@ def test_it_settles_before_the_bound(load: float, alpha: str, initial: float) ->
     bound = math.log(load / (load - best)) if best else 0.0
     if initial > load:
         bound += max(0.0, math.log((initial - load) / (float(alpha) * up - load)))
-    path = fluid(load=load, alpha=alpha, initial=initial, horizon=bound + 3, points=401)
+    path = predict_fluid(load=load, alpha=alpha, initial_tasks=initial, horizon=bound + 3, points=401)
     assert np.all(path.threshold[path.times > bound + 1e-9] == best)
     assert np.all(path.occupancy[path.times > bound + 1e-9, best] > 1 - 1e-9)
     if initial == 0 and best:  # tight
-        assert path.update_times[-1] == pytest.approx(bound, abs=1e-9)
+        assert path.change_times[-1] == pytest.approx(bound, abs=1e-9)
 
 
 def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
     """Cor. 2's condition is not idle: 2.9 / 3 > 0.9, and the threshold stays at 3."""
-    path = fluid(load=2.9, alpha="0.9", threshold=5, initial=6.0, horizon=40.0)
+    path = predict_fluid(load=2.9, alpha="0.9", threshold=5, initial_tasks=6.0, horizon=40.0)
     assert path.threshold[-1] == 3
     end = path.occupancy[-1]
     assert np.max(np.abs(end - balanced_occupancy(2.9, end.size))) > 0.005
@@ -164,18 +171,18 @@ def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
 
 def test_demand_that_varies_is_followed() -> None:
     text = "0:5,2:5~1/2,15:5,20:10,30:3,33:6~3/12,45:5"
-    path = fluid(schedule=text, alpha="0.91", horizon=50.0, points=1001)
+    path = predict_fluid(schedule=text, alpha="0.91", horizon=50.0, points=1001)
     assert path.mass_error < MASS
-    assert np.all(np.diff(path.update_times) > 0)
+    assert np.all(np.diff(path.change_times) > 0)
     phases = parse_schedule(text)
 
     def demand(time: float) -> float:
         return next(phase for phase in reversed(phases) if phase.start <= time).load_at(time)
 
-    short = fluid(schedule=text, alpha="0.91", horizon=8.0, points=2)
+    short = predict_fluid(schedule=text, alpha="0.91", horizon=8.0, points=2)
     end, changes = crawl(short.occupancy[0], 0, demand, 8.0, 2e-4, 0.91)
-    assert [value for _, value in changes] == short.update_thresholds.tolist()
-    assert [time for time, _ in changes] == pytest.approx(short.update_times.tolist(), abs=0.01)
+    assert [value for _, value in changes] == short.change_thresholds.tolist()
+    assert [time for time, _ in changes] == pytest.approx(short.change_times.tolist(), abs=0.01)
     assert np.max(np.abs(end - short.occupancy[-1])) < 0.01
     # Long after the jumps the threshold is the optimum of the load, or one below it at a whole load.
     at = {time: int(value) for time, value in zip(path.times.round(6).tolist(), path.threshold, strict=True)}

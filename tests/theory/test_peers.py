@@ -12,11 +12,9 @@ from scipy.stats import binom, poisson
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.other_policies import (
-    describe_equilibrium,
     jsq_fixed_point,
-    peer_fixed_point,
     power_of_d_fixed_point,
     power_of_d_fluid,
     random_fixed_point,
@@ -59,20 +57,20 @@ def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[
 def test_the_fixed_point_is_that_of_the_recursion(load: float, sample_size: int) -> None:
     exact = [float(value) for value in forward_recursion(load, sample_size)]
     assert exact[-1] < 1e-6  # all that matters is there
-    found = padded(power_of_d_fixed_point(load, sample_size), len(exact))
+    found = padded(power_of_d_fixed_point(load=load, sample_size=sample_size), len(exact))
     keep = np.array(exact) > 1e-6  # the last ones are where the recursion breaks off
     assert_allclose(found[keep], np.array(exact)[keep], rtol=0, atol=1e-13)
 
 
 def test_the_fixed_point_at_the_load_of_the_papers_comparison() -> None:
-    found = power_of_d_fixed_point(10.5)
+    found = power_of_d_fixed_point(load=10.5)
     assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
 
 
 @pytest.mark.parametrize("sample_size", [1, 2, 3, 10, 100, 512])
 @pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
 def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, sample_size: int) -> None:
-    q = np.append(power_of_d_fixed_point(load, sample_size), [0.0, 0.0])
+    q = np.append(power_of_d_fixed_point(load=load, sample_size=sample_size), [0.0, 0.0])
     levels = np.arange(1, len(q) - 1)
     gap = load * (q[:-2] ** sample_size - q[1:-1] ** sample_size) - levels * (q[1:-1] - q[2:])
     # A rounding of q near 1 moves the first term by load times d of it.
@@ -89,13 +87,16 @@ def test_random_assignment_is_poisson(load: float) -> None:
     law = poisson.sf(np.arange(len(found)) - 1, load)
     assert_allclose(found, law, atol=1e-13)
     assert poisson.sf(len(found) - 1, load) < 1e-19
-    assert_allclose(padded(power_of_d_fixed_point(load, 1), len(law)), law, atol=1e-12)
+    assert_allclose(padded(power_of_d_fixed_point(load=load, sample_size=1), len(law)), law, atol=1e-12)
 
 
 def test_more_choices_balance_the_load_better() -> None:
     load, levels = 7.3, 40
     balanced = balanced_occupancy(load, levels)
-    laws = [padded(power_of_d_fixed_point(load, sample_size), levels) for sample_size in (1, 2, 3, 5, 20, 500)]
+    laws = [
+        padded(power_of_d_fixed_point(load=load, sample_size=sample_size), levels)
+        for sample_size in (1, 2, 3, 5, 20, 500)
+    ]
     tails = [np.cumsum(q[::-1])[::-1] for q in (*laws, balanced)]
     for fewer, more in pairwise(tails):
         assert (more <= fewer + 1e-12).all()
@@ -109,10 +110,16 @@ def test_the_shortest_queue_balances_the_load() -> None:
 
 
 def test_policies_go_by_name() -> None:
-    assert_allclose(peer_fixed_point("jsq", 2.25), jsq_fixed_point(2.25))
-    assert_allclose(peer_fixed_point("random", 2.25), random_fixed_point(2.25))
-    assert_allclose(peer_fixed_point("power-of-d", 2.25), power_of_d_fixed_point(2.25, 2))
-    assert_allclose(peer_fixed_point("power-of-d", 2.25, 4), power_of_d_fixed_point(2.25, 4))
+    assert_allclose(predict_equilibrium(policy="jsq", load=2.25).occupancy, jsq_fixed_point(2.25))
+    assert_allclose(predict_equilibrium(policy="random", load=2.25).occupancy, random_fixed_point(2.25))
+    assert_allclose(
+        predict_equilibrium(policy="power-of-d", load=2.25).occupancy,
+        power_of_d_fixed_point(load=2.25, sample_size=2),
+    )
+    assert_allclose(
+        predict_equilibrium(policy="power-of-d", load=2.25, sample_size=4).occupancy,
+        power_of_d_fixed_point(load=2.25, sample_size=4),
+    )
 
 
 # --- fluid solutions ---------------------------------------------------------------------------------------
@@ -140,7 +147,8 @@ def runge_kutta(load: float, sample_size: int, start: FloatArray, horizon: float
 @pytest.mark.parametrize("sample_size", [2, 4])
 def test_the_fluid_solution_is_that_of_small_steps(sample_size: int) -> None:
     start = np.array([1.0, 0.9, 0.4, 0.4, 0.1])
-    times, found = power_of_d_fluid(3.2, sample_size, start, 1.5, 4)
+    path = power_of_d_fluid(load=3.2, sample_size=sample_size, initial_occupancy=start, horizon=1.5, points=4)
+    times, found = path.times, path.occupancy
     assert_allclose(times, [0, 0.5, 1.0, 1.5])
     assert_allclose(found[0], padded(start, found.shape[1]))
     for row in (1, 3):
@@ -160,8 +168,8 @@ def thinned_and_joined(exactly: FloatArray, load: float, time: float) -> FloatAr
 def test_random_assignment_over_time_has_a_closed_form(load: float) -> None:
     start = np.array([1.0, 0.9, 0.9, 0.6, 0.4, 0.4, 0.4])
     exactly = start - np.append(start[1:], 0.0)
-    times, found = random_fluid(load, start, 3.0, 13)
-    for time, q in zip(times, found, strict=True):
+    path = random_fluid(load=load, initial_occupancy=start, horizon=3.0, points=13)
+    for time, q in zip(path.times, path.occupancy, strict=True):
         law = thinned_and_joined(exactly, load, time)
         at_least = np.cumsum(law[::-1])[::-1]
         levels = min(len(at_least), len(q))
@@ -171,57 +179,70 @@ def test_random_assignment_over_time_has_a_closed_form(load: float) -> None:
 @pytest.mark.parametrize(("load", "sample_size"), [(0.8, 2), (3.0, 1), (10.5, 2), (10.5, 3), (30.25, 2)])
 @pytest.mark.parametrize("initial", [0, 14.5])
 def test_the_fluid_solution_settles_in_the_fixed_point(load: float, sample_size: int, initial: float) -> None:
-    times, found = power_of_d_fluid(load, sample_size, initial, 40.0, 81)
+    path = power_of_d_fluid(load=load, sample_size=sample_size, initial_tasks=initial, horizon=40.0, points=81)
+    times, found = path.times, path.occupancy
     mass = load + (initial - load) * np.exp(-times)
     assert_allclose(found[:, 1:].sum(axis=1), mass, atol=1e-8 * (1 + load))
-    fixed = padded(power_of_d_fixed_point(load, sample_size), found.shape[1])
+    fixed = padded(power_of_d_fixed_point(load=load, sample_size=sample_size), found.shape[1])
     assert_allclose(found[-1], fixed, atol=1e-10)
     assert_allclose(found[0], balanced_occupancy(initial, found.shape[1]))
     assert (np.diff(found, axis=1) <= 1e-9).all()
 
 
-def test_equilibria_are_described_with_the_same_keys() -> None:
-    own = describe_equilibrium("threshold", 2.25, threshold=5)
-    assert own == {"policy": "threshold", "choices": None, **equilibrium(2.25, 5).to_dict()}
+def test_equilibria_of_all_policies_have_the_same_keys() -> None:
+    own = predict_equilibrium(load=2.25, threshold=5).to_dict()
+    assert (own["policy"], own["choices"]) == ("threshold", None)
     for policy, sample_size in (("jsq", None), ("random", None), ("power-of-d", 4)):
-        found = describe_equilibrium(policy, 2.25, sample_size=sample_size)
-        assert found.keys() == own.keys()
-        assert found["choices"] == sample_size
-        assert_allclose(found["occupancy"], peer_fixed_point(policy, 2.25, sample_size))
-        assert_allclose(np.cumsum(found["pools_with_exactly"][::-1])[::-1], found["occupancy"], atol=1e-15)
+        found = predict_equilibrium(policy=policy, load=2.25, sample_size=sample_size)
+        facts = found.to_dict()
+        assert facts.keys() == own.keys()
+        assert facts["choices"] == found.sample_size == sample_size
+        assert_allclose(np.cumsum(found.pools_with_exactly[::-1])[::-1], found.occupancy, atol=1e-15)
+
+
+def test_a_missing_threshold_is_the_optimal_one() -> None:
+    assert predict_equilibrium(load=2.25) == predict_equilibrium(load=2.25, threshold=2)
+    assert predict_equilibrium(policy="power-of-d", load=2.25).sample_size == 2
 
 
 # --- what is refused ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("call", "arguments", "words"),
+    ("call", "options", "words"),
     [
-        (power_of_d_fixed_point, (0, 2), "load must be a positive number, not 0"),
-        (power_of_d_fixed_point, (3.0, 0), "sample_size must lie between 1 and 512, not 0"),
-        (power_of_d_fixed_point, (3.0, 2.5), "sample_size must be a whole number, not 2.5"),
-        (random_fixed_point, (-1.0,), "load must be a positive number, not -1"),
-        (jsq_fixed_point, (float("inf"),), "load must be a positive number, not inf"),
-        (peer_fixed_point, ("pull", 3.0), "policy must be one of jsq, power-of-d, random, not 'pull'"),
-        (describe_equilibrium, ("threshold", 3.0), "needs a threshold"),
-        (describe_equilibrium, ("pull", 3.0), "one of threshold, jsq, power-of-d, random here, not 'pull'"),
-        (peer_fixed_point, ("jsq", 3.0, 2), "sample_size is for policy power-of-d, not jsq"),
+        (power_of_d_fixed_point, {"load": 0}, "load must be a positive number, not 0"),
+        (power_of_d_fixed_point, {"sample_size": 0}, "sample_size must lie between 1 and 512, not 0"),
+        (power_of_d_fixed_point, {"sample_size": 2.5}, "sample_size must be a whole number, not 2.5"),
+        (predict_equilibrium, {"policy": "random", "load": -1.0}, "load must be a positive number, not -1"),
+        (predict_equilibrium, {"policy": "jsq", "load": float("inf")}, "load must be a positive number, not inf"),
+        (predict_equilibrium, {"policy": "pull"}, "one of threshold, jsq, power-of-d, random, not 'pull'"),
+        (
+            predict_equilibrium,
+            {"policy": "jsq", "sample_size": 2},
+            "sample_size is for policy power-of-d, not jsq",
+        ),
+        (predict_equilibrium, {"policy": "jsq", "threshold": 2}, "threshold is for policy threshold, not jsq"),
+        (predict_equilibrium, {"policy": "jsq", "kind": "large"}, "kind is for policy threshold, not jsq"),
+        (predict_equilibrium, {"sample_size": 2}, "sample_size is for policy power-of-d, not threshold"),
         (
             power_of_d_fluid,
-            (3.0, 2, -1.0, 5.0, 10),
-            "initial must lie between 0 and 3000 tasks per pool, not -1",
+            {"initial_tasks": -1.0},
+            "initial_tasks must lie between 0 and 3000 tasks per pool, not -1",
         ),
-        (power_of_d_fluid, (3.0, 2, float("nan"), 5.0, 10), "initial must lie between .* not nan"),
-        (power_of_d_fluid, (3.0, 2, [0.9, 0.1], 5.0, 10), "start with 1"),
-        (power_of_d_fluid, (3.0, 2, [1.0, 0.1, 0.2], 5.0, 10), "never increase"),
-        (power_of_d_fluid, (3.0, 2, [1.0, 0.1, -0.2], 5.0, 10), "never increase"),
-        (power_of_d_fluid, (3.0, 2, 0.0, 0.0, 10), "horizon must be a positive number, not 0"),
-        (power_of_d_fluid, (3.0, 2, 0.0, 5.0, 1), "points must lie between 2 and 100000, not 1"),
-        (power_of_d_fluid, (1e3, 2, 0.0, 5.0, 10**5), "points times levels must be at most 20000000"),
+        (power_of_d_fluid, {"initial_tasks": float("nan")}, "initial_tasks must lie between .* not nan"),
+        (power_of_d_fluid, {"initial_tasks": 1, "initial_occupancy": [1.0]}, "and not both"),
+        (power_of_d_fluid, {"initial_occupancy": [0.9, 0.1]}, "start with 1"),
+        (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, 0.2]}, "never increase"),
+        (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, -0.2]}, "never increase"),
+        (power_of_d_fluid, {"horizon": 0.0}, "horizon must be a positive number, not 0"),
+        (power_of_d_fluid, {"points": 1}, "points must lie between 2 and 100000, not 1"),
+        (power_of_d_fluid, {"load": 1e3, "points": 10**5}, "points times levels must be at most 20000000"),
+        (random_fluid, {"load": 0}, "load must be a positive number, not 0"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(
-    call: Callable[..., object], arguments: tuple[Any, ...], words: str
+    call: Callable[..., object], options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):
-        call(*arguments)
+        call(**{"load": 3.0, **options})

@@ -14,14 +14,15 @@ import pytest
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.equilibrium import equilibrium
-from evenly.theory.exact.law import exact_law
+from evenly.theory.equilibrium import predict_equilibrium
+from evenly.theory.exact.law import solve_exact
 from evenly.theory.stability import predict as stability
 from evenly.theory.stability import states
 from evenly.theory.stability.chain import LevelChain, never_falls, solve_level
 from evenly.theory.stability.lattice import build_lattice
 from evenly.theory.stability.missing import extra_when_short, missing_at_fall, share_lacking_more
-from evenly.theory.stability.predict import MAX_POOLS, Stability, most_searched, predict_stability, stable_pools
+from evenly.theory.stability.predict import MAX_POOLS, most_searched, predict_stability, stable_pools
+from evenly.theory.stability.result import Stability
 from evenly.theory.stability.states import Fleet
 
 # pools, load, alpha, and what may be off: shares of time in all; changes and messages, relatively
@@ -48,25 +49,25 @@ SMALL = [
 def test_small_systems_are_close_to_their_exact_law(
     pools: int, load: float, alpha: str, shares_off: float, rates_off: float
 ) -> None:
-    law = exact_law(policy="threshold", pools=pools, load=load, alpha=alpha, tolerance=1e-8)
+    law = solve_exact(policy="threshold", pools=pools, load=load, alpha=alpha, tolerance=1e-8)
     found = predict_stability(pools=pools, load=load, alpha=alpha)
-    assert law.threshold_distribution is not None
+    assert law.threshold_share is not None
     assert law.rise_rate is not None
     assert law.fall_rate is not None
-    levels = law.threshold_distribution.keys() | found.threshold_share.keys()
-    distances = [found.threshold_share.get(k, 0.0) - law.threshold_distribution.get(k, 0.0) for k in levels]
+    levels = law.threshold_share.keys() | found.threshold_share.keys()
+    distances = [found.threshold_share.get(k, 0.0) - law.threshold_share.get(k, 0.0) for k in levels]
     assert sum(map(abs, distances)) / 2 <= shares_off
-    assert found.changes_rate == pytest.approx(law.rise_rate + law.fall_rate, rel=rates_off)
+    assert found.change_rate == pytest.approx(law.rise_rate + law.fall_rate, rel=rates_off)
     assert found.resync_per_task == pytest.approx(law.resync_per_task, rel=rates_off)
     assert found.reliable == (alpha != "0.3")  # where rates are off by more than 2 %
 
 
 def test_with_a_single_level_in_reach_the_law_is_exact() -> None:
     # Threshold 0 or 1, and hardly ever a pool with two tasks: nothing is left out.
-    law = exact_law(policy="threshold", pools=12, load=0.3, alpha="0.6", tolerance=1e-12)
+    law = solve_exact(policy="threshold", pools=12, load=0.3, alpha="0.6", tolerance=1e-12)
     found = predict_stability(pools=12, load=0.3, alpha="0.6")
-    assert law.threshold_distribution is not None
-    assert found.threshold_share[1] == pytest.approx(law.threshold_distribution[1], rel=1e-6)
+    assert law.threshold_share is not None
+    assert found.threshold_share[1] == pytest.approx(law.threshold_share[1], rel=1e-6)
 
 
 # --- the chain of a level, as one large system of equations ------------------------------------------------
@@ -127,12 +128,12 @@ def test_the_threshold_rises_as_often_as_it_falls(fleet: Fleet, level: int) -> N
 @pytest.mark.parametrize("load", [0.5, 1.5, 2.9, 3.0, 10.9])
 def test_extra_at_rest_is_that_of_the_equilibrium(load: float) -> None:
     level = optimal_thresholds(load)[-1] + 1
-    theta = equilibrium(load, level).theta
+    theta = predict_equilibrium(load=load, threshold=level).theta
     assert theta is not None
     short = 1 - theta
     extra, lacking_more = extra_when_short(load, level, short)
     assert short + extra == pytest.approx(level - load, rel=1e-9)
-    exactly = equilibrium(load, level).pools_with_exactly
+    exactly = predict_equilibrium(load=load, threshold=level).pools_with_exactly
     assert short * (1 - lacking_more) == pytest.approx(exactly[level - 1], rel=1e-9)
 
 
@@ -198,7 +199,7 @@ def test_shares_and_times_fit_together() -> None:
     assert found.share_off == found.share_above + found.share_below
     assert found.excursion_length == pytest.approx(found.share_off * found.time_between_excursions)
     # Nearly all changes begin or end an excursion from 2: two changes each.
-    assert found.time_between_excursions == pytest.approx(2 / found.changes_rate, rel=1e-5)
+    assert found.time_between_excursions == pytest.approx(2 / found.change_rate, rel=1e-5)
 
 
 @pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 20), (5.5, "0.93", 100)])
@@ -233,7 +234,7 @@ def test_many_pools_never_leave_the_optimum() -> None:
     found = predict_stability(pools=MAX_POOLS, load=9.9, alpha="0.995")
     assert found.threshold_share == {9: 1.0}
     assert found.time_between_excursions == inf
-    assert found.excursion_length == found.changes_rate == found.resync_per_task == found.share_off == 0
+    assert found.excursion_length == found.change_rate == found.resync_per_task == found.share_off == 0
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["time_between_excursions"] is None
 
 
@@ -289,7 +290,7 @@ def test_what_is_reliable_was_seen_to_be(pools: int, load: float, alpha: str, re
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0, 5.5])
 def test_a_higher_threshold_that_is_at_rest_is_told(load: float) -> None:
     level = optimal_thresholds(load)[-1] + 1
-    theta = equilibrium(load, level).theta
+    theta = predict_equilibrium(load=load, threshold=level).theta
     assert theta is not None
     for pools in (20, 3000):
         assert predict_stability(pools=pools, load=load, alpha=f"{theta - 1e-6:.9f}").also_rests_at == level
@@ -311,7 +312,7 @@ def test_to_dict_has_every_number() -> None:
     assert written["threshold"]["time_at"]["3"] == found.threshold_share[3]
     assert written["messages"]["resync_per_task"] == found.resync_per_task
     assert written["alpha"] == 0.97
-    names = set(Stability.__dataclass_fields__) - {"threshold_share", "changes_rate", "resync_per_task"}
+    names = set(Stability.__dataclass_fields__) - {"threshold_share", "change_rate", "resync_per_task"}
     assert {name: written[name] for name in names} == {name: getattr(found, name) for name in names}
 
 
@@ -324,7 +325,7 @@ def test_to_dict_has_every_number() -> None:
 )
 def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: str, share: float) -> None:
     # At load 1.05 the share rises with the pools, but for leaps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
-    least = stable_pools(load, alpha, share)
+    least = stable_pools(load=load, alpha=alpha, share=share)
     assert least is not None
     first = int(1 / (1 - Fraction(alpha))) + 1  # fewer pools cannot work with this alpha
     off = {n: predict_stability(pools=n, load=load, alpha=alpha).share_off for n in range(first, least + 25)}
@@ -333,7 +334,7 @@ def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: s
 
 def test_stable_pools_of_the_paper() -> None:
     # Figure 3 speaks of 100, 400 and 500 pools, of which the last are said to be stable.
-    least = stable_pools(2.9, 0.97)
+    least = stable_pools(load=2.9, alpha=0.97)
     assert least is not None
     assert 1900 < least < 2000
     assert predict_stability(pools=500, load=2.9, alpha=0.97).share_above == pytest.approx(0.0737, abs=2e-4)
@@ -343,21 +344,21 @@ def test_stable_pools_of_the_paper() -> None:
 
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0])
 def test_none_are_stable_when_a_higher_threshold_is_at_rest(load: float) -> None:
-    theta = equilibrium(load, optimal_thresholds(load)[-1] + 1).theta
+    theta = predict_equilibrium(load=load, threshold=optimal_thresholds(load)[-1] + 1).theta
     assert theta is not None
-    assert stable_pools(load, f"{theta - 0.005:.3f}") is None
-    assert stable_pools(load, f"{theta + 0.06:.2f}", 0.1) is not None
+    assert stable_pools(load=load, alpha=f"{theta - 0.005:.3f}") is None
+    assert stable_pools(load=load, alpha=f"{theta + 0.06:.2f}", share=0.1) is not None
 
 
 def test_the_condition_of_the_paper_suffices_but_is_not_needed() -> None:
     assert 2.9 / 3 > 0.93  # against Cor. 2
-    least = stable_pools(2.9, "0.93", 0.05)
+    least = stable_pools(load=2.9, alpha="0.93", share=0.05)
     assert least is not None
     assert predict_stability(pools=2 * least, load=2.9, alpha="0.93").share_above < 0.025
 
 
 def test_none_are_stable_when_alpha_needs_too_many() -> None:
-    assert stable_pools(2.5, "0.9999999") is None
+    assert stable_pools(load=2.5, alpha="0.9999999") is None
 
 
 @pytest.mark.parametrize(
@@ -374,7 +375,7 @@ def test_the_search_is_short(
         return predict_stability(pools=pools, load=load, alpha=alpha)
 
     monkeypatch.setattr(stability, "predict_stability", counted)
-    found = stable_pools(load, alpha)
+    found = stable_pools(load=load, alpha=alpha)
     assert most_searched(load) == most
     assert len(asked) <= predictions
     assert max(asked, default=0) <= most
@@ -383,7 +384,7 @@ def test_the_search_is_short(
 
 @pytest.mark.parametrize(("share", "fewest"), [(0.5, 11), (1e-6, 11)])
 def test_the_fewest_that_alpha_can_work_with(share: float, fewest: int) -> None:
-    found = stable_pools(0.1, "0.9", share)
+    found = stable_pools(load=0.1, alpha="0.9", share=share)
     assert found == fewest
 
 
@@ -426,4 +427,4 @@ def test_bad_input_is_refused(options: dict[str, float | str], sentence: str) ->
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, exp(1), float("nan")])
 def test_a_share_must_be_one(share: float) -> None:
     with pytest.raises(InputError, match="share must lie strictly between 0 and 1"):
-        stable_pools(2.9, 0.97, share)
+        stable_pools(load=2.9, alpha=0.97, share=share)

@@ -13,12 +13,12 @@ from scipy.optimize import brentq
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
+from evenly.theory.settling import predict_settling
 from evenly.theory.tuning import (
     alpha_min,
     check_alpha_for_load,
     check_alpha_for_pools,
     exact_alpha_min,
-    expectations,
     is_optimal,
     settle_time_bound,
     settled_threshold,
@@ -64,7 +64,7 @@ def test_the_suggested_alpha_is_short_and_above_the_bound(load_max: float, alpha
     ],
 )
 def test_where_the_threshold_settles(load: float, alpha: float | str, low: int, high: int) -> None:
-    assert settled_threshold(load, alpha) == (low, high)
+    assert settled_threshold(load=load, alpha=alpha) == (low, high)
 
 
 def test_conditions_are_decided_on_the_decimals_as_written() -> None:
@@ -72,8 +72,8 @@ def test_conditions_are_decided_on_the_decimals_as_written() -> None:
     wrong = 0
     for load, alpha in CENTS:
         low, high = (load - 1) // 100, load // alpha
-        assert settled_threshold(load / 100, alpha / 100) == (low, high)
-        assert is_optimal(load / 100, alpha / 100) == (load < alpha * (load // 100 + 1))
+        assert settled_threshold(load=load / 100, alpha=alpha / 100) == (low, high)
+        assert is_optimal(load=load / 100, alpha=alpha / 100) == (load < alpha * (load // 100 + 1))
         wrong += floor((load / 100) / (alpha / 100)) != high
     assert wrong > 0
 
@@ -81,16 +81,16 @@ def test_conditions_are_decided_on_the_decimals_as_written() -> None:
 def test_optimal_means_that_no_other_value_can_be_settled_at() -> None:
     """Below load 1 the condition asks for more than that: for threshold 0, though 1 is optimal too."""
     for load, alpha in CENTS:
-        low, high = settled_threshold(load / 100, alpha / 100)
+        low, high = settled_threshold(load=load / 100, alpha=alpha / 100)
         only_optimal = {low, high} <= set(optimal_thresholds(load / 100))
-        assert is_optimal(load / 100, alpha / 100) == (only_optimal and (load >= 100 or high == 0))
+        assert is_optimal(load=load / 100, alpha=alpha / 100) == (only_optimal and (load >= 100 or high == 0))
 
 
 @pytest.mark.parametrize(("load", "alpha"), [(2.85, "0.95"), (0.57, 0.57), (9, 0.9), (5.7, 0.95), (0.3, 0.3)])
 def test_an_alpha_at_the_boundary_is_not_above_it(load: float, alpha: float | str) -> None:
-    assert not is_optimal(load, alpha)
-    assert settle_time_bound(load, alpha) is None
-    assert is_optimal(load, f"{alpha}0001")
+    assert not is_optimal(load=load, alpha=alpha)
+    assert settle_time_bound(load=load, alpha=alpha) is None
+    assert is_optimal(load=load, alpha=f"{alpha}0001")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,9 @@ def test_an_alpha_at_the_boundary_is_not_above_it(load: float, alpha: float | st
     ],
 )
 def test_the_time_until_settling(load: float, alpha: float, start: float, bound: float) -> None:
-    assert settle_time_bound(load, alpha, start) == pytest.approx(bound, rel=1e-12, abs=1e-15)
+    assert settle_time_bound(load=load, alpha=alpha, initial_tasks=start) == pytest.approx(
+        bound, rel=1e-12, abs=1e-15
+    )
 
 
 @pytest.mark.parametrize("load", [1.3, 4.8, 11.01])
@@ -122,19 +124,19 @@ def test_the_time_until_settling_by_root_finding(load: float, start: float) -> N
 
     down = brentq(left, 0, 50) if left(0) > 0 else 0.0
     up = brentq(lambda time: load * (1 - exp(-time)) - below, 0, 50)
-    assert settle_time_bound(load, alpha, start) == pytest.approx(down + up, rel=1e-9)
+    assert settle_time_bound(load=load, alpha=alpha, initial_tasks=start) == pytest.approx(down + up, rel=1e-9)
 
 
 @pytest.mark.parametrize(("load", "alpha"), [(10, 0.95), (1, 0.6), (2.9, 0.9), (0.95, 0.9)])
 def test_no_bound_where_the_load_is_whole_or_alpha_too_small(load: float, alpha: float) -> None:
-    assert settle_time_bound(load, alpha) is None
-    assert settle_time_bound(load, alpha, 20) is None
+    assert settle_time_bound(load=load, alpha=alpha) is None
+    assert settle_time_bound(load=load, alpha=alpha, initial_tasks=20) is None
 
 
 def test_expectations_gather_them_all() -> None:
-    found = expectations(5.5, "0.93", 9)
+    found = predict_settling(load=5.5, alpha="0.93", initial_tasks=9)
     assert not found.whole_load
-    assert expectations(3.0, 0.9).whole_load
+    assert predict_settling(load=3.0, alpha=0.9).whole_load
     assert json.loads(json.dumps(found.to_dict())) == {
         "load": 5.5,
         "alpha": 0.93,
@@ -168,14 +170,29 @@ def test_an_alpha_that_cannot_work_is_refused() -> None:
     [
         (lambda: alpha_min(0), "load_max must be a positive number, not 0"),
         (lambda: alpha_min(float("nan")), "load_max must be a positive number"),
-        (lambda: settled_threshold(-1, 0.9), "load must be a positive number, not -1"),
-        (lambda: settled_threshold(1, 0), "alpha must lie strictly between 0 and 1, not 0"),
-        (lambda: is_optimal(1, 1.0), "alpha must lie strictly between 0 and 1, not 1.0"),
-        (lambda: settle_time_bound(1.5, 0.9, -2), "initial_load must lie between 0 and 1000000, not -2"),
-        (lambda: expectations(1.5, 0.9, float("inf")), "initial_load must lie between 0 and 1000000, not inf"),
-        (lambda: expectations(5.5, 0.93, 1e308), r"initial_load must lie between 0 and 1000000, not 1e\+308"),
-        (lambda: expectations(1.5, 0.9, 1000001), "initial_load must lie between 0 and 1000000, not 1000001"),
-        (lambda: expectations(1.5, 0.9, True), "initial_load must lie between 0 and 1000000, not True"),
+        (lambda: settled_threshold(load=-1, alpha=0.9), "load must be a positive number, not -1"),
+        (lambda: settled_threshold(load=1, alpha=0), "alpha must lie strictly between 0 and 1, not 0"),
+        (lambda: is_optimal(load=1, alpha=1.0), "alpha must lie strictly between 0 and 1, not 1.0"),
+        (
+            lambda: settle_time_bound(load=1.5, alpha=0.9, initial_tasks=-2),
+            "initial_tasks must lie between 0 and 1000000 tasks per pool, not -2",
+        ),
+        (
+            lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=float("inf")),
+            "initial_tasks must lie between 0 and 1000000 .*, not inf",
+        ),
+        (
+            lambda: predict_settling(load=5.5, alpha=0.93, initial_tasks=1e308),
+            r"initial_tasks must lie between 0 and 1000000 .*, not 1e\+308",
+        ),
+        (
+            lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=1000001),
+            "initial_tasks must lie between 0 and 1000000 .*, not 1000001",
+        ),
+        (
+            lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=True),
+            "initial_tasks must be tasks per pool, or a list with those of each, not True",
+        ),
         (lambda: check_alpha_for_pools(0.5, 1), "pools must lie between 2"),
     ],
 )

@@ -1,6 +1,6 @@
-"""Which alpha a system of so many pools should use.
+"""Recommend an alpha for a given number of pools.
 
-In the limit of many pools any alpha above the paper's bound will do. In a finite system the threshold moves to
+In the large-system limit any alpha above the paper's bound will do. In a finite system the threshold moves to
 and fro, all the more the closer alpha is to 1, and each move costs a round of messages; a small alpha lets a
 threshold that is too large stay, and balance suffers. So candidates are measured and weighed:
 
@@ -20,130 +20,32 @@ Paper: Sec. 4.5. Departs: the paper's rule, eq. (13), does not look at the numbe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from fractions import Fraction
 from math import floor
-from typing import Any
 
 import numpy as np
 
-from evenly.advice.measure import Measurement, Progress, measure
+from evenly.advice.measure import Progress, measure
+from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
 from evenly.errors import InputError
 from evenly.theory.inputs import positive_load, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
 
-TOLERATED = 1.02
-CHEAP = 0.1
 FRACTIONS = (0.0, 0.33, 0.67)
 MAX_LOAD = 1000
-FEW_POOLS = 16  # so few that every candidate is tried
-MANY_TASKS = 10**5  # so many that half the candidates must do
+FEW_POOLS = 16  # up to which every candidate is tried
+MANY_TASKS = 10**5  # above which half the candidates must do
 MOST_TASKS = 2 * 10**5  # a smaller system stands in for one with more
 
 
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """An alpha and what it was measured to do."""
-
-    alpha: float
-    measurements: tuple[Measurement, ...]
-
-    @property
-    def worst(self) -> Measurement:
-        """The load with the worst balance."""
-        return max(self.measurements, key=lambda measured: measured.relative_spread)
-
-    @property
-    def relative_spread(self) -> float:
-        """At the worst load."""
-        return self.worst.relative_spread
-
-    @property
-    def resync_per_task(self) -> float:
-        """On average over the loads."""
-        return float(np.mean([measured.resync_per_task for measured in self.measurements]))
-
-    @property
-    def changes_rate(self) -> float:
-        """On average over the loads."""
-        return float(np.mean([measured.changes_rate for measured in self.measurements]))
-
-    @property
-    def share_optimal(self) -> float:
-        """The share of time at an optimal threshold, on average over the loads."""
-        return float(np.mean([measured.share_optimal for measured in self.measurements]))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "alpha": self.alpha,
-            "relative_spread": self.relative_spread,
-            "error": self.worst.error,
-            "resync_per_task": self.resync_per_task,
-            "changes_rate": self.changes_rate,
-            "share_optimal": self.share_optimal,
-            "loads": [
-                {**asdict(measured), "relative_spread": measured.relative_spread} for measured in self.measurements
-            ],
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Advice:
-    """The alpha to use, and the candidates it was chosen from, in order of alpha.
-
-    `pools_measured` is less than `pools` where a smaller system stood in; with more pools the threshold is only
-    steadier. `paper_rule_possible` says whether an alpha above `alpha_min` leaves the two rules apart.
-    """
-
-    pools: int
-    pools_measured: int
-    load_max: float
-    loads: tuple[float, ...]
-    alpha: float
-    alpha_min: float
-    method: str
-    candidates: tuple[Candidate, ...]
-
-    @property
-    def chosen(self) -> Candidate | None:
-        """The candidate that is recommended; None if it is the paper's rule and could not be measured."""
-        return next((candidate for candidate in self.candidates if candidate.alpha == self.alpha), None)
-
-    @property
-    def paper_rule_possible(self) -> bool:
-        """Whether the pools are enough for the paper's rule, eq. (13)."""
-        return _possible(self.pools, self.load_max)
-
-    @property
-    def paper_rule_met(self) -> bool:
-        """Whether the recommended alpha follows the paper's rule, eq. (13)."""
-        return _meets(self.alpha, self.load_max)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "pools": self.pools,
-            "pools_measured": self.pools_measured,
-            "load_max": self.load_max,
-            "loads": list(self.loads),
-            "alpha_min": self.alpha_min,
-            "recommended": self.alpha,
-            "method": self.method,
-            "paper_rule_possible": self.paper_rule_possible,
-            "paper_rule_met": self.paper_rule_met,
-            "candidates": [candidate.to_dict() for candidate in self.candidates],
-        }
-
-
 def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
-    """Measure candidates for alpha and choose one, for loads up to `load_max`.
+    """Recommend an alpha for loads up to `load_max`: measure candidates and choose one.
 
     Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which
     start overloaded with a threshold to match: one that stays too high is seen. A smaller system stands in for
-    one of very many tasks; more pools only make changes rarer, so then the choice is among the candidates above
-    `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's rule is followed
-    unmeasured.
+    one with more than `MOST_TASKS` tasks; more pools only make changes rarer, so then the choice is among the
+    candidates above `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's
+    rule is followed unmeasured.
     """
     whole_number("pools", pools, 2, MAX_POOLS)
     if positive_load(load_max, "load_max") > MAX_LOAD:
@@ -159,6 +61,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
         pools=pools,
         pools_measured=measured_pools,
         load_max=float(load_max),
+        seed=seed,
         loads=loads,
         alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),
         alpha_min=float(exact_alpha_min(load_max)),
@@ -169,9 +72,9 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
 
 def _chosen_alpha(pools: int, measured_pools: int, load_max: float, candidates: Sequence[Candidate]) -> float:
     """By the measurements; where a smaller system stood in, by the paper's rule first."""
-    if measured_pools == pools or not _possible(pools, load_max):
+    if measured_pools == pools or not rule_possible(pools, load_max):
         return choose(candidates).alpha
-    follows = [candidate for candidate in candidates if _meets(candidate.alpha, load_max)]
+    follows = [candidate for candidate in candidates if meets_rule(candidate.alpha, load_max)]
     if follows:
         return choose(follows).alpha
     return shortest_decimal(exact_alpha_min(load_max), 1 - Fraction(1, pools), strictly=True)
@@ -215,11 +118,3 @@ def candidate_alphas(pools: int, load_max: float) -> list[float]:
         for fall in sorted(falls)
         if fall <= pools - 2
     ]
-
-
-def _possible(pools: int, load_max: float) -> bool:
-    return exact_alpha_min(load_max) < 1 - Fraction(1, pools)
-
-
-def _meets(alpha: float, load_max: float) -> bool:
-    return Fraction(str(alpha)) > exact_alpha_min(load_max)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor
+from typing import Any
 
 from evenly.errors import InputError
 from evenly.sim import Result, Scenario, compare
 from evenly.sim.intervals import BATCH_TASKS, BATCHES, half_width
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, solve_exact
 
 Progress = Callable[[float], None]
 
 EXACT_STATES = 2000
-EVENTS = 2 * 10**6  # of a run, unless the system is so large that the shortest window has more
+EVENTS = 2 * 10**6  # of a run, unless the shortest window has more
 WARMUP = 10.0
 SHORTEST_WINDOW = 12.0  # in mean task times
 OVERLOAD = 2  # tasks above the load that every pool starts with
@@ -36,7 +37,7 @@ class Measurement:
     max_tasks: float
     jsq_max_tasks: float
     resync_per_task: float
-    changes_rate: float
+    change_rate: float
     share_optimal: float
 
     @property
@@ -44,11 +45,26 @@ class Measurement:
         """Standard deviation over pools, relative to the shortest queue's."""
         return self.spread / self.jsq_spread
 
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "load": self.load,
+            "spread": self.spread,
+            "jsq_spread": self.jsq_spread,
+            "error": self.error,
+            "max_tasks": self.max_tasks,
+            "jsq_max_tasks": self.jsq_max_tasks,
+            "resync_per_task": self.resync_per_task,
+            "changes_rate": self.change_rate,
+            "share_optimal": self.share_optimal,
+            "relative_spread": self.relative_spread,
+        }
+
 
 def measure(
     pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
 ) -> tuple[str, list[list[Measurement]]]:
-    """How it was done, and the measurements: a row an alpha, a column a load."""
+    """Measure each alpha at each load: how it was done, and one row per alpha with one column per load."""
     rows = _solve(pools, loads, alphas, progress)
     if rows is not None:
         return "exact", rows
@@ -58,15 +74,15 @@ def measure(
 def _solve(
     pools: int, loads: Sequence[float], alphas: Sequence[float], progress: Progress | None
 ) -> list[list[Measurement]] | None:
-    """Exact measurements, a row an alpha; None if a chain has too many states."""
+    """Exact measurements, one row per alpha; None if a chain has too many states."""
     columns: list[list[Measurement]] = []
     total = len(loads) * (len(alphas) + 1)
     try:
         for load in reversed(loads):  # the largest chains first
-            laws = [exact_law(policy="jsq", pools=pools, load=load, max_states=EXACT_STATES)]
+            laws = [solve_exact(policy="jsq", pools=pools, load=load, max_states=EXACT_STATES)]
             for alpha in alphas:
                 laws.append(
-                    exact_law(policy="threshold", pools=pools, load=load, alpha=alpha, max_states=EXACT_STATES)
+                    solve_exact(policy="threshold", pools=pools, load=load, alpha=alpha, max_states=EXACT_STATES)
                 )
                 if progress is not None:
                     progress((len(columns) * (len(alphas) + 1) + len(laws)) / total)
@@ -77,24 +93,23 @@ def _solve(
 
 
 def _from_law(law: ExactLaw, jsq: ExactLaw) -> Measurement:
-    facts = law.to_dict()
     return Measurement(
         load=law.load,
-        spread=law.spread_mean,
-        jsq_spread=jsq.spread_mean,
+        spread=law.spread,
+        jsq_spread=jsq.spread,
         error=0.0,
-        max_tasks=law.max_tasks_mean,
-        jsq_max_tasks=jsq.max_tasks_mean,
-        resync_per_task=facts["messages"]["resync_per_task"],
-        changes_rate=facts["threshold"]["changes_rate"],
-        share_optimal=_share_optimal(law.threshold_distribution or {}, law.load),
+        max_tasks=law.max_tasks,
+        jsq_max_tasks=jsq.max_tasks,
+        resync_per_task=law.resync_per_task or 0.0,
+        change_rate=law.change_rate or 0.0,
+        share_optimal=_share_optimal(law.threshold_share or {}, law.load),
     )
 
 
 def _simulate(
     pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
 ) -> list[list[Measurement]]:
-    """Simulated measurements, a row an alpha."""
+    """Simulated measurements, one row per alpha."""
     window = max(SHORTEST_WINDOW, EVENTS / (2 * pools * loads[-1]))
     batches = min(BATCHES, floor(window / BATCH_TASKS))
     scenarios = []
@@ -140,7 +155,7 @@ def _from_results(result: Result, jsq: Result) -> Measurement:
         max_tasks=result.max_tasks,
         jsq_max_tasks=jsq.max_tasks,
         resync_per_task=result.resync_per_task,
-        changes_rate=result.change_rate,
+        change_rate=result.change_rate,
         share_optimal=_share_optimal(result.threshold_share, load),
     )
 

@@ -5,47 +5,44 @@ Paper: Fig. 2.
 
 from __future__ import annotations
 
-from math import ceil
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
-from evenly.plots.names import policy_name
-from evenly.plots.style import BLUE, ORANGE, picture
-from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
+from evenly.plots.style import BLUE, ORANGE, house_style
 
 _VISIBLE = 2e-3  # of the highest bar
 _MOST_BARS = 50  # that can be told apart
 _MOST_TICKS = 20  # that can all be named
 _THINNEST = 1 / 200  # of the width of the picture
-_TALLEST = 5.0  # balanced bars are cut at so many times the highest of the others
+_TALLEST = 5.0  # balanced bars are cut at this multiple of the highest of the others
+
+Floats = NDArray[np.float64]
 
 
-def draw(facts: dict[str, Any], path: Path) -> None:
-    """Share of pools with so many tasks, from what `evenly equilibrium --json` prints."""
-    load, shares = facts["load"], np.array(facts["pools_with_exactly"])
-    balanced = exactly(balanced_occupancy(load, max(len(shares), ceil(load) + 1)))
-    shares = np.pad(shares, (0, len(balanced) - len(shares)))
+def draw_shares(axes: Axes, shares: Floats, balanced: Floats, name: str) -> None:
+    """Draw the share of pools with each number of tasks, and that of a balanced load; both begin at 0 tasks."""
     seen = np.flatnonzero((shares > _VISIBLE * shares.max()) | (balanced > 0))
     levels = np.arange(seen[0], seen[-1] + 1)
-    with picture(path, 6.4, 4.0) as figure:
-        axes = figure.add_subplot()
-        name = policy_name(facts["policy"], threshold=facts["threshold"], choices=facts["choices"])
-        _draw_bars(axes, levels, shares[levels], balanced[levels], name)
-        few = levels.size <= _MOST_TICKS
-        axes.xaxis.set_major_locator(MultipleLocator(1) if few else MaxNLocator(integer=True))
-        axes.set_xlabel("tasks in a pool")
-        axes.set_ylabel("share of pools")
-        axes.grid(visible=False, axis="x")
+    _draw_bars(axes, levels, shares[levels], balanced[levels], name)
+    few = levels.size <= _MOST_TICKS
+    axes.xaxis.set_major_locator(MultipleLocator(1) if few else MaxNLocator(integer=True))
+    axes.set_xlabel("tasks in a pool")
+    axes.set_ylabel("share of pools")
+    axes.grid(visible=False, axis="x")
+
+
+def draw_panels(figure: Figure, shares: Floats, balanced: Floats, name: str, title: str) -> None:
+    """Draw the shares with the legend below them, where it covers no bar."""
+    with house_style():
+        draw_shares(figure.add_subplot(), shares, balanced, name)
         figure.legend(loc="outside lower center", ncols=2)
-        figure.suptitle(f"load {load:.12g}, very many pools: where they settle", fontsize=10)
+        figure.suptitle(title, fontsize=10)
 
 
-def _draw_bars(axes: Axes, levels: NDArray[np.int64], shares: FloatArray, balanced: FloatArray, name: str) -> None:
+def _draw_bars(axes: Axes, levels: NDArray[np.int64], shares: Floats, balanced: Floats, name: str) -> None:
     """Bars or, where there are too many, an area, with narrow balanced bars in front of them.
 
     A balanced load puts all on two levels. Its bars are cut where they would dwarf the others.

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
 
-from evenly.plots.names import policy_name
-from evenly.plots.style import BLUE, GREEN, ORANGE, picture
-from evenly.theory.exact.law import ExactLaw
+from evenly.plots.style import BLUE, GREEN, ORANGE, house_style
 
 _VISIBLE = 1e-4
+_COLORS = (BLUE, ORANGE, GREEN)
 
 
-def draw(law: ExactLaw, path: Path) -> None:
-    """Pools by tasks, the fullest pool and, if there is one, the threshold."""
-    panels = [
-        ("tasks in a pool", law.pools_with_exactly, BLUE),
-        ("tasks in the fullest pool", law.max_tasks_distribution, ORANGE),
-    ]
-    if law.threshold_distribution:
-        shares = np.zeros(max(law.threshold_distribution) + 1)
-        shares[list(law.threshold_distribution)] = list(law.threshold_distribution.values())
-        panels.append(("threshold", shares, GREEN))
-    with picture(path, 3.2 * len(panels), 3.2) as figure:
-        for place, (label, shares, color) in enumerate(panels):
+def draw_bars(axes: Axes, shares: NDArray[np.float64], label: str, color: str = BLUE) -> None:
+    """Draw the probability of each number of tasks, or of each threshold, that can be seen."""
+    seen = np.flatnonzero(shares > _VISIBLE)
+    axes.bar(seen, shares[seen], color=color)
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def draw_panels(figure: Figure, panels: Mapping[str, NDArray[np.float64]], title: str) -> None:
+    """Draw one panel per distribution, side by side."""
+    with house_style():
+        for place, (label, shares) in enumerate(panels.items()):
             axes = figure.add_subplot(1, len(panels), place + 1)
-            seen = np.flatnonzero(shares > _VISIBLE)
-            axes.bar(seen, shares[seen], color=color)
-            axes.set_xlabel(label)
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            draw_bars(axes, shares, label, _COLORS[place])
             if place == 0:
                 axes.set_ylabel("probability")
-        name = policy_name(law.policy, threshold=law.threshold_start, alpha=law.alpha, choices=law.sample_size)
-        figure.suptitle(f"{name}, {law.pools} pools, load {law.load:g}: exact", fontsize=10)
+        figure.suptitle(title, fontsize=10)

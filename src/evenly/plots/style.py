@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -37,13 +37,18 @@ _Given = ParamSpec("_Given")
 _Returned = TypeVar("_Returned")
 
 
+def house_style() -> AbstractContextManager[None]:
+    """Our settings, for axes that are created while they hold."""
+    return mpl.rc_context(SETTINGS)
+
+
 @contextmanager
 def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
     """Yield an empty figure in our style, `width` by `height` inches, and save it to `path` and to each of `more`.
 
     Each file is written whole or not at all. The ending of its name is the format.
     """
-    with mpl.rc_context(SETTINGS):
+    with house_style():
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         for target in (path, *more):
@@ -66,7 +71,7 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axe
     """Return the axes given, as they are, or new ones in our style on a pyplot figure of their own."""
     if ax is not None:
         return ax
-    with mpl.rc_context(SETTINGS):
+    with house_style():
         axes = figure_or_new(None, width, height).add_subplot()
         # Matplotlib creates ticks and their grid lines when it draws, and reads the settings of that time.
         axes.grid(visible=True, color=SETTINGS["grid.color"], linewidth=SETTINGS["grid.linewidth"])
@@ -78,12 +83,7 @@ def styled(draw: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
 
     @wraps(draw)
     def in_style(*args: _Given.args, **kwargs: _Given.kwargs) -> _Returned:
-        with mpl.rc_context(SETTINGS):
+        with house_style():
             return draw(*args, **kwargs)
 
     return in_style
-
-
-picture = (
-    saved_figure  # the name that the modules not yet moved to `saved_figure` import; goes with the last of them
-)

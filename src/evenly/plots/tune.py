@@ -2,85 +2,101 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import exp, log
-from pathlib import Path
+from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
-from evenly.advice.alpha import CHEAP, TOLERATED, Advice
-from evenly.plots.style import COLORS, GREEN, INK, MARKERS, picture
+from evenly.plots.style import COLORS, GREEN, INK, MARKERS, house_style
 
 _TICKS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 _FEW = 6  # candidates that can all be named
 _TALLEST = 1.3  # relative spread; a threshold that stays too high goes far beyond
 _ROOM = 10  # ticks next to each other that can be read
 _MARGIN = 0.05
+_BOTH = "good (left), cheap (right)"
 _LEAST_MESSAGES = 1e-3  # below, the scale is linear, so that none can be shown
 
-
-def draw(advice: Advice, path: Path) -> None:
-    """Spread and resync messages against alpha, a line a load, with the alpha to take."""
-    with picture(path, 9, 4.2) as figure:
-        balance, messages = figure.subplots(1, 2)
-        away = [1 - candidate.alpha for candidate in advice.candidates]
-        for place, load in enumerate(advice.loads):
-            rows = [candidate.measurements[place] for candidate in advice.candidates]
-            style = {
-                "color": COLORS[place % len(COLORS)],
-                "marker": MARKERS[place % len(MARKERS)],
-                "ms": 4,
-                "lw": 1,
-            }
-            balance.plot(away, [row.relative_spread for row in rows], label=f"load {load:g}", **style)
-            messages.plot(away, [row.resync_per_task for row in rows], **style)
-        average = [candidate.resync_per_task for candidate in advice.candidates]
-        messages.plot(away, average, color=INK, lw=2, marker=".", label="mean over the loads")
-        _good_balance(balance, advice)
-        _cheap_messages(messages, advice)
-        for axes in (balance, messages):
-            _alpha_axis(axes, advice)
-        _legend(figure, balance, messages)
-        figure.suptitle(
-            f"{advice.pools:,} pools, loads up to {advice.load_max:g}: take alpha {advice.alpha}", fontsize=10
-        )
+Floats = NDArray[np.float64]
 
 
-def _good_balance(axes: Axes, advice: Advice) -> None:
-    spreads = [candidate.relative_spread for candidate in advice.candidates]
-    good = TOLERATED * min(spreads)
-    axes.axhspan(0, good, color=GREEN, alpha=0.15, lw=0, label="good (left), cheap (right)")
-    axes.set_ylim(0.99, max(min(1.01 * max(spreads), _TALLEST), 1.01 * good))
+@dataclass(frozen=True, kw_only=True)
+class CandidateLines:
+    """What is drawn of candidates for alpha: one row per candidate and one column per load."""
+
+    alphas: list[float]
+    loads: list[float]
+    spreads: Floats  # relative to JSQ
+    resync: Floats  # messages per task
+    taken: float
+    bound: float  # of the paper, for alpha
+    good: float  # relative spread
+    cheap: float  # resync messages per task
+
+
+def draw_balance(axes: Axes, lines: CandidateLines, good: str = "good") -> None:
+    """Draw the spread against alpha, one line per load, with the alpha to take."""
+    for place, load in enumerate(lines.loads):
+        axes.plot(_away(lines), lines.spreads[:, place], label=f"load {load:g}", **_line(place))
+    worst = lines.spreads.max(axis=1)
+    axes.axhspan(0, lines.good, color=GREEN, alpha=0.15, lw=0, label=good)
+    axes.set_ylim(0.99, max(min(1.01 * worst.max(), _TALLEST), 1.01 * lines.good))
     axes.set_ylabel("spread over pools, relative to JSQ")
+    _alpha_axis(axes, lines)
 
 
-def _cheap_messages(axes: Axes, advice: Advice) -> None:
-    """At least from a decade below what is cheap to a decade above it."""
-    found = [row.resync_per_task for candidate in advice.candidates for row in candidate.measurements]
-    fewest, most = min(*found, CHEAP / 10), max(*found, CHEAP * 10)
-    axes.axhspan(0, CHEAP, color=GREEN, alpha=0.15, lw=0, label="good (left), cheap (right)")
+def draw_messages(axes: Axes, lines: CandidateLines, cheap: str = "cheap") -> None:
+    """Draw the resync messages against alpha, at least from a decade below what is cheap to a decade above it."""
+    for place in range(len(lines.loads)):
+        axes.plot(_away(lines), lines.resync[:, place], **_line(place))
+    axes.plot(_away(lines), lines.resync.mean(axis=1), color=INK, lw=2, marker=".", label="mean over the loads")
+    fewest, most = min(lines.resync.min(), lines.cheap / 10), max(lines.resync.max(), lines.cheap * 10)
+    axes.axhspan(0, lines.cheap, color=GREEN, alpha=0.15, lw=0, label=cheap)
     axes.set_yscale("symlog", linthresh=_LEAST_MESSAGES)
     axes.set_ylim(0 if fewest < _LEAST_MESSAGES else fewest / 1.2, 1.2 * most)
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.set_ylabel("resync messages per task")
+    _alpha_axis(axes, lines)
 
 
-def _alpha_axis(axes: Axes, advice: Advice) -> None:
+def draw_panels(figure: Figure, lines: CandidateLines, title: str) -> None:
+    """Draw balance and messages side by side, with one legend."""
+    with house_style():
+        balance, messages = figure.subplots(1, 2)
+        draw_balance(balance, lines, _BOTH)
+        draw_messages(messages, lines, _BOTH)
+        _legend(figure, balance, messages)
+        figure.suptitle(title, fontsize=10)
+
+
+def _away(lines: CandidateLines) -> list[float]:
+    return [1 - alpha for alpha in lines.alphas]
+
+
+def _line(place: int) -> dict[str, Any]:
+    return {"color": COLORS[place % len(COLORS)], "marker": MARKERS[place % len(MARKERS)], "ms": 4, "lw": 1}
+
+
+def _alpha_axis(axes: Axes, lines: CandidateLines) -> None:
     """Alpha, stretched towards 1, with the one to take and the paper's bound."""
-    alphas = [candidate.alpha for candidate in advice.candidates]
-    ends = sorted([*alphas, advice.alpha])[:: len(alphas)]
+    alphas, taken = lines.alphas, lines.taken
+    ends = sorted([*alphas, taken])[:: len(alphas)]
     span = log((1 - ends[0]) / (1 - ends[1]))
-    shown = _shown(alphas, advice.alpha, span / _ROOM)
+    shown = _shown(alphas, taken, span / _ROOM)
     beyond = exp(_MARGIN * (span or 1))
     axes.set_xscale("log")
     axes.set_xlim((1 - ends[0]) * beyond, (1 - ends[1]) / beyond)
     axes.set_xticks([1 - tick for tick in shown], [f"{tick:g}" for tick in shown])
     axes.minorticks_off()
     axes.set_xlabel("alpha")
-    axes.axvline(1 - advice.alpha, color=INK, lw=1, ls="--", label=f"take {advice.alpha:g}")
-    if alphas[0] < advice.alpha_min < alphas[-1]:
-        axes.axvline(1 - advice.alpha_min, color=INK, lw=1, ls=":", label=f"paper's bound {advice.alpha_min:.3g}")
+    axes.axvline(1 - taken, color=INK, lw=1, ls="--", label=f"take {taken:g}")
+    if alphas[0] < lines.bound < alphas[-1]:
+        axes.axvline(1 - lines.bound, color=INK, lw=1, ls=":", label=f"paper's bound {lines.bound:.3g}")
 
 
 def _shown(alphas: list[float], taken: float, room: float) -> list[float]:

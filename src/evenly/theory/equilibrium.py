@@ -1,58 +1,83 @@
-"""Where the load settles under a fixed threshold, in the limit of many pools.
+"""Where the load settles in the large-system limit: under a fixed threshold, or under another policy.
 
 Too large a threshold makes the tasks of a pool Poisson, given that they are at most the threshold; too small a
 one makes them Poisson, given that they are more than the threshold. In both, the rate of that Poisson law is the
-one that makes the mean number of tasks the load. An optimal threshold balances the load.
+one that makes the mean number of tasks the load. An optimal threshold balances the load. Other policies are in
+`other_policies`.
 """
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import ceil, exp, floor, log, sqrt
-from typing import Any
+from math import ceil, floor, sqrt
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import brentq
 
 from evenly.errors import InputError
+from evenly.frames import Tabular
+from evenly.policies import DEFAULT, LIMIT, POLICIES, check_parameters, find_policy
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.inputs import checked_threshold, positive_load
+from evenly.theory.other_policies import jsq_fixed_point, power_of_d_fixed_point, random_fixed_point
+from evenly.theory.poisson import NO_LIMIT, likely_levels, normalised, poisson_weights, rate_with_mean
+from evenly.theory.wording import short_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 KINDS = ("large", "small", "balanced")
-_NO_LIMIT = sys.maxsize
-_NEGLIGIBLE = log(1e25)  # a weight so many times smaller than the largest changes no digit
 
 
-@dataclass(frozen=True, kw_only=True)
-class Equilibrium:
-    """A stationary occupancy under a fixed threshold.
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Equilibrium(Tabular):
+    """A stationary occupancy in the large-system limit.
 
     `kind` says what the threshold is for this load: large, small or, if it is optimal, balanced. `theta` is
     the fraction of pools at a large threshold, or of those more than one above a small one. `offered` is the
     rate at which tasks come to a pool below a large threshold, `birth_rate` the rate at which they come to
     any pool above a small one; service has unit rate. `truncation` bounds the fraction of pools beyond the
-    last level. Arrays begin at level 0.
+    last level. All of these are None under other policies. Arrays begin at level 0.
     """
 
+    policy: str
     load: float
-    threshold: int
-    kind: str
-    theta: float | None
+    threshold: int | None = None
+    sample_size: int | None = None
+    kind: str | None = None
+    theta: float | None = None
     occupancy: FloatArray
     pools_with_exactly: FloatArray
     offered: float | None = None
     birth_rate: float | None = None
-    truncation: float = 0.0
+    truncation: float | None = None
 
     @property
     def mean_tasks(self) -> float:
         """Tasks per pool."""
         return float(self.occupancy[1:].sum())
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the number of tasks over the pools."""
+        away = np.arange(len(self.pools_with_exactly)) - self.mean_tasks
+        return sqrt(float(away**2 @ self.pools_with_exactly))
+
+    def columns(self) -> Mapping[str, Any]:
+        """One row per number of tasks: the fraction of pools with exactly as many, and with at least as many."""
         return {
+            "tasks": np.arange(len(self.occupancy)),
+            "pools_with_exactly": self.pools_with_exactly,
+            "occupancy": self.occupancy,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the object that `evenly equilibrium --json` prints."""
+        return {
+            "policy": self.policy,
+            "choices": self.sample_size,
             "load": self.load,
             "threshold": self.threshold,
             "kind": self.kind,
@@ -65,9 +90,65 @@ class Equilibrium:
             "truncation": self.truncation,
         }
 
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the share of pools with each number of tasks, beside that of a balanced load."""
+        from evenly.plots import equilibrium, style  # noqa: PLC0415  (matplotlib only when something is drawn)
 
-def equilibrium(load: float, threshold: int, kind: str | None = None) -> Equilibrium:
-    """The equilibrium of the fluid limit under a fixed threshold; `kind`, if given, must be what it is.
+        axes = style.axes_or_new(ax)
+        equilibrium.draw_shares(axes, *self._bars())
+        axes.set_title(self._title(), fontsize=10)
+        axes.legend(loc="best", fontsize=9)
+        return axes
+
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw the same with the legend below: the picture that `evenly equilibrium --plot` saves."""
+        from evenly.plots import equilibrium, style  # noqa: PLC0415
+
+        figure = style.figure_or_new(figure, 6.4, 4.0)
+        equilibrium.draw_panels(figure, *self._bars(), self._title())
+        return figure
+
+    def _bars(self) -> tuple[FloatArray, FloatArray, str]:
+        """The shares of pools, those of a balanced load at the same levels, and the policy's name."""
+        balanced = exactly(balanced_occupancy(self.load, max(len(self.occupancy), ceil(self.load) + 1)))
+        padded = np.pad(self.pools_with_exactly, (0, len(balanced) - len(self.pools_with_exactly)))
+        return padded, balanced, self.name
+
+    @property
+    def name(self) -> str:
+        """The policy with its parameter."""
+        return POLICIES[self.policy].label(threshold=self.threshold, sample_size=self.sample_size)
+
+    def _title(self) -> str:
+        return f"load {self.load:.12g}, large-system limit: where pools settle"
+
+    def _headline(self) -> str:
+        name = short_label(self.policy, threshold=self.threshold, sample_size=self.sample_size)
+        found = {"large": "too large, ", "small": "too small, ", "balanced": "optimal, "}.get(self.kind or "", "")
+        theta = "" if self.theta is None else f"theta {self.theta:.4f}, "
+        return f"{name}, load {self.load:.12g}: {found}{theta}spread {self.spread:.3f}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("tasks per pool", f"{self.mean_tasks:.6f}")]
+        if self.offered is not None:
+            rows.append(("offered traffic", f"{self.offered:.6f} to pools below the threshold"))
+        if self.birth_rate is not None:
+            rows.append(("sent at random", f"{self.birth_rate:.6f} per pool, out of {self.load:.12g}"))
+        return rows
+
+
+def predict_equilibrium(
+    *,
+    policy: str = DEFAULT,
+    load: float,
+    threshold: int | None = None,
+    sample_size: int | None = None,
+    kind: str | None = None,
+) -> Equilibrium:
+    """Predict where a policy settles in the large-system limit.
+
+    The threshold is fixed, floor(load) if not given; `kind`, if given, must be what it is for this load: large,
+    small or balanced. Power-of-d samples two pools if `sample_size` is not given.
 
     The mean of a Poisson law conditioned on a range of levels grows strictly with its rate, because its
     derivative by the logarithm of the rate is the variance. Hence there is one theta, not just some.
@@ -75,8 +156,28 @@ def equilibrium(load: float, threshold: int, kind: str | None = None) -> Equilib
     Paper: Exs 1 and 2, eqs (4) and (5); Thm 2, Cor. 1. Departs: the paper shows that a theta exists, and says
     nothing of its uniqueness. At threshold 1 and a load below 1 the equilibrium of Ex. 1 is the balanced one.
     """
+    find_policy(policy, LIMIT)
+    check_parameters([policy], {"threshold": threshold, "sample_size": sample_size}, LIMIT)
     load = positive_load(load)
-    threshold = checked_threshold(threshold)
+    if policy == DEFAULT:
+        return _under_threshold(load, floor(load) if threshold is None else checked_threshold(threshold), kind)
+    if kind is not None:
+        raise InputError(f"kind is for policy {DEFAULT}, not {policy}.")
+    if policy == "power-of-d":
+        sample_size = 2 if sample_size is None else sample_size
+        occupancy = power_of_d_fixed_point(load=load, sample_size=sample_size)
+    else:
+        occupancy = jsq_fixed_point(load) if policy == "jsq" else random_fixed_point(load)
+    return Equilibrium(
+        policy=policy,
+        load=load,
+        sample_size=sample_size,
+        occupancy=occupancy,
+        pools_with_exactly=exactly(occupancy),
+    )
+
+
+def _under_threshold(load: float, threshold: int, kind: str | None) -> Equilibrium:
     found = threshold_kind(load, threshold)
     if kind is not None:
         _check_kind(kind, found, load, threshold)
@@ -113,12 +214,13 @@ def _balanced(load: float, threshold: int) -> Equilibrium:
     """Paper: Thm 2."""
     occupancy = balanced_occupancy(load, ceil(load) + 1)
     return Equilibrium(
+        policy="threshold",
         load=load,
         threshold=threshold,
         kind="balanced",
-        theta=None,
         occupancy=occupancy,
         pools_with_exactly=exactly(occupancy),
+        truncation=0.0,
     )
 
 
@@ -131,10 +233,11 @@ def _large(load: float, threshold: int) -> Equilibrium:
     # Free places are at most geometric with ratio threshold / a, hence threshold / (a - threshold) on average:
     # a pool has too many tasks at the rate `most`, and too few at a = load.
     most = threshold + threshold / (threshold - load)
-    offered = _rate_with_mean(load, 0, threshold, load, most)
+    offered = rate_with_mean(load, 0, threshold, load, most)
     weights = poisson_weights(offered, 0, threshold)
     occupancy, shares = normalised(weights, 0)
     return Equilibrium(
+        policy="threshold",
         load=load,
         threshold=threshold,
         kind="large",
@@ -142,6 +245,7 @@ def _large(load: float, threshold: int) -> Equilibrium:
         occupancy=occupancy,
         pools_with_exactly=shares,
         offered=offered,
+        truncation=0.0,
     )
 
 
@@ -157,11 +261,12 @@ def _small(load: float, threshold: int) -> Equilibrium:
     # Tasks above `high` are at most geometric with ratio b / (high + 1): a pool has too few tasks at the first
     # rate below, and too many at b = load.
     gap = load - high
-    birth_rate = _rate_with_mean(load, high, _NO_LIMIT, (high + 1) * gap / (1 + gap), load)
+    birth_rate = rate_with_mean(load, high, NO_LIMIT, (high + 1) * gap / (1 + gap), load)
     last = likely_levels(birth_rate, high)[1]
     occupancy, shares = normalised(poisson_weights(birth_rate, high, last), high)
     ratio = birth_rate / (last + 1)  # of weights beyond the last level, or less
     return Equilibrium(
+        policy="threshold",
         load=load,
         threshold=threshold,
         kind="small",
@@ -171,56 +276,3 @@ def _small(load: float, threshold: int) -> Equilibrium:
         birth_rate=birth_rate,
         truncation=float(shares[-1]) * ratio / (1 - ratio),
     )
-
-
-def normalised(weights: FloatArray, first: int) -> tuple[FloatArray, FloatArray]:
-    """Fractions with at least and with exactly i tasks, from weights of the levels from `first` on."""
-    tails = np.cumsum(weights[::-1])[::-1]  # small ones first
-    occupancy = np.concatenate((np.ones(first), tails / tails[0]))
-    return occupancy, np.concatenate((np.zeros(first), weights / tails[0]))
-
-
-def _rate_with_mean(load: float, low: int, high: int, least: float, most: float) -> float:
-    """The rate, between bounds, at which a Poisson law conditioned on low..high has mean `load`."""
-
-    def excess(growth: float) -> float:
-        rate = least * exp(growth)
-        first, last = likely_levels(rate, low, high)
-        weights = poisson_weights(rate, first, last)
-        return float((np.arange(first, last + 1) - load) @ weights / weights.sum())
-
-    span = log(most / least)
-    if excess(0.0) >= 0:  # to all digits, a bound can be the root
-        return least
-    if excess(span) <= 0:
-        return most
-    growth = brentq(excess, 0.0, span, xtol=1e-16, rtol=4 * np.finfo(float).eps)
-    return min(least * exp(growth), most)
-
-
-def likely_levels(rate: float, low: int, high: int = _NO_LIMIT) -> tuple[int, int]:
-    """The first and last of the levels low..high that matter under Poisson weights of this rate.
-
-    By Bernstein's bound the weight at distance y + 1 from the mode m is at most exp(-y^2 / 2(m + 1 + y/3))
-    times the mode's; the rest lie below 1e-25 of it.
-    """
-    mode = _mode(rate, low, high)
-    third = _NEGLIGIBLE / 3
-    reach = 2 + ceil(third + sqrt(third * third + 2 * _NEGLIGIBLE * (mode + 1)))
-    return max(low, mode - reach), min(high, mode + reach)
-
-
-def poisson_weights(rate: float, first: int, last: int) -> FloatArray:
-    """rate^k / k! for k = first..last, over the largest of them.
-
-    Made of ratios from the largest outward: an error of a rounding a step, where factorials overflow and
-    exponentials of large logarithms lose digits.
-    """
-    mode = _mode(rate, first, last)
-    above = np.cumprod(rate / np.arange(mode + 1, last + 1))
-    below = np.cumprod(np.arange(mode, first, -1) / rate)
-    return np.concatenate((below[::-1], [1.0], above))
-
-
-def _mode(rate: float, low: int, high: int) -> int:
-    return min(max(floor(rate), low), high)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Mapping
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf
 from numbers import Integral, Real
+from typing import Any
 
 from evenly.errors import InputError
 
@@ -42,6 +44,22 @@ def whole_number(name: str, value: int, least: int, most: int) -> int:
 def checked_threshold(threshold: int) -> int:
     """The threshold, if it is one."""
     return whole_number("threshold", threshold, 0, MAX_THRESHOLD)
+
+
+def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float | tuple[int, ...]:
+    """The tasks per pool at time 0, or the tasks of each pool, as plain numbers."""
+    given: Any = initial_tasks
+    if isinstance(given, Real) and not isinstance(given, bool):
+        if not 0 <= float(given) <= most:
+            raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
+        return int(given) if isinstance(given, Integral) else float(given)
+    listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in given) if listed else ()
+    if not tasks:
+        raise InputError(
+            f"initial_tasks must be tasks per pool, or a list with those of each, not {initial_tasks!r}."
+        )
+    return tasks
 
 
 def exact_alpha(alpha: float | str | Decimal) -> Fraction:

@@ -1,4 +1,4 @@
-"""Other policies in the limit of many pools: where they settle, and how they get there.
+"""Other policies in the large-system limit: where they settle, and how they get there.
 
 Power-of-d sends a task to the shortest of d pools chosen at random. In the limit its occupancy follows
 
@@ -15,74 +15,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
 
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import solve_banded
 
 from evenly.errors import InputError
-from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
-from evenly.theory.equilibrium import equilibrium, likely_levels, normalised, poisson_weights
-from evenly.theory.fluid.inputs import MAX_CELLS, initial_occupancy, output_times
+from evenly.theory.balance import FloatArray, balanced_occupancy
+from evenly.theory.fluid.inputs import MAX_CELLS, initial_state, output_times
 from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.poisson import likely_levels, normalised, poisson_weights
+from evenly.theory.policy_path import PolicyPath
 
-PEERS = ("jsq", "power-of-d", "random")
 MAX_SAMPLE_SIZE = 512
 _MOST_STEPS = 100  # of Newton's method, which takes ten
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-13  # errors a step of the fluid equations
 
 
-def describe_equilibrium(
-    policy: str,
-    load: float,
-    *,
-    threshold: int | None = None,
-    kind: str | None = None,
-    sample_size: int | None = None,
-) -> dict[str, Any]:
-    """Where a policy settles, with a fixed threshold or without: ready for JSON, and with the same keys."""
-    if policy == "threshold":
-        if sample_size is not None:
-            raise InputError("sample_size is for policy power-of-d, not threshold.")
-        if threshold is None:
-            raise InputError("The equilibrium under policy threshold needs a threshold.")
-        return {"policy": policy, "choices": None, **equilibrium(load, threshold, kind).to_dict()}
-    if policy not in PEERS:
-        raise InputError(f"policy must be one of threshold, {', '.join(PEERS)} here, not {policy!r}.")
-    for name, value in (("threshold", threshold), ("kind", kind)):
-        if value is not None:
-            raise InputError(f"{name} is for policy threshold, not {policy}.")
-    occupancy = peer_fixed_point(policy, load, sample_size)
-    return {
-        "policy": policy,
-        "choices": (2 if sample_size is None else sample_size) if policy == "power-of-d" else None,
-        "load": float(load),
-        "threshold": None,
-        "kind": None,
-        "theta": None,
-        "mean_tasks": float(occupancy[1:].sum()),
-        "pools_with_exactly": exactly(occupancy).tolist(),
-        "occupancy": occupancy.tolist(),
-        "offered": None,
-        "birth_rate": None,
-        "truncation": None,
-    }
-
-
-def peer_fixed_point(policy: str, load: float, sample_size: int | None = None) -> FloatArray:
-    """The occupancy, from level 0, in which a policy without a threshold settles."""
-    if policy not in PEERS:
-        raise InputError(f"policy must be one of {', '.join(PEERS)}, not {policy!r}.")
-    if policy == "power-of-d":
-        return power_of_d_fixed_point(load, 2 if sample_size is None else sample_size)
-    if sample_size is not None:
-        raise InputError(f"sample_size is for policy power-of-d, not {policy}.")
-    return jsq_fixed_point(load) if policy == "jsq" else random_fixed_point(load)
-
-
 def jsq_fixed_point(load: float) -> FloatArray:
-    """The balanced occupancy.
+    """The balanced occupancy, where the shortest queue settles.
 
     Paper: Sec. 2.1, eq. (1).
     """
@@ -91,13 +42,13 @@ def jsq_fixed_point(load: float) -> FloatArray:
 
 
 def random_fixed_point(load: float) -> FloatArray:
-    """The tails of a Poisson law, up to where it has less than 1e-19 left."""
+    """The tails of a Poisson law, up to where it has less than 1e-19 left: where random assignment settles."""
     load = positive_load(load)
     return normalised(poisson_weights(load, 0, _last_level(load)), 0)[0]
 
 
-def power_of_d_fixed_point(load: float, sample_size: int = 2) -> FloatArray:
-    """Where power-of-d settles, by Newton's method from the balanced occupancy.
+def power_of_d_fixed_point(*, load: float, sample_size: int = 2) -> FloatArray:
+    """Find where power-of-d settles, by Newton's method from the balanced occupancy.
 
     Summed over the levels from i on, the equation says load q_{i-1}^d >= i q_i, so that q_i is at most
     load / i times q_{i-1}: what lies beyond the last level is no more than under random assignment.
@@ -110,22 +61,53 @@ def power_of_d_fixed_point(load: float, sample_size: int = 2) -> FloatArray:
         q = np.clip(q - solve_banded((1, 1), _jacobian(q, load, sample_size), drift), 0.0, 1.0)
         if np.max(np.abs(drift)) <= rounding:
             return np.trim_zeros(np.concatenate(([1.0], q)), "b")
-    raise ArithmeticError(f"No fixed point found for load {load} and {sample_size} sample_size.")
+    raise ArithmeticError(f"No fixed point found for load {load} and sample size {sample_size}.")
 
 
 def power_of_d_fluid(
-    load: float, sample_size: int, initial: float | Sequence[float] | FloatArray, horizon: float, points: int
-) -> tuple[FloatArray, FloatArray]:
-    """Evenly spaced times from 0 to the horizon and, a row a time, the occupancy from level 0 then.
+    *,
+    load: float,
+    sample_size: int = 2,
+    initial_tasks: float | Sequence[int] | None = None,
+    initial_occupancy: Sequence[float] | FloatArray | None = None,
+    horizon: float = 20.0,
+    points: int = 201,
+) -> PolicyPath:
+    """Predict the occupancy over time under power-of-d, in the large-system limit.
 
-    `initial` is the number of tasks per pool at time 0, spread evenly, or the occupancy q(0), q(1), ... there.
+    `initial_tasks` and `initial_occupancy` are as in `predict_fluid`.
 
     The tasks from level j on, v_j, change by load q_{j-1}^d - (j - 1) q_j - v_j, which is largest for d = 1.
     There a pool has what is left of its first tasks and a Poisson number with a mean below the load. The levels
     are those up to the initial maximum, and as many more as leave less than 1e-19 of that Poisson law.
     """
+    return _solve("power-of-d", load, sample_size, initial_tasks, initial_occupancy, horizon, points)
+
+
+def random_fluid(
+    *,
+    load: float,
+    initial_tasks: float | Sequence[int] | None = None,
+    initial_occupancy: Sequence[float] | FloatArray | None = None,
+    horizon: float = 20.0,
+    points: int = 201,
+) -> PolicyPath:
+    """Predict the occupancy over time under random assignment, as `power_of_d_fluid` does."""
+    return _solve("random", load, 1, initial_tasks, initial_occupancy, horizon, points)
+
+
+def _solve(
+    policy: str,
+    load: float,
+    sample_size: int,
+    initial_tasks: float | Sequence[int] | None,
+    initial_occupancy: Sequence[float] | FloatArray | None,
+    horizon: float,
+    points: int,
+) -> PolicyPath:
     load, sample_size = positive_load(load), _checked_sample_size(sample_size)
-    start = initial_occupancy(initial)[1:]
+    initial = initial_state(initial_tasks, initial_occupancy)
+    start = initial.occupancy[1:]
     times = output_times(horizon, points)
     levels = len(start) + _last_level(load)
     if len(times) * levels > MAX_CELLS:
@@ -144,14 +126,15 @@ def power_of_d_fluid(
     )
     if not solution.success:
         raise ArithmeticError(f"The fluid equations were not solved: {solution.message}")
-    return times, np.column_stack((np.ones(len(times)), np.clip(solution.y.T, 0.0, 1.0)))
-
-
-def random_fluid(
-    load: float, initial: float | Sequence[float] | FloatArray, horizon: float, points: int
-) -> tuple[FloatArray, FloatArray]:
-    """As `power_of_d_fluid`, for random assignment."""
-    return power_of_d_fluid(load, 1, initial, horizon, points)
+    return PolicyPath(
+        policy=policy,
+        load=load,
+        sample_size=sample_size if policy == "power-of-d" else None,
+        initial_tasks=initial.tasks,
+        initial_occupancy=initial.given_occupancy,
+        times=times,
+        occupancy=np.column_stack((np.ones(len(times)), np.clip(solution.y.T, 0.0, 1.0))),
+    )
 
 
 def _drift(q: FloatArray, load: float, sample_size: int) -> FloatArray:

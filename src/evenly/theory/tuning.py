@@ -1,75 +1,26 @@
 """Setting alpha, and what to expect of an alpha: where the threshold settles, and how soon.
 
-All of it is about the limit of many pools. Conditions are decided on fractions, from the decimals as written.
+All of it is about the large-system limit. Conditions are decided on fractions, from the decimals as written.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil, floor, log
-from numbers import Real
-from typing import Any
 
 from evenly.errors import InputError
-from evenly.theory.inputs import exact_alpha, positive_load, whole_number
+from evenly.theory.inputs import checked_start, exact_alpha, positive_load, whole_number
 
 Alpha = float | str | Decimal
 
 MAX_POOLS = 10**9
-MAX_INITIAL_LOAD = 10**6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expectations:
-    """What many pools do with an alpha under a load; times are in mean task times.
-
-    `settled_threshold` is the least and the largest value that the threshold can settle at. `optimal` says that
-    the paper's condition for a fluid-optimal value holds; if not, one may still be reached.
-    """
-
-    load: float
-    alpha: Alpha
-    initial_load: float
-    settled_threshold: tuple[int, int]
-    optimal: bool
-    settle_time_bound: float | None
-
-    @property
-    def whole_load(self) -> bool:
-        """Whether the load is a whole number, so that two thresholds are optimal and no bound on time is known."""
-        return _exact_load(self.load).denominator == 1
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        return {
-            "load": self.load,
-            "alpha": float(self.alpha),
-            "initial_load": self.initial_load,
-            "settled_threshold": list(self.settled_threshold),
-            "optimal": self.optimal,
-            "settle_time_bound": self.settle_time_bound,
-        }
-
-
-def expectations(load: float, alpha: Alpha, initial_load: float = 0.0) -> Expectations:
-    """What to expect under a load with an alpha, from `initial_load` tasks per pool at time 0.
-
-    Paper: Prop. 6, Cor. 2, Prop. 7.
-    """
-    return Expectations(
-        load=positive_load(load),
-        alpha=alpha,
-        initial_load=_start(initial_load),
-        settled_threshold=settled_threshold(load, alpha),
-        optimal=is_optimal(load, alpha),
-        settle_time_bound=settle_time_bound(load, alpha, initial_load),
-    )
+MAX_INITIAL_TASKS = 10**6
 
 
 def alpha_min(load_max: float) -> float:
-    """What alpha must exceed for the threshold to settle at most one above the optimum at loads up to `load_max`.
+    """Bound alpha: above it the threshold settles at most one above the optimum at loads up to `load_max`.
 
     Paper: Sec. 4.5, eq. (13).
     """
@@ -86,7 +37,7 @@ def exact_alpha_min(load_max: float) -> Fraction:
 
 
 def suggested_alpha(load_max: float) -> float:
-    """The least alpha with the fewest decimal places that serves all loads up to `load_max`; 0.91 for 10.
+    """Suggest an alpha: the least with the fewest decimal places that serves loads up to `load_max`; 0.91 for 10.
 
     Paper: Sec. 4.5, eq. (13), and the caption of Fig. 6.
     """
@@ -107,7 +58,7 @@ def check_alpha_for_load(alpha: Alpha, load_max: float) -> None:
 
 
 def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
-    """Refuse an alpha that lets both rules apply at once with so few pools.
+    """Refuse an alpha that lets both rules apply at once with this few pools.
 
     Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
     """
@@ -119,8 +70,8 @@ def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
         )
 
 
-def settled_threshold(load: float, alpha: Alpha) -> tuple[int, int]:
-    """The least and the largest threshold that learning can settle at.
+def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
+    """Return the least and the largest threshold that learning can settle at.
 
     Paper: Thm 6 (it settles), Prop. 6 (where).
     """
@@ -128,8 +79,8 @@ def settled_threshold(load: float, alpha: Alpha) -> tuple[int, int]:
     return ceil(exact) - 1, floor(exact / exact_alpha(alpha))
 
 
-def is_optimal(load: float, alpha: Alpha) -> bool:
-    """Whether the paper's condition for settling at a fluid-optimal value holds; if not, it may be larger.
+def is_optimal(*, load: float, alpha: Alpha) -> bool:
+    """Tell whether the paper's condition for settling at a fluid-optimal value holds; if not, it may be larger.
 
     Below load 1 the condition asks for threshold 0, though 1 is as good there.
 
@@ -139,15 +90,16 @@ def is_optimal(load: float, alpha: Alpha) -> bool:
     return exact / (floor(exact) + 1) < exact_alpha(alpha)
 
 
-def settle_time_bound(load: float, alpha: Alpha, initial_load: float = 0.0) -> float | None:
-    """A time by which the threshold has settled at floor(load), in mean task times; tight from an empty system.
+def settle_time_bound(*, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0) -> float | None:
+    """Bound the time until the threshold settles at floor(load), in mean task times; tight from an empty system.
 
-    None if the load is a whole number or Cor. 2's condition fails: then no bound is known.
+    `initial_tasks` is the number of tasks per pool at time 0, or a sequence with the tasks of each pool; only
+    their mean matters. None if the load is a whole number or Cor. 2's condition fails: then no bound is known.
 
     Paper: Prop. 7, eq. (15); Cor. 3 (all large enough systems have settled by then).
     """
-    exact, start = _exact_load(load), Fraction(str(_start(initial_load)))
-    if exact.denominator == 1 or not is_optimal(load, alpha):
+    exact, start = _exact_load(load), mean_start(initial_tasks)
+    if exact.denominator == 1 or not is_optimal(load=load, alpha=alpha):
         return None
     below = floor(exact)
     fill = log(exact / (exact - below))
@@ -172,9 +124,12 @@ def _exact_load(load: float, name: str = "load") -> Fraction:
     return Fraction(str(positive_load(load, name)))
 
 
-def _start(initial_load: float) -> float:
-    """The tasks per pool at time 0, as a plain number."""
-    number = isinstance(initial_load, Real) and not isinstance(initial_load, bool)
-    if not number or not 0 <= initial_load <= MAX_INITIAL_LOAD:
-        raise InputError(f"initial_load must lie between 0 and {MAX_INITIAL_LOAD}, not {initial_load}.")
-    return float(initial_load)
+def mean_start(initial_tasks: float | Sequence[int]) -> Fraction:
+    """The tasks per pool at time 0, as the decimal that was written or the mean over the pools."""
+    start = checked_start(initial_tasks, MAX_INITIAL_TASKS, MAX_INITIAL_TASKS)
+    return Fraction(sum(start), len(start)) if isinstance(start, tuple) else Fraction(str(start))
+
+
+def is_whole_load(load: float) -> bool:
+    """Tell whether the load is a whole number: then two thresholds are optimal and no bound on time is known."""
+    return _exact_load(load).denominator == 1

@@ -12,7 +12,7 @@ from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly diffusion --load 2.5 --pools 400 --plot diffusion.png"
 
-_KEYS = ("limit", "pools", "horizon", "points", "paths", "seed")
+_KEYS = ("load", "limit", "pools", "horizon", "points", "paths", "seed")
 
 
 def command(
@@ -26,19 +26,20 @@ def command(
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:
-    """Predict how a balanced system fluctuates: the limits for many pools."""
+    """Predict how a balanced system fluctuates, from the diffusion limit."""
     values = read_values(locals())
     if "load" not in values:
         raise InputError("The diffusion limit needs --load.")
     picture = plot_path(values)
 
     from evenly.cli.text.diffusion import diffusion_text
-    from evenly.theory.diffusion.limit import diffusion_limit
+    from evenly.theory.diffusion.limit import predict_diffusion
 
     with progress_bar("sampling"):
-        facts = diffusion_limit(values["load"], **{key: values[key] for key in _KEYS if key in values})
+        found = predict_diffusion(**{key: values[key] for key in _KEYS if key in values})
     if picture:
-        from evenly.plots import diffusion as diffusion_plot
+        from evenly.plots import style
 
-        diffusion_plot.draw(facts, picture)
-    emit(lambda: facts, lambda: typer.echo(diffusion_text(facts)), as_json=wants_json(values), files=[picture])
+        with style.saved_figure(picture, 8.0, 5.6 if found.limit == "reflected" else 3.8) as figure:
+            found.plot_panels(figure=figure)
+    emit(found.to_dict, lambda: typer.echo(diffusion_text(found)), as_json=wants_json(values), files=[picture])

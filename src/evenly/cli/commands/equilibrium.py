@@ -10,10 +10,11 @@ from evenly.cli import options
 from evenly.cli.inputs import read_values
 from evenly.cli.output import emit, plot_path, wants_json
 from evenly.errors import InputError
+from evenly.policies import DEFAULT
 
 EXAMPLE = "Example: evenly equilibrium --load 5.5 --threshold 7"
 
-_KEYS = ("threshold", "kind", "sample_size")
+_KEYS = ("policy", "load", "threshold", "sample_size", "kind")
 
 
 def command(
@@ -25,27 +26,27 @@ def command(
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:
-    """Predict where very many pools settle: under a fixed threshold, or under another policy."""
+    """Predict where pools settle in the large-system limit: under a fixed threshold, or another policy."""
     values = read_values(locals())
     picture = plot_path(values)
 
     from evenly.cli.text.equilibrium import equilibrium_text
+    from evenly.theory.equilibrium import predict_equilibrium
 
-    facts = _facts(values)
+    _check(values)
+    found = predict_equilibrium(**{key: values[key] for key in _KEYS if key in values})
     if picture:
-        from evenly.plots import equilibrium as equilibrium_plot
+        from evenly.plots import style
 
-        equilibrium_plot.draw(facts, picture)
-    emit(lambda: facts, lambda: typer.echo(equilibrium_text(facts)), as_json=wants_json(values), files=[picture])
+        with style.saved_figure(picture, 6.4, 4.0) as figure:
+            found.plot_panels(figure=figure)
+    emit(found.to_dict, lambda: typer.echo(equilibrium_text(found)), as_json=wants_json(values), files=[picture])
 
 
-def _facts(values: dict[str, Any]) -> dict[str, Any]:
-    """The equilibrium of the policy asked for."""
-    from evenly.theory.other_policies import describe_equilibrium
-
-    policy = values.get("policy", "threshold")
-    needed = ("load", "threshold") if policy == "threshold" else ("load",)
+def _check(values: dict[str, Any]) -> None:
+    """The command asks for a threshold, which the library takes to be floor(load) if it is not given."""
+    policy = values.get("policy", DEFAULT)
+    needed = ("load", "threshold") if policy == DEFAULT else ("load",)
     if any(name not in values for name in needed):
         options_ = " and ".join(f"--{name}" for name in needed)
         raise InputError(f"The equilibrium under policy {policy} needs {options_}.")
-    return describe_equilibrium(policy, values["load"], **{key: values[key] for key in _KEYS if key in values})

@@ -27,20 +27,21 @@ def command(
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:
-    """Solve a small system exactly, without chance."""
+    """Compute the exact stationary distribution of a small system."""
     values = read_values(locals())
     if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
     picture = plot_path(values)
 
     from evenly.cli.text.exact import exact_text
-    from evenly.theory.exact.law import exact_law
+    from evenly.theory.exact.law import solve_exact
 
     asked = {key: values[key] for key in _KEYS if key in values}
     with progress_bar("solving"):
-        law = exact_law(**{"policy": "threshold", **asked})
+        law = solve_exact(**asked)
     if picture:
-        from evenly.plots import law as law_plot
+        from evenly.plots import style
 
-        law_plot.draw(law, picture)
+        with style.saved_figure(picture, 3.2 * (3 if law.threshold_share else 2), 3.2) as figure:
+            law.plot_panels(figure=figure)
     emit(law.to_dict, lambda: typer.echo(exact_text(law)), as_json=wants_json(values), files=[picture])

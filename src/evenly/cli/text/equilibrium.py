@@ -3,45 +3,45 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from evenly.cli.text.common import histogram, percent
-from evenly.plots.names import policy_name
+from evenly.cli.text.rows import row_lines
+
+if TYPE_CHECKING:
+    from evenly.theory.equilibrium import Equilibrium
 
 
-def equilibrium_text(facts: dict[str, Any]) -> str:
+def equilibrium_text(found: Equilibrium) -> str:
     """What `evenly equilibrium` prints."""
     from evenly.theory.balance import optimal_thresholds
 
-    load, threshold, kind, theta = (facts[key] for key in ("load", "threshold", "kind", "theta"))
-    name = policy_name(facts["policy"], threshold=threshold, choices=facts["choices"])
-    head = f"{name} at load {load:.12g}"
-    more: list[str] = []
-    match kind:
-        case "large":
-            head += f": too large; theta {theta:.6f}, the share of pools at the threshold"
-            more = [f"  offered traffic     {facts['offered']:.6f} to pools below the threshold"]
-        case "small":
-            head += f": too small; theta {theta:.6f}, the share of pools with {threshold + 2} or more tasks"
-            more = [f"  sent at random      {facts['birth_rate']:.6f} per pool, out of {load:.12g}"]
-        case "balanced":
-            head += ": optimal; the load is balanced"
-        case _:
-            head += ": where very many pools settle"
-    best = " or ".join(map(str, optimal_thresholds(load)))
-    low, above = math.floor(load), load - math.floor(load)
+    best = " or ".join(map(str, optimal_thresholds(found.load)))
+    low, above = math.floor(found.load), found.load - math.floor(found.load)
     shares = (
         f"{percent(1 - above)} of pools hold {low}, the others {low + 1}" if above else f"every pool holds {low}"
     )
     return "\n".join(
         [
-            head,
+            f"{found.name} at load {found.load:.12g}: {_verdict(found)}",
             "",
-            f"  tasks per pool      {facts['mean_tasks']:.6f}",
-            *more,
+            *row_lines(found),
             "",
-            *histogram(facts["pools_with_exactly"], "pools"),
+            *histogram(found.pools_with_exactly.tolist(), "pools"),
             "",
             f"Optimal is threshold {best}: {shares}.",
         ]
     )
+
+
+def _verdict(found: Equilibrium) -> str:
+    match found.kind:
+        case "large":
+            return f"too large; theta {found.theta:.6f}, the share of pools at the threshold"
+        case "small":
+            high = (found.threshold or 0) + 2
+            return f"too small; theta {found.theta:.6f}, the share of pools with {high} or more tasks"
+        case "balanced":
+            return "optimal; the load is balanced"
+        case _:
+            return "where pools settle in the large-system limit"

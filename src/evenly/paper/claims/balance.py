@@ -16,9 +16,10 @@ from evenly.paper.claims.judge import at_most, below, equals, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
-from evenly.theory.fluid.path import fluid
+from evenly.theory.fluid.predict import predict_fluid
 
-STARTS: tuple[float | list[float], ...] = (0.0, 12.0, [1.0, *[0.5] * 9, *[0.1] * 20])  # tasks each; a wide spread
+# Occupancies: empty pools, twelve tasks in each, and a wide spread.
+STARTS = ([1.0], [1.0] * 13, [1.0, *[0.5] * 9, *[0.1] * 20])
 
 
 def tasks_missing(load: float) -> float:
@@ -40,7 +41,7 @@ def _solutions_balance() -> Measured:
     found = []
     for load in (0.6, 2.3, 5.5):
         for start in STARTS:
-            path = fluid(load=load, initial=start, horizon=20.0, points=2)
+            path = predict_fluid(load=load, initial_occupancy=start, horizon=20.0, points=2)
             found.append((float(path.imbalance[-1]), balance_bound(load, float(path.tail_mass(1)[0]), 20.0)))
     return at_most(
         "distance of fluid solutions from balance at time 20", *max(found, key=lambda pair: pair[0] / pair[1])
@@ -105,7 +106,11 @@ def _whole_load(lab: Lab) -> list[Measured]:
     numbers = []
     for threshold in (4, 5):
         ends = [
-            float(fluid(load=load, threshold=threshold, initial=start, horizon=30.0, points=2).imbalance[-1])
+            float(
+                predict_fluid(
+                    load=load, threshold=threshold, initial_occupancy=start, horizon=30.0, points=2
+                ).imbalance[-1]
+            )
             for start in STARTS
         ]
         numbers.append(at_most(f"imbalance of fluid solutions at time 30, threshold {threshold}", max(ends), 1e-9))

@@ -65,7 +65,7 @@ def _after_jumps(lab: Lab) -> list[Measured]:
     numbers = []
     for start, end, old, new in _spans():
         optimum = floor(new)
-        fluid = first_time_at(path.update_times, path.update_thresholds, optimum, (start, end))
+        fluid = first_time_at(path.change_times, path.change_thresholds, optimum, (start, end))
         found = [
             first_time_at(run.change_times, run.change_thresholds, optimum, (start, end)) for run in runs(lab)
         ]

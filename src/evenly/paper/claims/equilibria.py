@@ -27,7 +27,7 @@ from evenly.paper.experiments.wrong_threshold import (
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 
 _LEVELS = 60  # a truncated Poisson law of mean 5.5 has nothing beyond
 
@@ -50,7 +50,7 @@ def _others(lab: Lab) -> list[Measured]:
     numbers = []
     for run in runs:
         load, threshold = run.scenario.load_at_start, run.scenario.initial_threshold
-        limit = equilibrium(load, threshold).occupancy
+        limit = predict_equilibrium(load=load, threshold=threshold).occupancy
         away = float(np.linalg.norm(limit - balanced_occupancy(load, limit.size)))
         what = f"imbalance at load {load:g}, threshold {threshold}, {run.scenario.pools:,} pools"
         # A vector that fluctuates with variance load / n in all is longer by that over twice its length.
@@ -179,7 +179,7 @@ def fullest_expected(pools: int, law: FloatArray) -> float:
 
 
 def _fullest_of_small(lab: Lab) -> list[Measured]:
-    law = equilibrium(LOAD, 3).pools_with_exactly
+    law = predict_equilibrium(load=LOAD, threshold=3).pools_with_exactly
     numbers = []
     sizes = lab.pick((100, 1000, 10_000), (100, 500, 2500))
     for pools, window in zip(sizes, lab.pick((200.0, 40.0, 5.0), (20.0, 5.0, 1.5)), strict=True):

@@ -55,7 +55,7 @@ def _from_empty(lab: Lab) -> list[Measured]:
 
 def _from_full(lab: Lab) -> list[Measured]:
     run, bound = many_runs(lab, FULL), _bound(FULL)
-    fluid = float(limit(lab, PAPER, FULL).update_times[-1])
+    fluid = float(limit(lab, PAPER, FULL).change_times[-1])
     late = scatter(POOLS, LOAD, FULL, fluid)
     return [
         equals("mean settling time, against the fluid system's", settle_times(run), fluid, late),

@@ -19,7 +19,8 @@ from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
 from evenly.theory.fluid.modes import Mode, assignment
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 
 CORES = 2  # at least; more threads would not hurt
 
@@ -27,7 +28,7 @@ CORES = 2  # at least; more threads would not hurt
 def _fluid_limit(lab: Lab) -> list[Measured]:
     sizes, load, points = lab.pick((250, 1000, 4000, 16_000), (200, 900, 4000)), 5.5, 61
     case = Scenario(pools=1, load=load, threshold=3, horizon=3.0)
-    limit = fluid(load=load, threshold=3, horizon=3.0, points=points)
+    limit = predict_fluid(load=load, threshold=3, horizon=3.0, points=points)
     first = lab.seed_for("fluid limit") >> 1  # room to count on
 
     def distances(seed: int) -> list[float]:
@@ -61,8 +62,8 @@ def _probabilities(lab: Lab) -> list[Measured]:
     along: list[FloatArray] = []
     modes: list[Mode] = []
     for threshold in (3, 7):
-        for start in (float(threshold), *STARTS):
-            path = fluid(load=load, threshold=threshold, initial=start, horizon=6.0, points=61)
+        for start in ([1.0] * (threshold + 1), *STARTS):
+            path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=6.0, points=61)
             modes += path.modes
             along += [assignment(q, load, threshold) / load for q in path.occupancy[1:]]
     # One of these starts with all pools at a threshold above the load: there, at time 0, the formula is off.
@@ -83,7 +84,9 @@ def _probabilities(lab: Lab) -> list[Measured]:
 def _total_mass(lab: Lab) -> list[Measured]:
     load, high = 5.5, 11.0
     numbers = []
-    paths = [fluid(load=load, threshold=3, initial=start, horizon=2.0, points=5) for start in (0.0, high)]
+    paths = [
+        predict_fluid(load=load, threshold=3, initial_tasks=start, horizon=2.0, points=5) for start in (0.0, high)
+    ]
     off = max(float(np.max(np.abs(path.tail_mass(1) - _mass(load, path)))) for path in paths)
     for pools, start, points in ((10, 0.0, (1, 4)), (10, high, (2,)), (1000, 0.0, (2,)), (1000, high, (2,))):
         scenario = Scenario(pools=pools, load=load, threshold=3, initial_tasks=start, horizon=2.0)
@@ -109,7 +112,7 @@ def _tail_masses(lab: Lab) -> list[Measured]:
     horizon, points, pools = 6.0, 121, lab.pick(100_000, 5000)
     solved, seen = [], []
     for load, threshold, start in _TAILS:
-        path = fluid(load=load, threshold=threshold, initial=start, horizon=horizon, points=points)
+        path = predict_fluid(load=load, threshold=threshold, initial_tasks=start, horizon=horizon, points=points)
         since = int(np.searchsorted(path.times, unfilled_from(load, threshold, start) + 0.2))
         solved.append(tail_excess(path.occupancy, path.times, load, threshold, since))
         scenario = Scenario(pools=pools, load=load, threshold=threshold, initial_tasks=start, horizon=horizon)
@@ -118,7 +121,7 @@ def _tail_masses(lab: Lab) -> list[Measured]:
         # Arrivals and departures make noise at rate at most load + tasks, which is forgotten at rate 1.
         noise = np.sqrt((load + max(start, load)) / (2 * pools))
         seen.append(tail_excess(run.occupancy, run.times, load, threshold, since) / noise)
-    whole = fluid(load=5.0, threshold=4, initial=8.0, horizon=horizon, points=points)
+    whole = predict_fluid(load=5.0, threshold=4, initial_tasks=8.0, horizon=horizon, points=points)
     beyond = whole.tail_mass(6)
     edge = float(np.max(beyond - tail_mass_bound(float(beyond[0]), 0.0, whole.times)))
     return [

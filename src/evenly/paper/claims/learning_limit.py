@@ -33,7 +33,8 @@ from evenly.sim import compare
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.run import usable_cores
 from evenly.theory.fluid.mass import tail_mass_bound
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 
 Floats = NDArray[np.float64]
 
@@ -76,9 +77,9 @@ def _distance(lab: Lab) -> list[Measured]:
 def _update_times(lab: Lab) -> list[Measured]:
     run, size = large_systems(lab)[-1], sizes(lab)[-1]
     limit = overloaded(lab)
-    numbers = [is_exactly("changes of the threshold", run.change_times.size, limit.update_times.size)]
+    numbers = [is_exactly("changes of the threshold", run.change_times.size, limit.change_times.size)]
     levels = zip(
-        run.change_times.tolist(), limit.update_times.tolist(), limit.update_thresholds.tolist(), strict=False
+        run.change_times.tolist(), limit.change_times.tolist(), limit.change_thresholds.tolist(), strict=False
     )
     for found, time, after in levels:
         # The occupancy deviates by sqrt(load / n) at most, so that the crossing does by that over its speed.
@@ -110,7 +111,7 @@ def _time_at_the_top(path: FluidPath, start: Case) -> list[float]:
     fewest = 1 - float(Fraction(start.alpha))
     full, before, since = start.initial >= start.threshold, start.threshold, 0.0
     found = []
-    for time, after in zip(path.update_times.tolist(), path.update_thresholds.tolist(), strict=True):
+    for time, after in zip(path.change_times.tolist(), path.change_thresholds.tolist(), strict=True):
         if full and after < before:
             found.append((time - since) * before / fewest)
         full, before, since = after > before, after, time
@@ -121,7 +122,9 @@ def _apart(lab: Lab) -> list[Measured]:
     uneven, even = [], []
     alphas = lab.pick(("0.93", "0.97"), ("0.97",))
     for (load, share, tasks), alpha in product(UNEVEN, alphas):
-        path = fluid(load=load, alpha=alpha, threshold=0, initial=[1.0] + tasks * [share], horizon=6.0, points=2)
+        path = predict_fluid(
+            load=load, alpha=alpha, threshold=0, initial_occupancy=[1.0] + tasks * [share], horizon=6.0, points=2
+        )
         uneven += _time_at_the_top(path, Case(load, alpha, 0, share * tasks))
     for load in (0.2, 5.5):
         case = Case(load, "0.97", 7, 7.0)

@@ -21,7 +21,7 @@ from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 
 POLICIES = ("threshold", "jsq", "power-of-d", "random")  # those of Fig. 5
 
@@ -67,7 +67,7 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
     setup = wrong_threshold.of_paper(lab)
     runs = wrong_threshold.simulated(lab, setup)
     for threshold in (7, 3):
-        shares = equilibrium(setup.load, threshold).pools_with_exactly[: threshold + 2]
+        shares = predict_equilibrium(load=setup.load, threshold=threshold).pools_with_exactly[: threshold + 2]
         expected = float(shares @ np.arange(shares.size)) / setup.load
         run = runs[threshold]
         what = f"messages a task, {run.scenario.pools:,} pools, load 5.5, threshold {threshold}"

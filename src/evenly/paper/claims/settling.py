@@ -137,7 +137,7 @@ def _never_above(lab: Lab) -> list[Measured]:
         starts.append((case, case.solved()))
     wrong = 0
     for case, path in starts:
-        visited = [case.threshold, *path.update_thresholds.tolist()]
+        visited = [case.threshold, *path.change_thresholds.tolist()]
         low = next(place for place, level in enumerate(visited) if level <= case.floor)
         wrong += sum(level > case.floor for level in visited[low:])
     above = sum(float(sample.threshold_time[FROM_EMPTY.floor + 1 :].sum()) for sample in _from_empty(lab).windows)
@@ -150,7 +150,7 @@ def _never_above(lab: Lab) -> list[Measured]:
 
 def _first_term(load: float, alpha: str, initial: float) -> float:
     """The bound less its second term."""
-    bound = settle_time_bound(load, alpha, initial)
+    bound = settle_time_bound(load=load, alpha=alpha, initial_tasks=initial)
     assert bound is not None
     return bound - log(load / (load - floor(load)))
 

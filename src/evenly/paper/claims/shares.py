@@ -72,7 +72,7 @@ def _two_choices(lab: Lab) -> list[Measured]:
 
 def _pool_of_14(sway: float) -> float:
     """Share of tasks in pools with 14 in the limit, averaged over loads higher and lower by `sway`."""
-    occupancies = [power_of_d_fixed_point(LOAD + change, 2) for change in (-sway, sway)]
+    occupancies = [power_of_d_fixed_point(load=LOAD + change, sample_size=2) for change in (-sway, sway)]
     return float(np.mean([14 * exactly(occupancy)[14] / occupancy[1:].sum() for occupancy in occupancies]))
 
 

@@ -68,7 +68,7 @@ def _few_pools(lab: Lab) -> list[Measured]:
     numbers = [
         equals(f"share of time at {names[value]}", at[value], theory[value], _slack(theory[value])) for value in at
     ]
-    changes, expected = 2 * excursion_rate(run), prediction(lab, 100, LOAD, ALPHA).changes_rate
+    changes, expected = 2 * excursion_rate(run), prediction(lab, 100, LOAD, ALPHA).change_rate
     return [
         *numbers,
         below("share of time at any other threshold", share_elsewhere(run, *at), 1e-4),
@@ -90,7 +90,7 @@ def _more_pools(lab: Lab) -> list[Measured]:
             _slack(theory.share_above),
         ),
         below("share of time at any other threshold", share_elsewhere(run, OPTIMUM, OPTIMUM + 1), 1e-4),
-        equals("excursions in a mean task time", rate, theory.changes_rate / 2, 0.01 * theory.changes_rate),
+        equals("excursions in a mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
         equals("mean length of an excursion, in mean task times", lengths, length, 0.02 * length),
         below("the same, against a quarter of a mean task time", lengths, 0.25),
     ]
@@ -115,7 +115,7 @@ def _gone_in_figures_4_and_6(lab: Lab) -> list[Measured]:
     few = long_run(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA, lab.pick(50_000.0, 1_920.0))
     off = prediction(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA).share_off
     highest = max(varying_demand.JUMPS.values())  # of the loads of Fig. 6 the one with the most excursions
-    rate = prediction(lab, varying_demand.POOLS, highest, varying_demand.ALPHA).changes_rate / 2
+    rate = prediction(lab, varying_demand.POOLS, highest, varying_demand.ALPHA).change_rate / 2
     numbers = [
         *_gone(_settled(lab), 5, "Fig. 4"),
         at_most("the same for the highest load of Fig. 6, predicted", rate, GONE),
@@ -137,10 +137,10 @@ def _brief_at_figure_5s_load(lab: Lab) -> list[Measured]:
     if lab.quick:  # the predictions take a while
         return [*numbers, noted("excursions in a mean task time", rate)]
     theory = prediction(lab, policies.POOLS, policies.LOAD, policies.ALPHA)
-    lower = prediction(lab, policies.POOLS, policies.LOAD, LOW_ALPHA).changes_rate / 2
+    lower = prediction(lab, policies.POOLS, policies.LOAD, LOW_ALPHA).change_rate / 2
     return [
         *numbers,
-        equals("excursions in a mean task time", rate, theory.changes_rate / 2, 0.01 * theory.changes_rate),
+        equals("excursions in a mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
         at_most(f"the same with alpha {LOW_ALPHA}, predicted", lower, GONE),
     ]
 

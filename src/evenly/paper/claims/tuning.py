@@ -28,7 +28,7 @@ from evenly.paper.experiments.learning_cases import (
     solved,
 )
 from evenly.sim import compare
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.tuning import is_optimal
 
@@ -77,7 +77,7 @@ def _alpha(lab: Lab) -> list[Measured]:
     results = compare(scenarios, seed=lab.seed_for("alpha"), batches=0)
     ends = [(case, result.endings[0].threshold) for case, result in zip(chosen, results, strict=True)]
     # What keeps the threshold at ceil(load) + 1 is the fraction of pools there in the equilibrium of Ex. 1.
-    most = max(float(equilibrium(load, ceil(load) + 1).occupancy[-1]) for load in loads)
+    most = max(float(predict_equilibrium(load=load, threshold=ceil(load) + 1).occupancy[-1]) for load in loads)
     return [
         is_exactly("fluid systems that settle elsewhere", _outside(fluid_ends), 0),
         is_exactly("simulated systems that end elsewhere", _outside(ends), 0),
@@ -110,7 +110,7 @@ def _decay(lab: Lab) -> list[Measured]:
 def _violating(alpha: str) -> set[int]:
     """Loads up to LOAD_MAX for which Cor. 2's condition fails, as multiples of 0.01 (none of them whole)."""
     steps = (step for step in range(1, 100 * LOAD_MAX) if step % 100)
-    return {step for step in steps if not is_optimal(step / 100, alpha)}
+    return {step for step in steps if not is_optimal(load=step / 100, alpha=alpha)}
 
 
 def _shrinking(lab: Lab) -> list[Measured]:
@@ -129,7 +129,9 @@ def _shrinking(lab: Lab) -> list[Measured]:
         *numbers,
         is_exactly("loads on the grid that a larger alpha adds", added, 0),
         is_exactly("loads on the grid that are left, alpha 0.9999", len(lists[-1]), 0),
-        is_exactly("load 9.999999 violates it with alpha 0.9999", float(not is_optimal(9.999999, "0.9999")), 1),
+        is_exactly(
+            "load 9.999999 violates it with alpha 0.9999", float(not is_optimal(load=9.999999, alpha="0.9999")), 1
+        ),
     ]
 
 
@@ -139,7 +141,7 @@ def _best(lab: Lab) -> list[Measured]:
     low, high = Case(BETWEEN, "0.8", 7, 7.0), Case(BETWEEN, "0.93", 7, 7.0)
     scenarios = [case.scenario(10_000, 10.0) for case in (low, high)]
     results = compare(scenarios, seed=lab.seed_for("condition"), batches=0)
-    stays, theta = low.solved(), float(equilibrium(BETWEEN, 3).occupancy[3])
+    stays, theta = low.solved(), float(predict_equilibrium(load=BETWEEN, threshold=3).occupancy[3])
     return [
         is_exactly("systems with a larger alpha that settle elsewhere", wrong, 0),
         is_exactly("threshold at load 2.9 with alpha 0.8, fluid", int(stays.threshold[-1]), 3),

@@ -16,7 +16,8 @@ from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
 from evenly.sim.scenario import MAX_POOLS
 from evenly.theory.inputs import exact_alpha, positive_load, positive_number
-from evenly.theory.stability.predict import Stability, predict_stability
+from evenly.theory.stability.predict import predict_stability
+from evenly.theory.stability.result import Stability
 from evenly.theory.tuning import Alpha
 
 LOAD, ALPHA, SIZES = 2.9, "0.97", (100, 400)

@@ -14,7 +14,8 @@ from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario, Trajectory, compare
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.trajectory import Ending
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.tuning import settle_time_bound
 
 FLUID_HORIZON = 30.0
@@ -58,15 +59,15 @@ class Case:
     @property
     def bound(self) -> float | None:
         """The paper's bound on the settling time, or None where it has none."""
-        return settle_time_bound(self.load, self.alpha, self.initial)
+        return settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=self.initial)
 
     def solved(self, horizon: float = FLUID_HORIZON, points: int = 2) -> FluidPath:
         """Solve the fluid system."""
-        return fluid(
+        return predict_fluid(
             load=self.load,
             alpha=self.alpha,
             threshold=self.threshold,
-            initial=self.initial,
+            initial_tasks=self.initial,
             horizon=horizon,
             points=points,
         )
@@ -109,7 +110,7 @@ def overloaded(lab: Lab) -> FluidPath:
 
 def settled_at(path: FluidPath) -> float:
     """Return the time at which the threshold of a fluid system settled; 0 if it never changed."""
-    return float(path.update_times[-1]) if path.update_times.size else 0.0
+    return float(path.change_times[-1]) if path.change_times.size else 0.0
 
 
 def last_change(run: Trajectory) -> float:

@@ -15,7 +15,8 @@ from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
 from evenly.sim.scenario import whole_number
 from evenly.theory.fluid.inputs import fluid_alpha
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.inputs import positive_load, positive_number
 from evenly.theory.tuning import Alpha, settle_time_bound
 
@@ -65,7 +66,7 @@ class SettlingRuns:
 
         Paper: Prop. 7, eq. (15).
         """
-        return settle_time_bound(self.load, self.alpha, start)
+        return settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=start)
 
     def scenario(self, start: int, horizon: float | None = None) -> Scenario:
         """Return the system from one of the starts."""
@@ -101,11 +102,11 @@ def limit(lab: Lab, setup: SettlingRuns, start: int) -> FluidPath:
     """Solve the fluid system from the same start."""
     return lab.once(
         ("settling, fluid", setup, start),
-        lambda: fluid(
+        lambda: predict_fluid(
             load=setup.load,
             alpha=setup.alpha,
             threshold=start,
-            initial=float(start),
+            initial_tasks=float(start),
             horizon=setup.end,
             points=141,
         ),

@@ -17,7 +17,8 @@ from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
 from evenly.sim.scenario import whole_number
 from evenly.theory.fluid.inputs import MAX_HORIZON, check_turns, fluid_alpha
-from evenly.theory.fluid.path import FluidPath, fluid
+from evenly.theory.fluid.path import FluidPath
+from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.inputs import positive_number
 from evenly.theory.tuning import Alpha
 from evenly.workload.demand import Phase
@@ -106,11 +107,11 @@ def limit(lab: Lab, setup: VaryingDemand) -> FluidPath:
     """Solve the fluid system under the same demand."""
     return lab.once(
         ("varying demand, fluid", setup),
-        lambda: fluid(
+        lambda: predict_fluid(
             schedule=setup.schedule,
             alpha=setup.alpha,
             threshold=setup.initial_tasks,
-            initial=float(setup.initial_tasks),
+            initial_tasks=float(setup.initial_tasks),
             horizon=setup.horizon,
             points=251,
         ),

@@ -29,7 +29,7 @@ from evenly.paper.experiments.wrong_threshold import (
 from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import COLORS, DASHES, INK, MARKERS
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
-from evenly.theory.equilibrium import equilibrium
+from evenly.theory.equilibrium import predict_equilibrium
 
 _VISIBLE = 1e-3  # a share of pools
 _MOST_TICKS = 14
@@ -123,7 +123,7 @@ def _draw(lab: Lab, setup: WrongThresholds, figure: Figure) -> None:
 
 def _span(load: float, thresholds: Sequence[int]) -> tuple[int, int]:
     """The levels at which something can be seen, from the lowest threshold on if that is too small."""
-    laws = [equilibrium(load, threshold) for threshold in thresholds]
+    laws = [predict_equilibrium(load=load, threshold=threshold) for threshold in thresholds]
     seen = [np.flatnonzero(law.pools_with_exactly >= _VISIBLE) for law in laws]
     low, high = min(int(levels[0]) for levels in seen), max(int(levels[-1]) for levels in seen)
     if laws[0].kind == "small":
@@ -135,7 +135,9 @@ def _draw_panel(axes: Axes, load: float, found: dict[int, FloatArray], span: tup
     levels = np.arange(span[0], span[1] + 1)
     axes.bar(levels, exactly(balanced_occupancy(load, span[1] + 2))[levels], 0.8, color=_GREY)
     for place, (threshold, shares) in enumerate(found.items()):
-        theory = np.pad(equilibrium(load, threshold).pools_with_exactly, (0, span[1] + 1))[levels]
+        theory = np.pad(predict_equilibrium(load=load, threshold=threshold).pools_with_exactly, (0, span[1] + 1))[
+            levels
+        ]
         color, dash, mark = COLORS[place], DASHES[place], MARKERS[place]
         axes.plot(levels, theory, color=color, linestyle=dash)
         axes.plot(levels, shares[levels], mark, color=color, markerfacecolor="none", markersize=7)

@@ -75,8 +75,8 @@ def _draw_start(axes: Axes, lab: Lab, setup: SettlingRuns, start: int) -> int:
         label = None if place else f"threshold, {len(others)} more run{'s' if len(others) > 1 else ''}"
         axes.plot(*steps, color="#999999", linewidth=0.7, drawstyle="steps-post", label=label)
     axes.plot(*first, color=GREEN, linewidth=2.2, drawstyle="steps-post", label="threshold, simulated")
-    times = np.concatenate([[0.0], path.update_times, [setup.end]])
-    values = np.concatenate([[start], path.update_thresholds, path.threshold[-1:]])
+    times = np.concatenate([[0.0], path.change_times, [setup.end]])
+    values = np.concatenate([[start], path.change_thresholds, path.threshold[-1:]])
     axes.plot(
         times, values, color=INK, linewidth=1.3, linestyle="--", drawstyle="steps-post", label="threshold, fluid"
     )
@@ -99,7 +99,7 @@ def _draw_bound(axes: Axes, setup: SettlingRuns, start: int) -> None:
 
 def _caption(lab: Lab, setup: SettlingRuns) -> str:
     full, thin = setup.initial_tasks, setup.replications - 1
-    low, high = settled_threshold(setup.load, setup.alpha)
+    low, high = settled_threshold(load=setup.load, alpha=setup.alpha)
     goal = f"{low}" if low == high else f"a value from {low} to {high}"
     thick = {0: "thick line is a simulated run", 1: "thick line and the thin one are simulated runs"}
     return (

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from evenly.errors import InputError
 from evenly.paper.experiments.lab import Lab
-from evenly.plots.style import SETTINGS, saved_figure
+from evenly.plots.style import house_style, saved_figure
 
 FORMATS = (".png", ".svg")
 P = TypeVar("P")  # the parameters of a figure, a dataclass of its experiment
@@ -82,7 +81,7 @@ def _canvas(figure: Figure | None, width: float, height: float) -> Iterator[Figu
         raise InputError(f"figure must be a matplotlib Figure, not {figure!r}.")
     from matplotlib import pyplot as plt  # noqa: PLC0415  (chooses a backend, which files do not need)
 
-    with mpl.rc_context(SETTINGS):
+    with house_style():
         drawn = plt.figure(figsize=(width, height), layout="constrained") if figure is None else figure
         if drawn.get_layout_engine() is None:
             drawn.set_layout_engine("constrained")  # legends stand outside the axes

@@ -1,12 +1,20 @@
 """Diffusion limits: fluctuations around the balanced state, of order one over the root of the number of pools.
 
 `fractional` is the limit at a load that is not whole. `whole` is the reflected limit at a whole load,
-and `whole_law` its long run. `limit` picks the one that holds for a load.
+and `whole_law` its long run. `limit` picks the one that holds for a load, and `result` is what it returns.
 """
 
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, ornstein_uhlenbeck
-from evenly.theory.diffusion.limit import diffusion_limit
+from evenly.theory.diffusion.limit import predict_diffusion
+from evenly.theory.diffusion.result import DiffusionLimit
 from evenly.theory.diffusion.whole import reflected
 from evenly.theory.diffusion.whole_law import stationary_summary
 
-__all__ = ["OrnsteinUhlenbeck", "diffusion_limit", "ornstein_uhlenbeck", "reflected", "stationary_summary"]
+__all__ = [
+    "DiffusionLimit",
+    "OrnsteinUhlenbeck",
+    "ornstein_uhlenbeck",
+    "predict_diffusion",
+    "reflected",
+    "stationary_summary",
+]

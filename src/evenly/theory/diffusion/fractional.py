@@ -1,9 +1,9 @@
 """Fluctuations around the balanced load when it is not a whole number: an Ornstein-Uhlenbeck process.
 
 Let Q be the number of pools with at least ceil(load) tasks. With threshold floor(load), and under
-join-the-shortest-queue, (Q - pools * (load - floor(load))) / sqrt(pools) tends to the process below as the pools
-become many. What is missing below floor(load) and what is above ceil(load) vanishes at this scale. Whole loads are
-in `reflected`.
+join-the-shortest-queue, (Q - pools * (load - floor(load))) / sqrt(pools) tends to the process below in the
+large-system limit. What is missing below floor(load) and what is above ceil(load) vanishes at this scale. Whole
+loads are in `whole`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class OrnsteinUhlenbeck:
         return -self.load * expm1(-2 * elapsed(time))
 
     def covariance(self, lag: float) -> float:
-        """The covariance of two values so far apart in time, in the long run."""
+        """The covariance of two values `lag` apart in time, in the long run."""
         return self.load * exp(-abs(lag))
 
     def cdf(self, value: ArrayLike, *, time: float | None = None, start: float = 0.0) -> FloatArray:
@@ -62,7 +62,7 @@ class OrnsteinUhlenbeck:
     def sample_path(
         self, times: ArrayLike, rng: np.random.Generator, *, start: float | None = None, paths: int = 1
     ) -> FloatArray:
-        """Values at these times, a row a path, with the exact law; without a start, of the stationary process."""
+        """Values at these times, one row per path, with the exact law; stationary without a start."""
         grid = checked_times(times)
         values = np.empty((checked_paths(paths, grid.size), grid.size))
         state = np.full(paths, start) if start is not None else rng.normal(0, sqrt(self.load), paths)
@@ -121,7 +121,7 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 
 def checked_paths(paths: int, points: int) -> int:
-    """The number of paths, if so many points of each fit into memory."""
+    """The number of paths, if `points` points of each fit into memory."""
     whole_number("paths", paths, 1, MAX_VALUES)
     if paths * points > MAX_VALUES:
         raise InputError(f"paths times values of each must be at most {MAX_VALUES}, not {paths} times {points}.")

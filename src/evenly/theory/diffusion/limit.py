@@ -1,8 +1,8 @@
-"""The diffusion limit that holds for a load, and what it says of a number of pools: ready for JSON."""
+"""Predict the diffusion limit that holds for a load, and what it says of a number of pools."""
 
 from __future__ import annotations
 
-from math import ceil, floor
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,11 @@ import numpy as np
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
+from evenly.theory.diffusion.result import ORNSTEIN_UHLENBECK, REFLECTED, DiffusionLimit
 from evenly.theory.diffusion.whole import STEP, reflected
 from evenly.theory.diffusion.whole_law import stationary_summary
 from evenly.theory.inputs import positive_load, whole_number
 
-ORNSTEIN_UHLENBECK, REFLECTED = "ornstein-uhlenbeck", "reflected"
 MAX_POINTS = 10**5
 MAX_VALUES = 10**6  # on all paths
 MAX_STEPS = 250_000  # of each path, within half a minute
@@ -22,20 +22,21 @@ MAX_MOVES = 2 * 10**7  # steps times paths
 PATHS = 5
 
 
-def diffusion_limit(
-    load: float,
+def predict_diffusion(
     *,
-    limit: str | None = None,
+    load: float,
     pools: int | None = None,
+    limit: str | None = None,
     horizon: float = 10.0,
     points: int = 201,
     paths: int | None = None,
     seed: int = 1,
-) -> dict[str, Any]:
-    """The limit for a load: its long run, that of so many pools, and paths from the balanced state.
+) -> DiffusionLimit:
+    """Predict how a balanced system fluctuates: the long run of its limit, and paths from the balanced state.
 
-    `variance` is that of the total number of tasks at each time. A `limit` other than the load's is refused.
-    Paths are five if not given, or none where the load is too great for them; the long run needs none.
+    With `pools`, say what the limit means for a system of this size. A `limit` other than the load's is refused.
+    Paths are five if not given, or none where the load is too great for them; the long run needs none. `horizon`
+    is in mean task times.
 
     Paper: Thms 3 and 4.
     """
@@ -47,20 +48,18 @@ def diffusion_limit(
     whole_number("seed", seed, 0, 2**64 - 1)
     times = np.linspace(0.0, positive_load(horizon, "horizon"), points)
     paths = _affordable_paths(paths, times, load if name == REFLECTED else 0.0)
-    described = _DESCRIBE[name](load, times, paths, np.random.default_rng(seed), pools)
-    return {
-        "load": float(load),
-        "limit": name,
-        "threshold": floor(load),
-        "pools": pools,
-        "horizon": float(horizon),
-        "points": points,
-        "paths": paths,
-        "seed": seed,
-        **described,
-        "times": times.tolist(),
-        "variance": [OrnsteinUhlenbeck(load).variance(time) for time in times.tolist()],
-    }
+    return DiffusionLimit(
+        load=float(load),
+        limit=name,
+        pools=pools,
+        horizon=float(horizon),
+        points=points,
+        paths=paths,
+        seed=seed,
+        times=times,
+        variance=np.array([OrnsteinUhlenbeck(load).variance(time) for time in times.tolist()]),
+        **_DESCRIBE[name](load, times, paths, np.random.default_rng(seed), pools),
+    )
 
 
 def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
@@ -80,15 +79,14 @@ def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
 def _describe_smooth(
     load: float, times: FloatArray, paths: int, rng: np.random.Generator, pools: int | None
 ) -> dict[str, Any]:
-    process, level = ornstein_uhlenbeck(load), str(ceil(load))
+    process, level = ornstein_uhlenbeck(load), ceil(load)
+    total = process.sample_path(times, rng, start=0.0, paths=paths) if paths else np.empty((0, times.size))
     return {
-        "stationary": process.to_dict(),
+        "stationary": process,
         "occupancy_mean": None if pools is None else {level: process.occupancy_mean},
         "occupancy_deviation": None if pools is None else {level: process.occupancy_deviation(pools)},
         "saturated_share": None,
-        "sample_paths": {
-            "total": process.sample_path(times, rng, start=0.0, paths=paths).tolist() if paths else []
-        },
+        "sample_paths": {"total": total},
     }
 
 
@@ -98,19 +96,21 @@ def _describe_reflected(
     summary = stationary_summary(load)
     levels = {} if pools is None else summary.occupancy(pools)
     return {
-        "stationary": summary.to_dict(),
-        "occupancy_mean": {str(level): mean for level, (mean, _) in levels.items()} or None,
-        "occupancy_deviation": {str(level): deviation for level, (_, deviation) in levels.items()} or None,
+        "stationary": summary,
+        "occupancy_mean": {level: mean for level, (mean, _) in levels.items()} or None,
+        "occupancy_deviation": {level: deviation for level, (_, deviation) in levels.items()} or None,
         "saturated_share": None if pools is None else summary.saturated_share(pools),
         "sample_paths": _reflected_paths(load, times, paths, rng),
     }
 
 
-def _reflected_paths(load: float, times: FloatArray, paths: int, rng: np.random.Generator) -> dict[str, Any]:
+def _reflected_paths(
+    load: float, times: FloatArray, paths: int, rng: np.random.Generator
+) -> dict[str, FloatArray]:
     if paths == 0:
-        return {"below": [], "above": []}
+        return {"below": np.empty((0, times.size)), "above": np.empty((0, times.size))}
     sampled = reflected(load).sample_path(times, rng, start=(0.0, 0.0), paths=paths)
-    return {"below": sampled.below.tolist(), "above": sampled.above[:, :, 0].tolist()}
+    return {"below": sampled.below, "above": sampled.above[:, :, 0]}
 
 
 _DESCRIBE = {ORNSTEIN_UHLENBECK: _describe_smooth, REFLECTED: _describe_reflected}

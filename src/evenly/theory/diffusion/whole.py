@@ -54,7 +54,7 @@ class _State:
     """The total, the levels above as if nothing pushed them, and what the push has added to the first of them."""
 
     total: FloatArray
-    fading: FloatArray  # a row a path, or one for all
+    fading: FloatArray  # one row per path, or one for all
     pushed: FloatArray
 
     @property

@@ -1,4 +1,4 @@
-"""The stationary law of the limit for a whole load, computed without chance.
+"""The stationary law of the limit for a whole load, computed on a grid.
 
 By the running supremum of `reflected`, and because the total X looks the same backwards in time,
 

@@ -1,9 +1,9 @@
 """The exact stationary distribution of a small system.
 
-`law` has the result and the entry point, `chain` states and events, `solve` the balance equations, `inputs` the
-checks.
+`law` has the result and the entry point, `chain` states and events, `solve` the balance equations, `averages` what
+follows from them, `inputs` the checks.
 """
 
-from evenly.theory.exact.law import ExactLaw, exact_law
+from evenly.theory.exact.law import ExactLaw, solve_exact
 
-__all__ = ["ExactLaw", "exact_law"]
+__all__ = ["ExactLaw", "solve_exact"]

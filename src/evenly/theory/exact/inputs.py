@@ -1,8 +1,9 @@
-"""What `exact_law` accepts, and the values that follow from it where something is left open.
+"""What `solve_exact` accepts, and the values that follow from it where something is left open.
 
 Written apart from `core` and `sim` on purpose, like all of this oracle; the sentences are kept the same.
 """
 
+from decimal import Decimal
 from math import floor, isfinite, log
 from numbers import Integral, Real
 
@@ -46,13 +47,17 @@ def check_numbers(
         raise InputError(f"max_states must be at least 1, not {max_states}.")
 
 
-def check_policy(policy: str, threshold: int | None, alpha: float | str | None, sample_size: int | None) -> None:
+def check_policy(
+    policy: str, threshold: int | None, alpha: float | str | Decimal | None, sample_size: int | None
+) -> None:
     """A policy that cannot be solved exactly, or a parameter that it does not take."""
     find_policy(policy, EXACT)
     check_parameters([policy], {"threshold": threshold, "alpha": alpha, "sample_size": sample_size}, EXACT)
 
 
-def start_threshold(load: float, threshold: int | None, alpha: float | str | None, capacity: int | None) -> int:
+def start_threshold(
+    load: float, threshold: int | None, alpha: float | str | Decimal | None, capacity: int | None
+) -> int:
     """The threshold at the start; with a capacity B it lies in 0..B-1."""
     highest = None if capacity is None else capacity - 1
     if threshold is None:
@@ -65,7 +70,7 @@ def start_threshold(load: float, threshold: int | None, alpha: float | str | Non
     return threshold
 
 
-def largest_fall(alpha: float | str, pools: int, capacity: int | None) -> int:
+def largest_fall(alpha: float | str | Decimal, pools: int, capacity: int | None) -> int:
     """The largest number of pools that is a fraction of at most `alpha`, from the decimal as written."""
     value = exact_alpha(alpha)
     if pools == 1 and capacity is None:

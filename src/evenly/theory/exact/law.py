@@ -1,7 +1,7 @@
-"""The exact stationary law of a small system, policy by policy, with no chance in it.
+"""The exact stationary distribution of a small system, policy by policy.
 
-The yardstick for the simulator at sizes where limits of many pools say nothing yet. States and events are in
-`chain`, the balance equations in `solve`, the input rules in `inputs`.
+The yardstick for the simulator at sizes that are far from the large-system limit. States and events are in
+`chain`, the balance equations in `solve`, averages in `averages`, the input rules in `inputs`.
 
 Service has unit rate: `load` is the offered load per pool, and the law does not depend on the service rate.
 Without a capacity the total number of tasks is Poisson whatever the policy, so the chain is cut where that
@@ -9,16 +9,19 @@ Poisson law has next to nothing left. `truncation` is the probability that is cu
 more, other probabilities by about as much, and averages of tasks by a few times that.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import floor
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from evenly.theory.balance import balanced_occupancy
+from evenly.frames import Table, Tabular
+from evenly.policies import DEFAULT, POLICIES
+from evenly.theory.exact.averages import event_means, occupancy_means
 from evenly.theory.exact.chain import (
-    Chain,
     FloatArray,
     SmallSystem,
     assign_by_sample,
@@ -35,22 +38,30 @@ from evenly.theory.exact.inputs import (
     start_threshold,
 )
 from evenly.theory.exact.solve import stationary_law
+from evenly.theory.wording import percent, short_label
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExactLaw:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class ExactLaw(Tabular):
     """Long-run averages of a small system; None where a policy has no threshold.
 
-    Rates are per mean service time, and `per_task` figures count every arrival, lost or not.
+    `max_tasks` is the mean number of tasks in the fullest pool, `spread` the mean standard deviation over the
+    pools, `threshold_share` the share of time at each threshold. Rates are per mean task time, and `per_task`
+    figures count every arrival, lost or not.
     """
 
     policy: str
     pools: int
     load: float
-    threshold_start: int | None
-    alpha: float | str | None
+    initial_threshold: int | None
+    alpha: float | str | Decimal | None
     sample_size: int | None
     capacity: int | None
+    tolerance: float
     states: int
     truncation: float
     residual: float
@@ -58,19 +69,55 @@ class ExactLaw:
     pools_with_exactly: FloatArray
     task_share: FloatArray
     max_tasks_distribution: FloatArray
-    max_tasks_mean: float
-    spread_mean: float
-    imbalance_mean: float
-    lost: float
-    threshold_distribution: dict[int, float] | None
+    max_tasks: float
+    spread: float
+    imbalance: float
+    lost_share: float
+    threshold_share: dict[int, float] | None
     rise_rate: float | None
     fall_rate: float | None
     green_per_task: float | None
     yellow_per_task: float | None
     resync_per_task: float | None
 
+    @property
+    def mean_threshold(self) -> float | None:
+        """The threshold, averaged over time."""
+        if self.threshold_share is None:
+            return None
+        return sum(level * share for level, share in self.threshold_share.items())
+
+    @property
+    def change_rate(self) -> float | None:
+        """Changes of the threshold per mean task time."""
+        return None if self.rise_rate is None or self.fall_rate is None else self.rise_rate + self.fall_rate
+
+    @property
+    def messages_per_task(self) -> float | None:
+        """Green and yellow messages per task; those after changes of the threshold are in `resync_per_task`."""
+        if self.green_per_task is None or self.yellow_per_task is None:
+            return None
+        return self.green_per_task + self.yellow_per_task
+
+    def columns(self) -> Mapping[str, Any]:
+        """One row per number of tasks: shares of pools and of tasks, and the probability for the fullest pool."""
+        return {
+            "tasks": np.arange(len(self.pools_with_exactly)),
+            "pools_with_exactly": self.pools_with_exactly,
+            "task_share": self.task_share,
+            "max_tasks_distribution": self.max_tasks_distribution,
+        }
+
+    @property
+    def thresholds(self) -> Table:
+        """The share of time at each threshold; no rows where there is none."""
+        share = self.threshold_share or {}
+        return Table(
+            {"threshold": list(share), "share": list(share.values())}, units={"share": "share of the time"}
+        )
+
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with the keys that a simulation has too."""
+        """Ready for JSON, with the keys that a simulation has too: what `evenly exact --json` prints."""
         return {
             "policy": self.policy,
             "pools": self.pools,
@@ -81,51 +128,112 @@ class ExactLaw:
             "mean_tasks": self.mean_tasks,
             "pools_with_exactly": self.pools_with_exactly.tolist(),
             "task_share": self.task_share.tolist(),
-            "max_tasks": {"mean": self.max_tasks_mean, "distribution": self.max_tasks_distribution.tolist()},
+            "max_tasks": {"mean": self.max_tasks, "distribution": self.max_tasks_distribution.tolist()},
             "threshold": self._threshold(),
             "messages": self._messages(),
-            "spread": {"mean": self.spread_mean},
-            "imbalance": {"mean": self.imbalance_mean},
-            "lost": self.lost,
+            "spread": {"mean": self.spread},
+            "imbalance": {"mean": self.imbalance},
+            "lost": self.lost_share,
+            "lost_share": self.lost_share,
             "states": self.states,
             "truncation": self.truncation,
             "residual": self.residual,
         }
 
     def _threshold(self) -> dict[str, Any] | None:
-        if self.threshold_distribution is None or self.rise_rate is None or self.fall_rate is None:
+        if self.threshold_share is None:
             return None
         return {
-            "initial": self.threshold_start,
-            "mean": sum(level * share for level, share in self.threshold_distribution.items()),
-            "time_at": {str(level): share for level, share in self.threshold_distribution.items()},
-            "changes_rate": self.rise_rate + self.fall_rate,
+            "initial": self.initial_threshold,
+            "mean": self.mean_threshold,
+            "time_at": {str(level): share for level, share in self.threshold_share.items()},
+            "changes_rate": self.change_rate,
         }
 
-    def _messages(self) -> dict[str, float] | None:
-        if self.green_per_task is None or self.yellow_per_task is None or self.resync_per_task is None:
+    def _messages(self) -> dict[str, float | None] | None:
+        if self.messages_per_task is None:
             return None
         return {
             "green_per_task": self.green_per_task,
             "yellow_per_task": self.yellow_per_task,
             "resync_per_task": self.resync_per_task,
-            "per_task": self.green_per_task + self.yellow_per_task,
+            "per_task": self.messages_per_task,
         }
 
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the probability of each number of tasks in a pool."""
+        from evenly.plots import law, style  # noqa: PLC0415  (matplotlib only when something is drawn)
 
-def exact_law(
+        axes = style.axes_or_new(ax)
+        law.draw_bars(axes, self.pools_with_exactly, "tasks in a pool")
+        axes.set_ylabel("probability")
+        axes.set_title(self._title(), fontsize=10)
+        return axes
+
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw pools by tasks, the fullest pool and, if there is one, the threshold: `evenly exact --plot`."""
+        from evenly.plots import law, style  # noqa: PLC0415
+
+        panels = {
+            "tasks in a pool": self.pools_with_exactly,
+            "tasks in the fullest pool": self.max_tasks_distribution,
+        }
+        if self.threshold_share:
+            panels["threshold"] = np.zeros(max(self.threshold_share) + 1)
+            panels["threshold"][list(self.threshold_share)] = list(self.threshold_share.values())
+        figure = style.figure_or_new(figure, 3.2 * len(panels), 3.2)
+        law.draw_panels(figure, panels, self._title())
+        return figure
+
+    @property
+    def name(self) -> str:
+        """The policy with its parameters."""
+        return POLICIES[self.policy].label(
+            threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sample_size
+        )
+
+    def _title(self) -> str:
+        return f"{self.name}, {self.pools} pools, load {self.load:g}: exact"
+
+    def _headline(self) -> str:
+        name = short_label(
+            self.policy, threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sample_size
+        )
+        lost = "" if self.capacity is None else f", {percent(self.lost_share)} lost"
+        means = f"max {self.max_tasks:.4f}, spread {self.spread:.4f}, imbalance {self.imbalance:.4f}"
+        return f"{name}, {self.pools:,} pools, load {self.load:g}: {means}{lost}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [
+            ("tasks per pool", f"{self.mean_tasks:.6f}"),
+            ("fullest pool", f"{self.max_tasks:.6f}"),
+            ("spread over pools", f"{self.spread:.6f}"),
+            ("imbalance", f"{self.imbalance:.6f}"),
+        ]
+        if self.messages_per_task is not None:
+            resync = f"{self.resync_per_task:.6f} to resync"
+            rows.append(("messages per task", f"{self.messages_per_task:.6f}, and {resync}"))
+        if self.threshold_share is not None:
+            shares = ", ".join(f"{level}: {percent(share)}" for level, share in self.threshold_share.items())
+            rows.append(("threshold", f"{self.mean_threshold:.6f} on average ({shares})"))
+        if self.capacity is not None:
+            rows.append(("tasks lost", percent(self.lost_share)))
+        return rows
+
+
+def solve_exact(
     *,
-    policy: str,
+    policy: str = DEFAULT,
     pools: int,
     load: float,
     threshold: int | None = None,
-    alpha: float | str | None = None,
+    alpha: float | str | Decimal | None = None,
     sample_size: int | None = None,
     capacity: int | None = None,
     tolerance: float = 1e-10,
     max_states: int = 400_000,
 ) -> ExactLaw:
-    """Solve the balance equations of a small system.
+    """Compute the exact stationary distribution of a small system from its balance equations.
 
     A threshold without `alpha` is fixed, floor(load) if not given; with `alpha` it is where learning starts,
     0 if not given. Power-of-d samples two pools if `sample_size` is not given. A task sent to a pool that holds
@@ -135,7 +243,7 @@ def exact_law(
     """
     check_numbers(pools, load, threshold, sample_size, capacity, tolerance, max_states)
     check_policy(policy, threshold, alpha, sample_size)
-    is_threshold = policy == "threshold"
+    is_threshold = policy == DEFAULT
     start = start_threshold(load, threshold, alpha, capacity) if is_threshold else None
     falls_at = None if alpha is None else largest_fall(alpha, pools, capacity)
     if policy == "power-of-d":
@@ -145,7 +253,7 @@ def exact_law(
         pools=pools,
         load=load,
         assign={
-            "threshold": assign_by_threshold,
+            DEFAULT: assign_by_threshold,
             "jsq": assign_to_shortest,
             "power-of-d": assign_by_sample(sample_size or 1),
             "random": assign_by_sample(1),
@@ -161,77 +269,14 @@ def exact_law(
         policy=policy,
         pools=pools,
         load=load,
-        threshold_start=start,
+        initial_threshold=start,
         alpha=alpha,
         sample_size=sample_size,
         capacity=capacity,
+        tolerance=tolerance,
         states=len(chain.states),
         truncation=truncation,
         residual=residual,
-        **_occupancy_means(chain, law, pools, load),
-        **_event_means(chain, law, pools * load, is_threshold),
+        **occupancy_means(chain, law, pools, load),
+        **event_means(chain, law, pools * load, is_threshold),
     )
-
-
-def _occupancy_means(chain: Chain, law: FloatArray, pools: int, load: float) -> dict[str, Any]:
-    """Averages that depend on the occupancy alone."""
-    counts = _level_counts(chain)
-    exactly = counts.T @ law / pools
-    tasks = np.arange(len(exactly)) * exactly
-    highest = np.array([state.occupancy[-1][0] for state in chain.states])
-    most = np.bincount(highest, weights=law)
-    return {
-        "mean_tasks": float(tasks.sum()),
-        "pools_with_exactly": exactly,
-        "task_share": tasks / tasks.sum(),
-        "max_tasks_distribution": most,
-        "max_tasks_mean": float(highest @ law),
-        "spread_mean": float(_spread(counts, pools) @ law),
-        "imbalance_mean": float(_imbalance(counts, pools, load) @ law),
-    }
-
-
-def _level_counts(chain: Chain) -> sparse.csc_array:
-    """The number of pools with exactly i tasks: a row a state, a column a level."""
-    rows = [row for row, state in enumerate(chain.states) for _ in state.occupancy]
-    pairs = np.array([pair for state in chain.states for pair in state.occupancy])
-    return sparse.csc_array((pairs[:, 1].astype(float), (rows, pairs[:, 0])))
-
-
-def _spread(counts: sparse.csc_array, pools: int) -> FloatArray:
-    """Per state, the standard deviation of the number of tasks over the pools."""
-    levels = np.arange(counts.shape[1], dtype=float)
-    mean = counts @ levels / pools
-    variance = counts @ levels**2 / pools - mean**2
-    spread: FloatArray = np.sqrt(np.maximum(variance, 0.0))  # rounding can leave a negative zero
-    return spread
-
-
-def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
-    """Per state, the Euclidean distance between its occupancy and the balanced one, level by level."""
-    levels = counts.shape[1]
-    balanced = balanced_occupancy(load, max(levels, floor(load) + 2))
-    squares = np.full(counts.shape[0], float(np.sum(balanced[levels:] ** 2)))
-    at_least = np.full(counts.shape[0], float(pools))
-    for level in range(levels):
-        squares += (at_least / pools - balanced[level]) ** 2
-        at_least -= counts[:, [level]].toarray().ravel()
-    distance: FloatArray = np.sqrt(squares)
-    return distance
-
-
-def _event_means(chain: Chain, law: FloatArray, arrival_rate: float, is_threshold: bool) -> dict[str, Any]:
-    """Averages that count events: messages, changes of the threshold, losses."""
-    rate = {what: float(rates @ law) for what, rates in chain.counted.items()}
-    thresholds = np.array([state.threshold for state in chain.states])
-    time_at = np.bincount(thresholds, weights=law)
-    likely = {int(level): float(time_at[level]) for level in np.flatnonzero(time_at)}
-    return {
-        "lost": rate["lost"] / arrival_rate,
-        "threshold_distribution": likely if is_threshold else None,
-        "rise_rate": rate["rises"] if is_threshold else None,
-        "fall_rate": rate["falls"] if is_threshold else None,
-        "green_per_task": rate["green"] / arrival_rate if is_threshold else None,
-        "yellow_per_task": rate["yellow"] / arrival_rate if is_threshold else None,
-        "resync_per_task": rate["resync"] / arrival_rate if is_threshold else None,
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -12,7 +13,7 @@ from scipy.special import pdtrc
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.inputs import exact_alpha, positive_load, positive_number, whole_number
+from evenly.theory.inputs import checked_start, exact_alpha, positive_load, positive_number, whole_number
 from evenly.workload.demand import Phase, check_schedule, parse_schedule
 
 MAX_POINTS = 10**5
@@ -59,13 +60,34 @@ def check_turns(phases: Sequence[Phase], horizon: float) -> None:
         raise InputError(f"The demand must have at most {MAX_TURNS} phases and periods, not {turns:.0f}.")
 
 
-def initial_occupancy(initial: float | Sequence[float] | FloatArray) -> FloatArray:
-    """q(0), q(1), ... at time 0."""
-    if isinstance(initial, int | float | np.integer | np.floating) and not isinstance(initial, bool):
-        if not 0 <= initial <= MAX_LEVELS:
-            raise InputError(f"initial must lie between 0 and {MAX_LEVELS} tasks per pool, not {initial}.")
-        return balanced_occupancy(float(initial), floor(initial) + 2)
-    q = np.asarray(initial, float)
+@dataclass(frozen=True, kw_only=True)
+class InitialState:
+    """The state at time 0: q(0), q(1), ..., and what it was made from."""
+
+    occupancy: FloatArray
+    tasks: float | tuple[int, ...] | None
+    given_occupancy: FloatArray | None = None
+
+
+def initial_state(
+    tasks: float | Sequence[int] | None, occupancy: Sequence[float] | FloatArray | None
+) -> InitialState:
+    """The state at time 0, from tasks per pool, tasks of each pool or an occupancy; empty if none is given."""
+    if occupancy is not None:
+        if tasks is not None:
+            raise InputError("Give initial_tasks or initial_occupancy, and not both.")
+        checked = _checked_occupancy(occupancy)
+        return InitialState(occupancy=checked, tasks=None, given_occupancy=checked)
+    start = checked_start(0 if tasks is None else tasks, MAX_LEVELS, MAX_LEVELS - 1)
+    if not isinstance(start, tuple):
+        return InitialState(occupancy=balanced_occupancy(float(start), floor(start) + 2), tasks=start)
+    counts = np.bincount(start)
+    return InitialState(occupancy=1 - np.append(0, np.cumsum(counts)[:-1]) / len(start), tasks=start)
+
+
+def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
+    """q(0), q(1), ... at time 0, if it is an occupancy."""
+    q = np.asarray(occupancy, float)
     ordered = q.ndim == 1 and q.size > 0 and q[0] == 1 and bool(np.all(q >= 0) and np.all(np.diff(q) <= 0))
     if not ordered or q.size > MAX_LEVELS:
         raise InputError(

@@ -25,7 +25,7 @@ _LIVELY = 60.0  # how long a solution moves: deviations fade like e^-t
 _NEWTON_STEPS = 100
 _TIME_ERROR = 1e-12
 _NUDGE = 1e-7
-_FAR = 4.0  # a value so many times its change in a step does not dip to zero there
+_FAR = 4.0  # a value this many times its change in a step does not dip to zero there
 
 
 @dataclass(frozen=True)

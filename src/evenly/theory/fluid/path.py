@@ -1,61 +1,70 @@
-"""Fluid limits: what very many pools do over time, without chance.
+"""A fluid solution: what pools do over time in the large-system limit.
 
 Time is measured in mean task times, and `load` is the offered load per pool.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
-from math import ceil, floor
-from typing import Any
+from math import ceil
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.errors import InputError
-from evenly.theory.balance import FloatArray
-from evenly.theory.fluid.inputs import (
-    MAX_CELLS,
-    check_turns,
-    demand_phases,
-    fluid_alpha,
-    initial_occupancy,
-    last_level,
-    output_times,
-)
-from evenly.theory.fluid.mass import load_over, total_mass
+from evenly.frames import Table, Tabular
+from evenly.policies import POLICIES
+from evenly.theory.balance import FloatArray, optimal_thresholds
+from evenly.theory.fluid.levels import level_table
 from evenly.theory.fluid.modes import Mode
-from evenly.theory.fluid.solver import State, Stepper, Stretch
-from evenly.theory.inputs import checked_threshold
+from evenly.theory.wording import short_label, start_words
 from evenly.workload.demand import Phase
 
-_STANDSTILL = 50  # stretches at one and the same time
-_WRONG = 1e-6  # an error of the mass that no solution of ours has
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from evenly.plots.fluid import FluidLines
+
+_MOST_CHANGES = 12  # that are listed
 
 
-@dataclass(frozen=True, kw_only=True)
-class FluidPath:
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class FluidPath(Tabular):
     """A fluid solution at evenly spaced times, with its events.
 
-    `update_times` and `update_thresholds` list the changes of a learned threshold, `mode_times` and `modes` the
-    pieces (a), (b), (c) the solution is made of. `mass_error` is the largest distance between the mass of
-    `occupancy` and the exact one in `total_mass`; `truncation` bounds the part of
-    it that is due to levels left out.
+    `load` is the one at time 0. `schedule`, `alpha`, `initial_tasks` and `initial_occupancy` are None where not
+    given, and `initial_threshold` is the one before any change. `change_times` and `change_thresholds` list the
+    changes of a learned threshold, `mode_times` and `modes` the pieces (a), (b), (c) the solution is made of.
+    `mass_error` is the largest distance between the mass of `occupancy` and the exact one in `total_mass`;
+    `truncation` bounds the part of it that is due to levels left out.
     """
 
+    load: float
+    schedule: tuple[Phase, ...] | None
+    initial_threshold: int
+    alpha: float | str | Decimal | None
+    initial_tasks: float | tuple[int, ...] | None
+    initial_occupancy: FloatArray | None
+    horizon: float
+    points: int
     times: FloatArray
-    occupancy: FloatArray  # a row a time, from level 0
+    occupancy: FloatArray  # one row per time, from level 0
     threshold: NDArray[np.int64]
     demand: FloatArray
     total_mass: FloatArray
-    update_times: FloatArray
-    update_thresholds: NDArray[np.int64]
+    change_times: FloatArray
+    change_thresholds: NDArray[np.int64]
     mode_times: FloatArray
     modes: tuple[Mode, ...]
     truncation: float
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The demand, phase by phase."""
+        return (Phase(0.0, self.load),) if self.schedule is None else self.schedule
 
     @property
     def mass_error(self) -> float:
@@ -82,14 +91,43 @@ class FluidPath:
         distance: FloatArray = np.sqrt(np.sum((padded - balanced) ** 2, axis=1))
         return distance
 
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+    def columns(self) -> Mapping[str, Any]:
+        """One row per time: demand, tasks per pool, threshold and imbalance."""
         return {
+            "time": self.times,
+            "demand": self.demand,
+            "tasks_per_pool": self.total_mass,
+            "threshold": self.threshold,
+            "imbalance": self.imbalance,
+        }
+
+    @property
+    def levels(self) -> Table:
+        """The fraction of pools with at least as many tasks, one row per time and number of tasks."""
+        return level_table(self.times, self.occupancy)
+
+    @property
+    def changes(self) -> Table:
+        """The changes of the threshold: when, and to what."""
+        return Table(
+            {"time": self.change_times, "threshold": self.change_thresholds}, units={"time": "mean task times"}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the object that `evenly fluid --json` prints."""
+        return {
+            "load": self.load,
+            "schedule": None if self.schedule is None else ",".join(map(str, self.schedule)),
+            "alpha": None if self.alpha is None else float(self.alpha),
+            "first_threshold": self.initial_threshold,
+            "initial": list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks,
+            "horizon": self.horizon,
+            "points": self.points,
             "times": self.times.tolist(),
             "occupancy": self.occupancy.tolist(),
             "threshold": self.threshold.tolist(),
-            "update_times": self.update_times.tolist(),
-            "update_thresholds": self.update_thresholds.tolist(),
+            "update_times": self.change_times.tolist(),
+            "update_thresholds": self.change_thresholds.tolist(),
             "demand": self.demand.tolist(),
             "total_mass": self.total_mass.tolist(),
             "modes": [
@@ -100,94 +138,68 @@ class FluidPath:
             "truncation": self.truncation,
         }
 
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw demand, tasks per pool and threshold over time."""
+        from evenly.plots import fluid, style  # noqa: PLC0415  (matplotlib only when something is drawn)
 
-def fluid(
-    *,
-    load: float | None = None,
-    schedule: str | Sequence[Phase] | None = None,
-    threshold: int | None = None,
-    alpha: float | str | Decimal | None = None,
-    initial: float | Sequence[float] | FloatArray = 0.0,
-    horizon: float = 20.0,
-    points: int = 201,
-) -> FluidPath:
-    """Solve the fluid equations; with `alpha` the threshold learns.
+        axes = style.axes_or_new(ax)
+        fluid.draw_levels(axes, self._lines())
+        axes.set_xlabel(fluid.TIME)
+        axes.set_title(self.title, fontsize=10)
+        return axes
 
-    `threshold` is where the threshold starts, by default floor(load) if it stays and 0 if it learns.
-    `initial` is the number of tasks per pool at time 0, spread evenly, or the occupancy q(0), q(1), ... there.
-    A `schedule` (see `evenly.Phase`) takes the place of `load` when demand varies.
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw that, the imbalance and how the pools are filled: the picture of `evenly fluid --plot`."""
+        from evenly.plots import fluid, style  # noqa: PLC0415
 
-    Paper: Thm 1; Def. 2, Prop. 4 (updates do not pile up) and Thm 5 with learning. Departs: a start at which the
-    learning rule applies at once is allowed, and the changes are then made at time 0; demand may vary.
-    """
-    phases = demand_phases(load, schedule)
-    exact = None if alpha is None else fluid_alpha(alpha)
-    times = output_times(horizon, points)
-    check_turns(phases, horizon)
-    start = initial_occupancy(initial)
-    first = (floor(phases[0].load) if exact is None else 0) if threshold is None else checked_threshold(threshold)
-    levels, truncation = last_level(phases, start, first, learns=exact is not None)
-    if (levels + 1) * points > MAX_CELLS:
-        raise InputError(f"points times levels must be at most {MAX_CELLS}, not {points} times {levels + 1}.")
-    q = np.zeros(levels + 1)
-    q[: start.size] = start
-    stretches = _solve(phases, times, exact, State(0.0, q, first))
-    path = _path(phases, times, stretches, first, float(start[1:].sum()), truncation)
-    if path.mass_error > _WRONG:
-        raise ArithmeticError(f"the fluid solution lost track of the tasks: {path.mass_error:.1e} per pool")
-    return path
+        figure = style.figure_or_new(figure, 8.0, 7.0)
+        fluid.draw_panels(figure, self._lines(), self.title)
+        return figure
 
+    def _lines(self) -> FluidLines:
+        from evenly.plots.fluid import FluidLines  # noqa: PLC0415
 
-def _solve(phases: Sequence[Phase], times: FloatArray, alpha: Fraction | None, state: State) -> list[Stretch]:
-    stretches: list[Stretch] = []
-    horizon = float(times[-1])
-    ends = [min(phase.start, horizon) for phase in phases[1:]] + [horizon]
-    for phase, end in zip(phases, ends, strict=True):
-        stepper = Stepper(phase, end, alpha, times)
-        while state.time < end:
-            stretches.append(stepper.stretch(stepper.settle(state)))
-            state = stretches[-1].end_state
-            if len(stretches) >= _STANDSTILL and stretches[-_STANDSTILL].start == state.time:
-                raise ArithmeticError(f"the fluid equations do not get past time {state.time:g}")
-    return stretches
+        later = self.change_times > 0  # the first threshold drawn is the one after the changes made at once
+        return FluidLines(
+            times=self.times,
+            phases=self.phases,
+            total_mass=self.total_mass,
+            threshold_times=np.concatenate([[0.0], self.change_times[later], [self.horizon]]),
+            thresholds=np.concatenate([self.threshold[:1], self.change_thresholds[later], self.threshold[-1:]]),
+            imbalance=self.imbalance,
+            occupancy=self.occupancy,
+        )
 
+    @property
+    def title(self) -> str:
+        """What this is a solution of."""
+        alpha = None if self.alpha is None else float(self.alpha)
+        name = POLICIES["threshold"].label(threshold=self.initial_threshold, alpha=alpha)
+        return f"fluid limit: {name}, load {self._load_words()}, from {self._start_words()}"
 
-def _path(
-    phases: Sequence[Phase],
-    times: FloatArray,
-    stretches: list[Stretch],
-    first: int,
-    mass: float,
-    truncation: float,
-) -> FluidPath:
-    starts = np.array([stretch.start for stretch in stretches])
-    owner = np.searchsorted(starts, times, side="right") - 1
-    occupancy = np.vstack([*(stretch.rows for stretch in stretches), stretches[-1].end_state.q])
-    updates = _updates(stretches, first)
-    changed = [n for n in range(len(stretches)) if n == 0 or stretches[n].mode != stretches[n - 1].mode]
-    demand = np.empty_like(times)
-    for phase in phases:
-        demand[times >= phase.start] = load_over(phase, times[times >= phase.start])
-    return FluidPath(
-        times=times,
-        occupancy=np.clip(occupancy, 0.0, 1.0),
-        threshold=np.array([stretch.threshold for stretch in stretches])[owner],
-        demand=demand,
-        total_mass=total_mass(phases, mass, times),
-        update_times=np.array([time for time, _ in updates], float),
-        update_thresholds=np.array([value for _, value in updates], np.int64),
-        mode_times=starts[changed],
-        modes=tuple(stretches[n].mode for n in changed),
-        truncation=truncation,
-    )
+    def _load_words(self) -> str:
+        return f"{self.load:.12g}" if self.schedule is None else ",".join(map(str, self.schedule))
 
+    def _start_words(self) -> str:
+        if self.initial_tasks is None:
+            return f"an occupancy of {self.total_mass[0]:.6g} tasks per pool"
+        return start_words(self.initial_tasks)
 
-def _updates(stretches: list[Stretch], first: int) -> list[tuple[float, int]]:
-    """All changes of the threshold, one by one."""
-    updates = []
-    current = first
-    for stretch in stretches:
-        while current != stretch.threshold:
-            current += 1 if stretch.threshold > current else -1
-            updates.append((stretch.start, current))
-    return updates
+    def _headline(self) -> str:
+        name = short_label("threshold", threshold=self.initial_threshold, alpha=self.alpha)
+        load = f"load {self.load:.12g}" if self.schedule is None else f"{len(self.schedule)} phases of demand"
+        end = f"threshold {self.threshold[-1]}, imbalance {self.imbalance[-1]:.3f}"
+        return f"{name}, {load}, from {self._start_words()}: at time {self.horizon:g} {end}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        best = " or ".join(map(str, optimal_thresholds(self.demand[-1])))
+        last = dict(zip(self.change_times.tolist(), self.change_thresholds.tolist(), strict=True))  # at each time
+        moves = [f"{value} at {time:.4f}" for time, value in last.items()]
+        shown = moves if len(moves) <= _MOST_CHANGES else [*moves[: _MOST_CHANGES - 1], "...", moves[-1]]
+        return [
+            ("tasks per pool", f"{self.total_mass[-1]:.6f}"),
+            ("threshold", f"{self.threshold[-1]} at the end (optimum {best})"),
+            *([("changes", ", ".join(shown))] if shown else []),
+            ("imbalance", f"{self.imbalance[-1]:.6f}"),
+            ("error of the mass", f"{self.mass_error:.1e}"),
+        ]

@@ -35,7 +35,7 @@ class Lattice:
     accurate: bool
 
     def high_state(self, missing: int) -> int:
-        """The high state with about so many tasks missing, from as many pools as can be."""
+        """The high state with about this many tasks missing, from as many pools as can be."""
         states = np.flatnonzero(self.high)
         distance = np.abs(self.missing[states] - missing)
         nearest = states[distance == distance.min()]
@@ -70,7 +70,7 @@ class _Level:
 
 
 def build_lattice(fleet: Fleet, level: int, most_missing: int, resolve: bool | None = None) -> Lattice:
-    """States with up to so many tasks missing; `resolve` overrides the choice whether high ones keep `extra`."""
+    """States with up to this many tasks missing; `resolve` overrides the choice whether high ones keep `extra`."""
     shape = shape_of(fleet, level, resolve)
     low, high = low_and_high(fleet, level, shape, most_missing)
     here = _Level(fleet, level, low, high, _lacking_more(fleet, level, shape, high), _falling(fleet, shape, high))

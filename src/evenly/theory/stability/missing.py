@@ -17,7 +17,7 @@ from evenly.theory.balance import FloatArray
 
 
 def extra_when_short(arrivals: float, level: int, short: float) -> tuple[float, float]:
-    """The extra of so many short pools at rest, and the share of them that lack more than one task."""
+    """The extra of `short` short pools at rest, and the share of them that lack more than one task."""
     weights = np.cumprod(np.concatenate([[1.0], short / arrivals * np.arange(level - 1, 0, -1)]))
     weights /= weights.sum()
     return short * float(weights @ np.arange(level)), float(1 - weights[0])

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from math import ceil, floor, fsum, inf
-from typing import Any
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import exact_alpha, positive_load
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
 from evenly.theory.stability.missing import extra_when_short
+from evenly.theory.stability.result import Stability
 from evenly.theory.stability.states import Fleet
 from evenly.theory.tuning import check_alpha_for_pools
 
@@ -22,75 +21,17 @@ MAX_LOAD = 1000  # with few pools, the levels in reach grow with its root
 MAX_TASKS = 10**7  # pools times load: time grows with its root
 MOST_SEARCHED_LOAD, MOST_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
 MOST_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
-ROUGH_SHARE = 0.04  # what an unreliable share was seen to be off by at most, of all time
-ROUGH_PART = 0.5  # the same, relatively: for small shares, and rates
 NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from never
 
 
-@dataclass(frozen=True, kw_only=True)
-class Stability:
-    """What the learned threshold does in the long run. Times are in mean service times.
-
-    The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
-    `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
-    `also_rests_at` is the threshold next above them if that is at rest too in the limit of many pools: a large
-    system that comes there stays for very long, and the shares are those of all time.
-
-    `reliable` is False when very many of the pools below the threshold lack several tasks at a fall, or many of
-    them and they are too many to keep track of: shares were then seen to be off by up to `ROUGH_SHARE` of all
-    time, and small ones and rates by up to `ROUGH_PART` of themselves.
-    """
-
-    pools: int
-    load: float
-    alpha: float
-    optimum: int
-    threshold_share: dict[int, float]
-    share_above: float
-    share_below: float
-    time_between_excursions: float
-    excursion_length: float
-    changes_rate: float
-    resync_per_task: float
-    also_rests_at: int | None
-    reliable: bool
-
-    @property
-    def share_off(self) -> float:
-        """Share of the time away from the optimum."""
-        return self.share_above + self.share_below
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; no time between excursions when there are none."""
-        never = self.time_between_excursions == inf
-        return {
-            "pools": self.pools,
-            "load": self.load,
-            "alpha": self.alpha,
-            "optimum": self.optimum,
-            "threshold": {
-                "time_at": {str(level): share for level, share in self.threshold_share.items()},
-                "changes_rate": self.changes_rate,
-            },
-            "share_above": self.share_above,
-            "share_below": self.share_below,
-            "share_off": self.share_off,
-            "time_between_excursions": None if never else self.time_between_excursions,
-            "excursion_length": self.excursion_length,
-            "messages": {"resync_per_task": self.resync_per_task},
-            "also_rests_at": self.also_rests_at,
-            "reliable": self.reliable,
-        }
-
-
 def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) -> Stability:
-    """Predict the long-run law of the learned threshold in a system of so many pools.
+    """Predict the long-run law of the learned threshold in a system of `pools` pools.
 
     The threshold rises from k - 1 to k at an arrival that finds at most one pool below k, and falls back at one
     that finds pools - floor(alpha * pools) of them. In between, the number of tasks that pools lack below k is a
     chain, together with the number of pools above k, whatever the threshold as long as it is at most k.
 
-    Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper has the limit of many pools only, where the
+    Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper has the large-system limit only, where the
     threshold comes to rest (Thm 6).
     """
     check_alpha_for_pools(alpha, pools)
@@ -143,7 +84,7 @@ def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
         share_below=below,
         time_between_excursions=1 / leaving if seen else inf,
         excursion_length=(above + below) / leaving if seen else 0.0,
-        changes_rate=2 * fsum(changes.values()),
+        change_rate=2 * fsum(changes.values()),
         resync_per_task=resync_rate / fleet.arrivals,
         also_rests_at=rests_at,
         reliable=accurate and _lacking_at_falls(fleet, changes) <= MOST_LACKING,
@@ -164,8 +105,8 @@ def most_searched(load: float) -> int:
     return 0 if positive_load(load) > MOST_SEARCHED_LOAD else min(MAX_POOLS, floor(MOST_SEARCHED_TASKS / load))
 
 
-def stable_pools(load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
-    """The fewest pools from which on the threshold is off the optimum for at most this share of the time.
+def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
+    """Find the fewest pools from which on the threshold is off the optimum for at most this share of the time.
 
     None if no number of pools up to `most_searched(load)` will do. No number at all will if, under the threshold
     next above the optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at

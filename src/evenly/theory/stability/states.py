@@ -28,7 +28,7 @@ _FEW, _MANY = 600, 4000  # high states up to which `extra` is kept, when few or 
 _MANY_LACK_MORE = 0.1  # from this share of short pools on
 _MOST_WORK = 5 * 10**8  # multiplications of a level with many, about: some seconds
 _NEAR = 8  # missing tasks up to which a low state keeps `extra`, to tell when the threshold rises
-_NEAR_OF_FEW = 24  # the same when arrivals are so few that `extra` lasts
+_NEAR_OF_FEW = 24  # the same when arrivals are few enough that `extra` lasts
 _GROWTH = 8  # rows over which the gap between rows grows by one
 _GAPS = 15  # widest gaps in a standard deviation of the number of tasks
 
@@ -124,7 +124,7 @@ def shape_of(fleet: Fleet, level: int, resolve: bool | None = None) -> Shape:
 
 
 def low_and_high(fleet: Fleet, level: int, shape: Shape, most_missing: int) -> tuple[Sheet, Sheet]:
-    """Both sheets, with up to so many tasks missing, or more if the threshold needs more to fall."""
+    """Both sheets, with up to this many tasks missing, or more if the threshold needs more to fall."""
     last = min(max(most_missing, shape.top), level * fleet.pools)
     rows = np.array(_rows(shape, last, max(int(sqrt(fleet.arrivals) / _GAPS), 1)), dtype=np.int64)
     return _low(fleet, level, shape, rows[1:]), _high(level, shape, rows[rows <= shape.top])

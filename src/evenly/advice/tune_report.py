@@ -1,0 +1,213 @@
+"""Tune a system: find an alpha for it, or tell what to expect of one.
+
+Four questions have an answer, by what is given:
+
+- `load_max`: an alpha for loads up to it in the large-system limit, by the paper's rule;
+- `load_max` and `pools`: an alpha for that many pools, from measurements (`recommend_alpha`);
+- `load` and `alpha`: where and how soon the threshold settles in the large-system limit (`predict_settling`);
+- `load`, `alpha` and `pools`: that, and how stable the threshold of that many pools is (`predict_stability`).
+
+Paper: Sec. 4.5; Prop. 6, Cor. 2, Prop. 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evenly.errors import InputError
+from evenly.frames import Tabular
+from evenly.theory import tuning
+from evenly.theory.inputs import positive_load
+from evenly.theory.settling import Settling, predict_settling
+from evenly.theory.stability.predict import predict_stability, stable_pools
+from evenly.theory.stability.result import Stability
+from evenly.theory.tuning import Alpha
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from evenly.advice.recommendation import Advice
+
+_KEYS = (
+    *("load", "initial_load", "settled_threshold", "optimal", "settle_time_bound"),
+    *("pools_measured", "loads", "method", "paper_rule_possible", "paper_rule_met", "candidates"),
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class TuneReport(Tabular):
+    """The answer to a question about alpha; None where something was not asked for.
+
+    `alpha_min` is the paper's bound for loads up to `load_max`, `suggested_alpha` an alpha above it.
+    `stable_pools` is the fewest pools from which on the threshold is off the optimum for at most 1 % of the time.
+    """
+
+    load_max: float | None = None
+    load: float | None = None
+    alpha: Alpha | None = None
+    initial_tasks: float | tuple[int, ...] | None = None
+    pools: int | None = None
+    seed: int | None = None
+    alpha_min: float | None = None
+    suggested_alpha: float | None = None
+    advice: Advice | None = None
+    settling: Settling | None = None
+    stability: Stability | None = None
+    stable_pools: int | None = None
+
+    @property
+    def recommended_alpha(self) -> float | None:
+        """The alpha to take: as measured, or by the paper's rule; None if one was given."""
+        return self.suggested_alpha if self.advice is None else self.advice.alpha
+
+    @property
+    def _main(self) -> Advice | Stability | Settling | None:
+        """The most specific part of the answer."""
+        return self.advice or self.stability or self.settling
+
+    def columns(self) -> Mapping[str, Any]:
+        """The main table of the most specific part: candidates, thresholds, settling or the paper's rule."""
+        if self._main is not None:
+            return self._main.columns()
+        return {
+            "load_max": [self.load_max],
+            "alpha_min": [self.alpha_min],
+            "recommended_alpha": [self.recommended_alpha],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: the object that `evenly tune --json` prints, with the same keys whatever was asked."""
+        return {
+            **dict.fromkeys(_KEYS),
+            "load_max": self.load_max,
+            "alpha": None if self.alpha is None else float(self.alpha),
+            "alpha_min": self.alpha_min,
+            "recommended": self.suggested_alpha,
+            "pools": self.pools,
+            "stability": None if self.stability is None else self.stability.to_dict(),
+            "stable_pools": self.stable_pools,
+            **({} if self.settling is None else self.settling.to_dict()),
+            **({} if self.advice is None else self.advice.to_dict()),
+        }
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the candidates for alpha, the share of time at each threshold, or where the threshold settles."""
+        return self._drawable().plot(ax=ax)
+
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw the candidates as `evenly tune --plot` does, or the picture of `plot`."""
+        if self.advice is not None:
+            return self.advice.plot_panels(figure=figure)
+        from evenly.plots import style  # noqa: PLC0415  (matplotlib only when something is drawn)
+
+        drawable = self._drawable()
+        figure = style.figure_or_new(figure, 6.4, 4.2)
+        with style.house_style():
+            drawable.plot(ax=figure.add_subplot())
+        return figure
+
+    def _drawable(self) -> Advice | Stability | Settling:
+        if self._main is None:
+            raise InputError("The paper's rule has no picture: give load and alpha, or load_max and pools.")
+        return self._main
+
+    def _headline(self) -> str:
+        if self._main is not None:
+            return self._main._headline()
+        rule = f"loads up to {self.load_max:g}: alpha above {self.alpha_min:.6f}"
+        taken = self.suggested_alpha
+        return f"{rule}, {f'{self.alpha} will do' if taken is None else f'take {taken}'}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        if self.advice is not None:
+            return self.advice._rows()
+        rows = []
+        if self.load_max is not None:
+            bound = f"{self.load_max:g}/{self.load_max + 1:g} = {self.alpha_min:.6f}"
+            rows.append(("alpha must be above", bound))
+        if self.suggested_alpha is not None:
+            rows.append(("take alpha", f"{self.suggested_alpha}"))
+        for part in (self.settling, self.stability):
+            rows += [] if part is None else part._rows()
+        if self.stable_pools is not None:
+            steady = f"{self.stable_pools:,} pools on: off the optimum for at most 1 % of the time"
+            rows.append(("steady from", steady))
+        return rows
+
+
+def tune(
+    *,
+    load_max: float | None = None,
+    load: float | None = None,
+    alpha: Alpha | None = None,
+    initial_tasks: float | Sequence[int] | None = None,
+    pools: int | None = None,
+    seed: int | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> TuneReport:
+    """Find an alpha for loads up to `load_max`, or tell what to expect of `alpha` under `load`.
+
+    Without `pools` the answer is for the large-system limit. `initial_tasks` (default: 0) is the number of tasks
+    per pool at time 0, or a sequence with the tasks of each pool. `seed` (default: 1) and `progress` are for the
+    measurements that `load_max` and `pools` ask for.
+    """
+    _check_question(load_max, load, alpha, initial_tasks, pools, seed)
+    if alpha is not None and pools is not None:
+        tuning.check_alpha_for_pools(alpha, pools)
+    if alpha is not None and load_max is not None:
+        tuning.check_alpha_for_load(alpha, load_max)
+    found: dict[str, Any] = {}
+    if load_max is not None:
+        found["alpha_min"] = tuning.alpha_min(load_max)
+    if load is not None and alpha is not None:
+        found |= _expected(load, alpha, 0.0 if initial_tasks is None else initial_tasks, pools)
+    elif load_max is not None and pools is not None:
+        from evenly.advice.alpha import recommend_alpha  # noqa: PLC0415  (the simulator takes a while to load)
+
+        seed = 1 if seed is None else seed
+        found["advice"] = recommend_alpha(pools=pools, load_max=load_max, seed=seed, progress=progress)
+    elif load_max is not None and alpha is None:
+        found["suggested_alpha"] = tuning.suggested_alpha(load_max)
+    return TuneReport(load_max=load_max, load=load, alpha=alpha, pools=pools, seed=seed, **found)
+
+
+def _expected(
+    load: float, alpha: Alpha, initial_tasks: float | Sequence[int], pools: int | None
+) -> dict[str, Any]:
+    settling = predict_settling(load=load, alpha=alpha, initial_tasks=initial_tasks)
+    found: dict[str, Any] = {"settling": settling, "initial_tasks": settling.initial_tasks}
+    if pools is not None:
+        found["stability"] = predict_stability(pools=pools, load=load, alpha=alpha)
+        found["stable_pools"] = stable_pools(load=load, alpha=alpha)
+    return found
+
+
+def _check_question(
+    load_max: float | None,
+    load: float | None,
+    alpha: Alpha | None,
+    initial_tasks: float | Sequence[int] | None,
+    pools: int | None,
+    seed: int | None,
+) -> None:
+    """Refuse parameters that make no question together."""
+    if load is None and load_max is None:
+        raise InputError(
+            "Give load_max, the highest load, to get an alpha, or load and alpha to see what to expect."
+        )
+    if load is not None and alpha is None:
+        raise InputError("What to expect under load depends on alpha: give both.")
+    if initial_tasks is not None and load is None:
+        raise InputError("initial_tasks is where a system under load starts: give both.")
+    searches = pools is not None and load is None
+    if searches and alpha is not None:
+        raise InputError(
+            "pools and load_max ask for an alpha: leave out alpha, or add load to see what to expect."
+        )
+    if seed is not None and not searches:
+        raise InputError("seed only affects the search for alpha: give it with load_max and pools only.")
+    if load_max is not None and load is not None and positive_load(load) > positive_load(load_max, "load_max"):
+        raise InputError(f"load must be at most load_max {load_max:g}, not {load:g}.")

@@ -1,0 +1,31 @@
+"""The share of time at each threshold of a finite system that learns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+from evenly.plots.style import BLUE, GREEN
+
+_VISIBLE = 1e-4
+
+
+def draw_shares(axes: Axes, shares: Mapping[int, float], optimal: Sequence[int]) -> None:
+    """Draw one bar per threshold, those of optimal thresholds in a colour of their own."""
+    seen = [level for level, share in shares.items() if share >= _VISIBLE]
+    others = [level for level in seen if level not in optimal]
+    best = [level for level in seen if level in optimal]
+    name = f"optimal: {' or '.join(map(str, optimal))}"
+    axes.bar(best, [shares[level] for level in best], color=GREEN, label=name)
+    if others:
+        axes.bar(others, [shares[level] for level in others], color=BLUE, label="off the optimum")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_xlim(min([*seen, *optimal]) - 0.8, max([*seen, *optimal]) + 0.8)
+    axes.set_ylim(0, np.nextafter(1.0, 2.0))
+    axes.set_xlabel("threshold")
+    axes.set_ylabel("share of the time")
+    axes.legend(loc="best", fontsize=9)

@@ -1,0 +1,143 @@
+"""Where and how soon a learned threshold settles in the large-system limit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenly.frames import Tabular
+from evenly.theory.balance import optimal_thresholds
+from evenly.theory.inputs import checked_start, positive_load
+from evenly.theory.tuning import (
+    MAX_INITIAL_TASKS,
+    Alpha,
+    is_optimal,
+    is_whole_load,
+    mean_start,
+    settle_time_bound,
+    settled_threshold,
+)
+from evenly.theory.wording import ALPHA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_STEPS = 400  # of the load in a picture
+_AROUND = 1.5  # tasks per pool on either side of the load in a picture
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Settling(Tabular):
+    """What to expect of an alpha under a load in the large-system limit; times are in mean task times.
+
+    `settled_threshold` is the least and the largest value that the threshold can settle at. `optimal` says that
+    the paper's condition for a fluid-optimal value holds; if not, one may still be reached. `settle_time_bound`
+    is None where no bound is known.
+    """
+
+    load: float
+    alpha: Alpha
+    initial_tasks: float | tuple[int, ...]
+    settled_threshold: tuple[int, int]
+    optimal: bool
+    settle_time_bound: float | None
+
+    @property
+    def whole_load(self) -> bool:
+        """Whether the load is a whole number, so that two thresholds are optimal and no bound on time is known."""
+        return is_whole_load(self.load)
+
+    @property
+    def mean_initial_tasks(self) -> float:
+        """Tasks per pool at time 0."""
+        return float(mean_start(self.initial_tasks))
+
+    def columns(self) -> Mapping[str, Any]:
+        """One row."""
+        low, high = self.settled_threshold
+        return {
+            "load": [self.load],
+            "alpha": [float(self.alpha)],
+            "initial_tasks": [self.mean_initial_tasks],
+            "settled_threshold_least": [low],
+            "settled_threshold_largest": [high],
+            "optimal": [self.optimal],
+            "settle_time_bound": [self.settle_time_bound],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON: part of what `evenly tune --json` prints."""
+        return {
+            "load": self.load,
+            "alpha": float(self.alpha),
+            "initial_load": self.mean_initial_tasks,
+            "settled_threshold": list(self.settled_threshold),
+            "optimal": self.optimal,
+            "settle_time_bound": self.settle_time_bound,
+        }
+
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw where the threshold settles with this alpha, for loads around this one."""
+        from evenly.plots import settling, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+
+        axes = style.axes_or_new(ax)
+        first, last = max(self.load - _AROUND, self.load / _STEPS), self.load + _AROUND
+        loads = np.round(np.linspace(first, last, _STEPS), 6)
+        ranges = np.array([settled_threshold(load=float(load), alpha=self.alpha) for load in loads])
+        optimum = np.floor(loads).astype(np.int64)
+        settling.draw_range(axes, loads, ranges[:, 0], ranges[:, 1], optimum, self.load, self.settled_threshold)
+        axes.set_title(f"large-system limit, alpha {self.alpha}: where the threshold settles", fontsize=10)
+        return axes
+
+    def _settles(self) -> str:
+        low, high = self.settled_threshold
+        return f"{low}" if low == high else f"{low} or {high}" if high == low + 1 else f"{low} to {high}"
+
+    def _headline(self) -> str:
+        time = self.settle_time_bound
+        within = "no bound on the time is known" if time is None else f"within {time:.3f} mean task times"
+        start = f"from {self.mean_initial_tasks:g} tasks per pool"
+        return f"load {self.load:g}, {ALPHA}={self.alpha}, {start}: settles at {self._settles()}, {within}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        load, high = self.load, self.settled_threshold[1]
+        bound = f"{load:g}/{floor(load) + 1} = {load / (floor(load) + 1):.6f}"
+        best = optimal_thresholds(load)
+        if self.optimal:
+            verdict = f"yes: alpha is above {bound}"
+        elif high in best:
+            verdict = f"yes: alpha is not above {bound}, but at a load below 1 a threshold of 1 is as good as 0"
+        else:
+            verdict = f"not for sure: alpha is not above {bound}, and {' or '.join(map(str, best))} would be best"
+        if self.settle_time_bound is not None:
+            start = f"from {self.mean_initial_tasks:g} tasks per pool"
+            within = f"{self.settle_time_bound:.3f} mean task times, {start}"
+        else:
+            reason = "the load is a whole number" if self.whole_load else f"alpha is not above {bound}"
+            within = f"no bound is known: {reason}"
+        return [
+            ("threshold settles", f"at {self._settles()}"),
+            ("optimal", verdict),
+            ("settles within", within),
+        ]
+
+
+def predict_settling(*, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0) -> Settling:
+    """Predict where and how soon the threshold settles under a load with an alpha, in the large-system limit.
+
+    `initial_tasks` is the number of tasks per pool at time 0, or a sequence with the tasks of each pool.
+
+    Paper: Prop. 6, Cor. 2, Prop. 7.
+    """
+    return Settling(
+        load=positive_load(load),
+        alpha=alpha,
+        initial_tasks=checked_start(initial_tasks, MAX_INITIAL_TASKS, MAX_INITIAL_TASKS),
+        settled_threshold=settled_threshold(load=load, alpha=alpha),
+        optimal=is_optimal(load=load, alpha=alpha),
+        settle_time_bound=settle_time_bound(load=load, alpha=alpha, initial_tasks=initial_tasks),
+    )

@@ -1,0 +1,37 @@
+"""Words and numbers that the results share: in their one line, their tables and their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from evenly.policies import POLICIES
+
+Alpha = float | str | Decimal
+ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, never rounded to 0 or 100 unless it is."""
+    if 0 < share < 0.0001:
+        return "< 0.01 %"
+    if 0.9999 < share < 1:
+        return "> 99.99 %"
+    return f"{100 * share:.2f} %"
+
+
+def short_label(
+    policy: str, *, threshold: int | None = None, alpha: Alpha | None = None, sample_size: int | None = None
+) -> str:
+    """The policy with its parameters, as short as it gets, with a Greek alpha."""
+    label = POLICIES[policy].label(threshold=threshold, alpha=alpha, sample_size=sample_size)
+    return label.replace(", alpha ", f" {ALPHA}=")
+
+
+def start_words(initial_tasks: float | Sequence[int]) -> str:
+    """What pools hold at time 0."""
+    if isinstance(initial_tasks, Sequence):
+        return f"pools with {min(initial_tasks)} to {max(initial_tasks)} tasks"
+    if not initial_tasks:
+        return "empty pools"
+    return f"{initial_tasks:.12g} task{'' if initial_tasks == 1 else 's'} per pool"
