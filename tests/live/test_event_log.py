@@ -24,26 +24,22 @@ from evenly.live.picker.event_log import describe, log_event
 POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
 
 
-def changed(before: State, state: State) -> PoolStateChanged:
-    return PoolStateChanged(pool=POOL, before=before, state=state, sessions=3)
+def change(before: State, state: State, name: str) -> tuple[BalancerEvent, dict[str, object]]:
+    """A change of state, and its line."""
+    event = PoolStateChanged(pool=POOL, before=before, state=state, sessions=3)
+    return event, {"event": name, "pool": "pool.example:80", "before": str(before), "sessions": 3}
 
 
-STATES: list[tuple[BalancerEvent, dict[str, object]]] = [
-    (changed(before, state), {"event": name, "pool": "pool.example:80", "before": before.value, "sessions": 3})
-    for before, state, name in (
-        (State.WARMING, State.SERVING, "pool serving"),
-        (State.FAILING, State.WARMING, "pool warming"),
-        (State.SERVING, State.FAILING, "pool failing"),
-        (State.FAILING, State.DRAINING, "pool draining"),
-        (State.DRAINING, State.LEAVING, "pool leaving"),
-    )
-]
 NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
     (
         PoolAdded(pool=POOL, endpoint=ENDPOINT),
         {"event": "pool added", "pool": "pool.example:80", "endpoint": "[::1]:80"},
     ),
-    *STATES,
+    change(State.WARMING, State.SERVING, "pool serving"),
+    change(State.FAILING, State.WARMING, "pool warming"),
+    change(State.SERVING, State.FAILING, "pool failing"),
+    change(State.FAILING, State.DRAINING, "pool draining"),
+    change(State.DRAINING, State.LEAVING, "pool leaving"),
     (PoolGone(pool=POOL), {"event": "pool gone", "pool": "pool.example:80"}),
     (
         ThresholdChanged(before=2, threshold=5, changes=3),

@@ -1,8 +1,8 @@
 """The life cycle of a pool: one table of stages and events.
 
 What must be here: every stage a pool can be in, every event that changes it, and the word that `/state`,
-`/metrics` and the log show for each stage. What must not: session counts, the policy, a clock, or who is told of
-a change.
+`/metrics` and the log show for each stage. What must not: session counts, the policy, a clock, or reports of
+changes.
 
 Two parties decide about a pool independently: the operator drains and removes it, the data plane's health checks
 fail it. So "draining" and "leaving" each come with and without failing health checks, and a pool returns to the

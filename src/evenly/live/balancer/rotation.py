@@ -1,8 +1,8 @@
 """The pools in rotation: those that may get sessions now, and what the policy knows of them.
 
 What must be here: every change of a pool's session counts, of its membership in the policy and of its slow start.
-`Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or who is told of
-a change.
+`Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or reports of
+changes.
 
 A session is counted at the pick, so a burst is spread by what was picked a moment ago. The sessions of a pool out
 of rotation (draining, failing, removed) and of one at its slow-start cap are counted too, and the policy learns of
