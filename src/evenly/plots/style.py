@@ -72,10 +72,7 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axe
     if ax is not None:
         return ax
     with house_style():
-        axes = figure_or_new(None, width, height).add_subplot()
-        # Matplotlib creates ticks and their grid lines when it draws, and reads the settings of that time.
-        axes.grid(visible=True, color=SETTINGS["grid.color"], linewidth=SETTINGS["grid.linewidth"])
-        return axes
+        return figure_or_new(None, width, height).add_subplot()
 
 
 def styled(draw: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
