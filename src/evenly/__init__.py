@@ -4,7 +4,7 @@ Names and rooms (`evenly.theory`, `evenly.paper`, ...) load what they need when 
 quick. The types of all names are in `__init__.pyi`.
 """
 
-from importlib import import_module
+from evenly.lazy import front_door
 
 __version__ = "0.1.0"
 
@@ -22,18 +22,5 @@ _HOMES = {
     "evenly.workload": "Phase",
 }
 _ROOMS = ("advice", "core", "paper", "plots", "policies", "sim", "theory", "workload")
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
-__all__ = sorted(_HOME_OF)  # noqa: PLE0605  (names are listed once)
-
-
-def __getattr__(name: str) -> object:
-    if name in _ROOMS:
-        return import_module(f"evenly.{name}")
-    if name in _HOME_OF:
-        return getattr(import_module(_HOME_OF[name]), name)
-    raise AttributeError(f"module 'evenly' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*__all__, *_ROOMS, "__version__"])
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

@@ -40,3 +40,4 @@ from evenly.theory import stable_pools as stable_pools
 from evenly.workload import Phase as Phase
 
 __version__: str
+__all__: list[str]

@@ -126,7 +126,8 @@ def test_each_question_gets_its_answer() -> None:
 
 def test_the_simulator_is_loaded_for_a_search_only() -> None:
     code = (
-        "import sys; from evenly.advice.tune_report import tune; tune(load_max=10); tune(load=1.5, alpha=0.8, pools=20);"
+        "import sys; from evenly.advice.tune_report import tune\n"
+        "tune(load_max=10); tune(load=1.5, alpha=0.8, pools=20);"
         "print([name for name in ('evenly.sim', 'evenly.core', 'numba', 'matplotlib') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

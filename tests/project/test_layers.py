@@ -1,103 +1,192 @@
-"""The layers of the package: who may import whom. A wrong arrow fails here."""
+"""The walls between rooms: no import that the table does not allow, and no cycle between rooms."""
 
 import ast
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
 
+from tests.project.rooms import ROOMS
+
 SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 
-# layer -> (layers and root modules of evenly, other packages) that it may import, besides the standard library
-ALLOWED: dict[str, tuple[set[str], set[str]]] = {
-    "core": ({"errors"}, set()),
-    "theory": ({"workload", "errors"}, {"numpy", "scipy"}),
-    "sim": ({"core", "workload", "errors", "files"}, {"numpy", "numba", "scipy", "pandas", "polars"}),
-    "advice": ({"sim", "theory", "errors"}, {"numpy"}),
-    "plots": ({"advice", "workload", "sim", "theory", "files"}, {"matplotlib", "numpy"}),
-    "live": (
-        {"core", "errors", "files"},
-        {"fastapi", "hpack", "jinja2", "prometheus_client", "pydantic", "starlette", "uvicorn", "websockets"},
-    ),
-    "paper": (
-        {"core", "workload", "errors", "files", "plots", "sim", "theory", "__init__"},
-        {"jinja2", "matplotlib", "numpy", "scipy"},
-    ),
-    "cli": (
-        {"core", "theory", "sim", "advice", "plots", "paper", "live", "workload", "errors", "files", "__init__"},
-        {"typer", "rich"},
-    ),
-    "workload": ({"errors"}, set()),
-    "errors": (set(), set()),
-    "files": ({"errors"}, set()),
-    "__init__": ({"advice", "errors", "workload", "sim", "theory"}, set()),
-    "__main__": ({"cli"}, set()),
-}
+
+@dataclass(frozen=True)
+class Import:
+    """An imported name; `lazy` if inside a function or for type checking only."""
+
+    name: str
+    lazy: bool
 
 
-def modules() -> list[Path]:
-    return sorted(SOURCE.rglob("*.py"))
+def modules() -> list[str]:
+    """Dotted names below `evenly`; a package's `__init__` under the name of the package."""
+    paths = (path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py"))
+    return sorted(".".join(path.parts).removesuffix(".__init__") for path in paths)
 
 
-def layer_of(path: Path) -> str:
-    first = path.relative_to(SOURCE).parts[0]
-    return first.removesuffix(".py")
+def file_of(module: str) -> Path:
+    path = SOURCE.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Dotted names of all modules imported, at the top or inside functions; no relative imports."""
-    for node in ast.walk(tree):
+def room_of(name: str) -> str:
+    """The room with the longest name that fits; names that no room has belong to the front door of the package."""
+    parts = name.split(".")
+    fitting = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+    return next((room for room in fitting if room in ROOMS), "__init__")
+
+
+def is_front_door(module: str) -> bool:
+    """A package that has rooms inside."""
+    return any(room.startswith(f"{module}.") for room in ROOMS)
+
+
+def imports(tree: ast.Module) -> Iterator[Import]:
+    """All imports, at the top or inside functions; relative ones are not ours."""
+
+    def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            yield from (Import(alias.name, lazy) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             assert node.module is not None
-            if node.module == "evenly":  # from evenly import x: x is a layer, a root module or a public name
-                yield from (f"evenly.{alias.name}" for alias in node.names)
-            else:
-                yield node.module
+            # `from evenly.live import log` imports a module, `from evenly.errors import InputError` a name of one.
+            yield from (Import(f"{node.module}.{alias.name}", lazy) for alias in node.names)
+        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _for_types(node)
+        for child in ast.iter_child_nodes(node):
+            yield from visit(child, inside)
+
+    return visit(tree, False)
 
 
-def target(name: str) -> str:
-    """The layer or root module that an imported name of evenly belongs to."""
-    parts = name.split(".")
-    return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else "__init__"
+def _for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
 
 
-def violations(layer: str, source: str) -> list[str]:
-    own, others = ALLOWED[layer]
-    wrong = []
-    for name in imports(ast.parse(source)):
-        top = name.split(".")[0]
-        if top == "evenly":
-            if target(name) not in own | {layer}:
-                wrong.append(name)
-        elif top not in sys.stdlib_module_names and top not in others:
-            wrong.append(name)
-    return wrong
+def is_allowed(module: str, found: Import) -> bool:
+    own = room_of(module)
+    room = ROOMS[own]
+    top, _, inner = found.name.partition(".")
+    if top == "evenly":
+        target = room_of(inner)
+        if is_front_door(module):
+            return target in {own, "lazy", *room.may} or target.startswith(f"{module}.")
+        return target == own or target in room.may or (found.lazy and target in room.lazily)
+    if top in sys.stdlib_module_names:
+        return top not in room.never
+    return top in room.packages or (found.lazy and top in room.lazily)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_imports_only_what_its_layer_may(path: Path) -> None:
-    assert violations(layer_of(path), path.read_text(encoding="utf-8")) == []
+def violations(module: str, source: str) -> list[str]:
+    return [found.name for found in imports(ast.parse(source)) if not is_allowed(module, found)]
 
 
-def test_every_layer_is_known_and_used() -> None:
-    assert {layer_of(path) for path in modules()} == set(ALLOWED)
+def arrows() -> set[tuple[str, str]]:
+    """Room imports room, as the sources have it; front doors aside."""
+    found = set()
+    for module in modules():
+        if is_front_door(module):
+            continue
+        for each in imports(ast.parse(file_of(module).read_text(encoding="utf-8"))):
+            top, _, inner = each.name.partition(".")
+            if top == "evenly" and room_of(inner) != room_of(module):
+                found.add((room_of(module), room_of(inner)))
+    return found
+
+
+def cycle(graph: set[tuple[str, str]]) -> list[str]:
+    """One cycle of the graph, or nothing."""
+    below: dict[str, set[str]] = {}
+    for room, other in graph:
+        below.setdefault(room, set()).add(other)
+    done: set[str] = set()
+
+    def walk(room: str, path: list[str]) -> list[str]:
+        if room in path:
+            return [*path[path.index(room) :], room]
+        if room in done:
+            return []
+        for other in sorted(below.get(room, ())):
+            found = walk(other, [*path, room])
+            if found:
+                return found
+        done.add(room)
+        return []
+
+    return next((found for room in sorted(below) if (found := walk(room, []))), [])
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_what_its_room_may(module: str) -> None:
+    assert violations(module, file_of(module).read_text(encoding="utf-8")) == []
+
+
+def test_there_is_no_cycle_between_rooms() -> None:
+    assert cycle(arrows()) == []
+
+
+def test_the_table_allows_no_cycle() -> None:
+    allowed = {
+        (name, other) for name, room in ROOMS.items() for other in (*room.may, *room.lazily) if other in ROOMS
+    }
+    assert cycle(allowed) == []
+
+
+def test_every_room_is_lived_in() -> None:
+    assert {room_of(module) for module in modules()} == set(ROOMS)
+
+
+def test_every_permission_is_used() -> None:
+    unused = {
+        (name, other)
+        for name, room in ROOMS.items()
+        for other in (*room.may, *room.lazily)
+        if other in ROOMS and (name, other) not in arrows()
+    }
+    assert unused == set()
+
+
+def test_every_wrong_arrow_is_seen() -> None:
+    """Each rule broken once: an import of every room from every other, at the top and inside a function."""
+    for (room, rules), other in product(ROOMS.items(), ROOMS):
+        if room == other:
+            continue
+        module = next(name for name in modules() if room_of(name) == room and not is_front_door(name))
+        target = "from evenly import simulate" if other == "__init__" else f"import evenly.{other}"
+        allowed = (other in rules.may, other in (*rules.may, *rules.lazily))
+        seen = (violations(module, target), violations(module, f"def f():\n    {target}"))
+        assert tuple(not each for each in seen) == allowed, (room, other)
 
 
 @pytest.mark.parametrize(
-    ("layer", "source"),
+    ("module", "source"),
     [
-        ("core", "import numpy"),
-        ("core", "from evenly.sim import Scenario"),
-        ("theory", "import evenly.sim.run"),
-        ("theory", "from evenly import simulate"),
-        ("sim", "def f():\n    from evenly.theory.exact.law import exact_law"),
-        ("sim", "import matplotlib.pyplot"),
-        ("plots", "from evenly.cli import main"),
+        ("core.pool", "import numpy"),
+        ("core.pool", "import random"),
+        ("core.pool", "from time import monotonic"),
+        ("workload.demand", "import numpy"),
+        ("sim.run", "import matplotlib.pyplot"),
+        ("sim.run", "import pandas"),
+        ("theory.exact.law", "from evenly import simulate"),
+        ("live.balancer.pool", "import asyncio"),
+        ("live.balancer.pool", "import pydantic"),
     ],
 )
-def test_a_wrong_arrow_is_seen(layer: str, source: str) -> None:
-    assert violations(layer, source)
+def test_a_wrong_import_is_seen(module: str, source: str) -> None:
+    assert violations(module, source)
+
+
+def test_a_module_of_an_allowed_room_may_be_imported_through_its_package() -> None:
+    assert violations("theory.fluid.path", "from evenly.theory import balance") == []
+    assert violations("theory.balance", "from evenly.theory.fluid import path")
+
+
+def test_a_cycle_is_seen() -> None:
+    found = cycle({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")})
+    assert found[0] == found[-1]
+    assert set(pairwise(found)) == {("a", "b"), ("b", "c"), ("c", "a")}
+    assert cycle({("a", "b"), ("b", "c"), ("a", "c")}) == []

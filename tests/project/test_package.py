@@ -1,10 +1,14 @@
 """The package as users get it: a wheel, quick to import, typed."""
 
+import ast
 import re
 import subprocess
 import sys
 import zipfile
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import evenly
 
@@ -23,7 +27,9 @@ def test_a_wheel_builds_installs_and_runs_away_from_the_checkout(tmp_path: Path)
     wheel = build_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {"evenly/py.typed", "evenly/paper/paper-map.md", "evenly/paper/report.html.jinja"} <= set(names)
+    assert {"evenly/py.typed", "evenly/paper/report/paper-map.md", "evenly/paper/report/report.html.jinja"} <= set(
+        names
+    )
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "bench/")) for name in names)
 
@@ -57,10 +63,28 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.rstrip().endswith("HEAVY [] 0")
 
 
-def test_every_public_name_resolves() -> None:
-    for name in evenly.__all__:
-        assert getattr(evenly, name) is not None
-    assert set(evenly.__all__) <= set(dir(evenly))
+FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.theory")
+
+
+@pytest.mark.parametrize("package", FRONT_DOORS)
+def test_every_public_name_resolves_and_is_known_to_type_checkers(package: str) -> None:
+    door = import_module(package)
+    for name in dir(door):
+        assert getattr(door, name) is not None
+    assert set(door.__all__) <= set(dir(door))
+    stub = ast.parse(Path(str(door.__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    typed = {alias.asname for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert typed == set(dir(door))
+    with pytest.raises(AttributeError, match=f"module '{package}' has no attribute 'nothing'"):
+        _ = door.nothing
+
+
+def test_a_bare_import_reaches_what_the_documentation_names() -> None:
+    code = (
+        "import evenly; print(evenly.theory.predict_fluid, evenly.paper.figures.settling, evenly.core.Dispatcher)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.count("<") == 3
 
 
 def test_the_version_has_one_value() -> None:

@@ -13,13 +13,8 @@ from scipy.stats import binom, poisson
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
 from evenly.theory.equilibrium import predict_equilibrium
-from evenly.theory.other_policies import (
-    jsq_fixed_point,
-    power_of_d_fixed_point,
-    power_of_d_fluid,
-    random_fixed_point,
-    random_fluid,
-)
+from evenly.theory.fluid.other_policies import power_of_d_fluid, random_fluid
+from evenly.theory.other_policies import jsq_fixed_point, power_of_d_fixed_point, random_fixed_point
 
 CASES = [(0.05, 2), (0.8, 2), (1.0, 3), (2.5, 2), (5.5, 5), (10.5, 2), (10.5, 3), (30.25, 2)]
 

@@ -1,7 +1,11 @@
 """Advice for finite systems, drawn from theory where it reaches and from simulation beyond."""
 
-from evenly.advice.alpha import recommend_alpha
-from evenly.advice.recommendation import Advice
-from evenly.advice.tune_report import TuneReport, tune
+from evenly.lazy import front_door
 
-__all__ = ["Advice", "TuneReport", "recommend_alpha", "tune"]
+_HOMES = {
+    "evenly.advice.alpha": "recommend_alpha",
+    "evenly.advice.recommendation": "Advice Candidate",
+    "evenly.advice.tune_report": "TuneReport tune",
+}
+
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

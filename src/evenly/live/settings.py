@@ -23,6 +23,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address, check_path, check_pools, parse_address
 from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
 
+TOKEN_VARIABLE = "EVENLY_ADMIN_TOKEN"  # of the environment: the admin token, if no file holds it
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
 

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.settings import TOKEN_VARIABLE
 
-TOKEN_VARIABLE = "EVENLY_ADMIN_TOKEN"
 MIN_TOKEN_LENGTH = 16
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz"})  # probes carry no token, and their answers are no secret
 MAX_BODY = 64 * 1024  # bytes

@@ -9,8 +9,8 @@ import os
 from pydantic import ValidationError
 
 from evenly.live.addresses import Address
-from evenly.live.admin.auth import TOKEN_VARIABLE
 from evenly.live.admin.schema import StateView
+from evenly.live.settings import TOKEN_VARIABLE
 
 _TIMEOUT_S = 2.0
 

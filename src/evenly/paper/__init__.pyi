@@ -1,0 +1,3 @@
+from evenly.paper import figures as figures
+
+__all__: list[str]

@@ -1,0 +1,175 @@
+"""Writes what the architecture page shows of the rooms: two pictures and a table, all from `rooms.py`.
+
+    python -m tests.project.draw_rooms
+
+A test compares the files with what this would write.
+"""
+
+from html import escape
+from pathlib import Path
+
+from tests.project.rooms import ROOMS
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "architecture.md"
+START, END = "<!-- rooms: generated -->", "<!-- rooms: end -->"
+HALLWAY = ("errors", "files", "policies", "frames")
+_DOORS = ("__init__", "__main__")
+_CARD, _LINE, _GAP, _ROW_GAP, _MARGIN = 178, 16, 30, 62, 24  # pixels
+
+Graph = dict[str, set[str]]
+
+
+def house() -> tuple[Graph, dict[str, list[str]]]:
+    """Top-level rooms with the ones that they import, and the rooms inside each."""
+    graph: Graph = {}
+    inside: dict[str, list[str]] = {}
+    for name, room in ROOMS.items():
+        if name in _DOORS:
+            continue
+        own = _top(name)
+        inside.setdefault(own, [])
+        if name != own:
+            inside[own].append(name.removeprefix(f"{own}."))
+        others = {_top(other) for other in (*room.may, *room.lazily) if other in ROOMS and other not in _DOORS}
+        graph.setdefault(own, set()).update(others - {own})
+    return graph, inside
+
+
+def within(parent: str) -> tuple[Graph, dict[str, list[str]]]:
+    """The rooms inside one, with the ones among them that they import."""
+    names = [name for name in ROOMS if name.startswith(f"{parent}.")]
+    graph = {
+        name.removeprefix(f"{parent}."): {
+            other.removeprefix(f"{parent}.") for other in (*ROOMS[name].may, *ROOMS[name].lazily) if other in names
+        }
+        for name in names
+    }
+    return graph, {name: [] for name in graph}
+
+
+def _top(name: str) -> str:
+    return "hallway" if name in HALLWAY else name.partition(".")[0]
+
+
+def reduced(graph: Graph) -> Graph:
+    """Without the arrows that follow from others."""
+
+    def reach(name: str) -> set[str]:
+        return set().union(*({other} | reach(other) for other in graph[name]))
+
+    return {
+        name: {other for other in others if not any(other in reach(between) for between in others)}
+        for name, others in graph.items()
+    }
+
+
+def depths(graph: Graph) -> dict[str, int]:
+    """How many rooms there are below each, on the longest way down."""
+    found: dict[str, int] = {}
+
+    def depth(name: str) -> int:
+        if name not in found:
+            found[name] = max((depth(other) + 1 for other in graph[name]), default=0)
+        return found[name]
+
+    for name in graph:
+        depth(name)
+    return found
+
+
+def picture(graph: Graph, inside: dict[str, list[str]]) -> str:
+    """An SVG: the most general rooms at the bottom, an arrow for each import that does not follow from others."""
+    if "hallway" in graph:
+        inside = {**inside, "hallway": list(HALLWAY)}
+    level = depths(graph)
+    rows = [[name for name in graph if level[name] == at] for at in range(max(level.values()), -1, -1)]
+    width = 2 * _MARGIN + max(len(row) * (_CARD + _GAP) - _GAP for row in rows)
+    boxes: dict[str, tuple[float, float, float]] = {}  # left, top, height
+    top = float(_MARGIN)
+    for row in rows:
+        left = (width - len(row) * (_CARD + _GAP) + _GAP) / 2
+        tallest = max(_height(inside[name]) for name in row)
+        for place, name in enumerate(row):
+            boxes[name] = (left + place * (_CARD + _GAP), top, _height(inside[name]))
+        top += tallest + _ROW_GAP
+    height = top - _ROW_GAP + _MARGIN
+    lines = [
+        _arrow(boxes[name], boxes[other]) for name, others in reduced(graph).items() for other in sorted(others)
+    ]
+    cards = [_card(name, inside[name], boxes[name]) for name in graph]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+            'font-family="system-ui, sans-serif" font-size="12">',
+            '<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
+            'orient="auto"><path d="M0 0L8 4L0 8z" fill="#555"/></marker></defs>',
+            f'<rect width="{width:g}" height="{height:g}" fill="#fff"/>',
+            *lines,
+            *cards,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+def _height(names: list[str]) -> float:
+    return 30.0 + _LINE * len(names) + (6 if names else 0)
+
+
+def _arrow(upper: tuple[float, float, float], lower: tuple[float, float, float]) -> str:
+    (x, top, height), (other, below, _) = upper, lower
+    start, end, bend = top + height, below - 2, (below - top - height) / 2
+    return (
+        f'<path d="M{x + _CARD / 2:g} {start:g}C{x + _CARD / 2:g} {start + bend:g} '
+        f'{other + _CARD / 2:g} {end - bend:g} {other + _CARD / 2:g} {end:g}" '
+        'fill="none" stroke="#555" marker-end="url(#tip)"/>'
+    )
+
+
+def _card(name: str, inside: list[str], box: tuple[float, float, float]) -> str:
+    left, top, height = box
+    parts = [
+        f'<rect x="{left:g}" y="{top:g}" width="{_CARD}" height="{height:g}" rx="6" fill="#f3f7fb" stroke="#0072B2"/>',
+        f'<text x="{left + 12:g}" y="{top + 20:g}" font-weight="600">{escape(name)}</text>',
+    ]
+    parts += [
+        f'<text x="{left + 12:g}" y="{top + 38 + _LINE * place:g}" fill="#444">{escape(each)}</text>'
+        for place, each in enumerate(inside)
+    ]
+    return "".join(parts)
+
+
+def table() -> str:
+    """One row per room: what it holds, what it may import, what it must not."""
+    rows = ["| room | holds | may import | libraries |", "| --- | --- | --- | --- |"]
+    for name, room in ROOMS.items():
+        may = [f"`{other}`" for other in room.may]
+        may += [f"`{other}` (lazily)" for other in room.lazily if other in ROOMS]
+        packages = [*room.packages, *(f"{other} (lazily)" for other in room.lazily if other not in ROOMS)]
+        forbidden = f" Never: {', '.join(room.never)}." if room.never else ""
+        rows.append(
+            f"| `{name}` | {room.holds}{forbidden} | {', '.join(may) or '-'} | {', '.join(packages) or '-'} |"
+        )
+    return "\n".join(rows)
+
+
+def page(text: str) -> str:
+    """The page with its table renewed."""
+    before, _, rest = text.partition(START)
+    _, _, after = rest.partition(END)
+    return f"{before}{START}\n{table()}\n{END}{after}"
+
+
+def files() -> dict[Path, str]:
+    """What is written, by file."""
+    return {
+        DOCS / "images" / "rooms.svg": picture(*house()),
+        DOCS / "images" / "rooms-live.svg": picture(*within("live")),
+        PAGE: page(PAGE.read_text(encoding="utf-8")),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,187 @@
+"""The rooms of the house: what lives in each, and what each may import.
+
+The layer test and the architecture page read this table. A room is a package or a single module; the longest name
+that fits a module is its room. The `__init__` of a package with rooms inside is a front door: it re-exports, so it
+may import those rooms.
+"""
+
+from dataclasses import dataclass
+
+MATPLOTLIB, PANDAS, POLARS = "matplotlib", "pandas", "polars"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Room:
+    """`may` and `packages` are the rooms and the libraries that it may import, besides the standard library.
+
+    `lazily` may be imported inside functions and for type checking only. `never` are parts of the standard library
+    that would break the room's promise.
+    """
+
+    holds: str
+    may: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    lazily: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+
+
+_NO_EFFECTS = ("asyncio", "random", "secrets", "socket", "threading", "time")
+
+ROOMS: dict[str, Room] = {
+    "lazy": Room(holds="Front doors that load what they offer when it is first used."),
+    "errors": Room(holds="Errors that are not our bugs, and their exit codes."),
+    "files": Room(holds="Atomic writes, checks of paths.", may=("errors",)),
+    "policies": Room(holds="The only list of policy names and their parameters. No rules.", may=("errors",)),
+    "frames": Room(
+        holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
+    ),
+    "workload": Room(holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors",)),
+    "core": Room(
+        holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
+        may=("errors", "policies"),
+        never=_NO_EFFECTS,
+    ),
+    "plots": Room(
+        holds="Arrays to axes.", may=("files", "workload"), packages=(MATPLOTLIB, "numpy")
+    ),
+    "sim.kernels": Room(holds="Compiled loops, their records and random numbers.", packages=("numba", "numpy")),
+    "sim": Room(
+        holds="One system in virtual time: scenario, run, result, saved files; a slow reference that drives core.",
+        may=("core", "errors", "files", "frames", "policies", "sim.kernels", "workload"),
+        packages=("numpy",),
+        lazily=("plots", MATPLOTLIB, "scipy"),
+    ),
+    "sim.coupling": Room(
+        holds="Several systems on one probability space.",
+        may=("errors", "frames", "sim", "sim.kernels", "workload"),
+        packages=("numpy",),
+    ),
+    "theory": Room(
+        holds="Shared ground: balanced occupancy, equilibria, settling and tuning.",
+        may=("errors", "frames", "policies"),
+        packages=("numpy", "scipy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "theory.exact": Room(
+        holds="The exact stationary distribution of a small system.",
+        may=("errors", "frames", "policies", "theory"),
+        packages=("numpy", "scipy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "theory.fluid": Room(
+        holds="Fluid limits over time.",
+        may=("errors", "frames", "policies", "theory", "workload"),
+        packages=("numpy", "scipy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "theory.diffusion": Room(
+        holds="Diffusion limits at fractional and at whole loads.",
+        may=("errors", "frames", "theory"),
+        packages=("numpy", "scipy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "theory.stability": Room(
+        holds="How steady the learned threshold of a finite system is.",
+        may=("errors", "frames", "theory"),
+        packages=("numpy", "scipy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "advice": Room(
+        holds="Which alpha to use: theory where it reaches, simulation beyond.",
+        may=("errors", "frames", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
+        packages=("numpy",),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "paper.experiments": Room(
+        holds="The runs behind figures and claims. They make data and judge nothing.",
+        may=("core", "errors", "sim", "sim.coupling", "theory", "theory.fluid", "theory.stability", "workload"),
+        packages=("numpy",),
+    ),
+    "paper.figures": Room(
+        holds="Drawing and captions of the paper's figures.",
+        may=("errors", "paper.experiments", "plots", "sim", "theory", "workload"),
+        packages=(MATPLOTLIB, "numpy"),
+    ),
+    "paper.claims": Room(
+        holds="The paper's claims: each reads experiments and judges.",
+        may=("paper.experiments", "sim", "sim.coupling", "theory", "theory.diffusion", "theory.fluid"),
+        packages=("numpy", "scipy"),
+    ),
+    "paper.report": Room(
+        holds="The HTML report and its links into code and tests.",
+        may=("files", "paper.claims", "paper.experiments", "paper.figures", "__init__"),
+        packages=("jinja2",),
+    ),
+    "paper": Room(
+        holds="Runs all of it in parallel: `evenly paper`.",
+        may=("errors", "files", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
+    ),
+    "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors",)),
+    "live": Room(
+        holds="What all live rooms use: settings, log, child processes, signals.",
+        may=("core", "errors", "live.addresses", "policies"),
+        packages=("pydantic",),
+    ),
+    "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
+    "live.balancer": Room(
+        holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
+        may=("core", "errors", "live.addresses"),
+        never=_NO_EFFECTS,
+    ),
+    "live.envoy": Room(
+        holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
+        may=("errors", "live", "live.addresses", "live.balancer", "live.wire"),
+    ),
+    "live.admin.schema": Room(
+        holds="The JSON of the admin port.", may=("live.balancer",), packages=("pydantic",)
+    ),
+    "live.admin": Room(
+        holds="The admin port: routes, metrics, authentication, its documentation page.",
+        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer"),
+        packages=("fastapi", "jinja2", "prometheus_client", "starlette", "uvicorn"),
+    ),
+    "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "live.addresses")),
+    "live.picker": Room(
+        holds="The picker process: server, routes, background work, state file, settings watch.",
+        may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
+             "live.envoy", "live.picker.ready", "live.wire"),
+        packages=("pydantic",),
+    ),
+    "live.gateway": Room(
+        holds="The supervisor of Envoy and picker, their ports and processes.",
+        may=("errors", "live", "live.addresses", "live.envoy", "live.picker.ready"),
+    ),
+    "live.demo": Room(
+        holds="Embedded pools and traffic around a real Envoy and picker.",
+        may=("core", "errors", "live", "live.addresses", "live.admin.schema", "live.envoy", "live.gateway",
+             "workload"),
+        packages=("pydantic", "websockets"),
+    ),
+    "cli": Room(
+        holds="Options, input, output, progress: what the commands share.",
+        may=("errors", "files", "policies"),
+        packages=("rich", "typer"),
+        lazily=("sim",),
+    ),
+    "cli.text": Room(
+        holds="Results as text.",
+        may=("frames", "live.demo", "sim"),
+        packages=("rich", "typer"),
+        lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
+    ),
+    "cli.commands": Room(
+        holds="One module per subcommand: parse, call, print.",
+        may=("cli", "errors", "files", "policies"),
+        packages=("rich", "typer"),
+        lazily=("advice", "cli.text", "live", "live.addresses", "live.demo", "live.envoy", "live.gateway",
+                "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report", "plots", "sim",
+                "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
+    ),
+    "cli.main": Room(
+        holds="The `evenly` command and its exit codes.",
+        may=("cli.commands", "errors", "__init__"),
+        packages=("typer",),
+    ),
+    "__init__": Room(holds="The front door of the package: public names, loaded when first used.", may=("lazy",)),
+    "__main__": Room(holds="`python -m evenly`.", lazily=("cli.main",)),
+}  # fmt: skip
