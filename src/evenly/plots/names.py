@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    from evenly.sim import Scenario
-
 
 def policy_name(
     policy: str,
@@ -27,10 +25,3 @@ def policy_name(
             return f"power-of-{choices}"
         case name:
             return name
-
-
-def scenario_name(scenario: Scenario) -> str:
-    """The policy of a scenario."""
-    return policy_name(
-        scenario.policy, threshold=scenario.initial_threshold, alpha=scenario.alpha, choices=scenario.sampled
-    )
