@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from evenly.plots.style import BLUE, RED
 
 _VISIBLE = 5e-4  # a share of pools
+_HEADROOM = 1.25  # over the highest bar, for the legend
 
 
 def draw_levels(axes: Axes, pools_with_exactly: NDArray[np.float64], *, max_tasks: float, label: str) -> Axes:
@@ -22,5 +23,6 @@ def draw_levels(axes: Axes, pools_with_exactly: NDArray[np.float64], *, max_task
     axes.set_xlabel("tasks in a pool")
     axes.set_ylabel("share of pools")
     axes.grid(visible=False, axis="x")
-    axes.legend(loc="best", fontsize=9, frameon=False)
+    axes.set_ylim(0, _HEADROOM * float(pools_with_exactly.max()))
+    axes.legend(loc="upper left", fontsize=9, frameon=False)
     return axes

@@ -64,8 +64,8 @@ class Comparison(Tabular, Sequence[Result]):
         from evenly.plots.shares import draw_shares  # noqa: PLC0415  (Matplotlib takes time to load)
         from evenly.plots.style import axes_or_new  # noqa: PLC0415
 
-        axes = draw_shares(axes_or_new(ax), self._lines())
-        axes.legend(loc="best", fontsize=9, frameon=False)
+        axes = draw_shares(axes_or_new(ax, 8.0, 5.2), self._lines())
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=9, frameon=False)
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None, title: str | None = None) -> Figure:
