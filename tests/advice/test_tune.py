@@ -103,7 +103,7 @@ def test_each_question_gets_its_answer() -> None:
     rule = tune(load_max=10)
     assert (rule.alpha_min, rule.suggested_alpha) == (10 / 11, suggested_alpha(10))
     assert rule.recommended_alpha == 0.91
-    assert rule.advice is rule.settling is rule.stability is rule.stable_pools is None
+    assert (rule.advice, rule.settling, rule.stability, rule.stable_pools) == (None, None, None, None)
     given = tune(load_max=10, alpha="0.92")
     assert given.recommended_alpha is None
     expected = tune(load=1.5, alpha="0.8", initial_tasks=[4, 5])
