@@ -210,7 +210,7 @@ def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatc
     for words in (
         "with 4 pools instead",
         "take alpha          0.91\n",
-        "10/11 = 0.909091: met; so large a system was",
+        "10/11 = 0.909091: met; a system this large was",
     ):
         assert words in text
     assert "costs messages" not in text

@@ -187,7 +187,7 @@ class Advice(Tabular):
         bound = f"alpha above {self.load_max:g}/{self.load_max + 1:g} = {self.alpha_min:.6f}"
         if self.chosen is None:
             few = f"{self.pools_measured:,} pools are too few"
-            return f"{bound}: met; so large a system was not measured, and {few}"
+            return f"{bound}: met; a system this large was not measured, and {few}"
         if self.paper_rule_met:
             return f"{bound}: met"
         if self.paper_rule_possible:

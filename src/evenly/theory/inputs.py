@@ -49,8 +49,9 @@ def checked_threshold(threshold: int) -> int:
 def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float | tuple[int, ...]:
     """The tasks per pool at time 0, or the tasks of each pool, as plain numbers."""
     given: Any = initial_tasks
-    if isinstance(given, Real) and not isinstance(given, bool):
-        if not 0 <= float(given) <= most:
+    is_number = isinstance(given, Real) and not isinstance(given, bool)
+    if is_number:
+        if not 0 <= given <= most:
             raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
         return int(given) if isinstance(given, Integral) else float(given)
     listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)

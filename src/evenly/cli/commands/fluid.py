@@ -12,7 +12,7 @@ from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
-EXAMPLE = "Example: evenly fluid --load 5.5 --alpha 0.93 --initial 9 --plot settling.png"
+EXAMPLE = "Example: evenly fluid --load 5.5 --alpha 0.93 --initial-tasks 9 --plot settling.png"
 
 _KEYS = ("load", "schedule", "threshold", "alpha", "initial_tasks", "horizon", "points")
 

@@ -8,7 +8,7 @@ from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
-EXAMPLE = "Example: evenly tune --load-max 10 --pools 100; evenly tune --load 5.5 --alpha 0.93 --initial-load 9"
+EXAMPLE = "Example: evenly tune --load-max 10 --pools 100; evenly tune --load 5.5 --alpha 0.93 --initial-tasks 9"
 
 _KEYS = ("load_max", "load", "alpha", "initial_tasks", "pools", "seed")
 
