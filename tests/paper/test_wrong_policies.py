@@ -123,12 +123,12 @@ MUTATIONS = {
         edits=(
             (
                 DISPATCHER,
-                "        if self.rule is not None:\n            self._verdict =",
+                "        if self.rule is not None:\n            self._pending_step =",
                 "        if False:\n            _ =",
             ),
             (
                 DISPATCHER,
-                "        step, self._verdict = self._verdict, 0\n",
+                "        step, self._pending_step = self._pending_step, 0\n",
                 "        step = 0\n"
                 "        if self.rule is not None:\n"
                 "            step = self.rule.step(len(self._pools), len(self._green), len(self._yellow))\n",

@@ -55,6 +55,7 @@ def _draw(lab: Lab, setup: VaryingDemand, figure: Figure) -> None:
     run = shown.trajectories[0]
     levels, imbalance = figure.subplots(2, 1, sharex=True, height_ratios=[2.2, 1])
     run.plot(ax=levels)
+    levels.set_xlabel("")
     levels.set_ylim(0, max(1.25 * ceil(setup.peak), run.max_tasks.max() + 0.5))
     imbalance.plot(run.times, run.imbalance, color=RED, linewidth=1.1, label="simulated")
     imbalance.plot(path.times, path.imbalance, color=INK, linewidth=1.0, linestyle="--", label="fluid")
