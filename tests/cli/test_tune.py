@@ -150,7 +150,7 @@ def test_a_search_that_would_take_long_is_left(
         asked.append(pools)
         return replace(quick, load=load)
 
-    for module in ("evenly.advice.tune", "evenly.theory.stability.predict"):
+    for module in ("evenly.advice.tune_report", "evenly.theory.stability.predict"):
         monkeypatch.setattr(f"{module}.predict_stability", counted)
     assert words in run("tune", "--load", load, "--alpha", alpha, "--pools", pools).out
     assert asked == [pools]

@@ -110,13 +110,24 @@ class Gateway(Picker):
 class Envoy(Process):
     """An Envoy for a picker, with the config that evenly generates."""
 
-    def __init__(self, picker: Picker, pools: list[str] | None = None, health_path: str | None = None) -> None:
+    def __init__(
+        self,
+        picker: Picker,
+        pools: list[str] | None = None,
+        health_path: str | None = None,
+        pick_timeout: str | None = None,
+    ) -> None:
         self.port, self.admin = free_port(), free_port()
         listen, upstream, admin = (
             parse_address(f"127.0.0.1:{port}") for port in (self.port, picker.port, self.admin)
         )
         known = None if pools is None else [parse_address(pool) for pool in pools]
         config = envoy_config(listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path)
+        if pick_timeout is not None:
+            listener = config["static_resources"]["listeners"][0]
+            filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+            [picks] = [each for each in filters if each["name"] == "picker"]
+            picks["typed_config"]["message_timeout"] = pick_timeout
         with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
             json.dump(config, file)
         self._config = Path(file.name)
@@ -208,9 +219,17 @@ class Rig:
 
 @contextmanager
 def rig(
-    pools: int, *options: str, envoys: int = 1, health_path: str | None = None, static: bool = False
+    pools: int,
+    *options: str,
+    envoys: int = 1,
+    health_path: str | None = None,
+    static: bool = False,
+    pick_timeout: str | None = None,
 ) -> Iterator[Rig]:
     """Start everything at once and wait until it works. Envoys follow the picker's pools unless `static`.
+
+    `pick_timeout` replaces the time that Envoy waits for a pick: on a busy machine it reads answers late itself,
+    and would then choose a pool without the picker.
 
     Without --policy in the options the policy is threshold, with a given alpha, so that none is computed.
     """
@@ -221,7 +240,7 @@ def rig(
         picker = Picker(*policy, *options, *(word for address in addresses for word in ("--pool", address)))
         stack.enter_context(picker)
         known = addresses if static else None
-        fronts = [stack.enter_context(Envoy(picker, known, health_path)) for _ in range(envoys)]
+        fronts = [stack.enter_context(Envoy(picker, known, health_path, pick_timeout)) for _ in range(envoys)]
         for server in servers:
             server.wait()
         picker.wait()

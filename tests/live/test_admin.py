@@ -88,6 +88,7 @@ def admin_port(token: str | None = None) -> Iterator[Port]:
         bound=address,
         resolve=resolve,
         ready=lambda: port.ready,
+        publish=lambda: None,
     )
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
@@ -484,6 +485,7 @@ def serve_and(body: Callable[[Address], None]) -> float:
             bound=address,
             resolve=never,
             ready=lambda: True,
+            publish=lambda: None,
         )
         async with asyncio.timeout(PATIENCE), serve_admin(app, sock):
             await asyncio.to_thread(body, address)

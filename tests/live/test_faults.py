@@ -215,7 +215,7 @@ def test_a_pool_that_refuses_costs_no_session() -> None:
 
 def test_two_thousand_sessions_at_once() -> None:
     """All are counted at the pick, so the pools differ by next to nothing."""
-    with rig(5) as live, sessions(live.port, 2000) as opened:
+    with rig(5, pick_timeout="60s") as live, sessions(live.port, 2000) as opened:
         counts = live.settled(2000)
         assert max(counts.values()) - min(counts.values()) <= 2, counts
         assert live.unpicked() == 0
@@ -226,7 +226,7 @@ def test_two_thousand_sessions_at_once() -> None:
 
 def test_ten_thousand_sessions_leave_nothing_behind() -> None:
     """Ten thousand keep less than 2 MiB: a stream, a session or a header kept for each would be more."""
-    with rig(3) as live:
+    with rig(3, pick_timeout="60s") as live:
         streams = live.envoys[0].gauge("cluster.picker.upstream_rq_active")
         _short_sessions(live.port, 3000)
         live.settled(0)

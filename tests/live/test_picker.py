@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import re
 import subprocess
@@ -299,3 +300,23 @@ def test_a_log_that_is_not_read_blocks_nothing() -> None:
                 assert ask(admin, f"/pools/{POOLS[0]}/undrain", "POST")[0] == 200
         finally:
             process.kill()
+
+
+def test_an_acknowledged_change_is_in_the_state_file(tmp_path: Path) -> None:
+    """Read at once after each answer: a picker killed in between would have lost the change."""
+    state = tmp_path / "state.json"
+    with Picker("--policy", "jsq", "--state-file", str(state), *options(*POOLS)) as started:
+        started.wait()
+
+        def known() -> dict[str, tuple[bool, bool]]:
+            pools = json.loads(state.read_text())["pools"]
+            return {pool["address"]: (pool["draining"], pool["leaving"]) for pool in pools}
+
+        for port in range(9300, 9320):
+            address = f"127.0.0.1:{port}"
+            assert ask(started.admin, "/pools", "POST", {"address": address})[0] == 201
+            assert known()[address] == (False, False)
+            assert ask(started.admin, f"/pools/{address}/drain", "POST")[0] == 200
+            assert known()[address] == (True, False)
+            assert ask(started.admin, f"/pools/{address}", "DELETE")[0] == 200
+            assert address not in known()

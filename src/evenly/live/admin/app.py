@@ -50,13 +50,17 @@ def admin_app(
     bound: Address,
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
+    publish: Callable[[], None],
 ) -> FastAPI:
-    """Return the application. `bound` is the address it serves on; `resolve` looks a host name up."""
+    """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
+
+    `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
+    """
     app = FastAPI(title="evenly", description=_ABOUT, version=version("evenly"), docs_url=None, redoc_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
     app.include_router(_inspect_routes(balancer, latency, envoys), tags=["Inspect"], dependencies=scheme)
-    app.include_router(_pool_routes(balancer, resolve), tags=["Pools"], dependencies=scheme)
+    app.include_router(_pool_routes(balancer, resolve, publish), tags=["Pools"], dependencies=scheme)
     app.include_router(_health_routes(ready), tags=["Health"])
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
@@ -94,7 +98,9 @@ def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], l
     return router
 
 
-def _pool_routes(balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]]) -> APIRouter:
+def _pool_routes(
+    balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]], publish: Callable[[], None]
+) -> APIRouter:
     router = APIRouter(prefix="/pools", responses=_problem(422, "The address is not valid."))
     unknown = _problem(404, "The pool is not known.")
     there = _problem(409, "The pool exists already.")
@@ -106,7 +112,9 @@ def _pool_routes(balancer: Balancer, resolve: Callable[[Address], Awaitable[Addr
             address = _pool_address(pool.address)
             endpoint = await resolve(address)
         with _refusing(409):
-            return pool_view(balancer.add(address, endpoint))
+            added = balancer.add(address, endpoint)
+        publish()
+        return pool_view(added)
 
     answers = _pool_answer("draining", 6) | unknown
 
@@ -135,6 +143,7 @@ def _pool_routes(balancer: Balancer, resolve: Callable[[Address], Awaitable[Addr
         with _refusing(404):
             pool = balancer.pool(address)
         change(address)
+        publish()
         return pool_view(pool)
 
     return router

@@ -75,7 +75,7 @@ class PickerServer:
         self._config = config
         self._seen = seen
         self._saver: StateSaver | None = None  # nothing is written before all pools are there
-        self._push_scheduled = False
+        self._scheduled_push: asyncio.Handle | None = None
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
@@ -132,6 +132,14 @@ class PickerServer:
         """Stop being ready: the gateway drains, and takes no new sessions."""
         self.draining = True
 
+    def publish(self) -> None:
+        """Push endpoints and save the state now, if a pool has changed since the last time."""
+        if self._scheduled_push is not None:
+            self._scheduled_push.cancel()
+            self._scheduled_push = None
+            self._endpoints.push()
+            self._save()
+
     async def close(self) -> None:
         """Close the connections to the Envoys, whose sessions go on without us, and save the state."""
         self._router.stopping = True
@@ -153,14 +161,8 @@ class PickerServer:
 
     def _report(self, event: BalancerEvent) -> None:
         log_event(self.log, event)
-        if isinstance(event, PoolEvent) and not self._push_scheduled:  # pools often change together: push once
-            self._push_scheduled = True
-            asyncio.get_running_loop().call_soon(self._push)
-
-    def _push(self) -> None:
-        self._push_scheduled = False
-        self._endpoints.push()
-        self._save()
+        if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
+            self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
 
     def _tick(self) -> None:
         self.balancer.tick()
@@ -250,6 +252,7 @@ async def serve(
             bound=bound,
             resolve=resolved,
             ready=lambda: service.ready,
+            publish=service.publish,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
