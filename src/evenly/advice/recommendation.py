@@ -147,7 +147,7 @@ class Advice(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the spread against alpha, one line per load, with the alpha to take."""
-        from evenly.plots import style, tune  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import style, tune
 
         axes = style.axes_or_new(ax)
         tune.draw_balance(axes, self._lines())
@@ -157,14 +157,14 @@ class Advice(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw spread and resync messages against alpha: the picture that `evenly tune --plot` saves."""
-        from evenly.plots import style, tune  # noqa: PLC0415
+        from evenly.plots import style, tune
 
         figure = style.figure_or_new(figure, 9.0, 4.2)
         tune.draw_panels(figure, self._lines(), self._title())
         return figure
 
     def _lines(self) -> CandidateLines:
-        from evenly.plots.tune import CandidateLines  # noqa: PLC0415
+        from evenly.plots.tune import CandidateLines
 
         measured = [candidate.measurements for candidate in self.candidates]
         return CandidateLines(

@@ -101,7 +101,7 @@ class TuneReport(Tabular):
         """Draw the candidates as `evenly tune --plot` does, or the picture of `plot`."""
         if self.advice is not None:
             return self.advice.plot_panels(figure=figure)
-        from evenly.plots import style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import style
 
         drawable = self._drawable()
         figure = style.figure_or_new(figure, 6.4, 4.2)
@@ -165,7 +165,7 @@ def tune(
     if load is not None and alpha is not None:
         found |= _expected(load, alpha, 0.0 if initial_tasks is None else initial_tasks, pools)
     elif load_max is not None and pools is not None:
-        from evenly.advice.alpha import recommend_alpha  # noqa: PLC0415  (the simulator takes a while to load)
+        from evenly.advice.alpha import recommend_alpha  # the simulator takes a while to load
 
         seed = 1 if seed is None else seed
         found["advice"] = recommend_alpha(pools=pools, load_max=load_max, seed=seed, progress=progress)

@@ -61,8 +61,8 @@ class Comparison(Tabular, Sequence[Result]):
 
         Paper: Fig. 5.
         """
-        from evenly.plots.shares import draw_shares  # noqa: PLC0415  (Matplotlib takes time to load)
-        from evenly.plots.style import axes_or_new  # noqa: PLC0415
+        from evenly.plots.shares import draw_shares
+        from evenly.plots.style import axes_or_new
 
         axes = draw_shares(axes_or_new(ax, 8.0, 5.2), self._lines())
         axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2, fontsize=9, frameon=False)
@@ -73,8 +73,8 @@ class Comparison(Tabular, Sequence[Result]):
 
         title: text above the lines (default: pools, load and time of the first scenario; "" for none).
         """
-        from evenly.plots.shares import draw_panels  # noqa: PLC0415
-        from evenly.plots.style import figure_or_new  # noqa: PLC0415
+        from evenly.plots.shares import draw_panels
+        from evenly.plots.style import figure_or_new
 
         lines = self._lines()
         if title is None:

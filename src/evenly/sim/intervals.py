@@ -15,7 +15,7 @@ BATCH_TASKS = 10.0  # mean task times that a batch must last; what happens is fo
 
 def half_width(samples: Sequence[float] | NDArray[np.float64], chance: float = 1 - CONFIDENCE) -> float:
     """How far the mean of independent samples is from the truth, but for this chance, by Student's law."""
-    from scipy.special import stdtrit  # noqa: PLC0415  (costs a tenth of a second, needed only here)
+    from scipy.special import stdtrit  # costs a tenth of a second, needed only here
 
     count = len(samples)
     quantile = -float(stdtrit(count - 1, chance / 2))

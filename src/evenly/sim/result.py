@@ -113,8 +113,8 @@ class Result(Means, Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the share of pools with each number of tasks as bars, on `ax` or on a new figure."""
-        from evenly.plots.levels import draw_levels  # noqa: PLC0415  (Matplotlib takes time to load)
-        from evenly.plots.style import axes_or_new  # noqa: PLC0415
+        from evenly.plots.levels import draw_levels
+        from evenly.plots.style import axes_or_new
 
         label = f"{self.scenario.label}, {self.scenario.pools:,} pools"
         return draw_levels(axes_or_new(ax), self.pools_with_exactly, max_tasks=self.max_tasks, label=label)
@@ -182,14 +182,14 @@ class Result(Means, Tabular):
 
     def save(self, path: str | Path) -> None:
         """Write the whole result to an .npz file, which `Result.load` reads."""
-        from evenly.sim.result_file import save  # noqa: PLC0415  (it imports this module)
+        from evenly.sim.result_file import save  # it imports this module
 
         save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
         """Read a result that `save` wrote, in this version or an earlier one."""
-        from evenly.sim.result_file import load  # noqa: PLC0415
+        from evenly.sim.result_file import load
 
         return load(path)
 

@@ -119,8 +119,8 @@ class Trajectory(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw demand, tasks per pool, fullest pool and threshold over time, on `ax` or on a new figure."""
-        from evenly.plots.style import axes_or_new  # noqa: PLC0415  (Matplotlib takes time to load)
-        from evenly.plots.trajectory import draw_levels  # noqa: PLC0415
+        from evenly.plots.style import axes_or_new
+        from evenly.plots.trajectory import draw_levels
 
         axes = draw_levels(axes_or_new(ax), self._levels())
         axes.set_xlabel("time")
@@ -128,8 +128,8 @@ class Trajectory(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw what `evenly simulate --plot` shows: what `plot` draws, the imbalance, and the pools by tasks."""
-        from evenly.plots.style import figure_or_new  # noqa: PLC0415
-        from evenly.plots.trajectory import draw_panels  # noqa: PLC0415
+        from evenly.plots.style import figure_or_new
+        from evenly.plots.trajectory import draw_panels
 
         return draw_panels(
             figure_or_new(figure, 8.0, 7.2),
@@ -141,7 +141,7 @@ class Trajectory(Tabular):
         )
 
     def _levels(self) -> Levels:
-        from evenly.plots.trajectory import Levels  # noqa: PLC0415
+        from evenly.plots.trajectory import Levels
 
         corners: dict[str, Any] = {}
         if self.threshold[0] >= 0:

@@ -92,7 +92,7 @@ class Equilibrium(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the share of pools with each number of tasks, beside that of a balanced load."""
-        from evenly.plots import equilibrium, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import equilibrium, style
 
         axes = style.axes_or_new(ax)
         equilibrium.draw_shares(axes, *self._bars())
@@ -102,7 +102,7 @@ class Equilibrium(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw the same with the legend below: the picture that `evenly equilibrium --plot` saves."""
-        from evenly.plots import equilibrium, style  # noqa: PLC0415
+        from evenly.plots import equilibrium, style
 
         figure = style.figure_or_new(figure, 6.4, 4.0)
         equilibrium.draw_panels(figure, *self._bars(), self._title())

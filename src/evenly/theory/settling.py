@@ -82,7 +82,7 @@ class Settling(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw where the threshold settles with this alpha, for loads around this one."""
-        from evenly.plots import settling, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import settling, style
 
         axes = style.axes_or_new(ax)
         first, last = max(self.load - _AROUND, self.load / _STEPS), self.load + _AROUND

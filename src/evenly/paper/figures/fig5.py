@@ -56,7 +56,7 @@ def _caption(lab: Lab, setup: PolicyRuns) -> str:
         else ""
     )
     return (
-        f"Share of tasks that are in a pool with so many tasks, for load {setup.load:g} and {setup.pools} pools, "
+        f"Share of tasks that are in a pool with this number of tasks, for load {setup.load:g} and {setup.pools} pools, "
         "weighted by "
         f"task and by time; a task gets one part in that number of its pool's resources. {seen} "
         f"arrivals and departures from an empty system, time {setup.warmup:g} to {setup.horizon:g}, seed "

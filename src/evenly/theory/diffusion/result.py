@@ -119,7 +119,7 @@ class DiffusionLimit(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the paths; at a whole load, those of the tasks missing below it."""
-        from evenly.plots import diffusion, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import diffusion, style
 
         axes = style.axes_or_new(ax)
         diffusion.draw_fluctuation(axes, self.times, self._fluctuations()[0])
@@ -129,14 +129,14 @@ class DiffusionLimit(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw all paths and the density of the long run: the picture that `evenly diffusion --plot` saves."""
-        from evenly.plots import diffusion, style  # noqa: PLC0415
+        from evenly.plots import diffusion, style
 
         figure = style.figure_or_new(figure, 8.0, 5.6 if self.limit == REFLECTED else 3.8)
         diffusion.draw_panels(figure, self.times, self._fluctuations(), self._title())
         return figure
 
     def _fluctuations(self) -> list[Fluctuation]:
-        from evenly.plots.diffusion import Fluctuation  # noqa: PLC0415
+        from evenly.plots.diffusion import Fluctuation
 
         low, reach = self.threshold, 4 * sqrt(self.load)
         if isinstance(self.stationary, OrnsteinUhlenbeck):

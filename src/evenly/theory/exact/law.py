@@ -162,7 +162,7 @@ class ExactLaw(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the probability of each number of tasks in a pool."""
-        from evenly.plots import law, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import law, style
 
         axes = style.axes_or_new(ax)
         law.draw_bars(axes, self.pools_with_exactly, "tasks in a pool")
@@ -172,7 +172,7 @@ class ExactLaw(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw pools by tasks, the fullest pool and, if there is one, the threshold: `evenly exact --plot`."""
-        from evenly.plots import law, style  # noqa: PLC0415
+        from evenly.plots import law, style
 
         panels = {
             "tasks in a pool": self.pools_with_exactly,

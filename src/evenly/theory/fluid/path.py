@@ -140,7 +140,7 @@ class FluidPath(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw demand, tasks per pool and threshold over time."""
-        from evenly.plots import fluid, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import fluid, style
 
         axes = style.axes_or_new(ax)
         fluid.draw_levels(axes, self._lines())
@@ -150,14 +150,14 @@ class FluidPath(Tabular):
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
         """Draw that, the imbalance and how the pools are filled: the picture of `evenly fluid --plot`."""
-        from evenly.plots import fluid, style  # noqa: PLC0415
+        from evenly.plots import fluid, style
 
         figure = style.figure_or_new(figure, 8.0, 7.0)
         fluid.draw_panels(figure, self._lines(), self.title)
         return figure
 
     def _lines(self) -> FluidLines:
-        from evenly.plots.fluid import FluidLines  # noqa: PLC0415
+        from evenly.plots.fluid import FluidLines
 
         later = self.change_times > 0  # the first threshold drawn is the one after the changes made at once
         return FluidLines(

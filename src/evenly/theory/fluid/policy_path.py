@@ -54,7 +54,7 @@ class PolicyPath(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw how the pools are filled over time."""
-        from evenly.plots import fluid, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import fluid, style
 
         axes = style.axes_or_new(ax)
         fluid.draw_filling(axes, self.times, self.occupancy)

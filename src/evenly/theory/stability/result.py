@@ -85,7 +85,7 @@ class Stability(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the share of time at each threshold, the optimal ones marked."""
-        from evenly.plots import stability, style  # noqa: PLC0415  (matplotlib only when something is drawn)
+        from evenly.plots import stability, style
 
         axes = style.axes_or_new(ax)
         stability.draw_shares(axes, self.threshold_share, optimal_thresholds(self.load))
