@@ -107,9 +107,8 @@ class Seen:
     def confirmed(self, session: Session) -> None:
         self.unconfirmed.discard(session)
 
-    def ended(self, session: Session) -> None:
-        assert session.pool is not None
-        self.counts[session.pool] -= 1
+    def ended(self, session: Session, pool: LivePool) -> None:
+        self.counts[pool] -= 1
         self.unconfirmed.discard(session)
 
 
@@ -646,3 +645,79 @@ def test_alpha_can_change_while_it_runs() -> None:
     assert scene.events[-1] == AlphaChanged(alpha=0.85)
     assert sum(isinstance(event, AlphaChanged) for event in scene.events) == 1
     assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)
+
+
+def test_a_closed_session_stays_closed() -> None:
+    scene = Scene("jsq", pools=2)
+    ledger = Seen()
+    session = scene.balancer.open(via=ledger)
+    assert session is not None
+    session.close()
+    session.served_by(endpoint(1))
+    session.close()
+    assert scene.sessions() == [0, 0]
+    assert ledger.counts.total() == 0
+
+
+def test_a_released_session_is_counted_again_where_it_is_served() -> None:
+    scene = Scene("jsq", pools=2)
+    ledger = Seen()
+    session = scene.balancer.open(via=ledger)
+    assert session is not None
+    session.release()
+    assert scene.sessions() == [0, 0]
+    session.served_by(endpoint(1))
+    assert scene.sessions() == [0, 1]
+    assert ledger.counts[scene.pools[1]] == 1
+
+
+def test_a_report_that_fails_counts_no_session_out_twice() -> None:
+    """The ledger is told, and a second close changes nothing."""
+
+    def report(event: BalancerEvent) -> None:
+        if isinstance(event, PoolGone):
+            raise OSError("no space left")
+
+    balancer = Balancer(
+        RandomRouting(),
+        name="random",
+        choose=lambda items: items[0],
+        clock=lambda: 0.0,
+        slow_start=0,
+        report=report,
+    )
+    pool, ledger = balancer.add(address(0), endpoint(0)), Seen()
+    session = balancer.open(via=ledger)
+    assert session is not None
+    balancer.remove(address(0))
+    with pytest.raises(OSError, match="no space left"):
+        session.close()
+    session.close()
+    assert (pool.sessions, ledger.counts[pool]) == (0, 0)
+
+
+def test_no_pool_is_forgotten_in_the_grace_after_a_restart() -> None:
+    """Another gateway may still report sessions there."""
+    now, events = 0.0, list[BalancerEvent]()
+    balancer = Balancer(
+        RandomRouting(),
+        name="random",
+        choose=lambda items: items[0],
+        clock=lambda: now,
+        slow_start=0,
+        report=events.append,
+        restart_grace=5.0,
+    )
+    pool = balancer.add(address(0), endpoint(0))
+    balancer.remove(address(0))
+    session = balancer.adopt(endpoint(0))
+    assert session is not None
+    session.close()
+    balancer.set_unpicked(pool, 3)
+    balancer.set_unpicked(pool, 0)
+    balancer.tick()
+    assert list(balancer.pools) == [pool]
+    now = 5.0
+    balancer.tick()
+    assert list(balancer.pools) == []
+    assert isinstance(events[-1], PoolGone)

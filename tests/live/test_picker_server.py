@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,9 @@ from evenly.live.balancer.lifecycle import Stage
 from evenly.live.envoy import eds
 from evenly.live.log import Log
 from evenly.live.picker import server
+from evenly.live.picker.background import StateSaver
 from evenly.live.picker.server import PickerServer
-from evenly.live.picker.state_file import load
+from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
@@ -164,3 +167,27 @@ async def readiness() -> list[bool]:
 
 def test_a_picker_is_ready_while_a_pool_is_available_and_the_gateway_does_not_drain() -> None:
     assert asyncio.run(readiness()) == [True, False, True, False]
+
+
+def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp_path: Path) -> None:
+    folder, lines = tmp_path / "there", io.StringIO()
+    saver = StateSaver(folder / "state.json", Counted().state, Log(lines))
+    for exists in (False, False, True, False, False):
+        if exists:
+            folder.mkdir()
+        saver.save()
+        if exists:
+            shutil.rmtree(folder)
+    assert lines.getvalue().count("state not written") == 2
+
+
+class Counted:
+    """A state that differs each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def state(self) -> PickerState:
+        self.count += 1
+        settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
+        return PickerState(settings=settings, pools=[], alpha=str(self.count))

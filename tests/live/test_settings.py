@@ -175,7 +175,10 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     settings = read_settings({**GIVEN, "pool": [str(A), str(B)], "health_path": "/up"}, None)
     by_hand = PickerState(
         settings=settings,
-        pools=[KnownPool(address=B, draining=True), KnownPool(address=C, endpoint=C, leaving=True)],
+        pools=[
+            KnownPool(address=B, draining=True),
+            KnownPool(address=C, endpoint=C, draining=True, leaving=True),
+        ],
         alpha="0.6",
     )
     save(file, by_hand)
@@ -188,6 +191,7 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     assert [(pool.address, pool.leaving) for pool in changed] == [(B, True), (C, True), (new, False)]
     back_again = back.pools_now((A, B, C))
     assert [(pool.address, pool.leaving) for pool in back_again] == [(B, False), (C, False)]
+    assert [pool.draining for pool in back_again] == [True, False]  # C was listed again: it is wanted
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.errors import InputError
+from evenly.errors import InputError, NotRecordedError
 from evenly.frames import Table, Tabular
 from evenly.sim import summary
 from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
@@ -125,7 +125,7 @@ class Result(Means, Tabular):
 
     def _first_trajectory(self) -> Trajectory:
         if not self.trajectories:
-            raise InputError("No trajectory was recorded: simulate with points=, such as points=801.")
+            raise NotRecordedError("No trajectory was recorded: simulate with points=, such as points=801.")
         return self.trajectories[0]
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Balancer:
             clock=clock,
             slow_start=slow_start,
             warmed_up=self._warmed_up,
-            emptied=self._forget,
+            emptied=self._forget_after_grace,
         )
         self._clock = clock
         self._report = report
@@ -197,8 +197,8 @@ class Balancer:
         """Give the pool no new sessions, and forget it when its last one ends."""
         pool = self.pool(address)
         self._change(pool, Event.REMOVE)
-        if not pool.sessions and self._clock() >= self._grace_until:
-            self._forget(pool)
+        if not pool.sessions:
+            self._forget_after_grace(pool)
 
     def set_failing(self, pool: LivePool, failing: bool) -> None:
         """Follow the data plane's health checks."""
@@ -221,10 +221,9 @@ class Balancer:
 
     def tick(self) -> None:
         """Let warming pools fill up, forget pools that are empty, and report changes of the threshold."""
-        if self._clock() >= self._grace_until:
-            for pool in self.pools:
-                if pool.leaving and not pool.sessions:
-                    self._forget(pool)
+        for pool in self.pools:
+            if pool.leaving and not pool.sessions:
+                self._forget_after_grace(pool)
         self.rotation.tick()
         if self._dispatcher is not None:
             (old, seen), now = self._reported, (self._dispatcher.threshold, self._dispatcher.epoch)
@@ -254,7 +253,10 @@ class Balancer:
         pool.apply(Event.WARMED_UP)
         self._report_state(pool, State.WARMING)
 
-    def _forget(self, pool: LivePool) -> None:
+    def _forget_after_grace(self, pool: LivePool) -> None:
+        """Forget an empty pool, unless gateways may still report sessions there; the next ticks try again."""
+        if self._clock() < self._grace_until:
+            return
         pool.apply(Event.EMPTIED)
         del self._pools[pool.address], self._by_endpoint[pool.endpoint]
         self._report(PoolGone(pool=pool.address))

@@ -1,7 +1,7 @@
 """A session, from the pick to its end, and the ledger of the gateway it came through.
 
-A session is the only one to change counts: where it opens, moves, is released or closes, the pool's count, the
-policy and the gateway's ledger follow together.
+Only sessions change counts. When one opens, moves, is released or closes, the pool's count, the policy and the
+gateway's ledger follow together.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ class Ledger(Protocol):
     def confirmed(self, session: Session) -> None:
         """Note that the gateway said where the session is served."""
 
-    def ended(self, session: Session) -> None:
-        """Count a session out at `session.pool`."""
+    def ended(self, session: Session, pool: LivePool) -> None:
+        """Count a session out at the pool."""
 
 
 class Session:
     """One open session. `pool` is the pool where it is counted, None while it is counted nowhere."""
 
-    __slots__ = ("_balancer", "_via", "pool")
+    __slots__ = ("_balancer", "_closed", "_via", "pool")
 
     def __init__(self, balancer: Balancer, via: Ledger | None, pool: LivePool | None) -> None:
         """For the balancer's `open` and `adopt`; a `pool` that is given has counted the session already."""
         self._balancer = balancer
+        self._closed = False
         self._via = via
         self.pool = pool
         if pool is not None and via is not None:
@@ -44,39 +45,42 @@ class Session:
     def served_by(self, endpoint: Address | None) -> None:
         """Count the session at the pool that serves it; None if the gateway answers it by itself.
 
-        That is another pool than the one picked if the gateway tried again elsewhere. A session that a stranger
-        serves is counted nowhere.
+        That is another pool than the one picked if the gateway retried elsewhere. A session served by an unknown
+        endpoint is counted nowhere. A session that is closed stays closed.
         """
+        if self._closed:
+            return
         if endpoint is not None and (self.pool is None or endpoint is not self.pool.endpoint):
             self._place(self._balancer.pool_at(endpoint))
         if self._via is not None:
             self._via.confirmed(self)
 
     def close(self) -> None:
-        """Count the session nowhere: it has ended. To close it again changes nothing."""
-        pool = self.pool
-        if pool is not None:
-            self._balancer.rotation.count_out(pool)
-            if self._via is not None:
-                self._via.ended(self)
-            self.pool = None
+        """Count the session nowhere: it has ended. Idempotent."""
+        self._closed = True
+        self.release()
 
     def release(self) -> None:
         """Count the session nowhere until `served_by` tells where it is: it has not reached its pool."""
-        self.close()
+        pool, self.pool = self.pool, None  # first, so that no failure below can count it out twice
+        if pool is not None:
+            if self._via is not None:
+                self._via.ended(self, pool)
+            self._balancer.rotation.count_out(pool)
 
     def _place(self, served: LivePool | None) -> None:
-        if served is self.pool:
+        picked = self.pool
+        if served is picked:
             return
         if served is None:
             self.release()
             return
-        if self.pool is None:
-            self._balancer.rotation.adopt(served)
-        else:
-            self._balancer.rotation.move(self.pool, served)
-            if self._via is not None:
-                self._via.ended(self)
         self.pool = served
         if self._via is not None:
+            if picked is not None:
+                self._via.ended(self, picked)
             self._via.started(self)
+        if picked is None:
+            self._balancer.rotation.adopt(served)
+        else:
+            self._balancer.rotation.move(picked, served)

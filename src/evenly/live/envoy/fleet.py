@@ -100,7 +100,10 @@ class EnvoyFleet:
                 refusals, answered, reached = 0, self._clock(), True
                 if envoy.hosts is None:
                     self._log.event("envoy reachable", admin=str(envoy.admin), pools=len(hosts))
-                self._take_in(envoy, before, hosts)
+                try:
+                    self._take_in(envoy, before, hosts)
+                except Exception as error:  # a bug of ours must not end the health checks
+                    self._log.event("fault", where=self._take_in.__qualname__, error=repr(error))
             await asyncio.sleep(_FAST_POLL_S if self._clock() - seen < _NEW_S else _POLL_S)
 
     def _take_in(self, envoy: EnvoyCounts, before: Snapshot, hosts: dict[Address, Host]) -> None:

@@ -60,10 +60,9 @@ class EnvoyCounts:
         """Note that this Envoy said where the session is served."""
         self._unconfirmed.pop(session, None)
 
-    def ended(self, session: Session) -> None:
-        """Count a session out at its pool."""
-        assert session.pool is not None
-        self._ended[session.pool] += 1
+    def ended(self, session: Session, pool: LivePool) -> None:
+        """Count a session out at the pool."""
+        self._ended[pool] += 1
         self._unconfirmed.pop(session, None)
 
     # --- what there is to see ----------------------------------------------------------------------------------

@@ -26,13 +26,13 @@ class StateSaver:
         self._complaint = ""
 
     def save(self) -> None:
-        """Write the file if there is something new. A failure is logged once per reason."""
+        """Write the file if there is something new. A failure is logged once, until a write succeeds."""
         state = self._current()
         if state == self._saved:
             return
         try:
             save(self._path, state)
-            self._saved = state
+            self._saved, self._complaint = state, ""
         except (OSError, InputError) as error:
             if str(error) != self._complaint:
                 self._log.event("state not written", reason=str(error))

@@ -41,7 +41,9 @@ class PickerState(BaseModel):
         kept = [
             pool.model_copy(update={"leaving": True}) if pool.address in removed else pool for pool in self.pools
         ]
-        back = [pool.model_copy(update={"leaving": False}) if pool.address in added else pool for pool in kept]
+        # To list a pool again is to want sessions there, as when it is added again while the picker runs.
+        again = {"leaving": False, "draining": False}
+        back = [pool.model_copy(update=again) if pool.address in added and pool.leaving else pool for pool in kept]
         present = {pool.address for pool in back}
         return [*back, *(KnownPool(address=address) for address in added if address not in present)]
 

@@ -56,10 +56,9 @@ def _caption(lab: Lab, setup: PolicyRuns) -> str:
         else ""
     )
     return (
-        f"Share of tasks that are in a pool with this number of tasks, for load {setup.load:g} and {setup.pools} pools, "
-        "weighted by "
-        f"task and by time; a task gets one part in that number of its pool's resources. {seen} "
-        f"arrivals and departures from an empty system, time {setup.warmup:g} to {setup.horizon:g}, seed "
+        f"Share of tasks that are in a pool with this number of tasks, for load {setup.load:g} and {setup.pools} "
+        f"pools, weighted by task and by time; a task gets one part in that number of its pool's resources. {seen}"
+        f" arrivals and departures from an empty system, time {setup.warmup:g} to {setup.horizon:g}, seed "
         f"{lab.seed}.{learns} Spread is the standard deviation of tasks over "
         f"pools, averaged over time.{_same_lines(setup)}"
     )
