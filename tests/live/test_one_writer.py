@@ -20,15 +20,26 @@ def nodes() -> Iterator[tuple[str, ast.AST]]:
                 yield path.relative_to(LIVE).as_posix(), node
 
 
-def writers(*attributes: str) -> set[str]:
-    """Modules that assign to these attributes of another object than their own."""
+MUTATORS = ("add", "clear", "discard", "pop", "popitem", "setdefault", "subtract", "update")
+
+
+def written(node: ast.AST) -> ast.expr | None:
+    """What a node assigns to, or changes in place: `a.b = ...`, `a.b[c] += ...`, `a.b.update(...)`."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return node.value if isinstance(node, ast.Subscript) else node
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
+        return node.func.value
+    return None
+
+
+def writers(*attributes: str, also_own: bool = False) -> set[str]:
+    """Modules that write these attributes of another object than their own, or of their own too."""
     return {
         module
         for module, node in nodes()
-        if isinstance(node, ast.Attribute)
-        and node.attr in attributes
-        and not isinstance(node.ctx, ast.Load)
-        and not (isinstance(node.value, ast.Name) and node.value.id == "self")
+        if isinstance(target := written(node), ast.Attribute)
+        and target.attr in attributes
+        and (also_own or not (isinstance(target.value, ast.Name) and target.value.id == "self"))
     }
 
 
@@ -51,6 +62,7 @@ def callers(*methods: str, of: tuple[str, ...] = ()) -> set[str]:
 
 def test_the_counts_of_a_pool_are_written_in_the_rotation_alone() -> None:
     assert writers("picked", "unpicked", "member", "ramp") == {ROTATION}
+    assert writers("picks", "unpicked_total", "moved_total", also_own=True) == {ROTATION}
     assert callers("arrive", "place", "record_arrival", "depart", "join", "leave", of=("policy",)) == {ROTATION}
 
 
@@ -61,6 +73,7 @@ def test_the_rotation_is_used_by_sessions_and_the_balancer_alone() -> None:
 
 def test_the_counts_of_an_envoy_are_written_by_sessions_alone() -> None:
     assert users("_started", "_ended", "_unconfirmed") == {LEDGER}
+    assert writers("unpicked", also_own=True) == {"balancer/pool.py", ROTATION, LEDGER}  # a pool starts with none
     assert callers("started", "confirmed") == {SESSION}
     assert callers("ended", of=("_via", "via", "ledger", "envoy")) == {SESSION}
 

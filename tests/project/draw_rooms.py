@@ -152,7 +152,7 @@ def table() -> str:
         may = [f"`{other}`" for other in room.may]
         may += [f"`{other}` (lazily)" for other in room.lazily if other in ROOMS]
         packages = [*room.packages, *(f"{other} (lazily)" for other in room.lazily if other not in ROOMS)]
-        forbidden = f" Never: {', '.join(room.never)}." if room.never else ""
+        forbidden = " Of the standard library, only pure modules." if room.standard is not None else ""
         rows.append(
             f"| `{name}` | {room.holds}{forbidden} | {', '.join(may) or '-'} | {', '.join(packages) or '-'} |"
         )

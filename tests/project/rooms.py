@@ -14,18 +14,18 @@ MATPLOTLIB, PANDAS, POLARS = "matplotlib", "pandas", "polars"
 class Room:
     """`may` and `packages` are the rooms and the libraries that it may import, besides the standard library.
 
-    `lazily` may be imported inside functions and for type checking only. `never` are parts of the standard library
-    that would break the room's promise.
+    `lazily` may be imported inside functions and for type checking only. Of the standard library, a room may
+    import everything, or `standard` alone if that is given: a room without clock, randomness and I/O.
     """
 
     holds: str
     may: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     lazily: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
+    standard: tuple[str, ...] | None = None
 
 
-_NO_EFFECTS = ("asyncio", "random", "secrets", "socket", "threading", "time")
+_PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "math", "typing")
 
 ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors that load what they offer when it is first used."),
@@ -39,7 +39,7 @@ ROOMS: dict[str, Room] = {
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
         may=("errors", "policies"),
-        never=_NO_EFFECTS,
+        standard=_PURE,
     ),
     "plots": Room(
         holds="Arrays to axes.", may=("files", "workload"), packages=(MATPLOTLIB, "numpy")
@@ -94,17 +94,18 @@ ROOMS: dict[str, Room] = {
     ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They make data and judge nothing.",
-        may=("core", "errors", "sim", "sim.coupling", "theory", "theory.fluid", "theory.stability", "workload"),
+        may=("core", "errors", "policies", "sim", "sim.coupling", "theory", "theory.fluid", "theory.stability",
+             "workload"),
         packages=("numpy",),
     ),
     "paper.figures": Room(
         holds="Drawing and captions of the paper's figures.",
-        may=("errors", "paper.experiments", "plots", "sim", "theory", "workload"),
+        may=("errors", "paper.experiments", "plots", "policies", "sim", "theory", "workload"),
         packages=(MATPLOTLIB, "numpy"),
     ),
     "paper.claims": Room(
         holds="The paper's claims: each reads experiments and judges.",
-        may=("paper.experiments", "sim", "sim.coupling", "theory", "theory.diffusion", "theory.fluid"),
+        may=("paper.experiments", "policies", "sim", "sim.coupling", "theory", "theory.diffusion", "theory.fluid"),
         packages=("numpy", "scipy"),
     ),
     "paper.report": Room(
@@ -126,7 +127,7 @@ ROOMS: dict[str, Room] = {
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
         may=("core", "errors", "live.addresses"),
-        never=_NO_EFFECTS,
+        standard=_PURE,
     ),
     "live.envoy": Room(
         holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
@@ -161,7 +162,7 @@ ROOMS: dict[str, Room] = {
         holds="Options, input, output, progress: what the commands share.",
         may=("errors", "files", "policies"),
         packages=("rich", "typer"),
-        lazily=("sim",),
+        lazily=("sim", "workload"),
     ),
     "cli.text": Room(
         holds="Results as text.",

@@ -4,6 +4,8 @@ import ast
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 
 from tests.project.rooms import ROOMS
 
+IMPORTERS = ("lazy", "frames")  # rooms that load modules by name
 SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 
 
@@ -41,8 +44,37 @@ def room_of(name: str) -> str:
 
 
 def is_front_door(module: str) -> bool:
-    """A package that has rooms inside."""
-    return any(room.startswith(f"{module}.") for room in ROOMS)
+    """A package with rooms inside whose `__init__` re-exports; one that holds a docstring alone is no door."""
+    inside = any(room.startswith(f"{module}.") for room in ROOMS)
+    return inside and len(ast.parse(file_of(module).read_text(encoding="utf-8")).body) > 1
+
+
+@cache
+def homes(package: str) -> dict[str, str]:
+    """The names that a front door offers, with the modules that define them: an import of one leads there."""
+    door = import_module(package)
+    found: dict[str, str] = dict(getattr(door, "_HOMES", {}).items())
+    lazy = {name: home for home, names in found.items() for name in names.split()}
+    tree = ast.parse(file_of(package.partition(".")[2]).read_text(encoding="utf-8"))
+    eager = {
+        alias.name: str(node.module)
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    return {**eager, **lazy}
+
+
+def target_of(name: str) -> str:
+    """The room that an imported name of ours leads to, through front doors if need be."""
+    package, _, last = name.rpartition(".")
+    while package == "evenly" or is_front_door(package.partition(".")[2]):
+        home = homes(package).get(last)
+        if home is None:
+            break
+        package = home
+    inner = f"{package}.{last}".partition(".")[2]
+    return room_of(inner)
 
 
 def imports(tree: ast.Module) -> Iterator[Import]:
@@ -50,39 +82,52 @@ def imports(tree: ast.Module) -> Iterator[Import]:
 
     def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
-            yield from (Import(alias.name, lazy) for alias in node.names)
+            for alias in node.names:
+                assert alias.asname or not alias.name.startswith("evenly"), "`import evenly.x` binds all of evenly"
+                yield Import(alias.name, lazy)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             assert node.module is not None
             # `from evenly.live import log` imports a module, `from evenly.errors import InputError` a name of one.
             yield from (Import(f"{node.module}.{alias.name}", lazy) for alias in node.names)
-        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or _for_types(node)
+        elif isinstance(node, ast.If) and _for_types(node.test):
+            yield from (each for child in node.body for each in visit(child, True))
+            yield from (each for child in node.orelse for each in visit(child, lazy))
+            return
+        inside = lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         for child in ast.iter_child_nodes(node):
             yield from visit(child, inside)
 
     return visit(tree, False)
 
 
-def _for_types(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+def _for_types(test: ast.expr) -> bool:
+    return getattr(test, "id", getattr(test, "attr", None)) == "TYPE_CHECKING"
 
 
 def is_allowed(module: str, found: Import) -> bool:
     own = room_of(module)
     room = ROOMS[own]
-    top, _, inner = found.name.partition(".")
+    top, _, _ = found.name.partition(".")
     if top == "evenly":
-        target = room_of(inner)
+        target = target_of(found.name)
         if is_front_door(module):
             return target in {own, "lazy", *room.may} or target.startswith(f"{module}.")
+        if target == "__init__":  # the front door of the package knows the version, and that is all one may ask it
+            return "__init__" in room.may and found.name == "evenly.__version__"
         return target == own or target in room.may or (found.lazy and target in room.lazily)
     if top in sys.stdlib_module_names:
-        return top not in room.never
+        loads = found.name == "importlib.import_module"
+        return top in (room.standard or {top}) and not (loads and own not in IMPORTERS)
     return top in room.packages or (found.lazy and top in room.lazily)
 
 
 def violations(module: str, source: str) -> list[str]:
-    return [found.name for found in imports(ast.parse(source)) if not is_allowed(module, found)]
+    tree = ast.parse(source)
+    found = [each.name for each in imports(tree) if not is_allowed(module, each)]
+    if ROOMS[room_of(module)].standard is not None:
+        found += ["async" for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef | ast.Await)]
+    return found
 
 
 def arrows() -> set[tuple[str, str]]:
@@ -92,9 +137,8 @@ def arrows() -> set[tuple[str, str]]:
         if is_front_door(module):
             continue
         for each in imports(ast.parse(file_of(module).read_text(encoding="utf-8"))):
-            top, _, inner = each.name.partition(".")
-            if top == "evenly" and room_of(inner) != room_of(module):
-                found.add((room_of(module), room_of(inner)))
+            if each.name.startswith("evenly.") and target_of(each.name) != room_of(module):
+                found.add((room_of(module), target_of(each.name)))
     return found
 
 
@@ -156,7 +200,7 @@ def test_every_wrong_arrow_is_seen() -> None:
         if room == other:
             continue
         module = next(name for name in modules() if room_of(name) == room and not is_front_door(name))
-        target = "from evenly import simulate" if other == "__init__" else f"import evenly.{other}"
+        target = "from evenly import __version__" if other == "__init__" else f"import evenly.{other} as other"
         allowed = (other in rules.may, other in (*rules.may, *rules.lazily))
         seen = (violations(module, target), violations(module, f"def f():\n    {target}"))
         assert tuple(not each for each in seen) == allowed, (room, other)
@@ -168,20 +212,38 @@ def test_every_wrong_arrow_is_seen() -> None:
         ("core.pool", "import numpy"),
         ("core.pool", "import random"),
         ("core.pool", "from time import monotonic"),
+        ("core.pool", "from datetime import datetime"),
+        ("core.pool", "import subprocess"),
+        ("core.pool", "async def f() -> None: ..."),
         ("workload.demand", "import numpy"),
         ("sim.run", "import matplotlib.pyplot"),
         ("sim.run", "import pandas"),
+        ("sim.run", "from importlib import import_module"),
+        ("sim.run", "if not TYPE_CHECKING:\n    from evenly.plots import style"),
+        ("sim.run", "if TYPE_CHECKING:\n    pass\nelse:\n    from evenly.plots import style"),
+        ("theory.balance", "def f():\n    from evenly.theory import solve_exact"),
+        ("theory.diffusion.limit", "from evenly.theory import solve_exact"),
         ("theory.exact.law", "from evenly import simulate"),
+        ("paper.report.write", "from evenly import simulate"),
+        ("theory.exact.law", "from evenly.sim import Scenario"),
         ("live.balancer.pool", "import asyncio"),
         ("live.balancer.pool", "import pydantic"),
+        ("live", "from evenly.live.picker import server"),
     ],
 )
 def test_a_wrong_import_is_seen(module: str, source: str) -> None:
     assert violations(module, source)
 
 
+@pytest.mark.parametrize("source", ["from . import pool", "import evenly.errors"])
+def test_imports_have_one_form(source: str) -> None:
+    with pytest.raises(AssertionError):
+        violations("core.pool", source)
+
+
 def test_a_module_of_an_allowed_room_may_be_imported_through_its_package() -> None:
     assert violations("theory.fluid.path", "from evenly.theory import balance") == []
+    assert violations("advice.alpha", "from evenly.theory import solve_exact") == []
     assert violations("theory.balance", "from evenly.theory.fluid import path")
 
 

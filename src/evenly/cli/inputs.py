@@ -136,7 +136,7 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _phase(path: Path, phase: object) -> object:
-    from evenly.sim import Phase
+    from evenly.workload.demand import Phase
 
     if not isinstance(phase, dict):
         raise InputError(f"{path}: each phase of the schedule is a table with start and load, not {phase!r}.")

@@ -140,7 +140,7 @@ class Simulation:
             events=int(state["events"]),
             arrivals=arrivals,
             lost_tasks=int(state["lost"]),
-            without_token=int(state["unguided"]),
+            without_token=int(state["without_token"]),
             green=int(state["green"]),
             yellow=int(state["yellow"]),
             resync=int(state["resync"]),

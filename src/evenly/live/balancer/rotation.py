@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from evenly.core import Choose, Policy, ThresholdPolicy
+from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
 
@@ -97,6 +98,8 @@ class Rotation:
         more = max(count, 0) - pool.unpicked
         if more == 0:
             return
+        if pool.stage is Stage.GONE:
+            raise LifecycleError(f"Pool {pool.address} is {pool.stage.name}; it has no sessions to set.")
         if pool.member:
             self.policy.leave(pool)
             self.policy.join(pool, pool.sessions + more)

@@ -18,12 +18,13 @@ from evenly.paper.claims.judge import above, at_least, at_most, below, empirical
 from evenly.paper.experiments import wrong_threshold
 from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, choices, distance_from_uniform, recorded
 from evenly.paper.experiments.lab import Lab
+from evenly.policies import COMPARED
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray
 from evenly.theory.equilibrium import predict_equilibrium
 
-POLICIES = ("threshold", "jsq", "power-of-d", "random")  # those of Fig. 5
+POLICIES = tuple(reversed(COMPARED))  # those of Fig. 5
 
 
 def _events(lab: Lab, where: str) -> list[Event]:

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.paper.experiments.lab import Lab
+from evenly.policies import COMPARED
 from evenly.sim import Result, Scenario, compare, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.inputs import exact_alpha, positive_load
 from evenly.theory.tuning import Alpha
 
 LOAD, POOLS, ALPHA = 10.5, 500, "0.96"
-POLICIES = ("random", "power-of-d", "jsq", "threshold")
 WARMUP = 20.0
 BATCHES = 32
 _LEVELS = 64  # more tasks than any pool of the paper's system has
@@ -28,7 +28,7 @@ _LEVELS = 64  # more tasks than any pool of the paper's system has
 class PolicyRuns:
     """Parameters: one long run per policy, from empty pools. The threshold policy learns with `alpha`."""
 
-    policies: tuple[str, ...] = POLICIES
+    policies: tuple[str, ...] = COMPARED
     pools: int = POOLS
     load: float = LOAD
     alpha: Alpha = ALPHA
@@ -36,10 +36,10 @@ class PolicyRuns:
     warmup: float = WARMUP
 
     def __post_init__(self) -> None:
-        known = all(policy in POLICIES for policy in self.policies)
+        known = all(policy in COMPARED for policy in self.policies)
         if not self.policies or not known or len(set(self.policies)) < len(self.policies):
             given = ", ".join(map(str, self.policies)) or "none"
-            raise InputError(f"policies must be different ones of {', '.join(POLICIES)}, not {given}.")
+            raise InputError(f"policies must be different ones of {', '.join(COMPARED)}, not {given}.")
         positive_load(self.load)
         exact_alpha(self.alpha)
         _ = self.scenarios

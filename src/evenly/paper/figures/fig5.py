@@ -13,6 +13,7 @@ from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.policies import PolicyRuns, of_paper, results
 from evenly.paper.figures.figure import PaperFigure
+from evenly.policies import COMPARED
 from evenly.sim import Comparison
 from evenly.theory.tuning import Alpha
 
@@ -21,7 +22,7 @@ _SEE = {1: "The policy sees its", 2: "Both policies see the same", 3: "The three
 
 def resource_shares(
     *,
-    policies: str | Sequence[str] = ("random", "power-of-d", "jsq", "threshold"),
+    policies: str | Sequence[str] = COMPARED,
     pools: int = 500,
     load: float = 10.5,
     alpha: Alpha = "0.96",

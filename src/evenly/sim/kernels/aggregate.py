@@ -163,7 +163,7 @@ def advance(
                         green_sent += int(level + 1 < threshold)  # the pool replaces the token just used
                     else:
                         level = _level_of_rank(at_least, pools, int(uniform * pools), max_level)
-                        state.unguided += 1
+                        state.without_token += 1
                     # Learning looks at the counts right before the arrival; it acts right after the dispatch.
                     rise = learning and yellow <= 1
                     fall = learning and pools - green <= fall_at

@@ -71,7 +71,7 @@ STATE = np.dtype(
         ("events", np.int64),
         ("arrivals", np.int64),
         ("lost", np.int64),
-        ("unguided", np.int64),  # arrivals that found no token and went to a random pool
+        ("without_token", np.int64),  # arrivals that found no token and went to a random pool
         ("green", np.int64),
         ("yellow", np.int64),
         ("resync", np.int64),

@@ -184,7 +184,7 @@ def advance(
                 pool = -1
             else:
                 pool = int(_next_choice(state, streams, choices) * pools)
-                state.unguided += 1
+                state.without_token += 1
             if pool < 0 or tasks[pool] == capacity:
                 state.lost += 1
             else:
