@@ -66,7 +66,7 @@ class EnvoyCounts:
         self._ended[session.pool] += 1
         self._unconfirmed.pop(session, None)
 
-    # --- what there is to see ----------------------------------------------------------------------------------
+    # --- read-only views ---------------------------------------------------------------------------------------
 
     @property
     def picked(self) -> int:
