@@ -71,7 +71,7 @@ def simpy_rate(horizon: float) -> float:
 
 
 class Rows:
-    """Measurements taken in turn, a row a round, so that a slow spell of the machine hits all alike."""
+    """Measurements taken in turn, one row per round, so that a slow spell of the machine hits all alike."""
 
     def __init__(self, rounds: int, *measures: Callable[[], float]) -> None:
         for measure in measures:

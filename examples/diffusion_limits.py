@@ -38,7 +38,7 @@ class Quantity:
 
     load: float
     name: str
-    count: Callable[[Array, int], Array]  # from the pools with at least i tasks, a row a system
+    count: Callable[[Array, int], Array]  # from the pools with at least i tasks, one row per system
     law: Law
     mean: float
     variance: float
@@ -75,7 +75,7 @@ def _reflected_quantity(name: str, count: Callable[[Array, int], Array], ordered
 
 
 def sampled(load: float, pools: int, policy: str, systems: int) -> Array:
-    """Pools with at least i tasks at the end, a row a system."""
+    """Return the pools with at least i tasks at the end, one row per system."""
     scenario = Scenario(policy=policy, pools=pools, load=load, initial_tasks=load, horizon=TIME)
     seed = 1 if policy == "threshold" else 2  # the same seed would give the very same numbers of tasks
     runs = simulate(scenario, replications=systems, seed=seed, points=2).trajectories
@@ -91,7 +91,7 @@ def distance(values: Array, law: Law) -> float:
 
 
 def draw(samples: list[tuple[Quantity, dict[int, Array]]], path: Path) -> None:
-    """A panel a quantity: distribution functions of systems of every size, and of the limit."""
+    """Draw one panel per quantity: distribution functions of systems of every size, and of the limit."""
     with saved_figure(path, 9.6, 3.8) as figure:
         panels = figure.subplots(1, len(samples), sharey=True)
         for axes, (quantity, by_size) in zip(panels, samples, strict=True):

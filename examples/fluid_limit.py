@@ -66,7 +66,7 @@ LEARNING = Case("learning, alpha 0.93, from 9 tasks a pool", 5.5, 9, "0.93", 9.0
 
 
 def distances(case: Case, sizes: Sequence[int], seeds: Sequence[int]) -> NDArray[np.float64]:
-    """The largest distance over times and levels: a row a seed, a column a size."""
+    """Return the largest distance over times and levels: one row per seed, one column per size."""
     limit = case.limit().occupancy
     rows = []
     for seed in seeds:
@@ -82,7 +82,7 @@ def slope(sizes: Sequence[int], found: NDArray[np.float64]) -> float:
 
 
 def draw(results: dict[str, NDArray[np.float64]], sizes: Sequence[int], path: Path) -> None:
-    """A panel a case: thin lines for the seeds, a thick one for their root mean square."""
+    """Draw one panel per case: thin lines for the seeds, a thick one for their root mean square."""
     with saved_figure(path, 8.4, 3.8) as figure:
         panels = figure.subplots(1, len(results), sharey=True)
         for axes, (name, found), color in zip(panels, results.items(), (BLUE, GREEN), strict=True):

@@ -27,29 +27,29 @@ class Frames:
     __slots__ = ()
 
     def columns(self) -> Mapping[str, Any]:
-        """The main table: one sequence per column, all of one length."""
+        """Return the main table: one sequence per column, all of one length."""
         raise NotImplementedError
 
     def to_pandas(self) -> pd.DataFrame:
-        """The main table as a pandas frame (`pip install 'evenly[frames]'`)."""
+        """Return the main table as a pandas frame (`pip install 'evenly[frames]'`)."""
         frame: pd.DataFrame = _library("pandas").DataFrame(dict(self.columns()))
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """The main table as a polars frame (`pip install 'evenly[frames]'`)."""
+        """Return the main table as a polars frame (`pip install 'evenly[frames]'`)."""
         frame: pl.DataFrame = _library("polars").DataFrame(dict(self.columns()))
         return frame
 
 
 class Tabular(Frames):
-    """The mixin of all results. A result says what to show in `_headline` and `_rows`.
+    """The mixin of all results. A result defines what to show in `_headline` and `_rows`.
 
     Equality compares the fields by value, arrays included, and leaves out fields with `compare=False`, such as the
     wall-clock time. Give the dataclass `eq=False, repr=False`, so that it inherits these.
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that the command prints with --json."""
+        """Return the JSON object that the command prints with --json."""
         raise NotImplementedError
 
     def _headline(self) -> str:
@@ -85,7 +85,7 @@ class Table(Frames):
     units: Mapping[str, str] = field(default_factory=dict)
 
     def columns(self) -> Mapping[str, Any]:
-        """The columns, by name."""
+        """Return the columns by name."""
         return self.data
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401  (an array, or a list)
@@ -99,7 +99,7 @@ class Table(Frames):
         return len(next(iter(self.data.values()), ()))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The columns as lists, ready for JSON."""
+        """Return the columns as lists, ready for JSON."""
         return {name: _listed(column) for name, column in self.data.items()}
 
     def __eq__(self, other: object) -> bool:

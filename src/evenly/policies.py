@@ -45,7 +45,7 @@ class PolicyInfo:
         alpha: float | str | Decimal | None = None,
         sample_size: int | None = None,
     ) -> str:
-        """The policy with the parameters that make it, for text and pictures."""
+        """Return the policy's name with its parameters, for text and pictures."""
         if "alpha" in self.parameters and alpha is not None:
             return f"{self.name}, alpha {alpha}"
         if "threshold" in self.parameters:
@@ -97,7 +97,7 @@ def find_policy(name: object, among: Iterable[str] = tuple(POLICIES)) -> PolicyI
 
 
 def check_parameters(names: Iterable[str], given: Mapping[str, object], among: Iterable[str] = POLICIES) -> None:
-    """Refuse a parameter that none of the named policies takes: ignoring it would answer another question.
+    """Refuse a parameter that none of the named policies takes: ignoring it would give a misleading result.
 
     `given` maps parameters to their values, None where not given.
     """

@@ -97,7 +97,7 @@ def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
         ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
         ({**GIVEN, "policy": "fastest"}, "policy must be one of threshold, .*not 'fastest'"),
         ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),
-        ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "give one of the two"),
+        ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "Give alpha or load-max, not both"),
         ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not jsq"),
         ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
         ({**GIVEN, "load_max": float("nan")}, "load-max"),

@@ -1,7 +1,7 @@
 """The paper's two roles, dispatcher and pool, as plain state machines, and the rival policies.
 
-Here live the rules: who gets a task, which messages are sent, how the threshold is learned. They decide and
-return; a channel outside carries the messages, and whoever drives a policy brings the random choices.
+Here live the rules: which pool gets a task, which messages are sent, how the threshold is learned. They decide and
+return; a channel outside carries the messages, and the caller supplies the random choices.
 
 Here must not live: a clock, a random number generator, an await, a socket, numpy. Standard library only.
 """

@@ -1,6 +1,6 @@
 """What the baselines share: members, their tasks, and the loss of tasks that find a pool full.
 
-No rule of any policy lives here; a subclass picks the pool and hears of what happened.
+No rule of any policy lives here; a subclass picks the pool and handles the events that follow.
 """
 
 from evenly.core.checks import already_member, check_capacity, check_tasks, no_room, not_member, nothing_to_depart
@@ -80,16 +80,16 @@ class CountingPolicy:
         raise NotImplementedError
 
     def _joined(self, pool: PoolId, tasks: int) -> None:
-        """Hear of a new pool and its tasks."""
+        """Handle a new pool, with the tasks it has."""
 
     def _left(self, pool: PoolId, tasks: int) -> None:
-        """Hear that a pool went, and the tasks it had."""
+        """Handle the departure of a pool, with the tasks it had."""
 
     def _bypassed(self, pool: PoolId) -> None:
-        """Hear of a task that comes without having been picked for; `_arrived` follows."""
+        """Handle a task that arrives without a pick; `_arrived` follows."""
 
     def _arrived(self, pool: PoolId, tasks: int) -> None:
-        """Hear of a placed task, and the tasks now there."""
+        """Handle a placed task; `tasks` are now in the pool."""
 
     def _departed(self, pool: PoolId, tasks: int) -> None:
-        """Hear of a finished task, and the tasks now there."""
+        """Handle a finished task; `tasks` are left in the pool."""

@@ -22,7 +22,7 @@ class JoinShortestQueue(CountingPolicy):
 
     def __init__(self, capacity: int | None = None) -> None:
         super().__init__(capacity)
-        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with so many; none is empty
+        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with that number; none is empty
         self._lowest = 0
 
     def _pick(self, choose: Choose) -> PoolId:

@@ -1,4 +1,4 @@
-"""Randomness is an argument: whoever drives a policy brings the uniform choice.
+"""Randomness is an argument: the caller of a policy supplies the uniform choice.
 
 Nothing in this layer draws a random number of its own, so a run is repeated by repeating its choices.
 """

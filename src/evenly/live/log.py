@@ -60,10 +60,7 @@ class Log:
                 self._stream.flush()
             else:
                 self._left_out += 1
-        except (
-            OSError,
-            ValueError,
-        ):  # the reader is gone, or the stream is closed: there is nowhere left to report it
+        except (OSError, ValueError):  # the reader is gone or the stream closed: there is nowhere to report it
             pass
 
 

@@ -94,7 +94,7 @@ class Settings(BaseModel):
             raise InputError("Give at least one pool: --pool HOST:PORT.")
         check_pools(self.pool)
         if self.alpha is not None and self.load_max is not None:
-            raise InputError("load-max is there to find an alpha: give one of the two.")
+            raise InputError("Give alpha or load-max, not both.")
         check_parameters([self.policy], {"alpha": self.alpha, "sample_size": self.sample_size}, LIVE)
         if self.policy != "threshold" and self.load_max is not None:
             raise InputError(f"load-max is for policy threshold, not {self.policy}.")
@@ -114,7 +114,7 @@ def read_settings(given: Mapping[str, Any], config: Path | None) -> Settings:
     of_file = {} if config is None else _read_file(config)
     values = {**of_file, **with_new_keys(given, "The options")}
     if "listen" not in values:
-        raise InputError("Say where to listen: --listen HOST:PORT.")
+        raise InputError("--listen HOST:PORT is required.")
     values.setdefault("pool", ())
     try:
         return Settings.model_validate(values)

@@ -1,4 +1,4 @@
-"""The paper, reproduced: experiments, figures that take parameters, claims with a verdict each, and a report.
+"""The paper, reproduced: experiments, figures that take parameters, and a report with a verdict on each claim.
 
 `evenly.paper.figures` loads when first used, so that importing this package is quick.
 """

@@ -1,6 +1,6 @@
 """Exact simulation of finite systems: Numba kernels, and a slow reference that drives `evenly.core`.
 
-Never imports `evenly.theory`: their agreement is evidence only while they are apart.
+Never imports `evenly.theory`: their agreement is evidence only as long as neither uses the other's code.
 """
 
 from evenly.sim.comparison import Comparison

@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 CONFIDENCE = 0.95
 BATCHES = 20
-BATCH_TASKS = 10.0  # mean task times that a batch must last; what happens is forgotten like exp(-t)
+BATCH_TASKS = 10.0  # mean task times that a batch must last; correlations decay like exp(-t)
 
 
 def half_width(samples: Sequence[float] | NDArray[np.float64], chance: float = 1 - CONFIDENCE) -> float:
-    """How far the mean of independent samples is from the truth, but for this chance, by Student's law."""
+    """Return the half-width of the confidence interval of the mean (Student's t).
+
+    The samples are independent, and `chance` is one minus the confidence level.
+    """
     from scipy.special import stdtrit  # costs a tenth of a second, needed only here
 
     count = len(samples)
@@ -23,5 +26,5 @@ def half_width(samples: Sequence[float] | NDArray[np.float64], chance: float = 1
 
 
 def batch_count(length: float, service_rate: float) -> int:
-    """How many batches a run of this length yields: enough for an interval, or none."""
+    """Return the number of batches for a run of this length; 0 if it is too short."""
     return BATCHES if length * service_rate >= BATCHES * BATCH_TASKS else 0

@@ -130,7 +130,7 @@ class Means:
     def utility(self, quality: Callable[[float], float]) -> float:
         """Return the time average of the overall utility: the sum over pools of X * quality(1 / X), X tasks there.
 
-        It is maximal when the load is balanced if `quality` is concave and increasing.
+        If `quality` is concave and increasing, it is largest when the load is balanced.
 
         Paper: Sec. 2.
         """

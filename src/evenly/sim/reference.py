@@ -1,7 +1,8 @@
 """The slow reference: drives the objects of `evenly.core` with the kernels' random numbers, event by event.
 
 It knows no rule of any policy. It draws the same numbers in the same order as the kernels, says which task
-departs, and turns a uniform into one of the candidates that the policy offers; all else is `evenly.core`'s.
+departs, and turns a uniform into one of the candidates that the policy offers; everything else is decided by
+`evenly.core`.
 Where pools are interchangeable the kernels see levels only, so there candidates are ordered by their tasks:
 any fixed order of the candidates is as good for a uniform choice.
 """
@@ -35,7 +36,7 @@ def new_policy(scenario: Scenario) -> Policy:
 
 
 class ReferenceSimulation:
-    """One replication of a scenario, a step an event."""
+    """One replication of a scenario, one step per event."""
 
     def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
         self.scenario = scenario
@@ -76,7 +77,7 @@ class ReferenceSimulation:
         return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
 
     def step(self) -> None:
-        """Simulate one event, past proposed arrivals that a wave of demand turns away."""
+        """Simulate one event, skipping arrivals rejected by thinning."""
         while not self._try_step():
             pass
 
@@ -102,7 +103,7 @@ class ReferenceSimulation:
         return happened
 
     def _begin_next_phase(self) -> None:
-        """The unit exponential that is left at the change runs on at the new rate."""
+        """Carry the rest of the unit exponential over to the new rate."""
         self._phase += 1
         start = self.scenario.phases[self._phase].start
         left = float(self._streams.holding[self._position])

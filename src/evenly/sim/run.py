@@ -1,4 +1,4 @@
-"""Run scenarios: replications in parallel on all cores, from one seed, the same whatever the cores."""
+"""Run scenarios: parallel replications from one seed, with the same result on any number of cores."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def compare(
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
-    """Return the scenario under each of the policies, each with those of its parameters that it takes."""
+    """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
     return [replace(scenario, policy=policy, **_dropped(policy)) for policy in policies]
 
 
@@ -206,7 +206,7 @@ class _Stopped(Exception):  # noqa: N818  (not an error: another replication fai
 def _run_all(
     jobs: list[tuple[Scenario, _Plan, int]], workers: int | None, progress: Progress | None
 ) -> list[_Replication]:
-    """Threads suffice: the kernels release the interpreter lock."""
+    """Run all replications in threads: the kernels release the GIL."""
     stop = threading.Event()
     finished = threading.Event()  # all have, or one has failed
     lock = threading.Lock()
@@ -290,7 +290,7 @@ def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Repl
 
 @dataclass(frozen=True)
 class _Snapshot:
-    """A system at a time."""
+    """The state of a system at one time."""
 
     at_least: NDArray[np.int64]
     threshold: int

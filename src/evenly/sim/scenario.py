@@ -1,4 +1,4 @@
-"""A scenario: the system to simulate. Checked when made, so that everything behind it can trust it."""
+"""A scenario: the system to simulate. Validated on creation."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ Tick = Callable[[float], None]
 
 
 class Simulation:
-    """A system in time. `keep_path` records every change of the threshold."""
+    """One simulated system. `keep_path` records every change of the threshold."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Simulation:
 
     @property
     def state(self) -> Record:
-        """The record of `evenly.sim.kernels.ledger.STATE`; to look at, not to change."""
+        """The record of `evenly.sim.kernels.ledger.STATE`; read-only."""
         return self._state
 
     @property
@@ -110,7 +110,10 @@ class Simulation:
         return np.concatenate([*times, np.zeros(0)]), np.concatenate([*values, np.zeros(0, np.int64)])
 
     def advance(self, until: float, tick: Tick | None = None, max_events: int | None = None) -> None:
-        """Simulate up to a time, or for a number of events. `tick` hears of the time now and then."""
+        """Simulate up to a time, or for a number of events.
+
+        `tick` is called with the current time at intervals.
+        """
         last = None if max_events is None else int(self._state["events"]) + max_events
         while self.time < until:
             stop = min(until, self._later_phases[0].start if self._later_phases else math.inf)
@@ -174,7 +177,7 @@ class Simulation:
         return max(64, occupied + 8, self.scenario.initial_threshold + 8, math.ceil(peak) + 8)
 
     def _begin_phase(self, phase: Phase) -> None:
-        """Put a phase in force. What is left of the time to the next event shrinks as the rate grows."""
+        """Start a phase, and rescale the remaining time to the next event."""
         state, rules = self._state, self._rules
         self._budget = _FIRST_EVENTS  # an event of a wave can take far longer
         first = self.time == 0

@@ -55,7 +55,7 @@ def total(tallies: Sequence[Tally]) -> Tally:
 
 
 def trimmed(values: FloatArray) -> FloatArray:
-    """Without the zeros at the end."""
+    """Drop trailing zeros."""
     used = np.flatnonzero(values)
     return values[: used[-1] + 1] if used.size else values[:1]
 
@@ -92,7 +92,9 @@ class Averages:
 
 
 def averages(window: Tally, pools: int) -> Averages:
-    """What a window says. Shares of tasks are weighted by task and by time, as in the paper's Figure 5.
+    """Return the averages of a window.
+
+    Shares of tasks are weighted by task and by time, as in the paper's Figure 5.
 
     Paper: Sec. 5.2.
     """

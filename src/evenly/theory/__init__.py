@@ -1,7 +1,7 @@
 """Predictions by mathematics: the large-system limit, and the exact law of small systems.
 
-Never imports `evenly.core` or `evenly.sim`: agreement is evidence only while they are apart. The names below load
-when first used; their types are in `__init__.pyi`.
+Never imports `evenly.core` or `evenly.sim`: agreement is evidence only as long as it uses none of their code.
+The names below load when first used; their types are in `__init__.pyi`.
 """
 
 from evenly.lazy import front_door

@@ -27,7 +27,7 @@ def command(
     out: options.Out = Path("evenly-paper"),
     json: options.Json = None,
 ) -> None:
-    """Reproduce the paper: draw every figure, test every claim, and write a report with a verdict each.
+    """Reproduce the paper: draw every figure, test every claim, and write a report with a verdict on each claim.
 
     Exit code 1 means that a verdict is not what a correct policy comes to.
     """

@@ -163,7 +163,7 @@ def _health_routes(ready: Callable[[], bool]) -> APIRouter:
     async def readyz() -> Status:
         """200 while new sessions can be placed. Needs no token."""
         if not ready():
-            raise HTTPException(503, "No new sessions: the gateway drains, or every pool is failing or draining.")
+            raise HTTPException(503, "Not accepting sessions: the gateway is draining, or no pool can be picked.")
         return Status(status="ready")
 
     return router

@@ -84,14 +84,16 @@ class _Figures(Collector):
             balancer.unpicked_total,
         )
         yield CounterMetricFamily(
-            "evenly_moved_sessions", "Sessions that another pool served than the one picked.", balancer.moved_total
+            "evenly_moved_sessions",
+            "Sessions served by a different pool than the one picked.",
+            balancer.moved_total,
         )
 
     def _pick_seconds(self) -> Metric:
         buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in self._latency.cumulative()]
         return HistogramMetricFamily(
             "evenly_pick_seconds",
-            "Time from the arrival of a question to the answer, inside the picker.",
+            "Time from receiving a pick request to answering it, inside the picker.",
             buckets=buckets,
             sum_value=self._latency.total,
         )

@@ -39,8 +39,8 @@ class PoolView(BaseModel):
     state: Annotated[
         State,
         Field(
-            description="serving; warming: it came or came back a moment ago and fills slowly; failing: it does "
-            "not answer; draining: it gets no new sessions; leaving: removed, and its last sessions are open."
+            description="serving; warming: slow start after being added, undrained or recovering; failing: it "
+            "does not answer; draining: it gets no new sessions; leaving: removed, and its last sessions are open."
         ),
     ]
 
@@ -76,15 +76,13 @@ class StateView(BaseModel):
     policy: Annotated[str, Field(description="The policy's name.")]
     alpha: Annotated[float | None, Field(description="The alpha that the threshold is learned with.")]
     threshold: Annotated[int | None, Field(description="The threshold in force; null for a policy without one.")]
-    pools: Annotated[list[PoolView], Field(description="All pools, in the order in which they came.")]
+    pools: Annotated[list[PoolView], Field(description="All pools, in the order they were added.")]
     sessions: Annotated[int, Field(description="Open sessions of all pools.")]
     tokens: Annotated[TokensView | None, Field(description="Tokens held; null for a policy without tokens.")]
     messages: Annotated[MessagesView, Field(description="Messages from pools to dispatcher since the start.")]
     picks: Annotated[dict[str, int], Field(description="Sessions placed since the start, by the token used.")]
-    unpicked_sessions: Annotated[
-        int, Field(description="Sessions since the start that others than the picker placed.")
-    ]
-    moved_sessions: Annotated[int, Field(description="Sessions that another pool served than the one picked.")]
+    unpicked_sessions: Annotated[int, Field(description="Sessions since the start not placed by the picker.")]
+    moved_sessions: Annotated[int, Field(description="Sessions served by a different pool than the one picked.")]
     envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
 
 
@@ -97,7 +95,7 @@ class NewPool(BaseModel):
 
 
 class Status(BaseModel):
-    """How the picker is."""
+    """The picker's health."""
 
     status: Annotated[str, Field(description="One word.")]
 
@@ -109,12 +107,12 @@ class Problem(BaseModel):
 
 
 def pool_view(pool: LivePool) -> PoolView:
-    """A pool as it is now."""
+    """Return the current state of a pool."""
     return PoolView(address=str(pool.address), sessions=pool.sessions, unpicked=pool.unpicked, state=pool.state)
 
 
 def state_view(balancer: Balancer, envoys: Sequence[EnvoyView]) -> StateView:
-    """Everything as it is now."""
+    """Return the current state."""
     tokens = balancer.tokens
     return StateView(
         policy=balancer.name,

@@ -34,7 +34,7 @@ class Balancer:
 
     `slow_start` is the time in seconds over which a pool that is added, or comes back, ramps up to the mean.
     `restart_grace` is the time in seconds after a restart in which no pool is forgotten, since gateways may still
-    tell of sessions that are open there. `report` is called with every event.
+    report open sessions there. `report` is called with every event.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Balancer:
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
         self._reported = (0, 0) if self._dispatcher is None else (self._dispatcher.threshold, 0)
 
-    # --- what there is to see ----------------------------------------------------------------------------------
+    # --- read-only views ---------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
@@ -116,12 +116,12 @@ class Balancer:
 
     @property
     def unpicked_total(self) -> int:
-        """The sessions since the start that others than the balancer placed."""
+        """The sessions since the start not placed by the balancer."""
         return self.rotation.unpicked_total
 
     @property
     def moved_total(self) -> int:
-        """The sessions since the start that another pool served than the one picked."""
+        """The sessions since the start served by a different pool than the one picked."""
         return self.rotation.moved_total
 
     def pool(self, address: Address) -> LivePool:
@@ -155,7 +155,7 @@ class Balancer:
         return session
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
-        """Set the number of open sessions at the pool that gateways have and that we neither placed nor saw."""
+        """Set the number of open sessions at the pool that only the gateways' admin ports show."""
         self.rotation.set_unpicked(pool, count)
 
     # --- pools -------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ right stage whichever party changes its mind first:
 A pool that may take sessions again always warms up first. Where there is no slow start, the balancer sends
 `WARMED_UP` at once, and the stage in between is never seen.
 
-An event that the table does not list for a stage is a bug of ours and raises `LifecycleError`. Requests of an
+An event that the table does not list for a stage is a bug in evenly and raises `LifecycleError`. Requests of an
 operator that cannot be met (an unknown pool, one that is there already) are refused before they become an event.
 """
 
@@ -102,7 +102,7 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
         Event.EMPTIED: Stage.GONE,
     },
     Stage.LEAVING_DRAINING: {
-        Event.ADD: Stage.WARMING,  # to add a pool again is to want sessions there
+        Event.ADD: Stage.WARMING,  # re-adding a pool cancels its drain
         Event.FAIL: Stage.LEAVING_DRAINING_FAILING,
         Event.EMPTIED: Stage.GONE,
     },
@@ -152,7 +152,7 @@ LEAVING = (
 
 
 class LifecycleError(Exception):
-    """An event that cannot happen to a pool in its stage: a bug of ours, never bad input."""
+    """An event that cannot happen to a pool in its stage: a bug in evenly, never bad input."""
 
 
 def next_stage(stage: Stage, event: Event, *, pool: object) -> Stage:

@@ -25,8 +25,8 @@ class Rotation:
 
     `warmed_up` is called when the slow start of a pool ends, `emptied` when a pool that leaves has lost its last
     session. `picks` counts picks by the token used (by policy `name`, for policies without tokens),
-    `unpicked_total` the sessions that others than the balancer placed, `moved_total` those served by another pool
-    than the one picked; all since the start.
+    `unpicked_total` the sessions not placed by the balancer, `moved_total` those served by a different pool than
+    the one picked; all since the start.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Rotation:
             self._emptied(pool)
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
-        """Set the number of open sessions that the balancer neither placed nor saw.
+        """Set the number of the pool's open sessions that only the gateways' admin ports show.
 
         There may be thousands, so the policy does not see them one by one: the pool leaves and joins with all.
         """
@@ -129,7 +129,7 @@ class Rotation:
             pool.member = False
 
     def tick(self) -> None:
-        """Let pools in slow start fill up as far as the time allows."""
+        """Raise slow-start caps as time passes."""
         warming = [pool for pool in self._pools if pool.ramp is not None]
         mean = self.mean() if warming else 0.0
         for pool in warming:

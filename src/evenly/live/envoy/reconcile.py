@@ -65,7 +65,7 @@ class EnvoyCounts:
         self._ended[pool] += 1
         self._unconfirmed.pop(session, None)
 
-    # --- what there is to see ----------------------------------------------------------------------------------
+    # --- read-only views ---------------------------------------------------------------------------------------
 
     @property
     def picked(self) -> int:

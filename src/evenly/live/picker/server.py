@@ -263,6 +263,6 @@ async def serve(
                 policy=settings.policy,
             )
             print(ready.to_json() if ready_json else ready.sentence(), flush=True)
-            gc.freeze()  # what is there now stays: no need to look at it again and again
+            gc.freeze()  # long-lived objects need no further GC scans
             await stop.wait()
             await service.close()

@@ -70,9 +70,7 @@ class Connection(asyncio.Protocol):
         self._last = 0  # the highest stream identifier that the peer has used
         self._rest = b""
         self._preface_seen = False
-        self._block: tuple[bytes, int, bytes] | None = (
-            None  # a header block to be continued: stream, flags, bytes so far
-        )
+        self._block: tuple[bytes, int, bytes] | None = None  # an incomplete header block: stream, flags, bytes
         self._blocks = HeaderBlocks()
         self._received = 0
         self._outbox = Outbox()

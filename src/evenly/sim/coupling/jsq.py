@@ -125,7 +125,7 @@ def _join_by_threshold(at_least: Counts, threshold: int, selection: float) -> No
 
 @kernel
 def _depart(at_least: Counts, task: int) -> None:
-    """Remove the task of this number, if there are so many: tasks are numbered from the fullest pools down."""
+    """Remove the task of this number, if it exists; tasks are numbered from the fullest pools down."""
     for level in range(at_least.size - 2, 0, -1):
         here = level * (at_least[level] - at_least[level + 1])
         if task < here:

@@ -1,7 +1,8 @@
 """Diffusion limits: fluctuations around the balanced state, of order one over the root of the number of pools.
 
 `fractional` is the limit at a load that is not whole. `whole` is the reflected limit at a whole load,
-and `whole_law` its long run. `limit` picks the one that holds for a load, and `result` is what it returns.
+and `whole_law` its stationary distribution. `limit` picks the one that holds for a load, and `result` is what it
+returns.
 """
 
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, ornstein_uhlenbeck
