@@ -47,8 +47,10 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     candidates above `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's
     rule is followed unmeasured.
     """
-    whole_number("pools", pools, 2, MAX_POOLS)
-    if positive_load(load_max, "load_max") > MAX_LOAD:
+    pools = whole_number("pools", pools, 2, MAX_POOLS)
+    load_max = positive_load(load_max, "load_max")
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    if load_max > MAX_LOAD:
         raise InputError(f"load_max must be at most {MAX_LOAD} for a recommendation, not {load_max:g}.")
     measured_pools = min(pools, floor(MOST_TASKS / load_max))
     loads = measured_loads(load_max)
@@ -60,7 +62,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     return Advice(
         pools=pools,
         pools_measured=measured_pools,
-        load_max=float(load_max),
+        load_max=load_max,
         seed=seed,
         loads=loads,
         alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
+from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, ORANGE, house_style
 
 _VISIBLE = 2e-3  # of the highest bar
@@ -49,11 +50,13 @@ def _draw_bars(axes: Axes, levels: NDArray[np.int64], shares: Floats, balanced: 
     """
     apart = len(levels) <= _MOST_BARS
     cut = balanced.max() > _TALLEST * shares.max()
-    axes.bar(levels, shares, 0.8 if apart else 1.0, color=BLUE, label=name)
+    bars = Bars(axes)
+    bars.draw(levels, shares, 0.8 if apart else 1.0, color=BLUE, label=name)
     filled = np.flatnonzero(balanced)
     where = ", ".join(f"{balanced[at]:.3g} at {levels[at]}" for at in filled)
     label = f"balanced (cut off: {where})" if cut else "balanced"
     width = 0.3 if apart else max(1.0, _THINNEST * len(levels))
-    axes.bar(levels[filled], balanced[filled], width, color=ORANGE, label=label)
-    if cut:
+    if not bars.has(label):  # two equilibria may have one and the same balanced load
+        bars.draw(levels[filled], balanced[filled], width, color=ORANGE, label=label)
+    if cut and not bars.later:
         axes.set_ylim(0.0, _TALLEST * shares.max())

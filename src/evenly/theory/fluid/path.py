@@ -67,6 +67,14 @@ class FluidPath(Tabular):
         return (Phase(0.0, self.load),) if self.schedule is None else self.schedule
 
     @property
+    def mean_tasks(self) -> FloatArray:
+        """Tasks per pool over time.
+
+        Paper: `total_mass`, u(t) in Def. 1.
+        """
+        return self.total_mass
+
+    @property
     def mass_error(self) -> float:
         """How far the solution is from the mass that it must have."""
         return float(np.max(np.abs(self.tail_mass(1) - self.total_mass)))
@@ -96,7 +104,7 @@ class FluidPath(Tabular):
         return {
             "time": self.times,
             "demand": self.demand,
-            "tasks_per_pool": self.total_mass,
+            "mean_tasks": self.mean_tasks,
             "threshold": self.threshold,
             "imbalance": self.imbalance,
         }
@@ -115,12 +123,15 @@ class FluidPath(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: the object that `evenly fluid --json` prints."""
+        start = list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks
         return {
             "load": self.load,
             "schedule": None if self.schedule is None else ",".join(map(str, self.schedule)),
             "alpha": None if self.alpha is None else float(self.alpha),
             "first_threshold": self.initial_threshold,
-            "initial": list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks,
+            "initial": start,
+            "initial_tasks": start,
+            "initial_occupancy": None if self.initial_occupancy is None else self.initial_occupancy.tolist(),
             "horizon": self.horizon,
             "points": self.points,
             "times": self.times.tolist(),
@@ -128,6 +139,8 @@ class FluidPath(Tabular):
             "threshold": self.threshold.tolist(),
             "update_times": self.change_times.tolist(),
             "update_thresholds": self.change_thresholds.tolist(),
+            "change_times": self.change_times.tolist(),
+            "change_thresholds": self.change_thresholds.tolist(),
             "demand": self.demand.tolist(),
             "total_mass": self.total_mass.tolist(),
             "modes": [

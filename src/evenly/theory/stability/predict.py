@@ -9,7 +9,7 @@ from math import ceil, floor, fsum, inf
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.inputs import exact_alpha, positive_load
+from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
 from evenly.theory.stability.missing import extra_when_short
 from evenly.theory.stability.result import Stability
@@ -35,6 +35,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
     threshold comes to rest (Thm 6).
     """
     check_alpha_for_pools(alpha, pools)
+    alpha, pools = plain_alpha(alpha), int(pools)
     load = positive_load(load)
     for name, value, most in (
         ("pools", pools, MAX_POOLS),
@@ -45,7 +46,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
             raise InputError(f"{name} must be at most {most} for a prediction, not {value:.12g}.")
     alpha_of_pools = exact_alpha(alpha) * pools
     rests_at = _rests_above(load, float(1 - exact_alpha(alpha)))
-    return _combined(Fleet(int(pools), load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
+    return _combined(Fleet(pools, load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
 
 
 def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
