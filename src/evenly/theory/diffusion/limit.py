@@ -40,6 +40,7 @@ def predict_diffusion(
 
     Paper: Thms 3 and 4.
     """
+    load = positive_load(load)
     own_limit = REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK
     name = own_limit if limit is None else limit
     if name not in _DESCRIBE:
@@ -50,7 +51,7 @@ def predict_diffusion(
     times = np.linspace(0.0, positive_load(horizon, "horizon"), points)
     paths = _affordable_paths(paths, times, load if name == REFLECTED else 0.0)
     return DiffusionLimit(
-        load=float(load),
+        load=load,
         limit=name,
         pools=pools,
         horizon=float(horizon),
