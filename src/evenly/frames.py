@@ -30,8 +30,8 @@ class FrozenDict(dict[_Key, _Value], Generic[_Key, _Value]):
     def _refuse(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("Results are read-only: change a copy, dict(...), instead.")
 
-    __setitem__ = __delitem__ = __ior__ = _refuse  # type: ignore[assignment]
-    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
 
     def __reduce__(self) -> tuple[type[FrozenDict[_Key, _Value]], tuple[dict[_Key, _Value]]]:
         return type(self), (dict(self),)

@@ -33,7 +33,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         evenly.predict_fluid,
         {"load": 2.5, "alpha": 0.9, "threshold": 1, "initial_tasks": 2, "horizon": 2.0, "points": 3},
     ),
-    "power_of_d_fluid": (theory.power_of_d_fluid, {"load": 2.5, "sample_size": 3, "points": 3, "initial_tasks": 2}),
+    "power_of_d_fluid": (
+        theory.power_of_d_fluid,
+        {"load": 2.5, "sample_size": 3, "points": 3, "initial_tasks": 2},
+    ),
     "predict_equilibrium": (evenly.predict_equilibrium, {"load": 2.5, "threshold": 4}),
     "predict_equilibrium, sampling": (
         evenly.predict_equilibrium,

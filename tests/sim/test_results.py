@@ -215,7 +215,9 @@ def test_html_is_the_table_that_the_command_prints() -> None:
 
 def test_a_comparison_states_only_what_its_scenarios_share() -> None:
     sizes = compare([replace(LEARNING, pools=pools) for pools in (10, 20, 40)])
-    assert repr(sizes).startswith("Comparison(3 results, 10 to 40 pools, load 2.5, spread: threshold, alpha 0.9, 10 ")
+    assert repr(sizes).startswith(
+        "Comparison(3 results, 10 to 40 pools, load 2.5, spread: threshold, alpha 0.9, 10 "
+    )
     assert "<td>threshold, alpha 0.9, 40 pools</td>" in sizes._repr_html_()
     assert sizes.plot_panels(figure=Figure()).get_suptitle() == "10 to 40 pools, load 2.5, time 10 to 60"
     loads = compare([replace(LEARNING, load=load, horizon=10 * load + 20) for load in (1.5, 2.5)])
@@ -253,7 +255,9 @@ def test_rows_of_a_comparison_can_be_told_apart(changed: list[dict[str, Any]]) -
     assert len(set(labels)) == len(changed)
     assert all(label.startswith("threshold, alpha 0.9") for label in labels)
     lines = found.plot(ax=Figure().add_subplot()).lines
-    assert len({str(line.get_label()).split(":")[0] for line in lines}) == len(changed) or "schedule" in str(changed)
+    assert len({str(line.get_label()).split(":")[0] for line in lines}) == len(changed) or "schedule" in str(
+        changed
+    )
 
 
 def test_the_line_of_a_comparison_ends_with_how_many_are_left() -> None:
@@ -372,7 +376,9 @@ def test_a_coupling_keeps_what_was_asked_and_counts_the_differences() -> None:
 
 
 def test_a_report_keeps_all_inputs_under_todays_names() -> None:
-    scenario = Scenario(policy="power-of-d", pools=4, load=2.0, initial_tasks=[3, 0, 0, 1], horizon=5.0, capacity=4)
+    scenario = Scenario(
+        policy="power-of-d", pools=4, load=2.0, initial_tasks=[3, 0, 0, 1], horizon=5.0, capacity=4
+    )
     report = simulate(scenario).to_dict()
     assert (report["sample_size"], report["initial_tasks"]) == (2, [3, 0, 0, 1])
     assert (report["initial_threshold"], report["change_rate"]) == (None, None)

@@ -292,7 +292,9 @@ def test_an_occupancy_that_was_given_can_change_without_the_result() -> None:
     assert path.initial_occupancy.tolist() == [1.0, 0.5]
 
 
-@pytest.mark.parametrize("start", [{1, 2}, iter([1, 2]), (n for n in (1, 2)), np.array(3), np.ones((2, 2), int), b"12"])
+@pytest.mark.parametrize(
+    "start", [{1, 2}, iter([1, 2]), (n for n in (1, 2)), np.array(3), np.ones((2, 2), int), b"12"]
+)
 def test_a_start_is_a_number_or_a_list(start: Any) -> None:  # noqa: ANN401
     for predict in (
         lambda: predict_fluid(load=2.5, initial_tasks=start),
