@@ -12,12 +12,14 @@ import pytest
 import evenly
 from evenly import Result, Scenario, theory
 
-INT, FLOAT = np.int64, np.float32
+INT: Any = np.int64
+FLOAT: Any = np.float32
+YES: Any = np.bool_(True)
 
 
 def simulated(**given: Any) -> Any:  # noqa: ANN401
     run = {name: given.pop(name) for name in ("seed", "replications", "batches", "points") if name in given}
-    return evenly.simulate(Scenario(horizon=20.0, **given), mean_holding_times=np.bool_(True), **run)
+    return evenly.simulate(Scenario(horizon=20.0, **given), mean_holding_times=YES, **run)
 
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
@@ -82,10 +84,10 @@ def test_numbers_of_numpy_give_the_same_result(name: str) -> None:
 def test_a_run_with_numbers_of_numpy_is_saved(tmp_path: Path) -> None:
     scenario = Scenario(pools=INT(5), load=FLOAT(2.5), alpha=FLOAT(0.9), threshold=INT(1), horizon=FLOAT(20))
     assert scenario == Scenario(pools=5, load=2.5, alpha=0.9, threshold=1, horizon=20.0)
-    result = evenly.simulate(scenario, seed=INT(3), replications=INT(2), mean_holding_times=bool(np.bool_(True)))
+    result = evenly.simulate(scenario, seed=INT(3), replications=INT(2), mean_holding_times=YES)
     result.save(tmp_path / "run.npz")
     assert Result.load(tmp_path / "run.npz") == result
-    (run,) = evenly.simulate_sizes(scenario, pools=np.array([4]), seed=INT(3), points=INT(5))
+    (run,) = evenly.simulate_sizes(scenario, pools=[INT(4)], seed=INT(3), points=INT(5))
     assert json.loads(json.dumps(run.to_dict()))["seed"] == 3
 
 
