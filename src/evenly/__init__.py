@@ -13,7 +13,7 @@ _HOMES = {
     "evenly.errors": "InputError",
     "evenly.frames": "Table",
     "evenly.sim": "Comparison Result Scenario Trajectory compare simulate with_policies",
-    "evenly.sim.coupling": "couple_with_jsq simulate_sizes",
+    "evenly.sim.coupling": "CoupledRun couple_with_jsq simulate_sizes",
     "evenly.theory": (
         "DiffusionLimit Equilibrium ExactLaw FluidPath Settling Stability predict_diffusion "
         "predict_equilibrium predict_fluid predict_settling predict_stability settle_time_bound "
@@ -21,6 +21,9 @@ _HOMES = {
     ),
     "evenly.workload": "Phase",
 }
-_ROOMS = ("advice", "core", "paper", "plots", "policies", "sim", "theory", "workload")
+_ROOMS = (
+    *("advice", "core", "errors", "frames", "live", "paper"),
+    *("plots", "policies", "sim", "theory", "workload"),
+)
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

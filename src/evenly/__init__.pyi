@@ -2,6 +2,9 @@
 
 from evenly import advice as advice
 from evenly import core as core
+from evenly import errors as errors
+from evenly import frames as frames
+from evenly import live as live
 from evenly import paper as paper
 from evenly import plots as plots
 from evenly import policies as policies
@@ -21,6 +24,7 @@ from evenly.sim import Trajectory as Trajectory
 from evenly.sim import compare as compare
 from evenly.sim import simulate as simulate
 from evenly.sim import with_policies as with_policies
+from evenly.sim.coupling import CoupledRun as CoupledRun
 from evenly.sim.coupling import couple_with_jsq as couple_with_jsq
 from evenly.sim.coupling import simulate_sizes as simulate_sizes
 from evenly.theory import DiffusionLimit as DiffusionLimit

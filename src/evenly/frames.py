@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from importlib import import_module
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from evenly.errors import InputError
 
@@ -19,6 +19,35 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN_ROWS = 10
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class FrozenDict(dict[_Key, _Value], Generic[_Key, _Value]):
+    """A dictionary that cannot be changed; `dict(it)` is a copy that can."""
+
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        raise TypeError("Results are read-only: change a copy, dict(...), instead.")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[type[FrozenDict[_Key, _Value]], tuple[dict[_Key, _Value]]]:
+        return type(self), (dict(self),)
+
+
+class ReadOnly:
+    """A mixin of frozen dataclasses: arrays in fields become read-only and dictionaries immutable, copies too."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]  # the classes that inherit this are dataclasses
+            object.__setattr__(self, each.name, _frozen(getattr(self, each.name)))
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Freeze what pickle and copy restore: their arrays can be written to."""
+        self.__dict__.update(state)
+        ReadOnly.__post_init__(self)
 
 
 class Frames:
@@ -41,7 +70,7 @@ class Frames:
         return frame
 
 
-class Tabular(Frames):
+class Tabular(ReadOnly, Frames):
     """The mixin of all results. A result defines what to show in `_headline` and `_rows`.
 
     Equality compares the fields by value, arrays included, and leaves out fields with `compare=False`, such as the
@@ -99,14 +128,14 @@ class Table(Frames):
         return len(next(iter(self.data.values()), ()))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns as lists, ready for JSON."""
-        return {name: _listed(column) for name, column in self.data.items()}
+        """Return the columns as lists, ready for JSON: None stands for what is not a number."""
+        return {name: [_without_nan(each) for each in _listed(column)] for name, column in self.data.items()}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and self.to_dict() == other.to_dict()
+        return isinstance(other, Table) and _plain(self.data) == _plain(other.data)
 
     def __hash__(self) -> int:
-        return hash(_plain(self.to_dict()))
+        return hash(_plain(self.data))
 
     def __repr__(self) -> str:
         return f"Table({len(self)} rows: {', '.join(self.data)})"
@@ -147,6 +176,21 @@ def _library(name: str) -> Any:  # noqa: ANN401  (a module)
 def _listed(column: Any) -> list[Any]:  # noqa: ANN401
     values: list[Any] = column.tolist() if hasattr(column, "tolist") else list(column)
     return values
+
+
+def _without_nan(value: object) -> object:
+    return None if isinstance(value, float) and isnan(value) else value
+
+
+def _frozen(value: Any) -> Any:  # noqa: ANN401
+    """A read-only view of an array, an immutable copy of a dictionary, and anything else as it is."""
+    if hasattr(value, "setflags") and value.ndim > 0:  # an array, whose owner may go on writing to it
+        view = value.view()
+        view.setflags(write=False)
+        return view
+    if isinstance(value, dict):
+        return FrozenDict({key: _frozen(each) for key, each in value.items()})
+    return value
 
 
 def _cell(value: object) -> str:

@@ -264,7 +264,7 @@ def test_with_enough_pools_the_papers_rule_is_followed(
 
 def test_a_smaller_system_stands_in_for_one_of_very_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**5)
-    monkeypatch.setattr(module, "MOST_TASKS", 2000)
+    monkeypatch.setattr(module, "MAX_TASKS", 2000)
     advice = recommend_alpha(pools=10**6, load_max=20)
     assert (advice.pools, advice.pools_measured) == (10**6, 100)
     assert advice.paper_rule_met
@@ -281,7 +281,7 @@ def test_where_the_stand_in_has_too_few_pools_the_papers_rule_is_followed(
     pools: int, alpha: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
-    monkeypatch.setattr(module, "MOST_TASKS", 45)
+    monkeypatch.setattr(module, "MAX_TASKS", 45)
     advice = recommend_alpha(pools=pools, load_max=9)
     assert advice.pools_measured == 5
     assert advice.paper_rule_possible == advice.paper_rule_met == (alpha is not None)

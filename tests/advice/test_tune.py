@@ -194,3 +194,10 @@ def test_the_picture_of_advice_has_the_measurements() -> None:
     assert messages.patches[0].get_window_extent().y1 == pytest.approx(
         messages.transData.transform((0.5, CHEAP))[1]
     )
+
+
+def test_reports_keep_the_seed() -> None:
+    assert recommend_alpha(pools=3, load_max=0.6, seed=7).to_dict()["seed"] == 7
+    assert tune(load_max=0.6, pools=3, seed=7).to_dict()["seed"] == 7
+    assert tune(load_max=0.6, pools=3).to_dict()["seed"] == 1
+    assert tune(load_max=0.6).to_dict()["seed"] is None

@@ -204,7 +204,7 @@ def test_what_becomes_of_the_papers_rule(run: Run, pools: int, load_max: float, 
 
 
 def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenly.advice.alpha.MOST_TASKS", 40)
+    monkeypatch.setattr("evenly.advice.alpha.MAX_TASKS", 40)
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
     text = run("tune", "--load-max", 10, "--pools", 1000000000).out
     for words in (

@@ -1,7 +1,9 @@
 """What all results inherit: equality by value, a hash, one line, an HTML table, frames."""
 
+import copy
+import pickle
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from evenly.errors import InputError
-from evenly.frames import Table, Tabular
+from evenly.frames import FrozenDict, Table, Tabular
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -104,3 +106,48 @@ def test_tables_are_equal_by_value() -> None:
     assert Table({"a": np.array([1, 2])}) == Table({"a": [1, 2]})
     assert hash(Table({"a": np.array([1, 2])})) == hash(Table({"a": [1, 2]}))
     assert Table({"a": [1, 2]}) != Table({"a": [1, 3]})
+
+
+def test_what_is_not_a_number_equals_itself_in_a_table_and_is_null_in_json() -> None:
+    table = Table({"a": np.array([1.0, np.nan]), "b": ["x", float("nan")]})
+    assert table == Table({"a": [1.0, np.nan], "b": ["x", np.nan]})
+    assert hash(table) == hash(Table({"a": [1.0, np.nan], "b": ["x", np.nan]}))
+    assert table != Table({"a": [1.0, 2.0], "b": ["x", np.nan]})
+    assert table.to_dict() == {"a": [1.0, None], "b": ["x", None]}
+
+
+def copied(result: Found) -> list[Found]:
+    return [result, copy.copy(result), copy.deepcopy(result), pickle.loads(pickle.dumps(result))]
+
+
+@pytest.mark.parametrize("place", range(4), ids=["made", "copied", "copied deeply", "unpickled"])
+def test_frozen_means_frozen(place: int) -> None:
+    result = copied(found(values=np.array([1.0, 2.0]), shares={3: 0.5, 4: np.array([1.0])}))[place]
+    assert result == found(values=np.array([1.0, 2.0]), shares={3: 0.5, 4: np.array([1.0])})
+    with pytest.raises(ValueError, match="read-only"):
+        result.values[0] = 9.0
+    with pytest.raises(ValueError, match="read-only"):
+        result.shares[4][0] = 9.0  # type: ignore[index]
+    shares: Any = result.shares
+    changes: list[Callable[[], object]] = [
+        lambda: shares.__setitem__(3, 1.0),
+        lambda: shares.__delitem__(3),
+        lambda: shares.__ior__({5: 1.0}),
+        shares.clear,
+        shares.popitem,
+        lambda: shares.pop(3),
+        lambda: shares.setdefault(5, 1.0),
+        lambda: shares.update({3: 1.0}),
+    ]
+    for change in changes:
+        with pytest.raises(TypeError, match="read-only"):
+            change()
+    assert isinstance(result.shares, FrozenDict)
+    assert list(result.shares) == [3, 4]
+    assert dict(result.shares) | {3: 1.0} == {3: 1.0, 4: np.array([1.0])}
+
+
+def test_the_array_that_was_given_stays_writable() -> None:
+    values = np.array([1.0, 2.0])
+    found(values=values)
+    values[0] = 3.0

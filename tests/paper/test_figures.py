@@ -168,6 +168,19 @@ def test_an_oscillation_of_one_size_below_load_one() -> None:
     assert axes.get_ylim()[0] < 0
 
 
+@pytest.mark.parametrize(("load", "best"), [(0.6, (0, 1)), (3.0, (2, 3))])
+def test_an_oscillation_names_all_optimal_thresholds(load: float, best: tuple[int, int]) -> None:
+    figure = oscillation(pools=40, load=load, alpha="0.9", horizon=3.0, long_run=320.0)
+    (axes,) = figure.axes
+    low, high = axes.get_ylim()
+    dashed = [line for line in axes.lines if line.get_linestyle() == "--"]
+    assert [np.unique(np.asarray(line.get_ydata())).tolist() for line in dashed] == [[each] for each in best]
+    assert all(low < each < high for each in best)
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert entries == [f"the optima, {best[0]} and {best[1]}", "tasks per pool", "threshold"]
+    assert f"Both {best[0]} and {best[1]} are optimal." in caption(figure)
+
+
 def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
     figure = settling(load=7.3, alpha=0.95)
     for axes, start in zip(figure.axes, (0, 9), strict=True):

@@ -63,7 +63,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.rstrip().endswith("HEAVY [] 0")
 
 
-FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.theory")
+FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.sim", "evenly.theory")
 
 
 @pytest.mark.parametrize("package", FRONT_DOORS)
@@ -85,6 +85,57 @@ def test_a_bare_import_reaches_what_the_documentation_names() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert done.stdout.count("<") == 3
+
+
+# These pages name places in the code, inner modules included, which an import statement reaches.
+PLACES = ("paper-map.md", "live.md", "architecture.md", "decisions")
+REACH = """
+import sys
+from importlib import import_module
+import evenly
+
+for line in sys.argv[1:]:
+    name, is_place = line.split()
+    found, parts = evenly, name.split(".")
+    for count, part in enumerate(parts[1:], 2):
+        if is_place == "True" and not hasattr(found, part):
+            import_module(".".join(parts[:count]))
+        found = getattr(found, part)
+"""
+
+
+def documented_names() -> dict[str, list[str]]:
+    """By its first part, every dotted name in backticks, and whether only pages about places have it."""
+    is_place: dict[str, bool] = {}
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        of_places = any(part in PLACES for part in page.parts)
+        for name in re.findall(r"`(evenly(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`", page.read_text(encoding="utf-8")):
+            is_place[name] = is_place.get(name, True) and of_places
+    rooms: dict[str, list[str]] = {}
+    for name, place in sorted(is_place.items()):
+        rooms.setdefault(name.split(".")[1], []).append(f"{name} {place}")
+    return rooms
+
+
+def reach(*lines: str) -> None:
+    """Look the names up in an interpreter of their own, which has imported nothing of ours before."""
+    command = [sys.executable, "-c", REACH, *lines]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+DOCUMENTED = documented_names()
+
+
+@pytest.mark.parametrize("room", DOCUMENTED)
+def test_every_documented_name_is_reached_from_a_bare_import(room: str) -> None:
+    reach(*DOCUMENTED[room])
+
+
+def test_the_documentation_names_the_rooms() -> None:
+    assert {"live", "paper", "sim", "theory"} <= DOCUMENTED.keys()
+    for name in ("evenly.errors.InputError", "evenly.frames.Table", "evenly.live", "evenly.CoupledRun"):
+        reach(f"{name} False")
 
 
 def test_the_version_has_one_value() -> None:

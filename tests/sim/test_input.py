@@ -57,6 +57,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": "power-of-d", "sample_size": 1.5}, ["sample_size", "whole number", "not 1.5"]),
     ({"policy": "power-of-d", "sample_size": 600, "pools": 1000}, ["sample_size", "from 1 to 512", "not 600"]),
     ({"initial": [1, 2]}, ["initial", "5 numbers", "not 2"]),
+    ({"initial": np.array(3)}, ["initial_tasks", "flat list", "not an array of 0 dimensions"]),
+    ({"initial": np.ones((5, 1), int)}, ["initial_tasks", "flat list", "not an array of 2 dimensions"]),
     ({"initial": []}, ["initial", "5 numbers", "not 0"]),
     ({"initial": [1, 2, 3, 4, -1]}, ["initial", "not -1"]),
     ({"initial": [1, 2, 3, 4, 1.5]}, ["initial", "whole number", "not 1.5"]),

@@ -1,6 +1,8 @@
 """Results show themselves: one line, an HTML table, frames, pictures; and they compare by value."""
 
+import copy
 import math
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, replace
 from pathlib import Path
@@ -73,7 +75,7 @@ def test_the_tables_hold_what_the_report_says() -> None:
     assert result.levels["tasks"].tolist() == list(range(len(report["pools_with_exactly"])))
     assert result.levels["pools_with_exactly"].tolist() == report["pools_with_exactly"]
     assert result.levels["task_share"].tolist() == report["task_share"]
-    maxima = result.levels["max_tasks_share"].tolist()
+    maxima = result.levels["max_tasks_distribution"].tolist()
     assert maxima[: len(report["max_tasks"]["distribution"])] == report["max_tasks"]["distribution"]
     assert result.samples["mean_tasks"].mean() == pytest.approx(report["mean_tasks"], rel=1e-12)
     assert result.samples["time"].tolist() == pytest.approx([50.0] * 3)
@@ -211,6 +213,61 @@ def test_html_is_the_table_that_the_command_prints() -> None:
     assert len(page) < 5000
 
 
+def test_a_comparison_states_only_what_its_scenarios_share() -> None:
+    sizes = compare([replace(LEARNING, pools=pools) for pools in (10, 20, 40)])
+    assert repr(sizes).startswith(
+        "Comparison(3 results, 10 to 40 pools, load 2.5, spread: threshold, alpha 0.9, 10 "
+    )
+    assert "<td>threshold, alpha 0.9, 40 pools</td>" in sizes._repr_html_()
+    assert sizes.plot_panels(figure=Figure()).get_suptitle() == "10 to 40 pools, load 2.5, time 10 to 60"
+    loads = compare([replace(LEARNING, load=load, horizon=10 * load + 20) for load in (1.5, 2.5)])
+    assert repr(loads).startswith("Comparison(2 results, 20 pools, load 1.5 to 2.5, spread: ")
+    assert "above" not in loads._repr_html_()
+    assert loads.plot_panels(figure=Figure()).get_suptitle() == "20 pools, load 1.5 to 2.5"
+    schedule = replace(LEARNING, load=None, schedule="0:2.5,20:4~1/3")
+    steps = compare(with_policies(schedule, ["jsq", "random"]))
+    assert repr(steps).startswith("Comparison(2 results, 20 pools, load 0:2.5,20:4~1/3, spread: jsq: ")
+    assert steps.plot_panels(figure=Figure()).get_suptitle() == "20 pools, load 0:2.5,20:4~1/3, time 10 to 60"
+    mixed = compare([schedule, LEARNING])
+    assert repr(mixed).startswith("Comparison(2 results, 20 pools, 2 kinds of demand, spread: ")
+    assert "above" not in mixed._repr_html_()
+    full = compare([replace(LEARNING, capacity=5)] * 2)
+    assert repr(full).startswith("Comparison(2 results, 20 pools, load 2.5, capacity 5, spread: ")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [{"pools": 10}, {"pools": 20}],
+        [{"load": 1.5}, {"load": 2.5}],
+        [{"load": None, "schedule": "0:1,5:2"}, {"load": 1.0}],
+        [{"capacity": 4}, {"capacity": None}],
+        [{"threshold": 0}, {"threshold": 3}],
+        [{"initial_tasks": [3, 1] * 10}, {"initial_tasks": 1}],
+        [{"service_rate": 2.0}, {"horizon": 30.0}, {"warmup": 0.0}],
+        [{}, {}, {"pools": 10}],
+    ],
+    ids=str,
+)
+def test_rows_of_a_comparison_can_be_told_apart(changed: list[dict[str, Any]]) -> None:
+    found = compare([replace(LEARNING, **each) for each in changed])
+    labels = [label for label, _ in found._rows()]
+    assert len(set(labels)) == len(changed)
+    assert all(label.startswith("threshold, alpha 0.9") for label in labels)
+    entries = [str(line.get_label()) for line in found.plot(ax=Figure().add_subplot()).lines]
+    assert all(entry.startswith(f"{label}: spread ") for entry, label in zip(entries, labels, strict=True))
+
+
+def test_the_line_of_a_comparison_ends_with_how_many_are_left() -> None:
+    found = compare([replace(LEARNING, pools=10**9 - place, horizon=1e-9, warmup=0.0) for place in range(20)])
+    assert len(repr(found)) < 200
+    assert repr(found).endswith(" more)")
+    named = repr(found).count("alpha 0.9,")
+    assert named >= 2
+    assert repr(found).endswith(f" {20 - named} more)")
+    assert "more" not in repr(found[:2])
+
+
 # --- pictures ------------------------------------------------------------------------------------------------
 
 
@@ -314,6 +371,67 @@ def test_a_coupling_keeps_what_was_asked_and_counts_the_differences() -> None:
     assert repr(replace(run, threshold=wrong)).endswith(", 2 differences)")
     assert run.to_dict()["final_jsq"] == run.final_jsq.tolist()
     assert couple_with_jsq(pools=4, load=1.5, initial_tasks=2).initial_tasks == 2.0
+
+
+def test_a_report_keeps_all_inputs_under_todays_names() -> None:
+    scenario = Scenario(
+        policy="power-of-d", pools=4, load=2.0, initial_tasks=[3, 0, 0, 1], horizon=5.0, capacity=4
+    )
+    report = simulate(scenario).to_dict()
+    assert (report["sample_size"], report["initial_tasks"]) == (2, [3, 0, 0, 1])
+    assert (report["initial_threshold"], report["change_rate"]) == (None, None)
+    result = learned()
+    report = result.to_dict()
+    assert (report["sample_size"], report["initial_tasks"], report["initial_threshold"]) == (None, 0, 0)
+    assert report["change_rate"] == result.change_rate > 0
+    assert report["without_token"] == report["unguided"] == result.without_token
+    assert report["lost_tasks"] == report["lost"] == 0
+    coupled = couple_with_jsq(pools=2, load=1.5, initial_tasks=[3, 0], events=9)
+    assert coupled.to_dict()["initial_tasks"] == [3, 0]
+
+
+def test_results_are_read_only_and_so_are_their_copies() -> None:
+    for result in (learned(), copy.deepcopy(learned()), pickle.loads(pickle.dumps(learned()))):
+        assert result == learned()
+        arrays = [result.pools_with_exactly, result.task_share, result.max_tasks_distribution]
+        arrays += [result.window.at_least, result.windows[0].max_time, result.trajectories[0].max_tasks]
+        for array in arrays:
+            with pytest.raises(ValueError, match="read-only"):
+                array[0] = 9
+        with pytest.raises(TypeError, match="read-only"):
+            result.threshold_share[0] = 1.0
+    run = couple_with_jsq(pools=4, load=1.5, events=9)
+    with pytest.raises(ValueError, match="read-only"):
+        run.final_jsq[0] = 9
+
+
+def wrong(value: object) -> Any:  # noqa: ANN401
+    """A value that type checkers would refuse."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: learned().conf_int(wrong("x")), "level must lie strictly between 0 and 1, not 'x'."),
+        (
+            lambda: learned(replications=1).conf_int(wrong(None)),
+            "level must lie strictly between 0 and 1, not None.",
+        ),
+        (lambda: learned().half_widths(1.0), "level must lie strictly between 0 and 1, not 1.0."),
+        (lambda: simulate(wrong(4)), "scenario must be a Scenario, not 4."),
+        (lambda: simulate_sizes(wrong(4), pools=[4]), "scenario must be a Scenario, not 4."),
+        (lambda: compare(wrong(LEARNING)), "scenarios must be a list of them, not one Scenario."),
+        (lambda: compare(wrong(4)), "scenarios must be a list of them, not 4."),
+        (lambda: compare(wrong(["jsq"])), "scenario must be a Scenario, not 'jsq'."),
+        (lambda: with_policies(LEARNING, "jsq"), "policies must be a list of names, such as ['jsq'], not 'jsq'."),
+        (lambda: with_policies(wrong(4), ["jsq"]), "scenario must be a Scenario, not 4."),
+    ],
+)
+def test_a_thing_of_the_wrong_kind_is_refused_in_a_sentence(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(InputError) as refused:
+        call()
+    assert str(refused.value) == sentence
 
 
 def test_the_documented_names_are_those_of_the_package() -> None:

@@ -1,9 +1,11 @@
 """Predictions as results: their line, their tables, their pictures, and equality by value."""
 
+import copy
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from evenly import theory
+from evenly.errors import InputError
 from evenly.theory import (
     power_of_d_fluid,
     predict_diffusion,
@@ -26,7 +29,7 @@ from evenly.theory.wording import ALPHA
 from tests.theory.result_support import check_frames, check_plot, check_table, check_value, check_words
 
 LEVELS = ["tasks", "pools_with_exactly", "occupancy"]
-OVER_TIME = ["time", "demand", "tasks_per_pool", "threshold", "imbalance"]
+OVER_TIME = ["time", "demand", "mean_tasks", "threshold", "imbalance"]
 LONG_RUN = [
     "quantity", "mean", "deviation", "quantile_0.05", "quantile_0.25", "quantile_0.50", "quantile_0.75",
     "quantile_0.95",
@@ -158,7 +161,7 @@ RESULTS: dict[str, Case] = {
         lambda: power_of_d_fluid(load=2.5, horizon=2.0, points=3),
         {"sample_size": 3},
         ["power-of-2, load 2.5: 2.1617 tasks per pool at time 2"],
-        ["time", "tasks_per_pool"],
+        ["time", "mean_tasks"],
         3,
         None,
     ),
@@ -166,7 +169,7 @@ RESULTS: dict[str, Case] = {
         lambda: random_fluid(load=2.5, initial_tasks=[3, 1], horizon=2.0, points=3),
         {"initial_tasks": 2.0},
         ["random, load 2.5: 2.4323 tasks per pool at time 2"],
-        ["time", "tasks_per_pool"],
+        ["time", "mean_tasks"],
         3,
         None,
     ),
@@ -234,6 +237,73 @@ def test_results_keep_what_they_were_asked() -> None:
     limit = predict_diffusion(load=2.5, pools=30, horizon=4, points=7, paths=1, seed=9)
     assert (limit.pools, limit.horizon, limit.points, limit.paths, limit.seed) == (30, 4.0, 7, 1, 9)
     assert limit.occupancy_mean == {3: 0.5}
+
+
+def test_reports_keep_all_inputs_under_todays_names() -> None:
+    path = predict_fluid(load=2.5, alpha="0.9", initial_tasks=[4, 2], horizon=3.0, points=4)
+    report = path.to_dict()
+    assert report["initial_tasks"] == report["initial"] == [4, 2]
+    assert report["initial_occupancy"] is None
+    assert report["change_times"] == report["update_times"] == path.change_times.tolist()
+    assert report["change_thresholds"] == report["update_thresholds"] == path.change_thresholds.tolist()
+    assert predict_fluid(load=2.5, initial_occupancy=[1, 0.5], points=2).to_dict()["initial_occupancy"] == [1, 0.5]
+    law = solve_exact(policy="power-of-d", pools=2, load=0.5, tolerance=1e-6).to_dict()
+    assert (law["sample_size"], law["choices"], law["tolerance"]) == (2, 2, 1e-6)
+    other = random_fluid(load=2.5, initial_tasks=[3, 1], points=2).to_dict()
+    assert (other["initial_tasks"], other["initial_occupancy"]) == ([3, 1], None)
+
+
+def test_the_same_quantity_has_the_same_name() -> None:
+    law = solve_exact(pools=2, load=0.5, alpha="0.4")
+    assert law.threshold == sum(level * share for level, share in law.threshold_share.items())
+    other = solve_exact(policy="jsq", pools=2, load=0.5)
+    assert (other.threshold, other.threshold_share) == (None, {})
+    assert other.to_dict()["threshold"] is None
+    path = predict_fluid(load=2.5, horizon=3.0, points=4)
+    assert path.mean_tasks.tolist() == path.total_mass.tolist()
+    peers = power_of_d_fluid(load=2.5, horizon=2.0, points=3)
+    assert peers.mean_tasks.tolist() == peers.total_mass.tolist()
+
+
+@each
+def test_a_result_is_read_only_and_so_are_its_copies(name: str) -> None:
+    made = RESULTS[name][0]()
+    for result in (made, copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert result == made
+        for field in fields(result):
+            check_frozen(getattr(result, field.name))
+
+
+def check_frozen(value: object) -> None:
+    if isinstance(value, np.ndarray):
+        assert not value.flags.writeable
+    if isinstance(value, dict):
+        with pytest.raises(TypeError, match="read-only"):
+            value["more"] = 1
+        for held in value.values():
+            check_frozen(held)
+
+
+def test_an_occupancy_that_was_given_can_change_without_the_result() -> None:
+    start = np.array([1.0, 0.5])
+    path = predict_fluid(load=2.5, initial_occupancy=start, points=2)
+    start[1] = 0.1
+    assert path.initial_occupancy is not None
+    assert path.initial_occupancy.tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "start", [{1, 2}, iter([1, 2]), (n for n in (1, 2)), np.array(3), np.ones((2, 2), int), b"12"]
+)
+def test_a_start_is_a_number_or_a_list(start: Any) -> None:  # noqa: ANN401
+    for predict in (
+        lambda: predict_fluid(load=2.5, initial_tasks=start),
+        lambda: power_of_d_fluid(load=2.5, initial_tasks=start),
+        lambda: predict_settling(load=5.5, alpha="0.93", initial_tasks=start),
+        lambda: theory.settle_time_bound(load=5.5, alpha="0.93", initial_tasks=start),
+    ):
+        with pytest.raises(InputError, match="initial_tasks must be tasks per pool, or a list"):
+            predict()
 
 
 def test_the_spread_of_an_equilibrium_is_the_deviation_over_pools() -> None:

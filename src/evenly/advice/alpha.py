@@ -35,7 +35,7 @@ FRACTIONS = (0.0, 0.33, 0.67)
 MAX_LOAD = 1000
 FEW_POOLS = 16  # up to which every candidate is tried
 MANY_TASKS = 10**5  # above which half the candidates must do
-MOST_TASKS = 2 * 10**5  # a smaller system stands in for one with more
+MAX_TASKS = 2 * 10**5  # a smaller system stands in for one with more
 
 
 def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
@@ -43,14 +43,16 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
 
     Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which
     start overloaded with a threshold to match: one that stays too high is seen. A smaller system stands in for
-    one with more than `MOST_TASKS` tasks; more pools only make changes rarer, so then the choice is among the
+    one with more than `MAX_TASKS` tasks; more pools only make changes rarer, so then the choice is among the
     candidates above `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's
     rule is followed unmeasured.
     """
-    whole_number("pools", pools, 2, MAX_POOLS)
-    if positive_load(load_max, "load_max") > MAX_LOAD:
+    pools = whole_number("pools", pools, 2, MAX_POOLS)
+    load_max = positive_load(load_max, "load_max")
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    if load_max > MAX_LOAD:
         raise InputError(f"load_max must be at most {MAX_LOAD} for a recommendation, not {load_max:g}.")
-    measured_pools = min(pools, floor(MOST_TASKS / load_max))
+    measured_pools = min(pools, floor(MAX_TASKS / load_max))
     loads = measured_loads(load_max)
     alphas = candidate_alphas(measured_pools, load_max)
     method, rows = measure(measured_pools, loads, alphas, seed, progress)
@@ -60,7 +62,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     return Advice(
         pools=pools,
         pools_measured=measured_pools,
-        load_max=float(load_max),
+        load_max=load_max,
         seed=seed,
         loads=loads,
         alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),

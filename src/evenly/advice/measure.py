@@ -8,8 +8,10 @@ from math import ceil, floor
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.sim import Result, Scenario, compare
 from evenly.sim.intervals import BATCH_TASKS, BATCHES, half_width
+from evenly.sim.result import Result
+from evenly.sim.run import compare
+from evenly.sim.scenario import Scenario
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.exact.law import ExactLaw, solve_exact
 

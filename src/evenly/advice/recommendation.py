@@ -136,6 +136,7 @@ class Advice(Tabular):
             "pools": self.pools,
             "pools_measured": self.pools_measured,
             "load_max": self.load_max,
+            "seed": self.seed,
             "loads": list(self.loads),
             "alpha_min": self.alpha_min,
             "recommended": self.alpha,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from evenly.errors import InputError
 from evenly.frames import Tabular
 from evenly.theory import tuning
-from evenly.theory.inputs import positive_load
+from evenly.theory.inputs import plain_alpha, positive_load, whole_number
 from evenly.theory.settling import Settling, predict_settling
 from evenly.theory.stability.predict import predict_stability, stable_pools
 from evenly.theory.stability.result import Stability
@@ -87,6 +87,7 @@ class TuneReport(Tabular):
             "alpha_min": self.alpha_min,
             "recommended": self.suggested_alpha,
             "pools": self.pools,
+            "seed": self.seed,
             "stability": None if self.stability is None else self.stability.to_dict(),
             "stable_pools": self.stable_pools,
             **({} if self.settling is None else self.settling.to_dict()),
@@ -155,6 +156,11 @@ def tune(
     measurements that `load_max` and `pools` ask for.
     """
     _check_question(load_max, load, alpha, initial_tasks, pools, seed)
+    load_max = None if load_max is None else positive_load(load_max, "load_max")
+    load = None if load is None else positive_load(load)
+    alpha = None if alpha is None else plain_alpha(alpha)
+    pools = None if pools is None else whole_number("pools", pools, 2, tuning.MAX_POOLS)
+    seed = None if seed is None else whole_number("seed", seed, 0, 2**64 - 1)
     if alpha is not None and pools is not None:
         tuning.check_alpha_for_pools(alpha, pools)
     if alpha is not None and load_max is not None:

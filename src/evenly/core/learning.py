@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from evenly.errors import InputError
 
-_MOST_DECIMALS = 50  # an exponent can be written in a few characters and yet make an endless fraction
+_MAX_DECIMALS = 50  # an exponent can be written in a few characters and yet make an endless fraction
 
 
 def _exact(alpha: float | str | Decimal) -> Fraction:
@@ -20,8 +20,8 @@ def _exact(alpha: float | str | Decimal) -> Fraction:
         value = Decimal(0)
     if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
-    if -int(value.as_tuple().exponent) > _MOST_DECIMALS:
-        raise InputError(f"alpha must have at most {_MOST_DECIMALS} decimal places, not {alpha}.")
+    if -int(value.as_tuple().exponent) > _MAX_DECIMALS:
+        raise InputError(f"alpha must have at most {_MAX_DECIMALS} decimal places, not {alpha}.")
     return Fraction(value)
 
 

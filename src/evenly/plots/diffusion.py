@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evenly.plots.style import BLUE, COLORS, INK, house_style
 
 _BAND = 1.96  # deviations that hold 95 % of a normal law
-_MOST_PATHS = 8  # that can be told apart
+_MAX_PATHS = 8  # that can be told apart
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def draw_panels(figure: Figure, times: Floats, rows: Sequence[Fluctuation], titl
 
 def _draw_paths(axes: Axes, times: Floats, paths: Floats) -> None:
     """The first few paths, of which one stands for all in the legend."""
-    shown = paths[:_MOST_PATHS]
+    shown = paths[:_MAX_PATHS]
     label = "a path drawn at random" if len(paths) == 1 else f"{len(shown)} paths drawn at random"
     for place, (row, color) in enumerate(zip(shown, COLORS, strict=False)):
         axes.plot(times, row, color=color, linewidth=0.8, label=None if place else label)

@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, MultipleLocator
 from numpy.typing import NDArray
 
+from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, ORANGE, house_style
 
 _VISIBLE = 2e-3  # of the highest bar
-_MOST_BARS = 50  # that can be told apart
-_MOST_TICKS = 20  # that can all be named
+_MAX_BARS = 50  # that can be told apart
+_MAX_TICKS = 20  # that can all be named
 _THINNEST = 1 / 200  # of the width of the picture
 _TALLEST = 5.0  # balanced bars are cut at this multiple of the highest of the others
 
@@ -27,7 +28,7 @@ def draw_shares(axes: Axes, shares: Floats, balanced: Floats, name: str) -> None
     seen = np.flatnonzero((shares > _VISIBLE * shares.max()) | (balanced > 0))
     levels = np.arange(seen[0], seen[-1] + 1)
     _draw_bars(axes, levels, shares[levels], balanced[levels], name)
-    few = levels.size <= _MOST_TICKS
+    few = levels.size <= _MAX_TICKS
     axes.xaxis.set_major_locator(MultipleLocator(1) if few else MaxNLocator(integer=True))
     axes.set_xlabel("tasks in a pool")
     axes.set_ylabel("share of pools")
@@ -47,13 +48,15 @@ def _draw_bars(axes: Axes, levels: NDArray[np.int64], shares: Floats, balanced: 
 
     A balanced load puts all on two levels. Its bars are cut where they would dwarf the others.
     """
-    apart = len(levels) <= _MOST_BARS
+    apart = len(levels) <= _MAX_BARS
     cut = balanced.max() > _TALLEST * shares.max()
-    axes.bar(levels, shares, 0.8 if apart else 1.0, color=BLUE, label=name)
+    bars = Bars(axes)
+    bars.draw(levels, shares, 0.8 if apart else 1.0, color=BLUE, label=name)
     filled = np.flatnonzero(balanced)
     where = ", ".join(f"{balanced[at]:.3g} at {levels[at]}" for at in filled)
     label = f"balanced (cut off: {where})" if cut else "balanced"
     width = 0.3 if apart else max(1.0, _THINNEST * len(levels))
-    axes.bar(levels[filled], balanced[filled], width, color=ORANGE, label=label)
-    if cut:
+    if not bars.has(label):  # two equilibria may have one and the same balanced load
+        bars.draw(levels[filled], balanced[filled], width, color=ORANGE, label=label)
+    if cut and not bars.later:
         axes.set_ylim(0.0, _TALLEST * shares.max())

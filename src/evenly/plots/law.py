@@ -10,18 +10,25 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, GREEN, ORANGE, house_style
 
 _VISIBLE = 1e-4
 _COLORS = (BLUE, ORANGE, GREEN)
 
 
-def draw_bars(axes: Axes, shares: NDArray[np.float64], label: str, color: str = BLUE) -> None:
-    """Draw the probability of each number of tasks, or of each threshold, that can be seen."""
+def draw_bars(axes: Axes, shares: NDArray[np.float64], what: str, *, name: str, color: str = BLUE) -> None:
+    """Draw the probability of each number of tasks, or of each threshold, that can be seen.
+
+    A law alone needs no legend; one that is drawn over another gets it.
+    """
     seen = np.flatnonzero(shares > _VISIBLE)
-    axes.bar(seen, shares[seen], color=color)
-    axes.set_xlabel(label)
+    bars = Bars(axes)
+    bars.draw(seen, shares[seen], color=color, label=name)
+    axes.set_xlabel(what)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if bars.later:
+        axes.legend(loc="best", fontsize=9)
 
 
 def draw_panels(figure: Figure, panels: Mapping[str, NDArray[np.float64]], title: str) -> None:
@@ -29,7 +36,7 @@ def draw_panels(figure: Figure, panels: Mapping[str, NDArray[np.float64]], title
     with house_style():
         for place, (label, shares) in enumerate(panels.items()):
             axes = figure.add_subplot(1, len(panels), place + 1)
-            draw_bars(axes, shares, label, _COLORS[place])
+            draw_bars(axes, shares, label, name=title, color=_COLORS[place])
             if place == 0:
                 axes.set_ylabel("probability")
         figure.suptitle(title, fontsize=10)

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
+from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, RED
 
 _VISIBLE = 5e-4  # a share of pools
@@ -17,12 +18,14 @@ def draw_levels(axes: Axes, pools_with_exactly: NDArray[np.float64], *, max_task
     """Draw the share of pools with 0, 1, 2, ... tasks, and mark the mean of the fullest pool."""
     seen = np.flatnonzero(pools_with_exactly >= _VISIBLE)
     levels = np.arange(seen[0], seen[-1] + 1) if seen.size else np.arange(1)
-    axes.bar(levels, pools_with_exactly[levels], color=BLUE, label=label)
-    axes.axvline(max_tasks, color=RED, linewidth=1.2, linestyle="--", label=f"fullest pool, mean {max_tasks:.2f}")
+    bars = Bars(axes)
+    taken = bars.draw(levels, pools_with_exactly[levels], color=BLUE, label=label)
+    name = f"fullest pool, mean {max_tasks:.2f}"
+    axes.axvline(max_tasks, color=taken if bars.later else RED, linewidth=1.2, linestyle="--", label=name)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("tasks in a pool")
     axes.set_ylabel("share of pools")
     axes.grid(visible=False, axis="x")
-    axes.set_ylim(0, _HEADROOM * float(pools_with_exactly.max()))
+    bars.set_top(_HEADROOM * float(pools_with_exactly.max()))
     axes.legend(loc="upper left", fontsize=9, frameon=False)
     return axes

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
+from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, GREEN
 
 _VISIBLE = 1e-4
 
 
-def draw_shares(axes: Axes, shares: Mapping[int, float], optimal: Sequence[int]) -> None:
+def draw_shares(axes: Axes, shares: Mapping[int, float], optimal: Sequence[int], setting: str) -> None:
     """Draw one bar per threshold, those of optimal thresholds in a colour of their own."""
     seen = [level for level, share in shares.items() if share >= _VISIBLE]
     others = [level for level in seen if level not in optimal]
     best = [level for level in seen if level in optimal]
-    name = f"optimal: {' or '.join(map(str, optimal))}"
-    axes.bar(best, [shares[level] for level in best], color=GREEN, label=name)
+    bars = Bars(axes)
+    whose = f"{setting}: " if bars.later else ""
+    name = f"{whose}optimal: {' or '.join(map(str, optimal))}"
+    bars.draw(best, [shares[level] for level in best], color=GREEN, label=name)
     if others:
-        axes.bar(others, [shares[level] for level in others], color=BLUE, label="off the optimum")
+        bars.draw(others, [shares[level] for level in others], color=BLUE, label=f"{whose}off the optimum")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.set_xlim(min([*seen, *optimal]) - 0.8, max([*seen, *optimal]) + 0.8)
+    low, high = axes.get_xlim() if bars.later else (inf, -inf)
+    axes.set_xlim(min(*seen, *optimal, low + 0.8) - 0.8, max(*seen, *optimal, high - 0.8) + 0.8)
     axes.set_ylim(0, np.nextafter(1.0, 2.0))
     axes.set_xlabel("threshold")
     axes.set_ylabel("share of the time")

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from evenly.plots.shares import Line
 
-_NAMED = 4  # results in the one line
+_LONGEST = 180  # characters of the one line, before it says how many results are left
+_SHORT = 60  # characters of a setting or of a label in it
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -71,34 +72,37 @@ class Comparison(Tabular, Sequence[Result]):
     def plot_panels(self, *, figure: Figure | None = None, title: str | None = None) -> Figure:
         """Draw what `evenly compare --plot` shows: the lines of `plot` with the legend below them.
 
-        title: text above the lines (default: pools, load and time of the first scenario; "" for none).
+        title: text above the lines (default: pools, load and time, as far as shared; "" for none).
         """
         from evenly.plots.shares import draw_panels
         from evenly.plots.style import figure_or_new
 
         lines = self._lines()
         if title is None:
-            scenario = self.results[0].scenario
-            span = f"time {scenario.warmup:g} to {scenario.horizon:g}"
-            title = f"{scenario.pools:,} pools, load {scenario.load_at_start:g}, {span}"
+            span = summary.shared_span(self.results)
+            title = summary.shared_setting(self.results) + ("" if span is None else f", {span}")
         return draw_panels(figure_or_new(figure, 8.0, 5.2), lines, title=title)
 
     def _lines(self) -> list[Line]:
         if not self.results:
             raise InputError("There is nothing to draw: the comparison has no scenarios.")
-        return [(summary.share_label(result), result.task_share) for result in self.results]
+        pairs = zip(self.results, summary.labels(self.results), strict=True)
+        return [(summary.share_label(result, label), result.task_share) for result, label in pairs]
 
     def _headline(self) -> str:
         if not self.results:
             return "no scenarios"
-        scenario = self.results[0].scenario
-        found = [f"{result.scenario.label}: {result.spread:.2f}" for result in self.results[:_NAMED]]
-        more = [f"{len(self) - _NAMED} more"] if len(self) > _NAMED else []
-        setting = f"{scenario.pools:,} pools, load {scenario.load_at_start:g}"
-        return f"{len(self)} results, {setting}, spread: {'; '.join(found + more)}"
+        line = f"{len(self)} results, {summary.shortened(summary.shared_setting(self.results), _SHORT)}, spread: "
+        for place, (result, label) in enumerate(zip(self.results, summary.labels(self.results), strict=True)):
+            found = f"{summary.shortened(label, _SHORT)}: {result.spread:.2f}"
+            if len("Comparison()") + len(line) + len(found) > _LONGEST:
+                return f"{line}{len(self) - place} more"
+            line += found if place + 1 == len(self) else f"{found}; "
+        return line
 
     def _rows(self) -> Sequence[tuple[str, str]]:
-        return [(result.scenario.label, f"max {result.max_tasks:.2f}") for result in self.results]
+        pairs = zip(self.results, summary.labels(self.results), strict=True)
+        return [(label, f"max {result.max_tasks:.2f}") for result, label in pairs]
 
     def _repr_html_(self) -> str:
         """The table that `evenly compare` prints."""

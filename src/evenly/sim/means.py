@@ -88,7 +88,7 @@ class Means:
     @property
     def threshold_share(self) -> dict[int, float]:
         """Share of time at each threshold; empty for policies whose threshold is not tracked."""
-        return dict(self._means.threshold_share)
+        return self._means.threshold_share
 
     @property
     def lost_share(self) -> float:

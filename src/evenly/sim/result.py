@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError, NotRecordedError
 from evenly.frames import Table, Tabular
+from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
 from evenly.sim.means import Means
@@ -29,7 +31,7 @@ _LEVEL_UNITS = {
     "tasks": "tasks in a pool",
     "pools_with_exactly": "share of pools with this number of tasks",
     "task_share": "share of tasks in pools with this number of tasks",
-    "max_tasks_share": "share of time in which the fullest pool has this number of tasks",
+    "max_tasks_distribution": "share of time in which the fullest pool has this number of tasks",
 }
 
 
@@ -62,8 +64,6 @@ class Result(Means, Tabular):
         Columns: quantity, mean, low, high. The interval rests on the replications, or on the batches of a single
         one. Where there is one sample only, or batches are shorter than ten mean task times, low and high are NaN.
         """
-        if not 0 < level < 1:
-            raise InputError(f"level must lie strictly between 0 and 1, not {level}.")
         means, widths = self.scalars(), self.half_widths(level)
         mean = np.array(list(means.values()))
         half = np.array([widths.get(name, math.nan) for name in means])
@@ -71,6 +71,8 @@ class Result(Means, Tabular):
 
     def half_widths(self, level: float = CONFIDENCE) -> dict[str, float]:
         """Return half the length of each interval of `conf_int`, by quantity; empty where they are NaN there."""
+        if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
+            raise InputError(f"level must lie strictly between 0 and 1, not {level!r}.")
         if len(self.windows) < 2:
             return {}
         if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
@@ -108,7 +110,7 @@ class Result(Means, Tabular):
             "tasks": np.arange(exactly.size),
             "pools_with_exactly": exactly,
             "task_share": self.task_share,
-            "max_tasks_share": np.pad(self.max_tasks_distribution, (0, exactly.size))[: exactly.size],
+            "max_tasks_distribution": np.pad(self.max_tasks_distribution, (0, exactly.size))[: exactly.size],
         }
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
@@ -131,6 +133,7 @@ class Result(Means, Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly simulate --json`."""
         scenario, window = self.scenario, self.window
+        takes, start = find_policy(scenario.policy).parameters, scenario.initial_tasks
         return {
             "policy": scenario.policy,
             "pools": scenario.pools,
@@ -144,6 +147,9 @@ class Result(Means, Tabular):
             "seed": self.seed,
             "replications": self.replications,
             "batches": self.batches,
+            "sample_size": scenario.sampled if "sample_size" in takes else None,
+            "initial_tasks": list(start) if isinstance(start, Sequence) else start,
+            "initial_threshold": scenario.initial_threshold if "threshold" in takes else None,
             "steady_state": self.mean_holding_times,
             "events": self.events,
             "seconds": self.seconds,
@@ -154,6 +160,7 @@ class Result(Means, Tabular):
             "spread": {"mean": self.spread},
             "imbalance": {"mean": self.imbalance},
             "threshold": self._threshold_dict(),
+            "change_rate": self.change_rate if self.endings else None,
             "messages": {
                 "green": window.green,
                 "yellow": window.yellow,
@@ -163,7 +170,9 @@ class Result(Means, Tabular):
                 "per_task": self.messages_per_task,
             },
             "unguided": self.without_token,
+            "without_token": self.without_token,
             "lost": self.lost_tasks,
+            "lost_tasks": self.lost_tasks,
             "lost_share": self.lost_share,
             "ci95": self.half_widths() or None,
         }

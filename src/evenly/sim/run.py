@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -19,7 +19,7 @@ from evenly.policies import PARAMETERS, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.intervals import batch_count
 from evenly.sim.result import Result
-from evenly.sim.scenario import Scenario, whole_number
+from evenly.sim.scenario import Scenario, checked_scenario, whole_number
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
@@ -119,13 +119,15 @@ def compare(
     workers: threads for all scenarios together, 1 to 1024 (default: one per usable core).
     progress: called with the fraction done of all scenarios, from 0 to 1.
     """
-    kept = replications if trajectories is None else trajectories
-    _check(replications, seed, batches, workers)
-    _check_snapshots(points, kept)
-    if not scenarios:
+    given = _checked_scenarios(scenarios)
+    replications = whole_number("replications", replications, 1, MAX_REPLICATIONS)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    batches, workers = _checked_batches(batches), _checked_workers(workers)
+    points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
+    if not given:
         return Comparison(results=())
     plans = []
-    for scenario in scenarios:
+    for scenario in given:
         if mean_holding_times and not scenario.steady:
             raise InputError("A steady state (mean_holding_times) needs a constant load, not a schedule.")
         count = batches
@@ -136,25 +138,27 @@ def compare(
                 replications=replications,
                 seed=seed,
                 batches=count if replications == 1 else 0,
-                mean_holding_times=mean_holding_times,
+                mean_holding_times=bool(mean_holding_times),
                 points=points,
                 trajectories=kept,
             )
         )
-    jobs = [(s, plan, index) for s, plan in zip(scenarios, plans, strict=True) for index in range(replications)]
+    jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
     started = time.perf_counter()
     outcomes = _run_all(jobs, workers, progress)
     seconds = time.perf_counter() - started
     results = (
         _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
-        for place, (scenario, plan) in enumerate(zip(scenarios, plans, strict=True))
+        for place, (scenario, plan) in enumerate(zip(given, plans, strict=True))
     )
     return Comparison(results=tuple(results))
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
     """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
-    return [replace(scenario, policy=policy, **_dropped(policy)) for policy in policies]
+    if not isinstance(policies, Iterable) or isinstance(policies, str):
+        raise InputError(f"policies must be a list of names, such as ['jsq'], not {policies!r}.")
+    return [replace(checked_scenario(scenario), policy=policy, **_dropped(policy)) for policy in policies]
 
 
 def _dropped(policy: str) -> dict[str, Any]:
@@ -162,26 +166,36 @@ def _dropped(policy: str) -> dict[str, Any]:
     return dict.fromkeys(name for name in PARAMETERS if name not in find_policy(policy).parameters)
 
 
-def _check(replications: int, seed: int, batches: int | None, workers: int | None) -> None:
-    whole_number("replications", replications, 1, MAX_REPLICATIONS)
-    whole_number("seed", seed, 0, 2**64 - 1)
-    if batches is not None:
-        whole_number("batches", batches, 0, MAX_BATCHES)
+def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    if not isinstance(scenarios, Iterable) or isinstance(scenarios, str):
+        raise InputError(f"scenarios must be a list of them, not {_shown(scenarios)}.")
+    return [checked_scenario(scenario) for scenario in scenarios]
+
+
+def _shown(value: object) -> str:
+    return "one Scenario" if isinstance(value, Scenario) else f"{value!r}"
+
+
+def _checked_batches(batches: int | None) -> int | None:
     if batches == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
-    if workers is not None:
-        whole_number("workers", workers, 1, MAX_WORKERS)
+    return None if batches is None else whole_number("batches", batches, 0, MAX_BATCHES)
 
 
-def _check_snapshots(points: int, trajectories: int) -> None:
-    whole_number("points", points, 0, MAX_POINTS)
-    whole_number("trajectories", trajectories, 0, MAX_REPLICATIONS)
+def _checked_workers(workers: int | None) -> int | None:
+    return None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
+
+
+def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
+    points = whole_number("points", points, 0, MAX_POINTS)
+    trajectories = whole_number("trajectories", trajectories, 0, MAX_REPLICATIONS)
     if points == 1:
         raise InputError("points must be 0 or at least 2, not 1.")
     if trajectories * points > MAX_SNAPSHOTS:
         raise InputError(
             f"points times trajectories must be at most {MAX_SNAPSHOTS}, not {trajectories * points}."
         )
+    return points, trajectories
 
 
 def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:

@@ -236,6 +236,8 @@ class Scenario:
         _ = self.rule  # checks alpha
         if isinstance(self.alpha, Decimal):
             self._keep("alpha", str(self.alpha))  # the same number, and what a saved result reads back
+        elif isinstance(self.alpha, np.floating):
+            self._keep("alpha", float(str(self.alpha)))  # the decimal that was written, also in 32 bits
         if self.sample_size is not None:
             self._keep("sample_size", whole_number("sample_size", self.sample_size, 1, MAX_SAMPLE_SIZE))
         if self.policy == "power-of-d":
@@ -258,6 +260,11 @@ class Scenario:
             )
 
     def _check_initial(self) -> None:
+        if isinstance(self.initial_tasks, np.ndarray) and self.initial_tasks.ndim != 1:
+            raise InputError(
+                "initial_tasks must be a number or a flat list with one for each pool, "
+                f"not an array of {self.initial_tasks.ndim} dimensions."
+            )
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
             if len(self.initial_tasks) != self.pools:
                 raise InputError(
@@ -282,6 +289,13 @@ class Scenario:
             )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
             raise InputError(f"{self.pools} pools with {peak:g} tasks each are too many: reduce one of them.")
+
+
+def checked_scenario(scenario: object) -> Scenario:
+    """The scenario, if it is one."""
+    if not isinstance(scenario, Scenario):
+        raise InputError(f"scenario must be a Scenario, not {scenario!r}.")
+    return scenario
 
 
 def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> int:

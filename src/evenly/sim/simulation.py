@@ -26,7 +26,7 @@ _CODES = {
 }
 _SECONDS_A_CALL = 0.05  # how soon a run can be stopped
 _FIRST_EVENTS = 1000
-_MOST_EVENTS = 2_000_000
+_MAX_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
 MAX_PATH = 10**6
 
@@ -202,7 +202,7 @@ class Simulation:
         if seconds > _SECONDS_A_CALL:
             self._budget = max(self._budget // 2, 1)
         elif budget == self._budget and seconds < _SECONDS_A_CALL / 4:
-            self._budget = min(2 * self._budget, _MOST_EVENTS)
+            self._budget = min(2 * self._budget, _MAX_EVENTS)
 
     def _make_room(self) -> None:
         """Grow what is nearly full; the kernels stop in time."""

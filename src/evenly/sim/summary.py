@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from evenly.frames import percent, plus_minus
 
 if TYPE_CHECKING:
     from evenly.sim.result import Result
+    from evenly.sim.scenario import Scenario
 
 
 def headline(result: Result) -> str:
@@ -47,17 +49,86 @@ def _threshold_row(result: Result) -> list[tuple[str, str]]:
     return [("threshold", text)]
 
 
+def shared_setting(results: Sequence[Result]) -> str:
+    """What all results have in common, in one line: pools, load and capacity, or the ranges they span."""
+    scenarios = [result.scenario for result in results]
+    fewest, most = min(each.pools for each in scenarios), max(each.pools for each in scenarios)
+    pools = f"{most:,} pools" if fewest == most else f"{fewest:,} to {most:,} pools"
+    loads = list(dict.fromkeys(_load_words(each) for each in scenarios))
+    capacities = {each.capacity for each in scenarios}
+    limit = capacities.pop() if len(capacities) == 1 else None
+    return ", ".join([pools, _loads_words(loads, scenarios)] + ([] if limit is None else [f"capacity {limit}"]))
+
+
+def _loads_words(words: Sequence[str], scenarios: Sequence[Scenario]) -> str:
+    if len(words) == 1:
+        return words[0]
+    if not all(each.steady for each in scenarios):
+        return f"{len(words)} kinds of demand"
+    loads = [each.load_at_start for each in scenarios]
+    return f"load {min(loads):g} to {max(loads):g}"
+
+
+def _load_words(scenario: Scenario) -> str:
+    return f"load {scenario.load_at_start:g}" if scenario.steady else f"load {scenario.schedule_text}"
+
+
+def shared_span(results: Sequence[Result]) -> str | None:
+    """The time that the averages are over, if it is the same for all."""
+    spans = {f"time {each.scenario.warmup:g} to {each.scenario.horizon:g}" for each in results}
+    return spans.pop() if len(spans) == 1 else None
+
+
+def labels(results: Sequence[Result]) -> list[str]:
+    """One label per result: its policy and, where that is not enough to tell them apart, what differs."""
+    names = [result.scenario.label for result in results]
+    for words in zip(*(_distinctions(result) for result in results), strict=True):
+        if len(set(names)) == len(names):
+            return names
+        if len(set(words)) > 1:
+            names = [f"{name}, {word}" for name, word in zip(names, words, strict=True)]
+    seen: Counter[str] = Counter()
+    for place, name in enumerate(names):
+        seen[name] += 1
+        names[place] = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    return names
+
+
+def _distinctions(result: Result) -> list[str]:
+    """What tells results of one policy apart, in the order in which it is looked at."""
+    scenario = result.scenario
+    start = scenario.initial_tasks
+    tasks = f"{sum(start) / len(start):g}" if isinstance(start, Sequence) else f"{start:g}"
+    return [
+        f"{scenario.pools:,} pools",
+        _load_words(scenario),
+        "no capacity" if scenario.capacity is None else f"capacity {scenario.capacity}",
+        f"initial threshold {scenario.initial_threshold}",
+        f"initial tasks {tasks}",
+        f"service rate {scenario.service_rate:g}",
+        f"horizon {scenario.horizon:g}",
+        f"warm-up {scenario.warmup:g}",
+        f"seed {result.seed}",
+        f"{result.replications} replications",
+    ]
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, cut to `most` characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
     """The columns of `evenly compare`, one row per result."""
-    scenario = results[0].scenario
     pairs = [(result, result.half_widths()) for result in results]
     cells = {
-        "policy": [result.scenario.label for result in results],
+        "policy": labels(results),
         "max": [plus_minus(result.max_tasks, width.get("max_tasks"), 2) for result, width in pairs],
         "spread": [plus_minus(result.spread, width.get("spread")) for result, width in pairs],
     }
-    if scenario.steady:  # else there is no one ceiling of the load
-        ceiling = math.ceil(scenario.load_at_start)
+    loads = {result.scenario.load_at_start for result in results}
+    if len(loads) == 1 and all(result.scenario.steady for result in results):  # else there is no one ceiling
+        ceiling = math.ceil(loads.pop())
         cells[f"above {ceiling}"] = [percent(result.share_above(ceiling)) for result in results]
     cells |= {
         "messages": [f"{result.messages_per_task:.3f}" for result in results],
@@ -68,11 +139,11 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
     return cells
 
 
-def share_label(result: Result) -> str:
-    """A policy's entry in the legend of the resource shares."""
+def share_label(result: Result, label: str) -> str:
+    """A result's entry in the legend of the resource shares."""
     scenario = result.scenario
     if not scenario.steady:  # there is no one ceiling of the load
-        return f"{scenario.label}: spread {result.spread:.2f}"
+        return f"{label}: spread {result.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)
     above = 100 * result.share_above(ceiling)
-    return f"{scenario.label}: spread {result.spread:.2f}, {above:.2g} % above {ceiling}"
+    return f"{label}: spread {result.spread:.2f}, {above:.2g} % above {ceiling}"

@@ -9,11 +9,13 @@ from functools import reduce
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.frames import ReadOnly
+
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(ReadOnly):
     """Time integrals and counts. Tallies subtract (a window) and add (windows of several replications)."""
 
     time: float
@@ -61,7 +63,7 @@ def trimmed(values: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Averages:
+class Averages(ReadOnly):
     """Time averages over a window."""
 
     mean_tasks: float

@@ -20,7 +20,12 @@ from evenly.frames import Tabular
 from evenly.policies import DEFAULT, LIMIT, POLICIES, check_parameters, find_policy
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.inputs import checked_threshold, positive_load
-from evenly.theory.other_policies import jsq_fixed_point, power_of_d_fixed_point, random_fixed_point
+from evenly.theory.other_policies import (
+    checked_sample_size,
+    jsq_fixed_point,
+    power_of_d_fixed_point,
+    random_fixed_point,
+)
 from evenly.theory.poisson import NO_LIMIT, likely_levels, normalised, poisson_weights, rate_with_mean
 from evenly.theory.wording import short_label
 
@@ -92,11 +97,14 @@ class Equilibrium(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the share of pools with each number of tasks, beside that of a balanced load."""
-        from evenly.plots import equilibrium, style
+        from evenly.plots import bars, equilibrium, style
 
         axes = style.axes_or_new(ax)
-        equilibrium.draw_shares(axes, *self._bars())
-        axes.set_title(self._title(), fontsize=10)
+        shares, balanced, name = self._bars()
+        if bars.Bars(axes).later:  # the title is another result's
+            name = f"{name}, load {self.load:.12g}, large-system limit"
+        equilibrium.draw_shares(axes, shares, balanced, name)
+        bars.title_once(axes, self._title())
         axes.legend(loc="best", fontsize=9)
         return axes
 
@@ -164,7 +172,7 @@ def predict_equilibrium(
     if kind is not None:
         raise InputError(f"kind is for policy {DEFAULT}, not {policy}.")
     if policy == "power-of-d":
-        sample_size = 2 if sample_size is None else sample_size
+        sample_size = 2 if sample_size is None else checked_sample_size(sample_size)
         occupancy = power_of_d_fixed_point(load=load, sample_size=sample_size)
     else:
         occupancy = jsq_fixed_point(load) if policy == "jsq" else random_fixed_point(load)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import inf
@@ -12,7 +12,7 @@ from typing import Any
 
 from evenly.errors import InputError
 
-MOST_DECIMALS = 50
+MAX_DECIMALS = 50
 MAX_LOAD = 10**5  # beyond it the arrays of levels grow out of hand
 MAX_THRESHOLD = 10**6
 
@@ -54,13 +54,19 @@ def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float |
         if not 0 <= given <= most:
             raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
         return int(given) if isinstance(given, Integral) else float(given)
-    listed = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+    listed = not isinstance(given, str | bytes) and (isinstance(given, Sequence) or getattr(given, "ndim", 0) == 1)
     tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in given) if listed else ()
     if not tasks:
         raise InputError(
             f"initial_tasks must be tasks per pool, or a list with those of each, not {initial_tasks!r}."
         )
     return tasks
+
+
+def plain_alpha(alpha: float | str | Decimal) -> float | str | Decimal:
+    """Alpha as given, but a plain number instead of one of NumPy: the decimal that it was written as."""
+    exact_alpha(alpha)
+    return float(str(alpha)) if isinstance(alpha, Real) else alpha
 
 
 def exact_alpha(alpha: float | str | Decimal) -> Fraction:
@@ -71,6 +77,6 @@ def exact_alpha(alpha: float | str | Decimal) -> Fraction:
         value = Decimal(0)
     if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
-    if -int(value.as_tuple().exponent) > MOST_DECIMALS:  # the fraction would never end
-        raise InputError(f"alpha must have at most {MOST_DECIMALS} decimal places, not {alpha}.")
+    if -int(value.as_tuple().exponent) > MAX_DECIMALS:  # the fraction would never end
+        raise InputError(f"alpha must have at most {MAX_DECIMALS} decimal places, not {alpha}.")
     return Fraction(value)

@@ -24,7 +24,7 @@ from evenly.theory.inputs import positive_load, whole_number
 from evenly.theory.poisson import likely_levels, normalised, poisson_weights
 
 MAX_SAMPLE_SIZE = 512
-_MOST_STEPS = 100  # of Newton's method, which takes ten
+_MAX_STEPS = 100  # of Newton's method, which takes ten
 
 
 def jsq_fixed_point(load: float) -> FloatArray:
@@ -51,7 +51,7 @@ def power_of_d_fixed_point(*, load: float, sample_size: int = 2) -> FloatArray:
     load, sample_size = positive_load(load), checked_sample_size(sample_size)
     q = balanced_occupancy(load, last_level(load) + 1)[1:]
     rounding = 4 * np.finfo(float).eps * load * sample_size
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         change = drift(q, load, sample_size)
         q = np.clip(q - solve_banded((1, 1), jacobian(q, load, sample_size), change), 0.0, 1.0)
         if np.max(np.abs(change)) <= rounding:

@@ -11,7 +11,7 @@ import numpy as np
 
 from evenly.frames import Tabular
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.inputs import checked_start, positive_load
+from evenly.theory.inputs import checked_start, plain_alpha, positive_load
 from evenly.theory.tuning import (
     MAX_INITIAL_TASKS,
     Alpha,
@@ -135,7 +135,7 @@ def predict_settling(*, load: float, alpha: Alpha, initial_tasks: float | Sequen
     """
     return Settling(
         load=positive_load(load),
-        alpha=alpha,
+        alpha=plain_alpha(alpha),
         initial_tasks=checked_start(initial_tasks, MAX_INITIAL_TASKS, MAX_INITIAL_TASKS),
         settled_threshold=settled_threshold(load=load, alpha=alpha),
         optimal=is_optimal(load=load, alpha=alpha),

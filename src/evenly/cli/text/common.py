@@ -14,7 +14,7 @@ __all__ = ["WIDEST_TABLE", "WORTH_A_LINE", "histogram", "percent", "plus_minus"]
 _BAR = 40
 WIDEST_TABLE = 100
 WORTH_A_LINE = 0.0005
-_MOST_ROWS = 40
+_MAX_ROWS = 40
 
 
 def histogram(shares: Sequence[float], things: str) -> list[str]:
@@ -23,8 +23,8 @@ def histogram(shares: Sequence[float], things: str) -> list[str]:
     if not seen:
         return []
     shown = list(range(seen[0], seen[-1] + 1))
-    if len(shown) > _MOST_ROWS:
-        shown = sorted(sorted(seen, key=lambda level: -shares[level])[:_MOST_ROWS])
+    if len(shown) > _MAX_ROWS:
+        shown = sorted(sorted(seen, key=lambda level: -shares[level])[:_MAX_ROWS])
     top, width = max(shares), max(4, len(str(shown[-1])))
     rows = [
         f"  {level:>{width}} task{' ' if level == 1 else 's'} {percent(shares[level]):>8} of {things} "

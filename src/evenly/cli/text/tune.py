@@ -90,7 +90,7 @@ def _rough_lines() -> list[str]:
 
 def _steady_lines(stability: Stability, stable_pools: int | None) -> list[str]:
     """How many pools it takes, or why none will do."""
-    from evenly.theory.stability.predict import MOST_SEARCHED_LOAD, most_searched
+    from evenly.theory.stability.predict import MAX_SEARCHED_LOAD, most_searched
 
     rests_at = stability.also_rests_at
     if rests_at is not None:
@@ -107,7 +107,7 @@ def _steady_lines(stability: Stability, stable_pools: int | None) -> list[str]:
         return [f"  steady from         {stable_pools:,} pools on: off the optimum for at most 1 % of the time"]
     most = most_searched(stability.load)
     if most == 0:
-        return [f"  steady              not sought at loads above {MOST_SEARCHED_LOAD}"]
+        return [f"  steady              not sought at loads above {MAX_SEARCHED_LOAD}"]
     return [f"  steady              not found with up to {most:,} pools; more were not tried"]
 
 

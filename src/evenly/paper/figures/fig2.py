@@ -32,7 +32,7 @@ from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optim
 from evenly.theory.equilibrium import predict_equilibrium
 
 _VISIBLE = 1e-3  # a share of pools
-_MOST_TICKS = 14
+_MAX_TICKS = 14
 _GREY = "#e4e4e4"
 
 
@@ -146,7 +146,7 @@ def _draw_panel(axes: Axes, load: float, found: dict[int, FloatArray], span: tup
     axes.legend(fontsize=9)
     axes.set_xlim(span[0] - 0.6, span[1] + 0.6)
     axes.set_ylim(bottom=0)
-    few = levels.size <= _MOST_TICKS
+    few = levels.size <= _MAX_TICKS
     axes.xaxis.set_major_locator(MultipleLocator(1) if few else MaxNLocator(integer=True))
     axes.grid(visible=False, axis="x")
 

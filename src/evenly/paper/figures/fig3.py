@@ -26,10 +26,11 @@ from evenly.paper.experiments.learned_threshold import (
 from evenly.paper.figures.figure import PaperFigure
 from evenly.paper.figures.ticks import whole_ticks
 from evenly.plots.style import GREEN, INK, ORANGE
+from evenly.theory.balance import optimal_thresholds
 from evenly.theory.tuning import Alpha
 
 _NAMED = 5e-4  # a share of time that the figure states
-_MOST_PANELS = 6
+_MAX_PANELS = 6
 
 
 def oscillation(
@@ -50,8 +51,8 @@ def oscillation(
     Paper: Fig. 3.
     """
     sizes = as_tuple(pools)
-    if len(sizes) > _MOST_PANELS:
-        raise InputError(f"pools must be at most {_MOST_PANELS} numbers, one per panel, not {len(sizes)}.")
+    if len(sizes) > _MAX_PANELS:
+        raise InputError(f"pools must be at most {_MAX_PANELS} numbers, one per panel, not {len(sizes)}.")
     setup = LearnedThreshold(pools=sizes, load=load, alpha=alpha, horizon=horizon, long_run=long_run)
     return FIGURE.plot(setup, seed=seed, figure=figure, size=(6.8, 1.1 + 1.6 * len(sizes)))
 
@@ -64,7 +65,8 @@ def _draw(lab: Lab, setup: LearnedThreshold, figure: Figure) -> None:
         axes.set_title(f"n = {pools} pools", fontsize=10, loc="left")
         axes.set_ylabel("tasks")
     lows, highs = zip(*ranges, strict=True)
-    low, high = max(min(*lows, floor(setup.load) - 1), 0), max(*highs, floor(setup.load) + 1)
+    best = optimal_thresholds(setup.load)
+    low, high = max(min(*lows, floor(setup.load) - 1), 0), max(*highs, floor(setup.load) + 1, *best)
     panels[0].set_ylim(low - 0.3, high + 0.7)
     whole_ticks(panels[0], low, high)
     panels[-1].set_xlabel("time, in mean task times")
@@ -75,10 +77,12 @@ def _draw(lab: Lab, setup: LearnedThreshold, figure: Figure) -> None:
 def _draw_run(axes: Axes, lab: Lab, setup: LearnedThreshold, pools: int) -> tuple[int, int]:
     """Draw one system, and return the range of what is drawn."""
     run = shown_run(lab, setup, pools)
-    optimum = axes.axhline(
-        floor(setup.load), color=INK, linewidth=1, linestyle="--", label="floor(load), the optimum"
-    )
-    optimum.set_zorder(3)  # in front of the threshold
+    best = optimal_thresholds(setup.load)
+    name = "floor(load), the optimum" if len(best) == 1 else f"the optima, {' and '.join(map(str, best))}"
+    for threshold in best:
+        optimum = axes.axhline(threshold, color=INK, linewidth=1, linestyle="--", label=name)
+        optimum.set_zorder(3)  # in front of the threshold
+        name = "_"  # one entry in the legend for all of them
     per_pool = run.occupancy[:, 1:].sum(axis=1)
     axes.plot(run.times, per_pool, color=ORANGE, linewidth=1.2, linestyle=":", label="tasks per pool")
     times, values = threshold_steps(run)
@@ -106,11 +110,13 @@ def _caption(lab: Lab, setup: LearnedThreshold) -> str:
         sizes += " (top)" + "".join(f", {size}" for size in others[:-1]) + f" and {others[-1]} (bottom)"
     start = {1: "It starts", 2: "Both start"}.get(len(setup.pools), "All start")
     times = dict.fromkeys(f"{in_the_long_run(lab, setup, pools).window.time:,.0f}" for pools in setup.pools)
+    best = optimal_thresholds(setup.load)
+    optima = "" if len(best) == 1 else f"Both {' and '.join(map(str, best))} are optimal. "
     return (
         f"The learned threshold over time for load {setup.load} and alpha {setup.alpha}, with {sizes}. {start} at "
         f"threshold {floor(setup.load)} with {setup.load} tasks per pool, spread evenly; "
         f"time 0 to {setup.horizon:g}, one run each, seed {lab.seed}. It rises when the tasks per pool come near "
-        f"{floor(setup.load) + 1}. The "
+        f"{floor(setup.load) + 1}. {optima}The "
         "percentages on the right are the shares of time at each threshold in the long run, from simulations of "
         f"{' and '.join(times)} mean task times in {REPLICATIONS} independent parts, each after a warm-up of "
         f"{WARMUP:g}."

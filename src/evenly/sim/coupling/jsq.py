@@ -69,9 +69,11 @@ class CoupledRun(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: what was asked, the columns as lists, and the final states."""
+        start = self.initial_tasks
         return {
             "pools": self.pools,
             "load": self.load,
+            "initial_tasks": list(start) if isinstance(start, tuple) else start,
             "seed": self.seed,
             "differences": self.differences,
             **{name: column.tolist() for name, column in self.columns().items()},
@@ -187,8 +189,8 @@ def couple_with_jsq(
     so that a pool loses one in proportion to its tasks; a pool picked uniformly may be empty, and tasks would not
     leave at equal rates. Pools may have more tasks at the start, and then there are more places.
     """
-    whole_number("seed", seed, 0, 2**64 - 1)
-    whole_number("events", events, 1, MAX_EVENTS)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    events = whole_number("events", events, 1, MAX_EVENTS)
     scenario = Scenario(pools=pools, load=load, initial_tasks=initial_tasks)
     threshold = scenario.initial_threshold
     start = scenario.at_least_at_start()

@@ -22,7 +22,7 @@ from evenly.errors import InputError
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
 from evenly.sim.run import MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
-from evenly.sim.scenario import MAX_LEVELS, Scenario, whole_number
+from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario, whole_number
 from evenly.sim.simulation import MAX_PATH, stops
 from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
@@ -142,6 +142,7 @@ def simulate_sizes(
     time n times the integral of the load; with a constant load this is the paper's process of rate load at n t.
     """
     _check(scenario, pools, seed, points, workers)
+    seed, points = int(seed), int(points)
     scenarios = [replace(scenario, pools=size) for size in pools]
     stop = threading.Event()
     threads = ThreadPoolExecutor(min(workers or usable_cores(), len(scenarios)))
@@ -157,6 +158,7 @@ def simulate_sizes(
 
 
 def _check(scenario: Scenario, pools: Sequence[int], seed: int, points: int, workers: int | None) -> None:
+    checked_scenario(scenario)
     if scenario.policy != "threshold":
         raise InputError(f"The common probability space is for the policy threshold, not {scenario.policy}.")
     if scenario.capacity is not None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray
-from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
+from evenly.theory.diffusion.fractional import MAX_POOLS, OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
 from evenly.theory.diffusion.result import ORNSTEIN_UHLENBECK, REFLECTED, DiffusionLimit
 from evenly.theory.diffusion.whole import STEP, reflected
 from evenly.theory.diffusion.whole_law import stationary_summary
@@ -40,16 +40,18 @@ def predict_diffusion(
 
     Paper: Thms 3 and 4.
     """
+    load = positive_load(load)
     own_limit = REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK
     name = own_limit if limit is None else limit
     if name not in _DESCRIBE:
         raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {name!r}.")
-    whole_number("points", points, 2, MAX_POINTS)
-    whole_number("seed", seed, 0, 2**64 - 1)
+    points = whole_number("points", points, 2, MAX_POINTS)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    pools = None if pools is None else whole_number("pools", pools, 1, MAX_POOLS)
     times = np.linspace(0.0, positive_load(horizon, "horizon"), points)
     paths = _affordable_paths(paths, times, load if name == REFLECTED else 0.0)
     return DiffusionLimit(
-        load=float(load),
+        load=load,
         limit=name,
         pools=pools,
         horizon=float(horizon),

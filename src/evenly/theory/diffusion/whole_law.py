@@ -29,6 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from evenly.errors import InputError
+from evenly.frames import ReadOnly
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import MAX_POOLS, QUANTILES
 from evenly.theory.diffusion.whole import reflected
@@ -42,7 +43,7 @@ EDGE = 1e-6  # quantiles closer to 0 or 1 are not resolved
 
 
 @dataclass(frozen=True)
-class Marginal:
+class Marginal(ReadOnly):
     """The law of one coordinate: its moments, and its distribution function at values from 0 upwards.
 
     In between it is interpolated in asinh(value / scale): linear in the value below the scale, else logarithmic.

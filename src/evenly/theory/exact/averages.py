@@ -67,7 +67,7 @@ def event_means(chain: Chain, law: FloatArray, arrival_rate: float, is_threshold
     likely = {int(level): float(time_at[level]) for level in np.flatnonzero(time_at)}
     return {
         "lost_share": rate["lost"] / arrival_rate,
-        "threshold_share": likely if is_threshold else None,
+        "threshold_share": likely if is_threshold else {},
         "rise_rate": rate["rises"] if is_threshold else None,
         "fall_rate": rate["falls"] if is_threshold else None,
         "green_per_task": rate["green"] / arrival_rate if is_threshold else None,

@@ -38,6 +38,7 @@ from evenly.theory.exact.inputs import (
     start_threshold,
 )
 from evenly.theory.exact.solve import stationary_law
+from evenly.theory.inputs import plain_alpha
 from evenly.theory.wording import percent, short_label
 
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class ExactLaw(Tabular):
-    """Long-run averages of a small system; None where a policy has no threshold.
+    """Long-run averages of a small system.
+
+    Under policies other than threshold, `initial_threshold`, `threshold`, `rise_rate`, `fall_rate`, `change_rate`,
+    `green_per_task`, `yellow_per_task`, `resync_per_task` and `messages_per_task` are None, and `threshold_share`
+    is empty.
 
     `max_tasks` is the mean number of tasks in the fullest pool, `spread` the mean standard deviation over the
     pools, `threshold_share` the share of time at each threshold. Rates are per mean task time, and `per_task`
@@ -73,7 +78,7 @@ class ExactLaw(Tabular):
     spread: float
     imbalance: float
     lost_share: float
-    threshold_share: dict[int, float] | None
+    threshold_share: dict[int, float]
     rise_rate: float | None
     fall_rate: float | None
     green_per_task: float | None
@@ -81,9 +86,9 @@ class ExactLaw(Tabular):
     resync_per_task: float | None
 
     @property
-    def mean_threshold(self) -> float | None:
+    def threshold(self) -> float | None:
         """The threshold, averaged over time."""
-        if self.threshold_share is None:
+        if not self.threshold_share:
             return None
         return sum(level * share for level, share in self.threshold_share.items())
 
@@ -111,7 +116,7 @@ class ExactLaw(Tabular):
     @property
     def thresholds(self) -> Table:
         """The share of time at each threshold; no rows where there is none."""
-        share = self.threshold_share or {}
+        share = self.threshold_share
         return Table(
             {"threshold": list(share), "share": list(share.values())}, units={"share": "share of the time"}
         )
@@ -124,6 +129,7 @@ class ExactLaw(Tabular):
             "load": self.load,
             "alpha": None if self.alpha is None else float(self.alpha),
             "choices": self.sample_size,
+            "sample_size": self.sample_size,
             "capacity": self.capacity,
             "mean_tasks": self.mean_tasks,
             "pools_with_exactly": self.pools_with_exactly.tolist(),
@@ -135,17 +141,18 @@ class ExactLaw(Tabular):
             "imbalance": {"mean": self.imbalance},
             "lost": self.lost_share,
             "lost_share": self.lost_share,
+            "tolerance": self.tolerance,
             "states": self.states,
             "truncation": self.truncation,
             "residual": self.residual,
         }
 
     def _threshold(self) -> dict[str, Any] | None:
-        if self.threshold_share is None:
+        if not self.threshold_share:
             return None
         return {
             "initial": self.initial_threshold,
-            "mean": self.mean_threshold,
+            "mean": self.threshold,
             "time_at": {str(level): share for level, share in self.threshold_share.items()},
             "changes_rate": self.change_rate,
         }
@@ -162,12 +169,12 @@ class ExactLaw(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the probability of each number of tasks in a pool."""
-        from evenly.plots import law, style
+        from evenly.plots import bars, law, style
 
         axes = style.axes_or_new(ax)
-        law.draw_bars(axes, self.pools_with_exactly, "tasks in a pool")
+        law.draw_bars(axes, self.pools_with_exactly, "tasks in a pool", name=self._title())
         axes.set_ylabel("probability")
-        axes.set_title(self._title(), fontsize=10)
+        bars.title_once(axes, self._title())
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
@@ -213,9 +220,9 @@ class ExactLaw(Tabular):
         if self.messages_per_task is not None:
             resync = f"{self.resync_per_task:.6f} to resync"
             rows.append(("messages per task", f"{self.messages_per_task:.6f}, and {resync}"))
-        if self.threshold_share is not None:
+        if self.threshold_share:
             shares = ", ".join(f"{level}: {percent(share)}" for level, share in self.threshold_share.items())
-            rows.append(("threshold", f"{self.mean_threshold:.6f} on average ({shares})"))
+            rows.append(("threshold", f"{self.threshold:.6f} on average ({shares})"))
         if self.capacity is not None:
             rows.append(("tasks lost", percent(self.lost_share)))
         return rows
@@ -243,6 +250,9 @@ def solve_exact(
     """
     check_numbers(pools, load, threshold, sample_size, capacity, tolerance, max_states)
     check_policy(policy, threshold, alpha, sample_size)
+    pools, load, tolerance = int(pools), float(load), float(tolerance)
+    alpha = None if alpha is None else plain_alpha(alpha)
+    threshold, sample_size, capacity = (None if n is None else int(n) for n in (threshold, sample_size, capacity))
     is_threshold = policy == DEFAULT
     start = start_threshold(load, threshold, alpha, capacity) if is_threshold else None
     falls_at = None if alpha is None else largest_fall(alpha, pools, capacity)

@@ -20,7 +20,7 @@ Field = Callable[[float, FloatArray], FloatArray]
 Value = Callable[[float, FloatArray], float]
 
 _RELATIVE, _ABSOLUTE = 1e-11, 1e-14
-_MOST_STEPS = 10**6
+_MAX_STEPS = 10**6
 _LIVELY = 60.0  # how long a solution moves: deviations fade like e^-t
 _NEWTON_STEPS = 100
 _TIME_ERROR = 1e-12
@@ -97,7 +97,7 @@ def _solver(equations: Equations, start: float, y: FloatArray) -> ode:
         uband=1,
         rtol=_RELATIVE,
         atol=_ABSOLUTE,
-        nsteps=_MOST_STEPS,
+        nsteps=_MAX_STEPS,
     )
     return solver.set_initial_value(y, start)
 

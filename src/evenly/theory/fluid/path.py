@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from evenly.plots.fluid import FluidLines
 
-_MOST_CHANGES = 12  # that are listed
+_MAX_CHANGES = 12  # that are listed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -67,6 +67,14 @@ class FluidPath(Tabular):
         return (Phase(0.0, self.load),) if self.schedule is None else self.schedule
 
     @property
+    def mean_tasks(self) -> FloatArray:
+        """Tasks per pool over time.
+
+        Paper: `total_mass`, u(t) in Def. 1.
+        """
+        return self.total_mass
+
+    @property
     def mass_error(self) -> float:
         """How far the solution is from the mass that it must have."""
         return float(np.max(np.abs(self.tail_mass(1) - self.total_mass)))
@@ -96,7 +104,7 @@ class FluidPath(Tabular):
         return {
             "time": self.times,
             "demand": self.demand,
-            "tasks_per_pool": self.total_mass,
+            "mean_tasks": self.mean_tasks,
             "threshold": self.threshold,
             "imbalance": self.imbalance,
         }
@@ -115,12 +123,15 @@ class FluidPath(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON: the object that `evenly fluid --json` prints."""
+        start = list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks
         return {
             "load": self.load,
             "schedule": None if self.schedule is None else ",".join(map(str, self.schedule)),
             "alpha": None if self.alpha is None else float(self.alpha),
             "first_threshold": self.initial_threshold,
-            "initial": list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks,
+            "initial": start,
+            "initial_tasks": start,
+            "initial_occupancy": None if self.initial_occupancy is None else self.initial_occupancy.tolist(),
             "horizon": self.horizon,
             "points": self.points,
             "times": self.times.tolist(),
@@ -128,6 +139,8 @@ class FluidPath(Tabular):
             "threshold": self.threshold.tolist(),
             "update_times": self.change_times.tolist(),
             "update_thresholds": self.change_thresholds.tolist(),
+            "change_times": self.change_times.tolist(),
+            "change_thresholds": self.change_thresholds.tolist(),
             "demand": self.demand.tolist(),
             "total_mass": self.total_mass.tolist(),
             "modes": [
@@ -195,7 +208,7 @@ class FluidPath(Tabular):
         best = " or ".join(map(str, optimal_thresholds(self.demand[-1])))
         last = dict(zip(self.change_times.tolist(), self.change_thresholds.tolist(), strict=True))  # at each time
         moves = [f"{value} at {time:.4f}" for time, value in last.items()]
-        shown = moves if len(moves) <= _MOST_CHANGES else [*moves[: _MOST_CHANGES - 1], "...", moves[-1]]
+        shown = moves if len(moves) <= _MAX_CHANGES else [*moves[: _MAX_CHANGES - 1], "...", moves[-1]]
         return [
             ("tasks per pool", f"{self.total_mass[-1]:.6f}"),
             ("threshold", f"{self.threshold[-1]} at the end (optimum {best})"),

@@ -33,9 +33,14 @@ class PolicyPath(Tabular):
         mass: FloatArray = self.occupancy[:, 1:].sum(axis=1)
         return mass
 
+    @property
+    def mean_tasks(self) -> FloatArray:
+        """Tasks per pool over time: `total_mass`."""
+        return self.total_mass
+
     def columns(self) -> Mapping[str, Any]:
         """One row per time: tasks per pool."""
-        return {"time": self.times, "tasks_per_pool": self.total_mass}
+        return {"time": self.times, "mean_tasks": self.mean_tasks}
 
     @property
     def levels(self) -> Table:
@@ -44,10 +49,13 @@ class PolicyPath(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
+        start = self.initial_tasks
         return {
             "policy": self.policy,
             "load": self.load,
             "sample_size": self.sample_size,
+            "initial_tasks": list(start) if isinstance(start, tuple) else start,
+            "initial_occupancy": None if self.initial_occupancy is None else self.initial_occupancy.tolist(),
             "times": self.times.tolist(),
             "occupancy": self.occupancy.tolist(),
         }

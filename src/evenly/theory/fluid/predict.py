@@ -24,7 +24,7 @@ from evenly.theory.fluid.inputs import (
 from evenly.theory.fluid.mass import load_over, total_mass
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.solver import State, Stepper, Stretch
-from evenly.theory.inputs import checked_threshold
+from evenly.theory.inputs import checked_threshold, plain_alpha
 from evenly.workload.demand import Phase
 
 _STANDSTILL = 50  # stretches at one and the same time
@@ -69,7 +69,7 @@ def predict_fluid(
         load=phases[0].load,
         schedule=None if schedule is None else phases,
         initial_threshold=first,
-        alpha=alpha,
+        alpha=None if alpha is None else plain_alpha(alpha),
         initial_tasks=initial.tasks,
         initial_occupancy=initial.given_occupancy,
         horizon=float(times[-1]),

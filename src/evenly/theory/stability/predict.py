@@ -9,7 +9,7 @@ from math import ceil, floor, fsum, inf
 
 from evenly.errors import InputError
 from evenly.theory.balance import optimal_thresholds
-from evenly.theory.inputs import exact_alpha, positive_load
+from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
 from evenly.theory.stability.missing import extra_when_short
 from evenly.theory.stability.result import Stability
@@ -19,8 +19,8 @@ from evenly.theory.tuning import check_alpha_for_pools
 MAX_POOLS = 10**6
 MAX_LOAD = 1000  # with few pools, the levels in reach grow with its root
 MAX_TASKS = 10**7  # pools times load: time grows with its root
-MOST_SEARCHED_LOAD, MOST_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
-MOST_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
+MAX_SEARCHED_LOAD, MAX_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
+MAX_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
 NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from never
 
 
@@ -35,6 +35,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
     threshold comes to rest (Thm 6).
     """
     check_alpha_for_pools(alpha, pools)
+    alpha, pools = plain_alpha(alpha), int(pools)
     load = positive_load(load)
     for name, value, most in (
         ("pools", pools, MAX_POOLS),
@@ -45,7 +46,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
             raise InputError(f"{name} must be at most {most} for a prediction, not {value:.12g}.")
     alpha_of_pools = exact_alpha(alpha) * pools
     rests_at = _rests_above(load, float(1 - exact_alpha(alpha)))
-    return _combined(Fleet(int(pools), load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
+    return _combined(Fleet(pools, load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
 
 
 def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
@@ -87,7 +88,7 @@ def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
         change_rate=2 * fsum(changes.values()),
         resync_per_task=resync_rate / fleet.arrivals,
         also_rests_at=rests_at,
-        reliable=accurate and _lacking_at_falls(fleet, changes) <= MOST_LACKING,
+        reliable=accurate and _lacking_at_falls(fleet, changes) <= MAX_LACKING,
     )
 
 
@@ -102,7 +103,7 @@ def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
 
 def most_searched(load: float) -> int:
     """The most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
-    return 0 if positive_load(load) > MOST_SEARCHED_LOAD else min(MAX_POOLS, floor(MOST_SEARCHED_TASKS / load))
+    return 0 if positive_load(load) > MAX_SEARCHED_LOAD else min(MAX_POOLS, floor(MAX_SEARCHED_TASKS / load))
 
 
 def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:

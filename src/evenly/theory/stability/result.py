@@ -85,11 +85,12 @@ class Stability(Tabular):
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the share of time at each threshold, the optimal ones marked."""
-        from evenly.plots import stability, style
+        from evenly.plots import bars, stability, style
 
         axes = style.axes_or_new(ax)
-        stability.draw_shares(axes, self.threshold_share, optimal_thresholds(self.load))
-        axes.set_title(f"{self.pools:,} pools, load {self.load:g}, alpha {self.alpha:g}: predicted", fontsize=10)
+        setting = f"{self.pools:,} pools, load {self.load:g}, alpha {self.alpha:g}"
+        stability.draw_shares(axes, self.threshold_share, optimal_thresholds(self.load), setting)
+        bars.title_once(axes, f"{setting}: predicted")
         return axes
 
     def _headline(self) -> str:

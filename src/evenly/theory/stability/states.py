@@ -26,7 +26,7 @@ BoolArray = NDArray[np.bool_]
 OVERSHOOT = 16  # departures between the cut and the arrival that sees it: more have odds of about 2**-16
 _FEW, _MANY = 600, 4000  # high states up to which `extra` is kept, when few or many short pools have some
 _MANY_LACK_MORE = 0.1  # from this share of short pools on
-_MOST_WORK = 5 * 10**8  # multiplications of a level with many, about: some seconds
+_MAX_WORK = 5 * 10**8  # multiplications of a level with many, about: some seconds
 _NEAR = 8  # missing tasks up to which a low state keeps `extra`, to tell when the threshold rises
 _NEAR_OF_FEW = 24  # the same when arrivals are few enough that `extra` lasts
 _GROWTH = 8  # rows over which the gap between rows grows by one
@@ -103,7 +103,7 @@ def shape_of(fleet: Fleet, level: int, resolve: bool | None = None) -> Shape:
     many = lacking_more > _MANY_LACK_MORE
     if resolve is None:
         states = most_short * (most_extra + 1)
-        quick = states <= _MANY and fleet.pools * states * most_short**2 <= _MOST_WORK
+        quick = states <= _MANY and fleet.pools * states * most_short**2 <= _MAX_WORK
         resolved = quick if many else states <= _FEW
     else:
         resolved = resolve
