@@ -56,7 +56,7 @@ def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]
         **{f"share {i}": level(means.task_share, i) for i in common(law.task_share)},
         **{f"max {i}": level(means.max_tasks_distribution, i) for i in common(law.max_tasks_distribution)},
     }
-    if law.threshold_share is not None:
+    if law.threshold_share:
         numbers |= {
             "threshold": means.threshold or 0.0,
             "resync per task": means.resync_per_task,
@@ -79,7 +79,7 @@ def predicted(law: ExactLaw) -> dict[str, float]:
         **{f"share {i}": float(law.task_share[i]) for i in common(law.task_share)},
         **{f"max {i}": float(law.max_tasks_distribution[i]) for i in common(law.max_tasks_distribution)},
     }
-    if law.threshold_share is None:
+    if not law.threshold_share:
         # A message a departure; two a choice; none.
         rivals = {"jsq": 1 - law.lost_share, "power-of-d": 2.0 * (law.sample_size or 0), "random": 0.0}
         return {**numbers, "messages per task": rivals[law.policy]}
@@ -101,7 +101,7 @@ def common(shares: Any) -> list[int]:  # noqa: ANN401
 
 
 def likely(law: ExactLaw) -> list[int]:
-    return [at for at, share in (law.threshold_share or {}).items() if share > NOT_RARE]
+    return [at for at, share in law.threshold_share.items() if share > NOT_RARE]
 
 
 @pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])

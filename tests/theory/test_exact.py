@@ -176,7 +176,7 @@ def assert_same(law: ExactLaw, dense: dict[str, Any], close: float = 1e-11) -> N
     assert_allclose(padded(law.max_tasks_distribution, size), dense["max"], atol=close)
     assert law.imbalance == pytest.approx(dense["imbalance"], abs=close)
     assert law.lost_share == pytest.approx(dense["lost"] / arrivals, abs=close)
-    if law.threshold_share is not None:
+    if law.threshold_share:
         assert law.green_per_task == pytest.approx(dense["green"] / arrivals, abs=close)
         assert law.yellow_per_task == pytest.approx(dense["yellow"] / arrivals, abs=close)
         assert law.resync_per_task == pytest.approx(dense["resync"] / arrivals, abs=close)
