@@ -16,25 +16,10 @@ from evenly.live.envoy.pick_stream import PickService, PickStream
 from evenly.live.envoy.reconcile import EnvoyCounts
 from evenly.live.wire.protobuf import field, struct
 from evenly.live.wire.streams import Stream
+from tests.live.sent_items import SentItems
 
 REQUEST = field(2, b"some headers")
 STRANGER = Address("192.0.2.9", 80)
-
-
-class Connection:
-    """A connection that keeps what is sent."""
-
-    heard = 0.0
-    peer = "127.0.0.1"
-
-    def __init__(self) -> None:
-        self.items: list[bytes | int] = []
-
-    def enqueue(self, stream: Stream, item: bytes | int) -> None:
-        self.items.append(item)
-
-    def flush(self) -> None:
-        pass
 
 
 class Scene:
@@ -52,7 +37,7 @@ class Scene:
         for port in (1, 2, 3):
             self.balancer.add(Address("127.0.0.1", port), Address("127.0.0.1", port))
         self.envoy = EnvoyCounts(Address("127.0.0.1", 9901))
-        self.connection = Connection()
+        self.connection = SentItems()
         stream = Stream(self.connection, b"\0\0\0\1", 2**16)
         self.latency = Latency()
         via = self.envoy if announced else None

@@ -23,6 +23,7 @@ from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
+from tests.live.sent_items import SentItems
 
 ONE, TWO = Address("127.0.0.1", 9001), Address("127.0.0.1", 9002)
 
@@ -36,22 +37,6 @@ STATE = (
     '{"address":"127.0.0.1:9003","endpoint":"127.0.0.1:9003","draining":false,"leaving":true},'
     '{"address":"127.0.0.1:9004","endpoint":null,"draining":false,"leaving":false}],"alpha":"0.85"}'
 )
-
-
-class Sent:
-    """A connection that keeps what is sent."""
-
-    heard = 0.0
-    peer = "127.0.0.1"
-
-    def __init__(self) -> None:
-        self.items: list[bytes | int] = []
-
-    def enqueue(self, stream: Stream, item: bytes | int) -> None:
-        self.items.append(item)
-
-    def flush(self) -> None:
-        pass
 
 
 def make_server(state: Path | None = None, restore: bool = False) -> PickerServer:
@@ -70,7 +55,7 @@ def make_server(state: Path | None = None, restore: bool = False) -> PickerServe
 
 async def responses_after(*changes: Callable[[PickerServer], object]) -> list[int]:
     """The number of discovery responses that an Envoy has got: at first, and after each change."""
-    made, connection = make_server(), Sent()
+    made, connection = make_server(), SentItems()
     stream = Stream(connection, b"\0\0\0\1", 2**16)
     handler: Handler | None = made._router.route(stream, {b":path": eds.PATH})
     assert handler is not None

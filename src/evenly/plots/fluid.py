@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from evenly.plots.style import GREEN, ORANGE, RED, house_style
-from evenly.plots.trajectory import draw_demand, draw_occupancy
+from evenly.plots.style import ORANGE, RED, house_style
+from evenly.plots.trajectory import draw_demand, draw_occupancy, draw_threshold
 from evenly.workload.demand import Phase
 
 Floats = NDArray[np.float64]
@@ -36,14 +36,7 @@ def draw_levels(axes: Axes, lines: FluidLines) -> None:
     """Draw demand, tasks per pool and the threshold."""
     draw_demand(axes, lines.phases, lines.times)
     axes.plot(lines.times, lines.total_mass, color=ORANGE, linewidth=1.6, linestyle=":", label="tasks per pool")
-    axes.plot(
-        lines.threshold_times,
-        lines.thresholds,
-        color=GREEN,
-        linewidth=2,
-        drawstyle="steps-post",
-        label="threshold",
-    )
+    draw_threshold(axes, lines.threshold_times, lines.thresholds)
     axes.set_ylabel("tasks")
     axes.set_ylim(bottom=0)
     axes.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -48,18 +48,16 @@ def draw_levels(axes: Axes, levels: Levels) -> Axes:
     axes.plot(levels.times, levels.mean_tasks, color=ORANGE, linewidth=1.4, linestyle=":", label="tasks per pool")
     draw_demand(axes, levels.phases, levels.times)
     if levels.threshold_times is not None and levels.threshold is not None:
-        axes.plot(
-            levels.threshold_times,
-            levels.threshold,
-            color=GREEN,
-            linewidth=2,
-            drawstyle="steps-post",
-            label="threshold",
-        )
+        draw_threshold(axes, levels.threshold_times, levels.threshold)
     axes.set_ylabel("tasks")
     axes.set_ylim(bottom=0)
     axes.legend(loc="best", ncols=2, fontsize=9, frameon=False)
     return axes
+
+
+def draw_threshold(axes: Axes, times: FloatArray, values: NDArray[np.int64] | FloatArray) -> None:
+    """Draw the steps of a threshold through their corners."""
+    axes.plot(times, values, color=GREEN, linewidth=2, drawstyle="steps-post", label="threshold")
 
 
 @styled

@@ -87,7 +87,7 @@ def initial_state(
 
 def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
     """q(0), q(1), ... at time 0, if it is an occupancy."""
-    q = np.array(occupancy, float)  # a copy, which nobody else changes
+    q = np.array(occupancy, float)  # a copy: the caller may change the original
     ordered = q.ndim == 1 and q.size > 0 and q[0] == 1 and bool(np.all(q >= 0) and np.all(np.diff(q) <= 0))
     if not ordered or q.size > MAX_LEVELS:
         raise InputError(
