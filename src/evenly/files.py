@@ -1,14 +1,56 @@
-"""Files and folders to write to: checked before the work, written atomically."""
+"""Files: read up to a limit, checked before the work, written atomically."""
 
 from __future__ import annotations
 
 import os
+import select
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from evenly.errors import InputError
+
+MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
+_WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
+_CHUNK = 65536
+
+
+def read_text(path: Path, limit: int = MAX_TEXT) -> str:
+    """Return the text of a small file. Never reads more than `limit` bytes, and never waits long for a pipe."""
+    try:
+        content = _read(path, limit)
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+    except ValueError as error:  # a null byte in the path
+        raise InputError(f"Cannot read {str(path)!r}: {error}.") from None
+    if len(content) > limit:
+        raise InputError(f"Cannot read {path}: it has more than {limit} bytes.")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"Cannot read {path}: it is not UTF-8 text.") from None
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """Read until the end or one byte past the limit. Without O_NONBLOCK, opening a pipe waits for its writer."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        content = b""
+        deadline = time.monotonic() + _WAIT_S
+        ready = select.poll()
+        ready.register(handle, select.POLLIN)
+        while len(content) <= limit:
+            if not ready.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                raise TimeoutError(0, f"no data within {_WAIT_S:g} seconds")
+            chunk = os.read(handle, min(_CHUNK, limit + 1 - len(content)))
+            if not chunk:
+                break
+            content += chunk
+        return content
+    finally:
+        os.close(handle)
 
 
 def check_writable(path: Path) -> None:

@@ -30,7 +30,8 @@ _PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum"
 ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors that load what they offer when it is first used."),
     "errors": Room(holds="Errors that are not our bugs, and their exit codes."),
-    "files": Room(holds="Atomic writes, checks of paths.", may=("errors",)),
+    "inputs": Room(holds="Checks of values from outside, and how a refusal reads.", may=("errors",)),
+    "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors",)),
     "policies": Room(holds="The only list of policy names and their parameters. No rules.", may=("errors",)),
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)

@@ -1,0 +1,66 @@
+"""Checks of values that come from outside, and the one style of their refusals: "X must be ..., not V."."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from numbers import Integral, Real
+
+from evenly.errors import InputError
+
+_SHOWN = 60  # characters of a rejected value
+
+
+def shown(value: object) -> str:
+    """Return the value as an error message quotes it: text in quotes, numbers plain, anything long cut short."""
+    try:
+        text = str(value) if isinstance(value, Real) and not isinstance(value, bool) else repr(value)
+    except ValueError:  # Python refuses to print an integer of more than 4,300 digits
+        return "a number with thousands of digits"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> int:
+    """Return the value as a plain int, or raise InputError unless it is a whole number from `low` to `high`.
+
+    `why` says where a bound comes from, in parentheses.
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high:
+        return int(value)
+    reason = f" ({why})" if why else ""
+    raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {shown(value)}.")
+
+
+def positive_number(name: str, value: object, high: float = math.inf) -> float:
+    """Return the value as a plain float, or raise InputError unless it is finite, above 0 and at most `high`."""
+    number = _as_float(value)
+    if 0 < number <= high and math.isfinite(number):
+        return number
+    bound = "" if math.isinf(high) else f" of at most {high:g}"
+    raise InputError(f"{name} must be a positive number{bound}, not {shown(value)}.")
+
+
+def number_from(name: str, value: object, low: float, high: float = math.inf) -> float:
+    """Return the value as a plain float, or raise InputError unless it is finite and from `low` to `high`."""
+    number = _as_float(value)
+    if low <= number <= high and math.isfinite(number):
+        return number
+    kind = f"a number from {low:g} to {high:g}"
+    if math.isinf(high):
+        kind = "zero or a positive number" if low == 0 else f"a number of at least {low:g}"
+    raise InputError(f"{name} must be {kind}, not {shown(value)}.")
+
+
+def true_or_false(name: str, value: object) -> bool:
+    """Return the value, or raise InputError unless it is True or False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be true or false, not {shown(value)}.")
+    return value
+
+
+def _as_float(value: object) -> float:
+    """Return a real number as a float; NaN for anything else, also for an integer beyond all floats."""
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):
+            return float(value)
+    return math.nan
