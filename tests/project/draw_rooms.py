@@ -14,7 +14,7 @@ from tests.project.rooms import ROOMS
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "architecture.md"
 START, END = "<!-- rooms: generated -->", "<!-- rooms: end -->"
-HALLWAY = ("errors", "files", "policies", "frames", "lazy")
+HALLWAY = ("errors", "inputs", "files", "policies", "frames", "lazy")
 _DOORS = ("__init__", "__main__")
 # Column and row of each card, chosen so that no arrow passes behind a card.
 HOUSE = {
