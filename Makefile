@@ -1,12 +1,17 @@
-# Every target sets up all it needs: Python 3.11 or newer, pip and make are enough.
+# Every target sets up all it needs: Python 3.11 or newer, pip and make are enough. `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+DOCS_VENV := .venv-docs
+DOCS_READY := $(DOCS_VENV)/.ready
 
-.PHONY: setup demo paper test tools check bench wheel lock clean
+.PHONY: setup help demo paper test tools check bench docs wheel lock clean
 
-setup: $(READY)
+setup: $(READY) ## install everything into .venv (the default)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,13 +21,13 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	$(BIN)/evenly simulate --pools 2 --load 1 --horizon 1 --json > /dev/null # compiles the kernel, once and for all
 	touch $@
 
-demo: setup
+demo: setup ## a minute of real traffic through Envoy, watched live
 	$(BIN)/evenly demo
 
-paper: setup
+paper: setup ## reproduce the paper: figures, claims and a report in out/paper
 	$(BIN)/evenly paper --out out/paper
 
-check: setup
+check: setup ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -31,20 +36,30 @@ check: setup
 tools:
 	command -v curl > /dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
 
-test: check tools
+test: check tools $(DOCS_READY) ## everything that must hold
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-bench: setup
+bench: setup ## measure speed, memory and evenness; rewrites docs/benchmarks.md
 	$(BIN)/python -m bench --write docs/benchmarks.md
 
-wheel: setup
+docs: $(DOCS_READY) ## build the documentation in site/; a broken link fails
+	$(DOCS_VENV)/bin/python -m website --out site
+
+# Its tools have an environment of their own, so that they never constrain ours.
+$(DOCS_READY): requirements/docs.txt | $(READY)
+	test -x $(DOCS_VENV)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(DOCS_VENV)
+	$(BIN)/uv pip sync --quiet --python $(DOCS_VENV)/bin/python --require-hashes requirements/docs.txt
+	touch $@
+
+wheel: setup ## build the wheel in dist/
 	$(BIN)/uv build --quiet --python $(BIN)/python --no-build-isolation --wheel --out-dir dist
 
-# Renew the pins after a change of the dependencies in pyproject.toml.
-lock: setup
+lock: setup ## renew the pinned requirements after a change of dependencies
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
 		--extra live --group dev pyproject.toml -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
+		--group docs -o requirements/docs.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
-clean:
-	rm -rf $(VENV) dist out
+clean: ## remove what the targets made
+	rm -rf $(VENV) $(DOCS_VENV) dist out site

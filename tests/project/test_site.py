@@ -1,0 +1,153 @@
+"""The documentation site builds, is whole and needs no network; a broken link or a forgotten page fails it."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import evenly
+from website.api import PACKAGES, public_names
+from website.checks import problems_of
+from website.docstrings import in_google_style
+from website.stage import FRONT_PAGES
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / ".venv-docs" / "bin" / "python"
+needs_tools = pytest.mark.skipif(not PYTHON.exists(), reason="`make docs` installs the tools of the site")
+
+
+def build(root: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    command = [str(PYTHON), "-m", "website", "--root", str(root), "--out", str(out)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@needs_tools
+def test_the_site_has_all_pages_and_all_public_names(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    done = build(ROOT, site)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert problems_of(site) == []
+
+    sources = [ROOT / name for name in FRONT_PAGES] + list((ROOT / "docs").rglob("*.md"))
+    pages = {str(source.relative_to(ROOT).with_suffix(".html")).replace("README", "index") for source in sources}
+    pages |= {f"examples/{notebook.stem}.html" for notebook in (ROOT / "examples").glob("*.ipynb")}
+    assert {page for page in pages if not (site / page).is_file()} == set()
+
+    found = json.loads((site / "search.json").read_text(encoding="utf-8"))["items"]
+    places = {item["location"] for item in found}
+    assert pages <= {place.partition("#")[0] for place in places}
+    for package in PACKAGES:
+        names = set(public_names(ROOT / "src", package))
+        names -= set() if package == "evenly" else set(evenly.__all__)
+        page = f"docs/reference/api/{package}.html"
+        assert {name for name in names if f"{page}#{package}.{name}" not in places} == set()
+
+    api = "docs/reference/api/evenly.html#evenly"
+    for member in ("Result.spread", "Result.conf_int", "Result.to_pandas", "Stability.plot", "ExactLaw.to_dict"):
+        assert f"{api}.{member}" in places, member
+    text = (site / "docs/reference/api/evenly.html").read_text(encoding="utf-8")
+    row = re.search(r">warmup</span></code></td>.*?</tr>", text, re.DOTALL)
+    assert row, "the list of parameters in a docstring becomes a table"
+    assert "time from which averages are taken" in row[0]
+
+
+def checkout(folder: Path) -> Path:
+    """Copy what the site is made of."""
+    for name in FRONT_PAGES:
+        shutil.copy(ROOT / name, folder)
+    for name in ("docs", "examples"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "src").symlink_to(ROOT / "src")
+    return folder
+
+
+@needs_tools
+@pytest.mark.parametrize(
+    "link",
+    [
+        "[a page](background/nothing.md)",
+        "[a source file](../src/evenly/nothing.py)",
+        "[a heading](background/model.md#nothing)",
+        "![a picture](images/nothing.png)",
+    ],
+)
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    with (root / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
+        page.write(f"\n{link}\n")
+    done = build(root, root / "site")
+    assert done.returncode != 0
+    assert "tutorial" in done.stdout + done.stderr
+    assert "nothing" in done.stdout + done.stderr
+    assert not (root / "site").exists()
+
+
+@needs_tools
+def test_a_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    (root / "docs" / "guides" / "forgotten.md").write_text("# Forgotten\n", encoding="utf-8")
+    done = build(root, root / "site")
+    assert done.returncode != 0
+    assert "docs/guides/forgotten.md" in done.stderr
+
+
+@needs_tools
+def test_a_link_to_a_source_file_shows_the_file(tmp_path: Path) -> None:
+    root = checkout(tmp_path)
+    with (root / "docs" / "tutorial.md").open("a", encoding="utf-8") as page:
+        page.write("\n[the code](../src/evenly/errors.py)\n")
+    done = build(root, root / "site")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "InputError" in (root / "site" / "src/evenly/errors.py.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("html", "problem"),
+    [
+        ('<script src="https://example.org/x.js"></script>', "loads https://example.org/x.js from elsewhere"),
+        ('<link rel="stylesheet" href="//example.org/x.css">', "loads //example.org/x.css from elsewhere"),
+        ('<a href="missing.html">x</a>', "missing.html leads nowhere"),
+        ('<a href="#missing">x</a>', "#missing leads nowhere"),
+        ('<a href="https://example.org/">x</a> <b id="here"></b><a href="#here">x</a>', None),
+    ],
+)
+def test_the_finished_site_is_checked(html: str, problem: str | None, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text(html, encoding="utf-8")
+    found = problems_of(tmp_path)
+    assert len(found) == (problem is not None)
+    assert problem is None or problem in found[0]
+
+
+def test_the_list_in_a_docstring_becomes_a_section() -> None:
+    text = "Do it.\n\npools, load: the system,\n    as given.\nnote: no parameter.\n\nPaper: Sec. 2."
+    assert in_google_style(text, "Parameters", ["pools", "load"]).splitlines() == [
+        "Do it.",
+        "",
+        "",
+        "Parameters:",
+        "    pools: the system, as given.",
+        "    load: the system, as given.",
+        "",
+        "note: no parameter.",
+        "",
+        "**Paper:** Sec. 2.",
+    ]
+
+
+def test_make_help_lists_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    targets = set(re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)[0].split()) - {"tools"}
+    assert {line.split()[1] for line in shown.splitlines()} == targets
+
+
+def test_make_test_installs_the_tools_of_the_site() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^test:.*\$\(DOCS_READY\)", makefile, re.MULTILINE)
+
+
+def test_the_citation_names_this_version() -> None:
+    assert f"\nversion: {evenly.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
