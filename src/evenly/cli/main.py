@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     except InputError as error:
         return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
-        return _complain(getattr(error, "format_message", error.__str__)(), BAD_INPUT)
+        return _complain(_sentence(getattr(error, "format_message", error.__str__)()), BAD_INPUT)
     except WorkerKilledError as error:
         return _complain(str(error), KILLED)
     except ModuleNotFoundError as error:
@@ -80,6 +80,12 @@ def main(arguments: list[str]) -> int:
             raise
         return _complain(f"The live balancer needs {error.name}: install evenly with its extra `live`.", BAD_INPUT)
     return code if isinstance(code, int) else 0
+
+
+def _sentence(message: str) -> str:
+    """Return Typer's message as one line that ends like a sentence; empty if there is nothing to say."""
+    line = " ".join(message.split())
+    return line if not line or line.endswith((".", "?", "!")) else f"{line}."
 
 
 def _complain(sentence: str, code: int) -> int:
