@@ -89,6 +89,11 @@ def _sentence(message: str) -> str:
 
 
 def _complain(sentence: str, code: int) -> int:
+    """Print the sentence on one line; a file name, say, can contain line breaks and terminal codes."""
     if sentence:
-        typer.echo(f"evenly: {sentence}", err=True)
+        typer.echo(f"evenly: {''.join(map(_printable, sentence))}", err=True)
     return code
+
+
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
