@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
-.PHONY: setup help demo paper test tools check bench docs wheel lock clean
+.PHONY: setup help demo paper quick test fuzz tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -36,8 +36,18 @@ check: setup ## style and types
 tools:
 	command -v curl > /dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
 
-test: check tools $(DOCS_READY) ## everything that must hold
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+MINUTES ?= 30
+
+quick: setup ## style, and tests without Envoy and long statistics: under a minute on two cores
+	$(BIN)/ruff check .
+	$(PYTEST) -m "not envoy and not slow"
+
+test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
+	$(PYTEST)
+
+fuzz: setup ## other examples every time, for MINUTES=30: at least one round, or until something fails
+	$(BIN)/python -m tests.fuzz explore --minutes $(MINUTES)
 
 bench: setup ## measure speed, memory and evenness; rewrites docs/benchmarks.md
 	$(BIN)/python -m bench --write docs/benchmarks.md

@@ -24,6 +24,7 @@ def build(root: Path, out: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @needs_tools
 def test_the_site_has_all_pages_and_all_public_names(tmp_path: Path) -> None:
     site = tmp_path / "site"
@@ -64,6 +65,7 @@ def checkout(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @needs_tools
 @pytest.mark.parametrize(
     "link",
@@ -85,6 +87,7 @@ def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
     assert not (root / "site").exists()
 
 
+@pytest.mark.slow
 @needs_tools
 def test_a_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
     root = checkout(tmp_path)
@@ -94,6 +97,7 @@ def test_a_page_outside_the_navigation_fails_the_build(tmp_path: Path) -> None:
     assert "docs/guides/forgotten.md" in done.stderr
 
 
+@pytest.mark.slow
 @needs_tools
 def test_a_link_to_a_source_file_shows_the_file(tmp_path: Path) -> None:
     root = checkout(tmp_path)
