@@ -19,7 +19,7 @@ from website.notebooks import write_notebook
 HERE = Path(__file__).parent
 FRONT_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")
 NOTEBOOKS = "examples"
-_LINK = re.compile(r"(?<=\]\()([^)\s#]+)(?=[)#])")
+_LINK = re.compile(r"(?<=\]\()([^)\s#]+)(#[^)\s]*)?(?=\))")
 _FENCE = re.compile(r"^\s*(```|~~~)")
 _SHOWN_AS_IS = {".md", ".png", ".svg", ".jpg", ".gif"}
 _LANGUAGES = {".py": "python", ".pyi": "python", ".toml": "toml", ".json": "json", ".yml": "yaml"}
@@ -67,19 +67,19 @@ def _lead_links_to_pages(page: Path, pages: Path, root: Path) -> None:
     """Point links to files that are not pages to a page that shows the file, which is written here."""
 
     def lead(match: re.Match[str]) -> str:
-        link = match[1]
+        link, anchor = match[1], match[2] or ""
         if "://" in link or link.startswith("mailto:"):
-            return link
+            return match[0]
         target = Path(os.path.normpath(page.parent / link))
         if target.suffix in _SHOWN_AS_IS and target.is_file():
-            return link
-        file = root / target.relative_to(pages) if target.is_relative_to(pages) else target
-        if not file.is_file():
+            return match[0]
+        file = root / target.relative_to(pages) if target.is_relative_to(pages) else None
+        if file is None or not file.is_file():
             raise BrokenLinkError(f"{page.relative_to(pages)}, line {number}: {link} is no file.")
         if target.suffix == ".ipynb":
-            return f"{link.removesuffix('.ipynb')}.md"
+            return f"{link.removesuffix('.ipynb')}.md{anchor}"
         _write_source_page(file, target.with_name(f"{target.name}.md"), str(target.relative_to(pages)))
-        return f"{link}.md"
+        return f"{link}.md"  # a line number on a code host is no anchor here
 
     lines, inside = page.read_text(encoding="utf-8").splitlines(), False
     for number, line in enumerate(lines, 1):
