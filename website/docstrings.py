@@ -12,8 +12,8 @@ from collections.abc import Collection
 _ENTRY = re.compile(r"([a-z_][a-z0-9_]*(?:, [a-z_][a-z0-9_]*)*): (.*)")
 
 
-def in_google_style(text: str, title: str, names: Collection[str], *, complete: bool = False) -> str:
-    """Return the docstring with its list of names as the section `title`; with `complete`, add names it omits."""
+def in_google_style(text: str, title: str, names: Collection[str]) -> str:
+    """Return the docstring with its list of names as the section `title`."""
     entries: dict[str, list[str]] = {}
     kept: list[str] = []
     place: int | None = None  # of the section among the lines that are kept
@@ -30,10 +30,7 @@ def in_google_style(text: str, title: str, names: Collection[str], *, complete: 
         else:
             current = []
             kept.append(re.sub(r"^Paper: ", "**Paper:** ", line))
-    if complete:
-        entries.update({name: [] for name in names if name not in entries})
-    if not entries:
+    if place is None:
         return "\n".join(kept)
-    place = len(kept) if place is None else place
-    section = [f"{title}:", *(f"    {name}: {' '.join(words)}".rstrip() for name, words in entries.items())]
+    section = [f"{title}:", *(f"    {name}: {' '.join(words)}" for name, words in entries.items())]
     return "\n".join([*kept[:place], "", *section, "", *kept[place:]])

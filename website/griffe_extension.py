@@ -17,7 +17,7 @@ class PlainDocstrings(griffe.Extension):
             func.docstring.value = in_google_style(func.docstring.value, "Parameters", names)
 
     def on_class(self, *, cls: griffe.Class, **_: object) -> None:
-        """Describe the fields of a dataclass."""
+        """Describe the fields of a class that the docstring lists."""
         fields = [
             name
             for name, member in cls.members.items()
@@ -27,7 +27,7 @@ class PlainDocstrings(griffe.Extension):
             and not name.startswith("_")
         ]
         if cls.docstring:
-            cls.docstring.value = in_google_style(cls.docstring.value, "Attributes", fields, complete=True)
+            cls.docstring.value = in_google_style(cls.docstring.value, "Attributes", fields)
 
     def on_attribute(self, *, attr: griffe.Attribute, **_: object) -> None:
         """Mark the paper's place in the docstring of a property or a constant."""
