@@ -23,7 +23,7 @@ def machine() -> str:
     import numba  # noqa: PLC0415
 
     versions = f"Python {platform.python_version()}, Numba {numba.__version__}"
-    return f"{model}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at first, {versions}"
+    return f"{model}, {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f} at the start, {versions}"
 
 
 def row(figure: Figure) -> str:

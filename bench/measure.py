@@ -115,7 +115,7 @@ def against_cpp(rounds: int, scale: float) -> list[Figure]:
         Figure("C++, same chain and records", rows.median(1) / 1e6, "million events/s"),
         Figure("aggregate kernel / C++", rows.ratio(0, 1), "times", 0.9),
         Figure("with mean holding times", rows.median(2) / 1e6, "million events/s"),
-        Figure("with mean holding times / C++ likewise", rows.ratio(2, 3), "times"),
+        Figure("with mean holding times / C++ with the same", rows.ratio(2, 3), "times"),
     ]
 
 

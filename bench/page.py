@@ -11,9 +11,9 @@ TABLE = "| figure | measured | goal | met |\n| --- | ---: | ---: | --- |\n"
 MEASURED = {
     "simulator": """# Benchmarks
 
-Everything in a table was measured side by side in one run, in {rounds} rounds. A ratio is the median of the ratios
-within rounds, so it remains meaningful on a busy machine, where times do not. The system is the paper's: 500
-pools, load 10.5, and a learning threshold with alpha 0.97.
+Everything in a table was measured side by side in one run, in {rounds} rounds. A ratio is the median of the
+ratios within rounds, so it remains meaningful on a busy machine, where times do not. The system is the
+paper's: 500 pools, load 10.5, and a learning threshold with alpha 0.97.
 
 - Machine: {machine}
 - Command: `make bench`; `python -m bench --help` shows how to renew a single section
@@ -21,29 +21,31 @@ pools, load 10.5, and a learning threshold with alpha 0.97.
 {table}
 
 The opponents are in `bench/`. `chain.cpp` is the same Markov chain with the same records, written by hand in
-C++17 (`-O3 -march=native`, xoshiro256++, ziggurat). `simpy_model.py` is a straightforward SimPy model with one
-process per task and fewer records. `python -m bench.opponents` checks that both simulate the same system. The
-C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit solver on
-the only stretch that a general solver can handle, before the first event.
+C++17 (`-O3 -march=native`, xoshiro256++, ziggurat). `simpy_model.py` is a straightforward SimPy model with
+one process per task and fewer records. `python -m bench.opponents` checks that both simulate the same system.
+The C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit
+solver on the only stretch that a general solver can handle, before the first event.
 """,
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time
-and has its own pools. With several gateways, each visit goes to a random one. The spread is the time average of
-the standard deviation of the sessions over the pools, as seen by the clients; ± is a 95 % interval from batches.
+and has its own pools. With several gateways, each visit goes to a random one. The spread is the time average
+of the standard deviation of the sessions over the pools, as seen by the clients; ± is a 95 % interval from
+batches.
 
 JSQ is the ideal: the same visits, replayed without a network through a balancer that knows everything
-instantly. HAProxy's leastconn with one gateway also knows everything, so the gap between it and JSQ shows what
-delays in the network and the machine cost. The shorter the sessions, the more a delay of milliseconds matters.
-We chose 4 s because with sessions of 2 s, on a busy machine, evenly and HAProxy with one gateway both measured
-1.03 to 1.16 times JSQ's spread.
+instantly. HAProxy's leastconn with one gateway also knows everything, so the gap between it and JSQ shows
+what delays in the network and the machine cost. The shorter the sessions, the more a delay of milliseconds
+matters. We chose 4 s because with sessions of 2 s, on a busy machine, evenly and HAProxy with one gateway
+both measured 1.03 to 1.16 times JSQ's spread.
 
 - Machine: {machine}
 
 {table}
 
-The other balancers have their default settings. Envoy's least_request compares two pools chosen at random. Four
-gateways of another balancer run in one process but share neither counts nor clusters (`bench/rivals.py`).
+The other balancers have their default settings. Envoy's least_request compares two pools chosen at random.
+Four gateways of another balancer run in one process but share neither counts nor clusters
+(`bench/rivals.py`).
 """,
     "live-speed": """### How fast
 
@@ -51,11 +53,11 @@ Each session is one short request, so that only the start of sessions costs anyt
 connections, and the pools are listeners of another Envoy that answer at once. Everything shares the cores.
 
 - **Processor time** is that of the picker's process, including the kernel.
-- **The naive picker** is a straightforward one on `grpc.aio` with prepared answers (`bench/rivals.py`). It does
-  not count sessions.
+- **The naive picker** is a straightforward one on `grpc.aio` with prepared answers (`bench/rivals.py`). It
+  does not count sessions.
 - **Straight at the picker** means without Envoy: a Python client sends the messages that Envoy would send.
-- **The time of a request** starts when it is sent. Each connection of `wrk` waits for a random time before its
-  next request, which makes slightly more than half of the goal of 5,000 starts per second. Runs with and
+- **The time of a request** starts when it is sent. Each connection of `wrk` waits for a random time before
+  its next request, which makes slightly more than half of the goal of 5,000 starts per second. Runs with and
   without the picker alternate for {rounds} rounds, and the time added is the median of the differences within
   rounds. This load keeps two cores about 70 % busy. If the busy share is higher, something else was running,
   and the p99 mostly measures the wait for a core.

@@ -50,7 +50,7 @@ def predictions(rounds: int) -> list[Figure]:
     names = (
         ("fluid, fixed threshold, load 10.5, horizon 20", 50),
         ("fluid, learning from empty, load 10.5, horizon 20", 100),
-        ("fluid, learning from 9 tasks a pool, load 5.5, horizon 20", 100),
+        ("fluid, learning from 9 tasks per pool, load 5.5, horizon 20", 100),
         ("equilibrium at load 10,000, threshold 10,100", 10),
         ("equilibrium at load 10,000, threshold 9,900", 10),
     )
