@@ -42,7 +42,7 @@ async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: i
     while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
         if time.monotonic() > deadline or task.done():
             task.cancel()
-            raise RuntimeError(f"of {count} sessions {there} are open")
+            raise RuntimeError(f"only {there} of {count} sessions are open")
         await asyncio.sleep(0.2)
     return task
 

@@ -73,7 +73,7 @@ class Rig:
     def _stat(self, name: str) -> int:
         answer = fetch(f"http://{self.envoy_admin}/stats?filter={name}$")
         if not answer:
-            raise RuntimeError(f"Envoy does not tell its statistic {name}")
+            raise RuntimeError(f"Envoy does not report its statistic {name}")
         return sum(int(line.rpartition(":")[2]) for line in answer.splitlines())
 
 

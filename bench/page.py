@@ -1,4 +1,4 @@
-"""The page of the benchmarks: its sections, and how some of them are renewed while the others stay as they are."""
+"""The benchmarks page: the text of its sections, and how to renew some of them and keep the others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 TABLE = "| figure | measured | goal | met |\n| --- | ---: | ---: | --- |\n"
 
-# Sections with the option that measures each, in the order of the page. A section begins with its heading.
+# The sections by the name that --only takes, in the order of the page. Each begins with its heading.
 MEASURED = {
     "simulator": """# Benchmarks
 
@@ -82,12 +82,12 @@ Real processes on one machine: Envoy, the picker, the pools and the clients shar
 
 
 def section(name: str, machine: str, rounds: int, rows: list[str]) -> str:
-    """A section with what was measured."""
+    """Return a section with its measurements filled in."""
     return MEASURED[name].format(machine=machine, rounds=rounds, table=TABLE + "\n".join(rows))
 
 
 def renewed(page: str, sections: Mapping[str, str]) -> str:
-    """The page with these sections new; the others stay as they are, and stay away where they never were."""
+    """Return the page with these sections replaced or added. The others are kept."""
     kept = {_heading(text): text.rstrip() + "\n" for text in re.split(r"^(?=#)", page, flags=re.MULTILINE)}
     texts = {name: sections.get(name) or kept.get(_heading(text)) for name, text in MEASURED.items()}
     first = texts.pop("simulator")
