@@ -178,7 +178,7 @@ async def measured(begin: float, end: float) -> list[Figure]:
         figures.append(Figure("HAProxy leastconn", math.nan, "haproxy is not installed"))
     failed = sum(not session.pool for sessions in runs for session in sessions)
     figures.append(Figure(f"sessions that failed, of {len(visits) * len(found):,}", failed, "", 0, at_least=False))
-    figures.append(Figure("busy share of all cores meanwhile", 100 * share, "%"))
+    figures.append(Figure("busy share of all cores", 100 * share, "%"))
     return figures
 
 

@@ -42,7 +42,7 @@ async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: i
     while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
         if time.monotonic() > deadline or task.done():
             task.cancel()
-            raise RuntimeError(f"of {count} sessions {there} are open")
+            raise RuntimeError(f"only {there} of {count} sessions are open")
         await asyncio.sleep(0.2)
     return task
 
@@ -74,9 +74,9 @@ async def measured(count: int) -> list[Figure]:
             await asyncio.wait([sessions])
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, most))
     return [
-        Figure(f"{POOLS} pools, no session: memory of the picker", before[0] / 2**20, "MB"),
-        Figure(f"a session of {count:,}: memory in the picker", (after[0] - before[0]) / count, "bytes"),
-        Figure(f"a session of {count:,}: memory in Envoy", (after[1] - before[1]) / count, "bytes"),
+        Figure(f"memory of the picker, {POOLS} pools, no sessions", before[0] / 2**20, "MB"),
+        Figure(f"memory per session in the picker, {count:,} sessions", (after[0] - before[0]) / count, "bytes"),
+        Figure(f"memory per session in Envoy, {count:,} sessions", (after[1] - before[1]) / count, "bytes"),
     ]
 
 

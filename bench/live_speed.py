@@ -73,7 +73,7 @@ class Rig:
     def _stat(self, name: str) -> int:
         answer = fetch(f"http://{self.envoy_admin}/stats?filter={name}$")
         if not answer:
-            raise RuntimeError(f"Envoy does not tell its statistic {name}")
+            raise RuntimeError(f"Envoy does not report its statistic {name}")
         return sum(int(line.rpartition(":")[2]) for line in answer.splitlines())
 
 
@@ -132,8 +132,8 @@ class Flood:
         cost = statistics.median(self.costs)
         return [
             Figure(f"{name}: starts through Envoy, all on these cores", statistics.median(self.rates), "/s"),
-            Figure(f"{name}: processor time of the picker for a session", cost * 1e6, "µs"),
-            Figure(f"{name}: starts by that time on a whole core", 1 / cost if cost else math.inf, "/s", goal),
+            Figure(f"{name}: processor time of the picker per session", cost * 1e6, "µs"),
+            Figure(f"{name}: starts per core at that cost", 1 / cost if cost else math.inf, "/s", goal),
         ]
 
 
@@ -198,11 +198,11 @@ def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
         starts.append((got.answered - (rig.unpicked() - missed)) / got.seconds)
     requests = statistics.median(got.answered / got.seconds for got in without)
     return [
-        Figure("no picker: requests while their times are taken", requests, "/s"),
-        Figure("evenly: starts while their times are taken", statistics.median(starts), "/s", PACE),
+        Figure("no picker: requests during the latency runs", requests, "/s"),
+        Figure("evenly: starts during the latency runs", statistics.median(starts), "/s", PACE),
         *_times("p50", [got.p50 for got in without], [got.p50 for got in with_picker], None),
         *_times("p99", [got.p99 for got in without], [got.p99 for got in with_picker], 5.0),
-        Figure("evenly: busy share of all cores meanwhile", 100 * statistics.median(busy), "%"),
+        Figure("evenly: busy share of all cores", 100 * statistics.median(busy), "%"),
     ]
 
 

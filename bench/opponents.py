@@ -1,6 +1,6 @@
 """The opponents of the simulator: a C++ program written by hand, and a SimPy model.
 
-An opponent counts only while it simulates the same system, so `check_agreement` compares the two.
+The comparison is only fair if both simulate the same system, which `check_agreement` verifies.
 """
 
 import json
@@ -23,13 +23,13 @@ SOURCE = Path(__file__).with_name("chain.cpp")
 COMPILERS = ("g++", "c++", "clang++")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-Wall", "-Wextra")
 FALSE_ALARM = 1e-6
-"""Chance that one comparison fails although both programs are right."""
+"""Probability that one comparison fails although both programs are right."""
 ROUNDING = 1e-9
-"""Difference that rounding alone may make, where chance makes none."""
+"""Difference that rounding alone may cause."""
 
 
 class Messages(TypedDict):
-    """Counts of messages by kind, and of tasks."""
+    """Number of messages by kind, and of tasks."""
 
     green: int
     yellow: int
@@ -38,7 +38,7 @@ class Messages(TypedDict):
 
 
 class ChainResult(TypedDict):
-    """What the C++ program prints; times are shares of the horizon."""
+    """The output of the C++ program. Times are shares of the horizon."""
 
     events: int
     seconds: float
@@ -58,7 +58,7 @@ class DisagreementError(Exception):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two estimates of one number, and how far apart chance may put them."""
+    """Two estimates of one number, and the difference that randomness explains."""
 
     name: str
     chain: float
@@ -67,15 +67,15 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether chance explains the difference."""
+        """Whether randomness explains the difference."""
         return abs(self.chain - self.simpy) <= self.bound + ROUNDING
 
     def __str__(self) -> str:
-        return f"{self.name}: C++ {self.chain:.5f}, SimPy {self.simpy:.5f}, allowed apart {self.bound:.5f}"
+        return f"{self.name}: C++ {self.chain:.5f}, SimPy {self.simpy:.5f}, allowed difference {self.bound:.5f}"
 
 
 def compile_chain(folder: Path) -> Path | None:
-    """Compile the C++ program into the folder; None where there is no compiler."""
+    """Compile the C++ program into the folder. Return None if there is no compiler."""
     compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if compiler is None:
         return None
@@ -119,10 +119,9 @@ def check_agreement(
     chain_runs: int = 200,
     simpy_runs: int = 100,
 ) -> tuple[Comparison, ...]:
-    """Compare both opponents on independent runs; raise where chance does not explain the difference.
+    """Compare both opponents on independent runs. Raise an error if randomness does not explain the difference.
 
-    The scenario taken unless told otherwise is small, so that the threshold rises and falls all the time:
-    there, a wrong rule shows.
+    The default scenario is small, so that the threshold rises and falls all the time and a wrong rule shows.
     """
     chain = [run_chain(program, pools, load, alpha, horizon=horizon, seed=seed) for seed in range(chain_runs)]
     simpy = [simpy_model.run(pools, load, alpha, horizon, seed) for seed in range(simpy_runs)]
@@ -146,9 +145,9 @@ def check_agreement(
 
 
 def _mean_tasks_variance(pools: int, load: float, horizon: float) -> float:
-    """Exact variance of a run's time average of tasks per pool, from the empty system.
+    """Return the exact variance of the time average of tasks per pool in one run from the empty system.
 
-    Whatever the policy, the total is an M/M/infinity queue: for s < t the covariance of its values at s and t
+    Under any policy, the total is an M/M/infinity queue: for s < t the covariance of its values at s and t
     is pools load (1 - e^-s) e^-(t - s). Integrate twice over the horizon.
     """
     doubled = horizon - 2.0 + (horizon + 2.0) * math.exp(-horizon)
@@ -156,14 +155,14 @@ def _mean_tasks_variance(pools: int, load: float, horizon: float) -> float:
 
 
 def _compare_mean_tasks(chain: Sequence[float], simpy: Sequence[float], variance: float) -> Comparison:
-    """The variance of a run is known, so the bound is a normal quantile."""
+    """Compare means. The variance of a run is known, so the bound is a normal quantile."""
     deviation = math.sqrt(variance * (1 / len(chain) + 1 / len(simpy)))
     quantile = float(stats.norm.isf(FALSE_ALARM / 2))
     return Comparison("mean tasks", statistics.fmean(chain), statistics.fmean(simpy), quantile * deviation)
 
 
 def _compare_shares(name: str, chain: Sequence[float], simpy: Sequence[float]) -> Comparison:
-    """If the programs agree their runs have one law, so pool the sample variances (Student's test)."""
+    """Compare shares by Student's test. If the programs agree, their variances are equal and can be pooled."""
     freedom = len(chain) + len(simpy) - 2
     squares = statistics.variance(chain) * (len(chain) - 1) + statistics.variance(simpy) * (len(simpy) - 1)
     deviation = math.sqrt(squares / freedom * (1 / len(chain) + 1 / len(simpy)))
@@ -172,7 +171,7 @@ def _compare_shares(name: str, chain: Sequence[float], simpy: Sequence[float]) -
 
 
 def main() -> None:
-    """Check the opponents against each other and print what was compared."""
+    """Check the opponents against each other and print the comparisons."""
     with tempfile.TemporaryDirectory() as folder:
         program = compile_chain(Path(folder))
         if program is None:

@@ -1,4 +1,4 @@
-"""How long the predictions take, next to what a plain use of SciPy takes."""
+"""Duration of the predictions, compared with a straightforward use of SciPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenly.theory.fluid.modes import fill_equations, threshold_gap
 from evenly.theory.fluid.predict import predict_fluid
 
 LOAD = 10.5
-FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold
+FULL = float(np.log(LOAD / 0.5))  # when pools that start empty have reached the threshold
 
 
 def _seconds(work: Callable[[], object]) -> Callable[[], float]:
@@ -27,7 +27,7 @@ def _seconds(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def _plain() -> object:
-    """The same equations up to shortly before the first event, which a general solver cannot pass."""
+    """Solve the same equations up to just before the first event, which a general solver cannot pass."""
     start = np.concatenate([np.ones(9), np.zeros(2)])  # gaps below the threshold, pools above it
     gap_at = threshold_gap(lambda time: LOAD * (1 - float(np.exp(-time))), 10, 12)
     equations = fill_equations(lambda _: LOAD, gap_at, 10, 12)
@@ -37,7 +37,7 @@ def _plain() -> object:
 
 
 def predictions(rounds: int) -> list[Figure]:
-    """Fluid solutions and equilibria, warm."""
+    """Measure fluid solutions and equilibria, with warm caches."""
     rows = Rows(
         rounds,
         _seconds(lambda: predict_fluid(load=LOAD, horizon=20.0)),
@@ -50,7 +50,7 @@ def predictions(rounds: int) -> list[Figure]:
     names = (
         ("fluid, fixed threshold, load 10.5, horizon 20", 50),
         ("fluid, learning from empty, load 10.5, horizon 20", 100),
-        ("fluid, learning from 9 tasks a pool, load 5.5, horizon 20", 100),
+        ("fluid, learning from 9 tasks per pool, load 5.5, horizon 20", 100),
         ("equilibrium at load 10,000, threshold 10,100", 10),
         ("equilibrium at load 10,000, threshold 9,900", 10),
     )

@@ -15,7 +15,7 @@ import simpy
 
 
 class SimpyResult(TypedDict):
-    """What one run reports; `threshold_time` holds shares of the horizon."""
+    """The report of one run. `threshold_time` holds shares of the horizon."""
 
     events: int
     seconds: float
@@ -24,7 +24,7 @@ class SimpyResult(TypedDict):
 
 
 class Pool:
-    """A pool: its number of tasks, and where its token lies."""
+    """A pool: its number of tasks, and the place of its token."""
 
     __slots__ = ("place", "tasks", "tokens")
 
@@ -52,7 +52,7 @@ class TokenSet:
         self.pools.append(pool)
 
     def remove(self, pool: Pool) -> None:
-        """Take the pool's token out; the last token fills the gap."""
+        """Remove the pool's token. The last token fills the gap."""
         last = self.pools.pop()
         if last is not pool:
             self.pools[pool.place] = last
@@ -72,14 +72,14 @@ class System:
         self.threshold = 0
         self.arrivals = 0
         self.departures = 0
-        # Times at which pools fell below a number of tasks, less times at which they reached it.
+        # Times at which pools fell below a number of tasks, minus times at which they reached it.
         self.level_time: defaultdict[int, float] = defaultdict(float)
         self.threshold_time: defaultdict[int, float] = defaultdict(float)
         self.threshold_since = 0.0
         self.rebuild_tokens()
 
     def arrive_forever(self) -> Generator[simpy.Event]:
-        """The arrival process."""
+        """Generate the arrivals."""
         env, rng, rate = self.env, self.rng, self.arrival_rate
         while True:
             yield env.timeout(rng.expovariate(rate))
@@ -100,12 +100,12 @@ class System:
             self.move_threshold(1 if rise else -1)
 
     def choose(self) -> Pool:
-        """A pool below the threshold, else one at it, else any; uniformly at random."""
+        """Return a random pool below the threshold, else one at it, else any."""
         candidates = self.below.pools or self.at.pools or self.pools
         return candidates[int(self.rng.random() * len(candidates))]
 
     def serve(self, pool: Pool) -> Generator[simpy.Event]:
-        """The life of a task."""
+        """Run a task from start to end."""
         yield self.env.timeout(self.rng.expovariate(1.0))
         self.level_time[pool.tasks] += self.env.now
         pool.tasks -= 1
@@ -113,7 +113,7 @@ class System:
         self.departures += 1
 
     def refile(self, pool: Pool) -> None:
-        """Put the pool's token where its number of tasks says, if it has one."""
+        """File the pool's token by its number of tasks, if it has a token."""
         tokens: TokenSet | None = None
         if pool.tasks < self.threshold:
             tokens = self.below
@@ -126,13 +126,13 @@ class System:
                 tokens.add(pool)
 
     def move_threshold(self, step: int) -> None:
-        """Change the threshold and file all tokens anew."""
+        """Change the threshold and file all tokens again."""
         self.close_threshold_time()
         self.threshold += step
         self.rebuild_tokens()
 
     def close_threshold_time(self) -> None:
-        """Book the time spent at the threshold until now."""
+        """Record the time spent at the threshold until now."""
         self.threshold_time[self.threshold] += self.env.now - self.threshold_since
         self.threshold_since = self.env.now
 
@@ -144,7 +144,7 @@ class System:
             self.refile(pool)
 
     def mean_tasks(self) -> float:
-        """Time average of the tasks per pool until now."""
+        """Return the time average of tasks per pool until now."""
         now = self.env.now
         present = self.arrivals - self.departures
         return (sum(self.level_time.values()) + present * now) / (len(self.pools) * now)

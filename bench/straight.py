@@ -106,7 +106,7 @@ async def flood(picker: Address, seconds: float) -> int:
 
 
 async def answer_times(picker: Address, pace: float, seconds: float) -> list[float]:
-    """Return the times that the picker takes to answer, at `pace` sessions a second."""
+    """Return the times that the picker takes to answer, at `pace` sessions per second."""
     loop = asyncio.get_running_loop()
     transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
     times = await at_pace(pace, seconds, sessions.send, sessions.times)
@@ -115,7 +115,7 @@ async def answer_times(picker: Address, pace: float, seconds: float) -> list[flo
 
 
 async def at_pace(pace: float, seconds: float, send: Callable[[], None], times: list[float]) -> list[float]:
-    """Send `pace` sessions a second, whatever comes back: a server that stalls does not slow its clients down.
+    """Send `pace` sessions per second, whatever comes back: a server that stalls does not slow its clients down.
 
     Returns the times of the answers, which are collected in `times`; a session without an answer took `inf`.
     """

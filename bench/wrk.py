@@ -1,4 +1,4 @@
-"""`wrk` as the client: it takes a few percent of a core, so its own delays are not taken for those of a server."""
+"""`wrk` as the client: it takes a few percent of a core, so its own delays do not distort those of the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DELAY = "function delay() return math.random({}, {}) end"
 
 @dataclass(frozen=True)
 class Answers:
-    """What a run got: how many answers in how long, and the times from sending to answer, in milliseconds."""
+    """The result of a run: number of answers, duration, and latencies in milliseconds."""
 
     answered: int
     failed: int
@@ -34,12 +34,12 @@ class Answers:
 
 
 def program() -> str | None:
-    """Where it is installed."""
+    """Return the path of `wrk`, or None if it is not installed."""
     return shutil.which("wrk")
 
 
 def requests(wrk: str, address: Address, seconds: float, delays: tuple[int, int] | None = None) -> Answers:
-    """Send requests over the connections for whole seconds, one at least.
+    """Send requests over the connections for a whole number of seconds, at least one.
 
     With delays, each connection waits before each request, evenly distributed between these milliseconds.
     """

@@ -1,4 +1,4 @@
-"""How fast large systems approach the diffusion limits: the law at time 2, from the balanced state.
+"""How fast large systems approach the diffusion limits: the distribution at time 2, from the balanced state.
 
 Load 2.5 leads to an Ornstein-Uhlenbeck process, load 3 to a reflected one. Distances are Kolmogorov's. Near 0 the
 limit for "pools above" is so steep that the steps of 1 / sqrt(n) stay visible for a long time.
@@ -34,7 +34,7 @@ POLICIES = ("threshold", "jsq")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A count of a system, how it is scaled, and the law that this tends to."""
+    """A count in a system, its scaling, and the distribution that it converges to."""
 
     load: float
     name: str
@@ -47,7 +47,7 @@ class Quantity:
 
 
 def quantities(limit_paths: int) -> list[Quantity]:
-    """What Theorems 3 and 4 speak of."""
+    """Return the quantities of Theorems 3 and 4."""
     smooth = ornstein_uhlenbeck(2.5)
     paths = reflected(3).sample_path([TIME], np.random.default_rng(1), start=[0, 0], paths=limit_paths)
     below, above = np.sort(paths.below[:, 0]), np.sort(paths.above[:, 0, 0])
@@ -77,13 +77,13 @@ def _reflected_quantity(name: str, count: Callable[[Array, int], Array], ordered
 def sampled(load: float, pools: int, policy: str, systems: int) -> Array:
     """Return the pools with at least i tasks at the end, one row per system."""
     scenario = Scenario(policy=policy, pools=pools, load=load, initial_tasks=load, horizon=TIME)
-    seed = 1 if policy == "threshold" else 2  # the same seed would give the very same numbers of tasks
+    seed = 1 if policy == "threshold" else 2  # the same seed would give the same numbers of tasks
     runs = simulate(scenario, replications=systems, seed=seed, points=2).trajectories
     return np.array([np.pad(run.pools_at_least[-1], (0, 10))[:10] for run in runs], float)
 
 
 def distance(values: Array, law: Law) -> float:
-    """Kolmogorov's distance between samples, several of which may be equal, and a continuous law."""
+    """Return the Kolmogorov distance between samples, which may have ties, and a continuous distribution."""
     points, counts = np.unique(values, return_counts=True)
     after = np.cumsum(counts) / values.size
     at = law(points)
@@ -124,7 +124,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     sizes, systems = (QUICK_SIZES, QUICK_SYSTEMS) if asked.quick else (SIZES, SYSTEMS)
     measured = quantities(QUICK_LIMIT_PATHS if asked.quick else LIMIT_PATHS)
-    print(f"{systems:,} systems of each size, at time {TIME:g}; chance alone leaves a distance of", end=" ")
+    print(
+        f"{systems:,} systems of each size, at time {TIME:g}; sampling error alone leaves a distance of", end=" "
+    )
     print(f"{0.87 / sqrt(systems):.3f} on average\n")
     print(f"{'load':>4}  {'quantity':<22} {'policy':<10} {'pools':>6} {'distance':>9} {'mean':>8} {'variance':>9}")
     found = {

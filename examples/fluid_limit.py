@@ -39,7 +39,7 @@ class Case:
     horizon: float
 
     def limit(self) -> FluidPath:
-        """Infinitely many pools."""
+        """Return the fluid limit."""
         return predict_fluid(
             load=self.load,
             threshold=self.threshold,
@@ -50,7 +50,7 @@ class Case:
         )
 
     def scenario(self) -> Scenario:
-        """Finitely many, a number that is filled in later."""
+        """Return the scenario. The number of pools is filled in later."""
         return Scenario(
             pools=1,
             load=self.load,
@@ -76,7 +76,7 @@ def distances(case: Case, sizes: Sequence[int], seeds: Sequence[int]) -> NDArray
 
 
 def slope(sizes: Sequence[int], found: NDArray[np.float64]) -> float:
-    """The power of n that fits the root mean squares over the seeds."""
+    """Return the power of n that fits the root mean squares over the seeds."""
     means = np.sqrt(np.mean(found**2, axis=0))
     return float(np.polyfit(np.log(sizes), np.log(means), 1)[0])
 

@@ -1,6 +1,13 @@
-"""Sections of the benchmarks' page are renewed apart; the others stay as they are."""
+"""docs/benchmarks.md: its sections are renewed one by one, and its prose is that of the generator."""
+
+import re
+from pathlib import Path
+
+import pytest
 
 from bench.page import LIVE, MEASURED, renewed, section
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
 def test_sections_are_renewed_one_by_one() -> None:
@@ -15,3 +22,11 @@ def test_sections_are_renewed_one_by_one() -> None:
     changed = section("live-speed", "another machine", 3, ["| other figures | 2 | | |"])
     after = renewed(page, {"live-speed": changed})
     assert after == page.replace(new["live-speed"].strip(), changed.strip())
+
+
+@pytest.mark.parametrize("text", [LIVE, *MEASURED.values()], ids=["live", *MEASURED])
+def test_the_page_has_the_prose_of_the_generator(text: str) -> None:
+    pattern = re.escape(text.strip())
+    for field, any_value in {"machine": r"[^\n]+", "rounds": r"\d+", "table": r"(\|[^\n]*\n?)+"}.items():
+        pattern = pattern.replace(re.escape(f"{{{field}}}"), any_value)
+    assert re.search(pattern, PAGE.read_text(encoding="utf-8")), "edit bench/page.py and the page together"
