@@ -7,9 +7,10 @@ with a script that it loads from a public server. Our own script replaces it.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
-REMOTE = "https://unpkg.com/iframe-worker/shim"
+REMOTE = re.compile(r"https://[^\"']*/iframe-worker/shim")
 LOCAL = "assets/file-worker.js"
 
 
@@ -18,4 +19,4 @@ def make_self_contained(site: Path) -> None:
     for page in site.rglob("*.html"):
         text = page.read_text(encoding="utf-8")
         local = os.path.relpath(site / LOCAL, page.parent)
-        page.write_text(text.replace(REMOTE, local), encoding="utf-8")
+        page.write_text(REMOTE.sub(local, text), encoding="utf-8")

@@ -16,16 +16,15 @@ from website.stage import FRONT_PAGES, BrokenLinkError, stage
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".venv-docs" / "bin" / "python"
-needs_tools = pytest.mark.skipif(not PYTHON.exists(), reason="`make docs` installs the tools of the site")
 
 
 def build(root: Path, out: Path) -> subprocess.CompletedProcess[str]:
+    assert PYTHON.exists(), "`make docs` installs the tools of the site"
     command = [str(PYTHON), "-m", "website", "--root", str(root), "--out", str(out)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow
-@needs_tools
 def test_the_site_has_all_pages_and_all_public_names(tmp_path: Path) -> None:
     site = tmp_path / "site"
     done = build(ROOT, site)
@@ -68,7 +67,6 @@ def checkout(folder: Path, line: str = "") -> Path:
 
 
 @pytest.mark.slow
-@needs_tools
 def test_a_link_to_a_missing_heading_fails_the_build(tmp_path: Path) -> None:
     root = checkout(tmp_path, "[a heading](background/model.md#nothing)")
     done = build(root, root / "site")
