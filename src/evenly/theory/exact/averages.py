@@ -48,6 +48,8 @@ def _spread(counts: sparse.csc_array, pools: int) -> FloatArray:
 
 def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
     """Per state, the Euclidean distance between its occupancy and the balanced one, level by level."""
+    if pools == 1:
+        return _distance_of_one(counts @ np.arange(counts.shape[1], dtype=float), load)
     levels = counts.shape[1]
     balanced = balanced_occupancy(load, max(levels, floor(load) + 2))
     squares = np.full(counts.shape[0], float(np.sum(balanced[levels:] ** 2)))
@@ -59,12 +61,21 @@ def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
     return distance
 
 
+def _distance_of_one(tasks: FloatArray, load: float) -> FloatArray:
+    """`_imbalance` of a single pool, by its number of tasks: there can be 100,000 levels and as many states."""
+    full = floor(load)
+    part = load - (full + 1) + 1  # rounded as in `balanced_occupancy`
+    squares = np.where(tasks <= full, full - tasks + part**2, (1 - part) ** 2 + (tasks - full - 1))
+    distance: FloatArray = np.sqrt(squares)
+    return distance
+
+
 def event_means(chain: Chain, law: FloatArray, arrival_rate: float, is_threshold: bool) -> dict[str, Any]:
     """Averages that count events: messages, changes of the threshold, losses."""
     rate = {what: float(rates @ law) for what, rates in chain.counted.items()}
-    thresholds = np.array([state.threshold for state in chain.states])
-    time_at = np.bincount(thresholds, weights=law)
-    likely = {int(level): float(time_at[level]) for level in np.flatnonzero(time_at)}
+    levels, place = np.unique([state.threshold for state in chain.states], return_inverse=True)
+    time_at = np.bincount(place, weights=law)
+    likely = {int(levels[place]): float(time_at[place]) for place in np.flatnonzero(time_at)}
     return {
         "lost_share": rate["lost"] / arrival_rate,
         "threshold_share": likely if is_threshold else {},
