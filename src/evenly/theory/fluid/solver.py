@@ -24,7 +24,7 @@ import numpy as np
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.crossing import first_crossing
 from evenly.theory.fluid.integration import integrate
-from evenly.theory.fluid.mass import load_over, mass_after
+from evenly.theory.fluid.mass import load_over, mass_after, mass_at
 from evenly.theory.fluid.modes import (
     Mode,
     fill_equations,
@@ -156,9 +156,10 @@ class Stepper:
     def _far(self, state: State) -> Stretch:
         """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
         threshold, levels = state.threshold, state.q.size - 1
-        deficit, mass = self._deficit(state), self._mass(state)
+        deficit = self._deficit(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
-        gap_at = threshold_gap(lambda time: float(mass(np.asarray(time))), threshold, levels)
+        mass = mass_at(self._phase, state.time, float(np.sum(state.q[1:])))
+        gap_at = threshold_gap(mass, threshold, levels)
 
         def falls(time: float, y: FloatArray) -> float:
             return self._room - gap_at(time, y)
