@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: setup demo paper test tools check bench wheel lock clean
+.PHONY: setup demo paper quick test fuzz tools check bench wheel lock clean
 
 setup: $(READY)
 
@@ -31,8 +31,21 @@ check: setup
 tools:
 	command -v curl > /dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
 
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+MINUTES ?= 30
+
+# No Envoy, no long statistics: under a minute on two cores.
+quick: setup
+	$(BIN)/ruff check .
+	$(PYTEST) -m "not envoy and not slow"
+
+# Everything that must hold, with the same examples every time.
 test: check tools
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	$(PYTEST)
+
+# Other examples every time: at least one round, then until the minutes are over or something fails.
+fuzz: setup
+	$(BIN)/python -m tests.fuzz explore --minutes $(MINUTES)
 
 bench: setup
 	$(BIN)/python -m bench --write docs/benchmarks.md

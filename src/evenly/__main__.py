@@ -1,31 +1,52 @@
 """The `evenly` command, and `python -m evenly`. Imports wait, so that Ctrl-C is caught from the first moment."""
 
+import os
 import sys
 
+BAD_INPUT = 2
 INTERRUPTED = 130
 
 
 def run() -> None:
-    """Entry point of the console script."""
+    """Run the console script."""
     try:
+        _open_standard_streams()
+        if sys.stdout is None:
+            sys.exit(_complain("stdout is closed: redirect it to a file or to /dev/null.", BAD_INPUT))
         from evenly.cli.main import main  # noqa: PLC0415
 
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
-                stream.reconfigure(errors="replace")  # a terminal without the letters shows ? for them
+                stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows ? instead
         code = main(sys.argv[1:])
         sys.stdout.flush()
     except KeyboardInterrupt:
         code = INTERRUPTED
-    except BrokenPipeError:  # the reader, `head` say, had enough
+    except BrokenPipeError:  # the reader, `head` for example, has read enough
         sys.stderr.close()
         code = 1
     except OSError as error:
-        print(f"evenly: Cannot write the output: {error.strerror}.", file=sys.stderr)
-        code = 1
+        code = _complain(f"Cannot write the output: {error.strerror}.", 1)
     if code == INTERRUPTED:
         print("Stopped.", file=sys.stderr)
     sys.exit(code)
+
+
+def _open_standard_streams() -> None:
+    """Connect a closed stdin or stderr to /dev/null, so that no file opened later takes its number."""
+    for number, stream in ((0, sys.stdin), (2, sys.stderr)):
+        if stream is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(2, "w")
+
+
+def _complain(sentence: str, code: int) -> int:
+    print(f"evenly: {sentence}", file=sys.stderr)
+    return code
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> int:
     except InputError as error:
         return _complain(str(error), BAD_INPUT)
     except typer.TyperException as error:
-        return _complain(getattr(error, "format_message", error.__str__)(), BAD_INPUT)
+        return _complain(_sentence(getattr(error, "format_message", error.__str__)()), BAD_INPUT)
     except WorkerKilledError as error:
         return _complain(str(error), KILLED)
     except ModuleNotFoundError as error:
@@ -82,7 +82,18 @@ def main(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _sentence(message: str) -> str:
+    """Return Typer's message as one line that ends like a sentence; empty if there is nothing to say."""
+    line = " ".join(message.split())
+    return line if not line or line.endswith((".", "?", "!")) else f"{line}."
+
+
 def _complain(sentence: str, code: int) -> int:
+    """Print the sentence on one line; a file name, say, can contain line breaks and terminal codes."""
     if sentence:
-        typer.echo(f"evenly: {sentence}", err=True)
+        typer.echo(f"evenly: {''.join(map(_printable, sentence))}", err=True)
     return code
+
+
+def _printable(letter: str) -> str:
+    return letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,70 @@
+"""Hostile values for every option: no traceback, no hang, little memory, one sentence for a refusal.
+
+The same 500 command lines every time; `make fuzz` tries others.
+"""
+
+import subprocess
+import sys
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz.attacks import BASES, SERVERS, attacks, read_options
+from tests.fuzz.forks import judge
+
+COUNT, SEED, PARTS = 500, 1, 10
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_command_line_hurts(part: int) -> None:
+    command = [sys.executable, "-m", "tests.fuzz", "commands", "--count", COUNT, "--seed", SEED]
+    command += ["--part", part, "--parts", PARTS]
+    outcome = subprocess.run(
+        [str(word) for word in command], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert f"{COUNT // PARTS} invocations, 0 failures" in outcome.stdout
+
+
+def test_every_option_of_every_command_is_attacked() -> None:
+    lines = list(islice(attacks(SEED), COUNT))
+    for option in read_options():
+        own = [line[1:] for line in lines if line[0] == option.command]
+        if option.spellings:
+            assert any(word.partition("=")[0] in option.spellings for line in own for word in line), option
+        else:
+            assert any(option.values and set(option.values) & set(line) for line in own), option
+
+
+@pytest.mark.parametrize("command", [command for command in BASES if command not in SERVERS])
+def test_the_attacks_start_from_valid_command_lines(command: str, tmp_path: Path) -> None:
+    words = [word for pair in BASES[command].items() for word in pair if word.startswith("--") or word != pair[0]]
+    run = [sys.executable, "-m", "evenly", command, *words]
+    assert subprocess.run(run, cwd=tmp_path, capture_output=True, timeout=600, check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "verdict"),
+    [
+        (0, "fine", "", ""),
+        (2, "", "evenly: pools must be a whole number, not 0.\n", ""),
+        (2, "", "evenly: one.\nevenly: two.\n", "not one clear sentence"),
+        (2, "", "", "not one clear sentence"),
+        (2, "half a table", "evenly: no.\n", "output in spite of a refusal"),
+        (1, "", "Traceback (most recent call last):", "printed 'Traceback'"),
+        (0, "fine", "RuntimeWarning: overflow", "printed 'Warning'"),
+        (1, "", "evenly: it failed.\n", "exit code 1"),
+        (-11, "", "", "exit code -11"),
+        (-24, "", "", "hang"),
+    ],
+)
+def test_the_judge_tells_good_outcomes_from_bad_ones(code: int, out: str, err: str, verdict: str) -> None:
+    assert judge(["simulate"], code, out, err, 0) == verdict
+
+
+def test_json_must_be_one_object() -> None:
+    assert judge(["simulate", "--json"], 0, '{"a": 1}', "", 0) == ""
+    assert judge(["simulate", "--json"], 0, "[1]", "", 0) == "not a JSON object"
+    assert judge(["simulate", "--json"], 0, "text", "", 0) == "not a JSON object"

@@ -1,0 +1,42 @@
+"""Standard streams that are closed or full."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+COMMAND = f"{sys.executable} -m evenly equilibrium --load 2.5 --threshold 2 --json"
+
+
+def shell(command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("closed", [">&-", ">&- <&-"])
+def test_a_closed_stdout_is_rejected_before_any_work(closed: str) -> None:
+    outcome = shell(f"{COMMAND} {closed}")
+    assert outcome.returncode == 2
+    assert outcome.stderr == "evenly: stdout is closed: redirect it to a file or to /dev/null.\n"
+
+
+def test_with_all_streams_closed_only_the_exit_code_is_left() -> None:
+    outcome = shell(f"{COMMAND} >&- 2>&- <&-")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&-", "2>&- <&-"])
+def test_a_closed_stderr_or_stdin_does_no_harm(closed: str) -> None:
+    outcome = shell(f"{COMMAND} {closed}")
+    assert outcome.returncode == 0
+    assert json.loads(outcome.stdout)["load"] == 2.5
+
+
+def test_a_bad_value_with_a_closed_stderr_still_exits_with_2() -> None:
+    assert shell(f"{COMMAND} --load x 2>&-").returncode == 2
+
+
+def test_a_full_disk_is_named() -> None:
+    outcome = shell(f"{COMMAND} > /dev/full")
+    assert outcome.returncode == 1
+    assert outcome.stderr == "evenly: Cannot write the output: No space left on device.\n"

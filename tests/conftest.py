@@ -1,0 +1,15 @@
+"""Hypothesis profiles: `make test` must not fail by chance, `make fuzz` must find what it missed."""
+
+from hypothesis import HealthCheck, settings
+
+# The same examples every time, whatever the machine is doing.
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],  # measures time, so it depends on the machine
+)
+# Other examples every time; a failure prints how to reproduce it and is tried first in the next run.
+settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("repeatable")

@@ -1,0 +1,109 @@
+"""Hostile invocations of the command line: every option of every command, with values that no user should pass.
+
+The options come from the command line itself, so a new option is attacked without being listed here.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from evenly.cli.main import app
+from tests.fuzz.values import ADDRESSES, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
+
+# One valid, quick invocation per command: what an attack starts from.
+BASES: dict[str, dict[str, str]] = {
+    "simulate": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
+    "compare": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
+    "exact": {"--pools": "2", "--load": "0.5"},
+    "fluid": {"--load": "2.5", "--threshold": "2", "--horizon": "5"},
+    "tune": {"--load": "5.5", "--alpha": "0.9"},
+    "equilibrium": {"--load": "2.5", "--threshold": "2"},
+    "diffusion": {"--load": "2.5", "--paths": "2"},
+    "paper": {"figures": "fig2", "--out": "report"},
+    "demo": {"--seconds": "1"},
+    "gateway": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
+    "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
+    "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
+}
+SERVERS = ("demo", "gateway", "picker")  # run until they are stopped
+
+_BY_OPTION = {
+    "--schedule": SCHEDULES,
+    "--listen": ADDRESSES,
+    "--pool": ADDRESSES,
+    "--admin": ADDRESSES,
+    "--picker": ADDRESSES,
+    "--envoy-admin": ADDRESSES,
+    "--alpha": NUMBERS,
+    "--initial-tasks": NUMBERS,
+}
+_BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}
+_ALL = (*NUMBERS, *TEXTS, *PATHS, *SCHEDULES, *ADDRESSES, *WORDS)
+_FITTING = 0.75  # share of the values that suit the option's kind; the others are any of them
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option, or an argument, of a command. Spellings are all its names; none for an argument."""
+
+    command: str
+    name: str
+    spellings: tuple[str, ...]
+    values: tuple[str, ...]  # that suit its kind; empty for a flag
+
+
+def read_options() -> list[Option]:
+    """Return every option of every command."""
+    root: Any = typer.main.get_command(app)
+    return [_option(name, parameter) for name, command in root.commands.items() for parameter in command.params]
+
+
+def _option(command: str, parameter: Any) -> Option:  # noqa: ANN401  (typer's parameters are untyped)
+    spellings = tuple(name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("-"))
+    name = spellings[0] if spellings else str(parameter.name)
+    if getattr(parameter, "is_flag", False):
+        return Option(command, name, spellings, ())
+    fallback = _BY_TYPE.get(parameter.type_descriptor.annotation, TEXTS)
+    return Option(command, name, spellings, _BY_OPTION.get(name, fallback))
+
+
+def attacks(seed: int) -> Iterator[list[str]]:
+    """Yield command lines without end: first each option once per round, alone, then several at a time."""
+    chance = random.Random(seed)
+    options = read_options()
+    while True:
+        for option in chance.sample(options, len(options)):
+            yield _command_line(chance, option.command, [option])
+        for _ in range(len(options) // 3):
+            command = chance.choice(list(BASES))
+            own = [option for option in options if option.command == command]
+            yield _command_line(chance, command, chance.choices(own, k=chance.randint(2, 5)))
+
+
+def _command_line(chance: random.Random, command: str, attacked: list[Option]) -> list[str]:
+    given = dict(BASES[command])
+    if chance.random() < 0.2:
+        given.pop(chance.choice(list(given)))
+    for option in attacked:
+        given.pop(option.name, None)
+    arguments = [part for name, value in given.items() for part in _spelled(chance, (name,), value)]
+    for option in attacked:
+        if not option.values and option.spellings:
+            arguments.append(chance.choice(option.spellings))
+            continue
+        values = option.values if chance.random() < _FITTING else _ALL
+        arguments += _spelled(chance, option.spellings, chance.choice(values))
+    return [command, *arguments]
+
+
+def _spelled(chance: random.Random, names: tuple[str, ...], value: str) -> list[str]:
+    if not names or not names[0].startswith("-"):
+        return [value]
+    name = chance.choice(names)
+    return [f"{name}={value}"] if chance.random() < 0.5 else [name, value]
