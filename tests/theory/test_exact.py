@@ -583,9 +583,7 @@ def test_states_are_counted_beforehand(options: dict[str, Any], pools: int, tota
 
 @pytest.mark.parametrize("options", [*COUNTED[:3], *BOUNDED[:4]], ids=str)
 @pytest.mark.parametrize("pools, capacity", [(3, 1), (3, 4), (5, 3)])
-def test_states_with_a_capacity_are_counted_beforehand(
-    options: dict[str, Any], pools: int, capacity: int
-) -> None:
+def test_states_with_a_capacity_are_counted_beforehand(options: dict[str, Any], pools: int, capacity: int) -> None:
     system = small_system(**options, pools=pools, capacity=capacity, total_limit=pools * capacity)
     states = len(explore(system, 10**6).states)
     sample_size = options.get("sample_size", 1)

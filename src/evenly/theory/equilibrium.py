@@ -17,6 +17,7 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import shown
 from evenly.policies import DEFAULT, LIMIT, POLICIES, check_parameters, find_policy
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.inputs import checked_threshold, positive_load
@@ -199,15 +200,15 @@ def threshold_kind(load: float, threshold: int) -> str:
 
     Paper: Cor. 1.
     """
-    best = optimal_thresholds(load)
+    threshold, best = checked_threshold(threshold), optimal_thresholds(load)
     if threshold in best:
         return "balanced"
     return "large" if threshold > best[-1] else "small"
 
 
 def _check_kind(kind: str, found: str, load: float, threshold: int) -> None:
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {shown(kind)}.")
     if kind == found:
         return
     verdict = "optimal" if found == "balanced" else f"too {found}"

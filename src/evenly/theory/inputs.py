@@ -14,6 +14,7 @@ from evenly.inputs import number_from, positive_number, shown, whole_number
 __all__ = [
     "MAX_DECIMALS",
     "MAX_LOAD",
+    "MIN_LOAD",
     "MAX_THRESHOLD",
     "checked_start",
     "checked_threshold",
@@ -25,14 +26,18 @@ __all__ = [
 ]
 
 MAX_DECIMALS = 50
+MIN_LOAD = 1e-300  # below it, its inverse overflows
 MAX_LOAD = 10**5  # beyond it the arrays of levels grow out of hand
 MAX_THRESHOLD = 10**6
 _MAX_LISTED = 10**7  # pools whose tasks are given one by one
 
 
-def positive_load(load: object, name: str = "load") -> float:
-    """Return the load as a plain float, or raise InputError unless it is positive and at most `MAX_LOAD`."""
-    return positive_number(name, load, MAX_LOAD)
+def positive_load(load: object, name: str = "load", most: float = MAX_LOAD) -> float:
+    """Return the load as a plain float, or raise InputError unless it is positive and can be computed with."""
+    value = positive_number(name, load, most)
+    if value < MIN_LOAD:
+        raise InputError(f"{name} must be at least {MIN_LOAD:g}, not {shown(load)}.")
+    return value
 
 
 def checked_threshold(threshold: object) -> int:

@@ -19,8 +19,9 @@ from math import ceil
 import numpy as np
 from scipy.linalg import solve_banded
 
+from evenly.inputs import whole_number
 from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.inputs import positive_load
 from evenly.theory.poisson import likely_levels, normalised, poisson_weights
 
 MAX_SAMPLE_SIZE = 512

@@ -11,7 +11,8 @@ from fractions import Fraction
 from math import ceil, floor, log
 
 from evenly.errors import InputError
-from evenly.theory.inputs import checked_start, exact_alpha, positive_load, whole_number
+from evenly.inputs import whole_number
+from evenly.theory.inputs import checked_start, exact_alpha, positive_load
 
 Alpha = float | str | Decimal
 
@@ -62,7 +63,7 @@ def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
 
     Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
     """
-    whole_number("pools", pools, 2, MAX_POOLS)
+    pools = whole_number("pools", pools, 2, MAX_POOLS)
     if exact_alpha(alpha) >= 1 - Fraction(1, pools):
         raise InputError(
             f"alpha {alpha} is too large for {pools} pools: it must be below 1 - 1/{pools} = {1 - 1 / pools:.6g}, "

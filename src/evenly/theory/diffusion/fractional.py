@@ -9,8 +9,7 @@ loads are in `whole`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, expm1, floor, isfinite, sqrt
-from numbers import Real
+from math import exp, expm1, floor, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from evenly.errors import InputError
+from evenly.inputs import number_from, whole_number
 from evenly.theory.balance import FloatArray
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.inputs import positive_load
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_POOLS = 10**9
@@ -93,7 +93,7 @@ def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
     """
     if is_whole(load):
         raise InputError(
-            f"The limit is reflected, not Ornstein-Uhlenbeck, for a whole load such as {load:g} (Theorem 4)."
+            f"The limit is reflected, not Ornstein-Uhlenbeck, for a whole load such as {float(load):g} (Theorem 4)."
         )
     return OrnsteinUhlenbeck(float(load))
 
@@ -104,15 +104,16 @@ def is_whole(load: float) -> bool:
 
 
 def elapsed(time: float) -> float:
-    """The time, if it is zero or positive."""
-    if isinstance(time, bool) or not isinstance(time, Real) or not isfinite(time) or time < 0:
-        raise InputError(f"time must be zero or a positive number, not {time}.")
-    return float(time)
+    """Return the time as a plain float, or raise InputError unless it is zero or positive."""
+    return number_from("time", time, 0)
 
 
 def checked_times(times: ArrayLike) -> FloatArray:
-    """The times as an array, if they begin at 0 or later and increase."""
-    grid = np.asarray(times, float)
+    """Return the times as an array, or raise InputError unless they begin at 0 or later and increase."""
+    try:
+        grid = np.asarray(times, float)
+    except (TypeError, ValueError, OverflowError):
+        grid = np.empty(0)
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
         raise InputError("times must be a list of at least one number.")
     if grid[0] < 0 or (np.diff(grid) <= 0).any():

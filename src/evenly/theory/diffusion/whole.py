@@ -17,17 +17,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, exp, expm1, isfinite, sqrt
-from numbers import Real
+from math import ceil, exp, expm1, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import expm
 
 from evenly.errors import InputError
+from evenly.inputs import positive_number, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, checked_paths, checked_times, is_whole
-from evenly.theory.inputs import whole_number
 
 MAX_LEVELS_ABOVE = 1000
 MAX_STEPS = 10**6
@@ -157,14 +156,14 @@ class Reflected:
     def _checked_step(self, step: float | None, horizon: float) -> float:
         if step is None:
             step = STEP / (self.load + 1)
-        elif isinstance(step, bool) or not isinstance(step, Real) or not isfinite(step) or step <= 0:
-            raise InputError(f"step must be a positive number, not {step}.")
+        else:
+            step = positive_number("step", step)
         if horizon / step > MAX_STEPS:
             raise InputError(
                 f"Time {horizon:g} takes {horizon / step:.3g} steps of {step:.3g} with load {self.load}, "
                 f"more than {MAX_STEPS}: take a shorter time or a longer step."
             )
-        return float(step)
+        return step
 
 
 def reflected(load: float, levels: int | None = None) -> Reflected:
@@ -174,7 +173,7 @@ def reflected(load: float, levels: int | None = None) -> Reflected:
     """
     if not is_whole(load):
         raise InputError(
-            f"The limit is Ornstein-Uhlenbeck, not reflected, for a load such as {load:g}, "
+            f"The limit is Ornstein-Uhlenbeck, not reflected, for a load such as {float(load):g}, "
             "which is not a whole number (Theorem 3)."
         )
     lowest = int(load) + 1

@@ -28,12 +28,11 @@ from scipy.linalg import solve_banded
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from evenly.errors import InputError
 from evenly.frames import ReadOnly
+from evenly.inputs import number_from, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import MAX_POOLS, QUANTILES
 from evenly.theory.diffusion.whole import reflected
-from evenly.theory.inputs import whole_number
 
 CELLS = 250  # of the coarser grid
 REACH = 8.0  # deviations of the total beyond which nothing happens
@@ -77,8 +76,7 @@ class Marginal(ReadOnly):
 
     def quantile(self, probability: float) -> float:
         """The value that is not passed with this probability."""
-        if not EDGE <= probability <= 1 - EDGE:
-            raise InputError(f"probability must lie between {EDGE:g} and 1 - {EDGE:g}, not {probability}.")
+        probability = number_from("probability", probability, EDGE, 1 - EDGE)
         last = np.arcsinh(self.values[-1] / self.scale)
         place = brentq(lambda at: float(self._curve(at)) - probability, 0.0, last, xtol=1e-12)
         return float(self.scale * np.sinh(place))

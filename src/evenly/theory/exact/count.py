@@ -143,7 +143,9 @@ def _learning(system: SmallSystem, falls_at: int, enough: int) -> Iterator[int]:
     it: at most `falls_at` of them, while the others go down with it and up again to threshold + 1, all but one.
     """
     pools, capacity = system.pools, system.capacity
-    if pools == 1 and capacity is not None:  # the threshold never falls, and the pool is never above it until the end
+    if (
+        pools == 1 and capacity is not None
+    ):  # the threshold never falls, and the pool is never above it until the end
         yield 1 + comb(capacity + 1, 2) - comb(system.threshold + 1, 2)
         return
     levels, above = divmod(system.total_limit, pools)

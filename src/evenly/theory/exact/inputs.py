@@ -15,7 +15,7 @@ from evenly.errors import InputError
 from evenly.inputs import positive_number, shown, whole_number
 from evenly.policies import EXACT, check_parameters, find_policy
 from evenly.theory.exact.chain import too_large
-from evenly.theory.inputs import checked_threshold, exact_alpha
+from evenly.theory.inputs import checked_threshold, exact_alpha, positive_load
 
 MAX_POOLS = 10**9
 MAX_LOAD = 10**6
@@ -49,7 +49,7 @@ def checked_numbers(
     """Return the numbers as plain ones, or raise InputError for one that no policy can use."""
     return Numbers(
         pools=whole_number("pools", pools, 1, MAX_POOLS),
-        load=positive_number("load", load, MAX_LOAD),
+        load=positive_load(load, most=MAX_LOAD),
         threshold=None if threshold is None else checked_threshold(threshold),
         sample_size=None if sample_size is None else whole_number("sample_size", sample_size, 1, MAX_POOLS),
         capacity=None if capacity is None else whole_number("capacity", capacity, 1, MAX_CAPACITY),

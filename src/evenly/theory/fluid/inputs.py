@@ -122,6 +122,8 @@ def initial_state(
 def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
     """Return q(0), q(1), ... at time 0, or raise InputError if it is no occupancy."""
     try:
+        if len(occupancy) > MAX_LEVELS:
+            occupancy = ()
         q = np.array(occupancy, float)  # a copy: the caller may change the original
     except (TypeError, ValueError, OverflowError):
         q = np.empty(0)

@@ -8,6 +8,7 @@ from functools import cache
 from math import ceil, floor, fsum, inf
 
 from evenly.errors import InputError
+from evenly.inputs import positive_number
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
@@ -121,8 +122,9 @@ def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.
     """
     load = positive_load(load)
     short = 1 - exact_alpha(alpha)
-    if not 0 < share < 1:
-        raise InputError(f"share must lie strictly between 0 and 1, not {share}.")
+    share = positive_number("share", share, 1)
+    if share == 1:
+        raise InputError("share must be below 1, not 1.")
     most = most_searched(load)
     if most * short <= 1 or _rests_above(load, float(short)) is not None:
         return None
