@@ -14,8 +14,8 @@ from evenly.inputs import number_from, positive_number, shown, whole_number
 __all__ = [
     "MAX_DECIMALS",
     "MAX_LOAD",
-    "MIN_LOAD",
     "MAX_THRESHOLD",
+    "MIN_LOAD",
     "checked_start",
     "checked_threshold",
     "exact_alpha",
@@ -77,7 +77,7 @@ def exact_alpha(alpha: object) -> Fraction:
             value = Decimal(str(alpha))
         except (InvalidOperation, ValueError):  # not a number, or an integer too long to print
             value = Decimal("NaN")
-    written = shown(alpha) if value.is_nan() else f"{str(alpha):.60}"  # a number given as text needs no quotes
+    written = shown(alpha) if value.is_nan() else f"{alpha!s:.60}"  # a number given as text needs no quotes
     if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {written}.")
     if -int(value.as_tuple().exponent) > MAX_DECIMALS:  # the fraction would have too many digits

@@ -154,10 +154,7 @@ class Reflected:
         return _State(total, values[:, 1:], np.zeros(paths))
 
     def _checked_step(self, step: float | None, horizon: float) -> float:
-        if step is None:
-            step = STEP / (self.load + 1)
-        else:
-            step = positive_number("step", step)
+        step = STEP / (self.load + 1) if step is None else positive_number("step", step)
         if horizon / step > MAX_STEPS:
             raise InputError(
                 f"Time {horizon:g} takes {horizon / step:.3g} steps of {step:.3g} with load {self.load}, "

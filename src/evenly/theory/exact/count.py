@@ -93,7 +93,7 @@ def _fixed_threshold(system: SmallSystem, enough: int) -> Iterator[int]:
 
 
 def _spilled(pools: int, high: int, excess: int, most_over: int) -> Iterator[int]:
-    """Count, by their number, the occupancies with pools above `high` that share up to `excess` tasks beyond it."""
+    """Count the occupancies with 1, 2, ... pools above `high`, which share up to `excess` tasks beyond it."""
     if excess < 1 or most_over < 1:
         return
     for over, counts in enumerate(partitions(most_over, excess, excess), start=1):
@@ -103,9 +103,9 @@ def _spilled(pools: int, high: int, excess: int, most_over: int) -> Iterator[int
 def _sampling(system: SmallSystem, sample_size: int, enough: int) -> Iterator[int]:
     """Count by the fullest pool, at level v.
 
-    It rose to v when the other pools sampled with it were at v - 1 or higher. So it suffices that the `sample_size`
-    fullest pools can hold v - 1 tasks or more each, and the others what they have, at the same time. With a sample
-    of one pool, every occupancy can be reached.
+    It rose to v when the other pools sampled with it were at v - 1 or higher. So it suffices that the limit on all
+    tasks allows v - 1 or more in each of the `sample_size` fullest pools, and in the others what they have. With a
+    sample of one pool, every occupancy can be reached.
     """
     pools, total = system.pools, system.total_limit
     if sample_size == 1:

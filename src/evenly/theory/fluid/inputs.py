@@ -69,7 +69,8 @@ def check_turns(phases: Sequence[Phase], horizon: float) -> None:
     for start, end in pairwise([*starts, horizon]):
         if end - start < MIN_HORIZON * max(1.0, end):
             raise InputError(
-                f"A phase of the demand must last {MIN_HORIZON:g} at least, not {end - start:.3g} from time {start:g}."
+                f"Each phase of the demand must last at least {MIN_HORIZON:g}, "
+                f"not {end - start:.3g} from time {start:g} on."
             )
 
 
