@@ -103,7 +103,7 @@ def test_what_so_many_pools_make_of_it(run: Run) -> None:
 def test_pools_with_a_threshold_that_stays(run: Run) -> None:
     outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
     assert outcome.code == 0
-    assert "also rests at       3 in the large-system limit, so that no number of pools is steady" in outcome.out
+    assert "also rests at       3 in the large-system limit, so no number of pools keeps it steady" in outcome.out
     assert "longer than any run" not in outcome.out  # with so few it comes and goes
     found = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()
     assert found["stable_pools"] is None
@@ -135,7 +135,7 @@ def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
 @pytest.mark.parametrize(
     ("load", "alpha", "pools", "words"),
     [
-        (1000, 0.93, 20, "not sought at loads above 100"),
+        (1000, 0.93, 20, "not searched for at loads above 100"),
         (5.5, 0.99999, 200000, "not found with up to 9,090 pools; more were not tried"),
     ],
 )

@@ -80,7 +80,7 @@ class Equilibrium(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that `evenly equilibrium --json` prints."""
+        """Return the result ready for JSON: the object that `evenly equilibrium --json` prints."""
         return {
             "policy": self.policy,
             "choices": self.sample_size,
@@ -118,7 +118,7 @@ class Equilibrium(Tabular):
         return figure
 
     def _bars(self) -> tuple[FloatArray, FloatArray, str]:
-        """The shares of pools, those of a balanced load at the same levels, and the policy's name."""
+        """Return the shares of pools, those of a balanced load at the same levels, and the policy's name."""
         balanced = exactly(balanced_occupancy(self.load, max(len(self.occupancy), ceil(self.load) + 1)))
         padded = np.pad(self.pools_with_exactly, (0, len(balanced) - len(self.pools_with_exactly)))
         return padded, balanced, self.name
@@ -234,7 +234,7 @@ def _balanced(load: float, threshold: int) -> Equilibrium:
 
 
 def _large(load: float, threshold: int) -> Equilibrium:
-    """The Erlang loss system whose carried traffic is the load.
+    """Solve the Erlang loss system whose carried traffic is the load.
 
     Paper: Ex. 1, eq. (4).
     """
@@ -259,7 +259,7 @@ def _large(load: float, threshold: int) -> Equilibrium:
 
 
 def _small(load: float, threshold: int) -> Equilibrium:
-    """The birth-death process that never falls below one above the threshold.
+    """Solve the birth-death process that never falls below one above the threshold.
 
     Paper: Ex. 2, eq. (5).
     """

@@ -41,19 +41,19 @@ class OrnsteinUhlenbeck:
         return self.load
 
     def mean(self, start: float, time: float) -> float:
-        """The mean at a time, from a start."""
+        """Return the mean at a time, from a start."""
         return start * exp(-elapsed(time))
 
     def variance(self, time: float) -> float:
-        """The variance at a time, from any one start."""
+        """Return the variance at a time, from any one start."""
         return -self.load * expm1(-2 * elapsed(time))
 
     def covariance(self, lag: float) -> float:
-        """The covariance of two values `lag` apart in time, in the long run."""
+        """Return the covariance of two values `lag` apart in time, in the long run."""
         return self.load * exp(-abs(lag))
 
     def cdf(self, value: ArrayLike, *, time: float | None = None, start: float = 0.0) -> FloatArray:
-        """The distribution function at a time, from a start; without a time, in the long run."""
+        """Return the distribution function at a time, from a start; without a time, in the long run."""
         mean, variance = (0.0, self.load) if time is None else (self.mean(start, time), self.variance(time))
         if variance == 0:
             return np.where(np.asarray(value) >= mean, 1.0, 0.0)
@@ -62,7 +62,7 @@ class OrnsteinUhlenbeck:
     def sample_path(
         self, times: ArrayLike, rng: np.random.Generator, *, start: float | None = None, paths: int = 1
     ) -> FloatArray:
-        """Values at these times, one row per path, with the exact law; stationary without a start."""
+        """Return values at these times, one row per path, with the exact law; stationary without a start."""
         grid = checked_times(times)
         values = np.empty((checked_paths(paths, grid.size), grid.size))
         state = np.full(paths, start) if start is not None else rng.normal(0, sqrt(self.load), paths)
@@ -72,7 +72,7 @@ class OrnsteinUhlenbeck:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """The stationary law, ready for JSON."""
+        """Return the stationary law, ready for JSON."""
         quantiles = {str(share): float(ndtri(share)) * sqrt(self.load) for share in QUANTILES}
         return {"mean": 0.0, "variance": self.load, "quantiles": quantiles}
 
@@ -82,12 +82,12 @@ class OrnsteinUhlenbeck:
         return self.load - floor(self.load)
 
     def occupancy_deviation(self, pools: int) -> float:
-        """The standard deviation of that fraction, which is about normal, in the long run."""
+        """Return the standard deviation of that fraction, which is about normal, in the long run."""
         return sqrt(self.load / whole_number("pools", pools, 1, MAX_POOLS))
 
 
 def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
-    """The limit for a load that is not a whole number.
+    """Return the limit for a load that is not a whole number.
 
     Paper: Thm 3.
     """
@@ -122,7 +122,7 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 
 def checked_paths(paths: int, points: int) -> int:
-    """The number of paths, if `points` points of each fit into memory."""
+    """Return the number of paths, if `points` points of each fit into memory."""
     whole_number("paths", paths, 1, MAX_VALUES)
     if paths * points > MAX_VALUES:
         raise InputError(f"paths times values of each must be at most {MAX_VALUES}, not {paths} times {points}.")

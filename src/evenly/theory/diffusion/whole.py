@@ -109,7 +109,7 @@ class Reflected:
         return ReflectedPaths(grid, below, above)
 
     def _advance(self, state: _State, gap: float, longest: float, rng: np.random.Generator) -> _State:
-        """The state after a gap in time, in equal steps none of which is longer than `longest`."""
+        """Return the state after a gap in time, in equal steps none of which is longer than `longest`."""
         steps = ceil(gap / longest)
         if steps == 0:
             return state
@@ -130,7 +130,7 @@ class Reflected:
         return state
 
     def _outflow(self) -> FloatArray:
-        """How the levels above change without the push: at rate i (Q(i + 1) - Q(i))."""
+        """Return how the levels above change without the push: at rate i (Q(i + 1) - Q(i))."""
         rates = np.arange(self.load + 1, self.levels + 1, dtype=float)
         return np.diag(rates[:-1], 1) - np.diag(rates)
 

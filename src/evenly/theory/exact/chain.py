@@ -115,17 +115,17 @@ def assign_by_sample(sample_size: int) -> Callable[[State], Assignment]:
 
 
 def total_tasks(occupancy: Occupancy) -> int:
-    """The number of tasks in the system."""
+    """Return the number of tasks in the system."""
     return sum(level * pools for level, pools in occupancy)
 
 
 def pools_at_least(occupancy: Occupancy, level: int) -> int:
-    """The number of pools with at least `level` tasks."""
+    """Return the number of pools with at least `level` tasks."""
     return sum(pools for tasks, pools in occupancy if tasks >= level)
 
 
 def moved(occupancy: Occupancy, level: int, step: int) -> Occupancy:
-    """The occupancy after one pool with exactly `level` tasks has gained `step` of them."""
+    """Return the occupancy after one pool with exactly `level` tasks has gained `step` of them."""
     pools_at = dict(occupancy)
     pools_at[level] -= 1
     if pools_at[level] == 0:
@@ -135,7 +135,7 @@ def moved(occupancy: Occupancy, level: int, step: int) -> Occupancy:
 
 
 def learned_threshold(system: SmallSystem, state: State) -> int:
-    """The threshold after an arrival that finds the system in `state`; both rules at once cancel.
+    """Return the threshold after an arrival that finds the system in `state`; both rules at once cancel.
 
     Paper: Sec. 4.1, App. B.1. Departs: with a capacity B it never exceeds B - 1.
     """
@@ -149,7 +149,7 @@ def learned_threshold(system: SmallSystem, state: State) -> int:
 
 
 def resync_messages(occupancy: Occupancy, before: int, after: int) -> int:
-    """Messages that rebuild the tokens when the threshold changes, on the occupancy after the dispatch.
+    """Count the messages that rebuild the tokens when the threshold changes, on the occupancy after the dispatch.
 
     On a rise the pools at the new threshold send yellow, on a fall those below it send green.
     """
@@ -200,7 +200,7 @@ def departures(state: State) -> Iterator[Event]:
 
 
 def explore(system: SmallSystem, max_states: int) -> Chain:
-    """Every state that the empty system can reach, breadth first, and the generator over them."""
+    """Find every state that the empty system can reach, breadth first, and the generator over them."""
     states = [system.empty]
     index = {system.empty: 0}
     rows, columns, rates = array("q"), array("q"), array("d")
@@ -228,7 +228,7 @@ def explore(system: SmallSystem, max_states: int) -> Chain:
 
 
 def generator(rows: IntArray, columns: IntArray, rates: FloatArray, states: int) -> sparse.csr_array:
-    """The matrix of jump rates with rows that sum to zero; a jump to the same state is no jump."""
+    """Return the matrix of jump rates with rows that sum to zero; a jump to the same state is no jump."""
     jumps = rows != columns
     rates_out = np.bincount(rows[jumps], weights=rates[jumps], minlength=states)
     diagonal = np.arange(states)

@@ -123,7 +123,7 @@ class ExactLaw(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with the keys that a simulation has too: what `evenly exact --json` prints."""
+        """Return the JSON object, with the keys that a simulation has too: what `evenly exact --json` prints."""
         return {
             "policy": self.policy,
             "pools": self.pools,

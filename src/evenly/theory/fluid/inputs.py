@@ -137,7 +137,7 @@ def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
 
 
 def last_level(phases: Sequence[Phase], start: FloatArray, threshold: int, *, learns: bool) -> tuple[int, float]:
-    """The last level to keep, and a bound for the mass beyond it.
+    """Return the last level to keep, and a bound for the mass beyond it.
 
     Tasks come to pools above threshold + 1 at random only, at most at the load's rate, and only if the mass
     can reach threshold + 1. So such a pool has no more tasks than at the start (or threshold + 1) and a Poisson

@@ -56,7 +56,7 @@ def integrate(
     *,
     restless: bool = False,
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Values at the output times, and the time and value at which the integration ends.
+    """Return values at the output times, and the time and value at which the integration ends.
 
     It ends at `end`, or before when the value of `event` falls to zero; outputs after that are left out.
     Unless it is `restless`, the solution is taken to be at rest after a time in which deviations have faded.
@@ -117,7 +117,7 @@ def _advance(solver: ode, time: float, *, step: bool = False) -> FloatArray:
 
 
 def _next_point(solver: ode, reach: float, value: Value) -> _Point:
-    """The end of the solver's next step, or `reach` if that comes first."""
+    """Return the end of the solver's next step, or `reach` if that comes first."""
     y = _advance(solver, reach, step=True)
     if solver.t > reach:
         y = _advance(solver, reach)
@@ -126,7 +126,7 @@ def _next_point(solver: ode, reach: float, value: Value) -> _Point:
 
 
 def _event_between(equations: Equations, here: _Point, there: _Point, value: Value) -> _Point | None:
-    """Where the value falls to zero within a step, be it that it has risen again at the step's end."""
+    """Return where the value falls to zero within a step, even if it has risen again by the end of the step."""
     if there.value <= 0:
         return _locate(equations, here, there.time, value)
     if min(here.value, there.value) > _FAR * abs(there.value - here.value):
@@ -179,7 +179,7 @@ def _locate(equations: Equations, low: _Point, high: float, value: Value) -> _Po
 
 
 def _rate(equations: Equations, point: _Point, value: Value) -> float:
-    """How fast the value of the event changes along the solution."""
+    """Return how fast the value of the event changes along the solution."""
     slope = equations.drift(point.time, point.y)
     after = value(point.time + _NUDGE, point.y + _NUDGE * slope)
     before = value(point.time - _NUDGE, point.y - _NUDGE * slope)

@@ -111,7 +111,7 @@ def _solve(
 
 
 def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretch], first: int) -> dict[str, Any]:
-    """The stretches, put together at the output times."""
+    """Return the stretches, put together at the output times."""
     starts = np.array([stretch.start for stretch in stretches])
     owner = np.searchsorted(starts, times, side="right") - 1
     occupancy = np.vstack([*(stretch.rows for stretch in stretches), stretches[-1].end_state.q])
@@ -133,7 +133,7 @@ def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretc
 
 
 def _changes(stretches: list[Stretch], first: int) -> list[tuple[float, int]]:
-    """All changes of the threshold, one by one."""
+    """Return all changes of the threshold, one by one."""
     changes = []
     current = first
     for stretch in stretches:

@@ -94,7 +94,7 @@ def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
 
 
 def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
-    """The share of short pools that lack several tasks when the threshold falls, on average."""
+    """Return the share of short pools that lack several tasks when the threshold falls, on average."""
     total = fsum(falls.values())
     if total < NEGLIGIBLE:
         return 0.0
@@ -103,7 +103,7 @@ def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
 
 
 def most_searched(load: float) -> int:
-    """The most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
+    """Return the most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
     return 0 if positive_load(load) > MAX_SEARCHED_LOAD else min(MAX_POOLS, floor(MAX_SEARCHED_TASKS / load))
 
 
@@ -151,7 +151,7 @@ def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.
 
 
 def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
-    """Neighbours of which the higher is good and the lower is not, or is where the search began."""
+    """Return neighbours of which the higher is good and the lower is not, or is where the search began."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if good(middle) else (middle, high)
