@@ -93,7 +93,8 @@ def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
     """
     if is_whole(load):
         raise InputError(
-            f"The limit is reflected, not Ornstein-Uhlenbeck, for a whole load such as {float(load):g} (Thm 4)."
+            "The limit is reflected, not Ornstein-Uhlenbeck, "
+            f"for a whole load such as {float(load):g} (Theorem 4)."
         )
     return OrnsteinUhlenbeck(float(load))
 
