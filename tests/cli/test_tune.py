@@ -103,7 +103,7 @@ def test_what_so_many_pools_make_of_it(run: Run) -> None:
 def test_pools_with_a_threshold_that_stays(run: Run) -> None:
     outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
     assert outcome.code == 0
-    assert "also rests at       3 in the large-system limit, so that no number of pools is steady" in outcome.out
+    assert "also rests at       3 in the large-system limit, so no number of pools keeps it steady" in outcome.out
     assert "longer than any run" not in outcome.out  # with so few it comes and goes
     found = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()
     assert found["stable_pools"] is None
@@ -135,7 +135,7 @@ def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
 @pytest.mark.parametrize(
     ("load", "alpha", "pools", "words"),
     [
-        (1000, 0.93, 20, "not sought at loads above 100"),
+        (1000, 0.93, 20, "not searched for at loads above 100"),
         (5.5, 0.99999, 200000, "not found with up to 9,090 pools; more were not tried"),
     ],
 )
@@ -245,7 +245,7 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3), ["seed", "load_max and pools only"]),
         (("--load", 3, "--alpha", 0.85, "--pools", 2000000), ["pools must be at most 1000000 for a prediction"]),
         (("--load", 2000, "--alpha", 0.85, "--pools", 20), ["load must be at most 1000 for a prediction"]),
-        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_tasks", "between 0 and 1000000"]),
+        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_tasks", "from 0 to 1e+06"]),
         (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
         (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out alpha", "add load"]),
@@ -258,8 +258,8 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--load", 2.5, "--alpha", 0.9, "--initial-load", -3), ["initial_tasks", "-3"]),
         (("--load-max", 5, "--pools", 3, "--plot", "x.gif"), ["plot", ".png", "x.gif"]),
         (("--load-max", 5, "--pools", 3, "--plot", "missing/x.png"), ["there is no directory missing"]),
-        (("--load-max", 5, "--plot", "x.png"), ["picture", "--pools"]),
-        (("--load", 5, "--alpha", 0.9, "--plot", "x.png"), ["picture", "--load-max and --pools"]),
+        (("--load-max", 5, "--plot", "x.png"), ["--plot", "--pools"]),
+        (("--load", 5, "--alpha", 0.9, "--plot", "x.png"), ["--plot", "--load-max and --pools"]),
         (("--load-max", "much"), ["--load-max", "much"]),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",

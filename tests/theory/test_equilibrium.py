@@ -372,11 +372,11 @@ def test_a_kind_that_is_there_may_be_asked_for() -> None:
         ((5.999999, 6, "balanced"), "6 is too large for load 5.999999: .*, not the balanced one"),
         ((5.5, 3, "large"), "3 is too small for load 5.5: .* a small-threshold one, not a large-threshold one"),
         ((5.5, 3, "tiny"), "kind must be one of large, small, balanced, not 'tiny'"),
-        ((0, 3), "load must be a positive number, not 0"),
-        ((float("nan"), 3), "load must be a positive number, not nan"),
-        ((2e5, 3), "load must be at most 100000"),
-        ((5.5, -1), "threshold must lie between 0 and 1000000, not -1"),
-        ((5.5, 2.5), "threshold must be a whole number, not 2.5"),
+        ((0, 3), "load must be a positive number of at most 100000, not 0"),
+        ((float("nan"), 3), "load must be a positive number of at most 100000, not nan"),
+        ((2e5, 3), "load must be a positive number of at most 100000"),
+        ((5.5, -1), "threshold must be a whole number from 0 to 1000000, not -1"),
+        ((5.5, 2.5), "threshold must be a whole number from 0 to 1000000, not 2.5"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:

@@ -35,6 +35,7 @@ from evenly.theory.exact.chain import (
     pools_at_least,
     total_tasks,
 )
+from evenly.theory.exact.count import check_size
 from evenly.theory.exact.inputs import largest_fall
 from evenly.theory.exact.law import ExactLaw, solve_exact
 from evenly.theory.exact.solve import recurrent_states, stationary_law
@@ -463,29 +464,41 @@ def test_transient_states_have_no_weight() -> None:
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"load": -1.0}, "load must be a positive number, not -1.0."),
-        ({"load": float("nan")}, "load must be a positive number, not nan."),
-        ({"load": float("inf")}, "load must be a positive number, not inf."),
-        ({"pools": 0}, "pools must be at least 1, not 0."),
-        ({"capacity": 0}, "capacity must be at least 1, not 0."),
-        ({"tolerance": 0.0}, "tolerance must be between 0 and 1, both excluded, not 0.0."),
-        ({"max_states": 0}, "max_states must be at least 1, not 0."),
+        ({"load": -1.0}, "load must be a positive number of at most 1e+06, not -1.0."),
+        ({"load": "1.5"}, "load must be a positive number of at most 1e+06, not '1.5'."),
+        ({"load": float("nan")}, "load must be a positive number of at most 1e+06, not nan."),
+        ({"load": float("inf")}, "load must be a positive number of at most 1e+06, not inf."),
+        ({"load": 1e9, "capacity": 10}, "load must be a positive number of at most 1e+06, not 1000000000.0."),
+        ({"pools": 0}, "pools must be a whole number from 1 to 1000000000, not 0."),
+        ({"pools": 2.0}, "pools must be a whole number from 1 to 1000000000, not 2.0."),
+        ({"capacity": 0}, "capacity must be a whole number from 1 to 1000000, not 0."),
+        ({"capacity": 10**60 - 1}, "capacity must be a whole number from 1 to 1000000, not 9999999999"),
+        ({"tolerance": 0.0}, "tolerance must be a positive number of at most 1, not 0.0."),
+        ({"tolerance": 1}, "tolerance must be below 1, not 1."),
+        ({"tolerance": None}, "tolerance must be a positive number of at most 1, not None."),
+        ({"max_states": 0}, "max_states must be a whole number from 1 to 1000000, not 0."),
+        ({"max_states": 1e5}, "max_states must be a whole number from 1 to 1000000, not 100000.0."),
         ({"alpha": 1}, "alpha must lie strictly between 0 and 1, not 1."),
         ({"alpha": 0.0}, "alpha must lie strictly between 0 and 1, not 0.0."),
-        ({"alpha": "half"}, "alpha must lie strictly between 0 and 1, not half."),
+        ({"alpha": "half"}, "alpha must lie strictly between 0 and 1, not 'half'."),
+        ({"alpha": "1.5"}, "alpha must lie strictly between 0 and 1, not 1.5."),
+        ({"alpha": True}, "alpha must lie strictly between 0 and 1, not True."),
+        ({"alpha": [0.5]}, "alpha must lie strictly between 0 and 1, not [0.5]."),
+        ({"alpha": "0." + "7" * 5000}, "alpha must have at most 50 decimal places, not 0.777"),
         ({"alpha": float("nan")}, "alpha must lie strictly between 0 and 1, not nan."),
         ({"alpha": float("inf")}, "alpha must lie strictly between 0 and 1, not inf."),
         ({"alpha": 0.5, "pools": 1}, "pools must be at least 2 to learn without a capacity, not 1"),
-        ({"threshold": -1}, "threshold must be at least 0, not -1."),
+        ({"threshold": -1}, "threshold must be a whole number from 0 to 1000000, not -1."),
+        ({"threshold": 2**63 - 1}, "threshold must be a whole number from 0 to 1000000, not 9223372036854775807."),
         ({"threshold": 3, "capacity": 3}, "threshold must be at most 2 with capacity 3, not 3."),
         ({"sample_size": 2}, "sample_size is for policy power-of-d, not threshold."),
         (
             {"policy": "power-of-d", "sample_size": 4},
-            "sample_size must be from 1 to the number of pools, 3, not 4.",
+            "sample_size must be a whole number from 1 to 3 (the number of pools), not 4.",
         ),
         (
             {"policy": "power-of-d", "sample_size": 0},
-            "sample_size must be from 1 to the number of pools, 3, not 0.",
+            "sample_size must be a whole number from 1 to 1000000000, not 0.",
         ),
         ({"policy": "jsq", "alpha": 0.5}, "alpha is for policy threshold, not jsq."),
         ({"policy": "jiq"}, "policy must be one of threshold, jsq, power-of-d, random"),
@@ -501,26 +514,93 @@ def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
 @pytest.mark.parametrize(
     "options, least",
     [
-        ({"policy": "jsq", "pools": 1000, "load": 2.5}, "501,501"),
+        ({"policy": "jsq", "pools": 1000, "load": 2.5}, "166,759,901"),
         ({"policy": "jsq", "pools": 10_000, "load": 2000.0, "capacity": 10**6}, "1e"),
-        ({"policy": "random", "pools": 1, "load": 1e200}, "1e200"),
-        ({"policy": "random", "pools": 3, "load": 20.0, "max_states": 20_000}, "20,00"),
-        (
-            {
-                "policy": "threshold",
-                "pools": 2,
-                "load": 1.0,
-                "alpha": 0.5,
-                "threshold": 10**9,
-                "max_states": 5_000,
-            },
-            "5,00",
-        ),
+        ({"policy": "random", "pools": 10**9, "load": 1e6}, "1,000,000,000,000,000"),
+        ({"policy": "random", "pools": 3, "load": 20.0, "max_states": 20_000}, "46,210"),
+        ({"pools": 10, "load": 3.0}, "427,416"),
+        ({"pools": 10, "load": 3.0, "alpha": 0.95}, "525,604"),
+        ({"pools": 1, "load": 1.0, "alpha": 0.5, "capacity": 1000}, "500,501"),
+        ({"pools": 2, "load": 1.0, "alpha": 0.5, "threshold": 10**6}, "999,985"),
     ],
 )
-def test_too_many_states_are_refused(options: dict[str, Any], least: str) -> None:
-    with pytest.raises(InputError, match=f"takes at least {least}.*reduce pools"):
+def test_too_many_states_are_rejected(options: dict[str, Any], least: str) -> None:
+    """Building states one by one would stop at 400,001."""
+    with pytest.raises(InputError, match=f"at least {least}.*reduce pools"):
         solve_exact(**options)
+
+
+def test_exploration_stops_at_the_limit() -> None:
+    four_levels = small_system("jsq", pools=3, total_limit=12, capacity=4)
+    assert len(explore(four_levels, 35).states) == 35
+    with pytest.raises(InputError, match=r"at least 35 states, more than max_states \(34\)"):
+        explore(four_levels, 34)
+
+
+def small_system(policy: str, *, pools: int, total_limit: int, **options: Any) -> SmallSystem:  # noqa: ANN401
+    return SmallSystem(
+        pools=pools,
+        load=1.0,
+        assign={
+            "threshold": assign_by_threshold,
+            "jsq": assign_to_shortest,
+            "power-of-d": assign_by_sample(options.pop("sample_size", 1)),
+        }[policy],
+        threshold=options.pop("threshold", 0),
+        falls_at=options.pop("falls_at", None),
+        capacity=options.pop("capacity", None),
+        total_limit=total_limit,
+    )
+
+
+COUNTED: list[dict[str, Any]] = [
+    {"policy": "jsq"},
+    {"policy": "power-of-d", "sample_size": 1},
+    {"policy": "threshold", "threshold": 0},
+    {"policy": "threshold", "threshold": 1},
+    {"policy": "threshold", "threshold": 3},
+    {"policy": "threshold", "threshold": 10**6},
+]
+BOUNDED: list[dict[str, Any]] = [
+    {"policy": "power-of-d", "sample_size": 2},
+    *({"policy": "threshold", "falls_at": falls_at} for falls_at in (0, 1, 2)),
+    *({"policy": "threshold", "falls_at": 1, "threshold": threshold} for threshold in (2, 9, 40)),
+]
+
+
+@pytest.mark.parametrize("options", [*COUNTED, *BOUNDED], ids=str)
+@pytest.mark.parametrize("pools, total_limit", [(3, 1), (3, 2), (3, 3), (3, 7), (3, 14), (4, 18), (5, 13)])
+def test_states_are_counted_beforehand(options: dict[str, Any], pools: int, total_limit: int) -> None:
+    """Never more than there are; all of them without learning and sampling, else about half of them or more."""
+    system = small_system(**options, pools=pools, total_limit=total_limit)
+    states = len(explore(system, 10**6).states)
+    sample_size = options.get("sample_size", 1)
+    check_size(system, options["policy"], sample_size, states)
+    fewer = states - 1 if options in COUNTED else int(0.4 * states)
+    with pytest.raises(InputError, match="at least"):
+        check_size(system, options["policy"], sample_size, fewer)
+
+
+@pytest.mark.parametrize("options", [*COUNTED[:3], *BOUNDED[:4]], ids=str)
+@pytest.mark.parametrize("pools, capacity", [(3, 1), (3, 4), (5, 3)])
+def test_states_with_a_capacity_are_counted_beforehand(options: dict[str, Any], pools: int, capacity: int) -> None:
+    system = small_system(**options, pools=pools, capacity=capacity, total_limit=pools * capacity)
+    states = len(explore(system, 10**6).states)
+    sample_size = options.get("sample_size", 1)
+    check_size(system, options["policy"], sample_size, states)
+    with pytest.raises(InputError, match="at least"):
+        check_size(system, options["policy"], sample_size, int(0.8 * states))
+
+
+@pytest.mark.parametrize("load", [0.3, 2.0, 2.5])
+@pytest.mark.parametrize("capacity", [None, 2, 30])
+def test_imbalance_of_a_single_pool(load: float, capacity: int | None) -> None:
+    """Distances of occupancies, level by level, against the shortcut for one pool."""
+    law = solve_exact(pools=1, load=load, capacity=capacity)
+    levels = np.arange(max(len(law.pools_with_exactly), 5))
+    balanced = np.clip(load - levels + 1, 0, 1)
+    distances = [sqrt(np.sum(((levels <= tasks) - balanced) ** 2)) for tasks in range(len(law.pools_with_exactly))]
+    assert law.imbalance == pytest.approx(law.pools_with_exactly @ distances, abs=1e-9)
 
 
 def test_defaults() -> None:
@@ -560,5 +640,5 @@ def test_nothing_is_shared_with_what_it_checks() -> None:
             elif isinstance(node, ast.Import):
                 imports.update(alias.name for alias in node.names)
         ours = {name for name in imports if name.startswith((".", "evenly"))}
-        own = {"evenly.errors", "evenly.frames", "evenly.policies", "evenly.plots"}
+        own = {"evenly.errors", "evenly.frames", "evenly.inputs", "evenly.policies", "evenly.plots"}
         assert all(name in own or name.startswith("evenly.theory.") for name in ours)

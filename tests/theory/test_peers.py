@@ -206,11 +206,19 @@ def test_a_missing_threshold_is_the_optimal_one() -> None:
 @pytest.mark.parametrize(
     ("call", "options", "words"),
     [
-        (power_of_d_fixed_point, {"load": 0}, "load must be a positive number, not 0"),
+        (power_of_d_fixed_point, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
         (power_of_d_fixed_point, {"sample_size": 0}, "sample_size must lie between 1 and 512, not 0"),
         (power_of_d_fixed_point, {"sample_size": 2.5}, "sample_size must be a whole number, not 2.5"),
-        (predict_equilibrium, {"policy": "random", "load": -1.0}, "load must be a positive number, not -1"),
-        (predict_equilibrium, {"policy": "jsq", "load": float("inf")}, "load must be a positive number, not inf"),
+        (
+            predict_equilibrium,
+            {"policy": "random", "load": -1.0},
+            "load must be a positive number of at most 100000, not -1",
+        ),
+        (
+            predict_equilibrium,
+            {"policy": "jsq", "load": float("inf")},
+            "load must be a positive number of at most 100000, not inf",
+        ),
         (predict_equilibrium, {"policy": "pull"}, "one of threshold, jsq, power-of-d, random, not 'pull'"),
         (
             predict_equilibrium,
@@ -233,7 +241,7 @@ def test_a_missing_threshold_is_the_optimal_one() -> None:
         (power_of_d_fluid, {"horizon": 0.0}, "horizon must be a positive number, not 0"),
         (power_of_d_fluid, {"points": 1}, "points must lie between 2 and 100000, not 1"),
         (power_of_d_fluid, {"load": 1e3, "points": 10**5}, "points times levels must be at most 20000000"),
-        (random_fluid, {"load": 0}, "load must be a positive number, not 0"),
+        (random_fluid, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(

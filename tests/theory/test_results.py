@@ -302,7 +302,7 @@ def test_a_start_is_a_number_or_a_list(start: Any) -> None:  # noqa: ANN401
         lambda: predict_settling(load=5.5, alpha="0.93", initial_tasks=start),
         lambda: theory.settle_time_bound(load=5.5, alpha="0.93", initial_tasks=start),
     ):
-        with pytest.raises(InputError, match="initial_tasks must be tasks per pool, or a list"):
+        with pytest.raises(InputError, match="initial_tasks must be a number of tasks per pool, or a list"):
             predict()
 
 

@@ -404,8 +404,8 @@ def test_rules_that_cancel_each_other_are_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"pools": 0}, "pools must lie between 2 and 1000000000, not 0"),
-        ({"pools": 1, "alpha": 0.01}, "pools must lie between 2 and 1000000000, not 1"),
+        ({"pools": 0}, "pools must be a whole number from 2 to 1000000000, not 0"),
+        ({"pools": 1, "alpha": 0.01}, "pools must be a whole number from 2 to 1000000000, not 1"),
         ({"pools": 10**6 + 1}, "pools must be at most 1000000 for a prediction, not 1000001"),
         ({"load": 1000.5}, "load must be at most 1000 for a prediction, not 1000.5"),
         ({"pools": 2.5}, "pools must be a whole number"),
@@ -425,6 +425,6 @@ def test_bad_input_is_refused(options: dict[str, float | str], sentence: str) ->
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, exp(1), float("nan")])
-def test_a_share_must_be_one(share: float) -> None:
-    with pytest.raises(InputError, match="share must lie strictly between 0 and 1"):
+def test_a_share_lies_between_0_and_1(share: float) -> None:
+    with pytest.raises(InputError, match=r"share must be (a positive number of at most|below) 1"):
         stable_pools(load=2.9, alpha=0.97, share=share)

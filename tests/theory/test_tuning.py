@@ -168,32 +168,35 @@ def test_an_alpha_that_cannot_work_is_refused() -> None:
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: alpha_min(0), "load_max must be a positive number, not 0"),
+        (lambda: alpha_min(0), "load_max must be a positive number of at most 100000, not 0"),
         (lambda: alpha_min(float("nan")), "load_max must be a positive number"),
-        (lambda: settled_threshold(load=-1, alpha=0.9), "load must be a positive number, not -1"),
+        (
+            lambda: settled_threshold(load=-1, alpha=0.9),
+            "load must be a positive number of at most 100000, not -1",
+        ),
         (lambda: settled_threshold(load=1, alpha=0), "alpha must lie strictly between 0 and 1, not 0"),
         (lambda: is_optimal(load=1, alpha=1.0), "alpha must lie strictly between 0 and 1, not 1.0"),
         (
             lambda: settle_time_bound(load=1.5, alpha=0.9, initial_tasks=-2),
-            "initial_tasks must lie between 0 and 1000000 tasks per pool, not -2",
+            r"initial_tasks must be a number from 0 to 1e\+06, not -2",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=float("inf")),
-            "initial_tasks must lie between 0 and 1000000 .*, not inf",
+            r"initial_tasks must be a number from 0 to 1e\+06, not inf",
         ),
         (
             lambda: predict_settling(load=5.5, alpha=0.93, initial_tasks=1e308),
-            r"initial_tasks must lie between 0 and 1000000 .*, not 1e\+308",
+            r"initial_tasks must be a number from 0 to 1e\+06, not 1e\+308",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=1000001),
-            "initial_tasks must lie between 0 and 1000000 .*, not 1000001",
+            r"initial_tasks must be a number from 0 to 1e\+06, not 1000001",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=True),
-            "initial_tasks must be tasks per pool, or a list with those of each, not True",
+            "initial_tasks must be a number of tasks per pool, or a list with the tasks of each pool, not True",
         ),
-        (lambda: check_alpha_for_pools(0.5, 1), "pools must lie between 2"),
+        (lambda: check_alpha_for_pools(0.5, 1), "pools must be a whole number from 2"),
     ],
 )
 def test_bad_input_gets_a_sentence(call: Callable[[], object], words: str) -> None:

@@ -100,6 +100,10 @@ SteadyState = Annotated[
     bool | None,
     _flag(_RUN, "Replace holding times by their means: less variance, for long-run averages.", "--steady-state"),
 ]
+MaxStates = Annotated[
+    int | None,
+    _whole(_RUN, "Reject a system with more states than this (default: 400000; 1000000 take about 1 GB)."),
+]
 Limit = Annotated[
     str | None,
     _option(_SYSTEM, "Insist on a limit: ornstein-uhlenbeck or reflected (default: the load's).", "NAME"),

@@ -17,6 +17,7 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import shown
 from evenly.policies import DEFAULT, LIMIT, POLICIES, check_parameters, find_policy
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly, optimal_thresholds
 from evenly.theory.inputs import checked_threshold, positive_load
@@ -79,7 +80,7 @@ class Equilibrium(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that `evenly equilibrium --json` prints."""
+        """Return the result ready for JSON: the object that `evenly equilibrium --json` prints."""
         return {
             "policy": self.policy,
             "choices": self.sample_size,
@@ -117,7 +118,7 @@ class Equilibrium(Tabular):
         return figure
 
     def _bars(self) -> tuple[FloatArray, FloatArray, str]:
-        """The shares of pools, those of a balanced load at the same levels, and the policy's name."""
+        """Return the shares of pools, those of a balanced load at the same levels, and the policy's name."""
         balanced = exactly(balanced_occupancy(self.load, max(len(self.occupancy), ceil(self.load) + 1)))
         padded = np.pad(self.pools_with_exactly, (0, len(balanced) - len(self.pools_with_exactly)))
         return padded, balanced, self.name
@@ -199,15 +200,15 @@ def threshold_kind(load: float, threshold: int) -> str:
 
     Paper: Cor. 1.
     """
-    best = optimal_thresholds(load)
+    threshold, best = checked_threshold(threshold), optimal_thresholds(load)
     if threshold in best:
         return "balanced"
     return "large" if threshold > best[-1] else "small"
 
 
 def _check_kind(kind: str, found: str, load: float, threshold: int) -> None:
-    if kind not in KINDS:
-        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}.")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise InputError(f"kind must be one of {', '.join(KINDS)}, not {shown(kind)}.")
     if kind == found:
         return
     verdict = "optimal" if found == "balanced" else f"too {found}"
@@ -233,7 +234,7 @@ def _balanced(load: float, threshold: int) -> Equilibrium:
 
 
 def _large(load: float, threshold: int) -> Equilibrium:
-    """The Erlang loss system whose carried traffic is the load.
+    """Solve the Erlang loss system whose carried traffic is the load.
 
     Paper: Ex. 1, eq. (4).
     """
@@ -258,7 +259,7 @@ def _large(load: float, threshold: int) -> Equilibrium:
 
 
 def _small(load: float, threshold: int) -> Equilibrium:
-    """The birth-death process that never falls below one above the threshold.
+    """Solve the birth-death process that never falls below one above the threshold.
 
     Paper: Ex. 2, eq. (5).
     """

@@ -1,82 +1,85 @@
-"""What the predictions accept. Written apart from `core` and `sim` on purpose."""
+"""Checks that the predictions share. Independent of `core` and `sim` on purpose."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from math import inf
 from numbers import Integral, Real
 from typing import Any
 
 from evenly.errors import InputError
+from evenly.inputs import number_from, positive_number, shown, whole_number
+
+__all__ = [
+    "MAX_DECIMALS",
+    "MAX_LOAD",
+    "MAX_THRESHOLD",
+    "MIN_LOAD",
+    "checked_start",
+    "checked_threshold",
+    "exact_alpha",
+    "plain_alpha",
+    "positive_load",
+    "positive_number",
+    "whole_number",
+]
 
 MAX_DECIMALS = 50
+MIN_LOAD = 1e-300  # below it, its inverse overflows
 MAX_LOAD = 10**5  # beyond it the arrays of levels grow out of hand
 MAX_THRESHOLD = 10**6
+_MAX_LISTED = 10**7  # pools whose tasks are given one by one
 
 
-def positive_load(load: float, name: str = "load") -> float:
-    """The load as a plain number, if it is one that can be computed with."""
-    return positive_number(name, load, MAX_LOAD)
+def positive_load(load: object, name: str = "load", most: float = MAX_LOAD) -> float:
+    """Return the load as a plain float, or raise InputError unless it is positive and can be computed with."""
+    value = positive_number(name, load, most)
+    if value < MIN_LOAD:
+        raise InputError(f"{name} must be at least {MIN_LOAD:g}, not {shown(load)}.")
+    return value
 
 
-def positive_number(name: str, value: float, most: float) -> float:
-    """The value as a plain number, if it is positive and not too large."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < inf:
-        raise InputError(f"{name} must be a positive number, not {value!r}.")
-    if not value <= most:
-        shown = f"{float(value):g}" if value <= sys.float_info.max else "a number beyond all floats"
-        raise InputError(f"{name} must be at most {most:g}, not {shown}.")
-    return float(value)
-
-
-def whole_number(name: str, value: int, least: int, most: int) -> int:
-    """The value, if it is a whole number within bounds."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise InputError(f"{name} must be a whole number, not {value}.")
-    if not least <= value <= most:
-        raise InputError(f"{name} must lie between {least} and {most}, not {value}.")
-    return int(value)
-
-
-def checked_threshold(threshold: int) -> int:
-    """The threshold, if it is one."""
+def checked_threshold(threshold: object) -> int:
+    """Return the threshold as a plain int, or raise InputError unless it is from 0 to `MAX_THRESHOLD`."""
     return whole_number("threshold", threshold, 0, MAX_THRESHOLD)
 
 
 def checked_start(initial_tasks: object, most: int, most_of_one: int) -> float | tuple[int, ...]:
-    """The tasks per pool at time 0, or the tasks of each pool, as plain numbers."""
+    """Return the tasks per pool at time 0 (up to `most`), or those of each pool (up to `most_of_one`)."""
     given: Any = initial_tasks
-    is_number = isinstance(given, Real) and not isinstance(given, bool)
-    if is_number:
-        if not 0 <= given <= most:
-            raise InputError(f"initial_tasks must lie between 0 and {most} tasks per pool, not {initial_tasks}.")
-        return int(given) if isinstance(given, Integral) else float(given)
+    if isinstance(given, Real) and not isinstance(given, bool):
+        number = number_from("initial_tasks", given, 0, most)
+        return int(given) if isinstance(given, Integral) else number
     listed = not isinstance(given, str | bytes) and (isinstance(given, Sequence) or getattr(given, "ndim", 0) == 1)
-    tasks = tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in given) if listed else ()
-    if not tasks:
+    if not listed or not 0 < len(given) <= _MAX_LISTED:
         raise InputError(
-            f"initial_tasks must be tasks per pool, or a list with those of each, not {initial_tasks!r}."
+            "initial_tasks must be a number of tasks per pool, or a list with the tasks of each pool, "
+            f"not {shown(initial_tasks)}."
         )
-    return tasks
+    return tuple(whole_number("initial_tasks", count, 0, most_of_one) for count in given)
 
 
-def plain_alpha(alpha: float | str | Decimal) -> float | str | Decimal:
-    """Alpha as given, but a plain number instead of one of NumPy: the decimal that it was written as."""
+def plain_alpha(alpha: object) -> float | str | Decimal:
+    """Return alpha as given, except that a NumPy number becomes the plain float with the same decimals."""
     exact_alpha(alpha)
-    return float(str(alpha)) if isinstance(alpha, Real) else alpha
+    if isinstance(alpha, Real):
+        return float(str(alpha))
+    assert isinstance(alpha, str | Decimal)
+    return alpha
 
 
-def exact_alpha(alpha: float | str | Decimal) -> Fraction:
-    """Alpha as the very number that was written, not the binary float next to it."""
-    try:
-        value = Decimal(str(alpha))
-    except InvalidOperation:
-        value = Decimal(0)
+def exact_alpha(alpha: object) -> Fraction:
+    """Return alpha as the decimal that was written, not as the nearest binary float."""
+    value = Decimal("NaN")
+    if isinstance(alpha, Real | str | Decimal) and not isinstance(alpha, bool):
+        try:
+            value = Decimal(str(alpha))
+        except (InvalidOperation, ValueError):  # not a number, or an integer too long to print
+            value = Decimal("NaN")
+    written = shown(alpha) if value.is_nan() else f"{alpha!s:.60}"  # a number given as text needs no quotes
     if not value.is_finite() or not 0 < value < 1:
-        raise InputError(f"alpha must lie strictly between 0 and 1, not {alpha}.")
-    if -int(value.as_tuple().exponent) > MAX_DECIMALS:  # the fraction would never end
-        raise InputError(f"alpha must have at most {MAX_DECIMALS} decimal places, not {alpha}.")
+        raise InputError(f"alpha must lie strictly between 0 and 1, not {written}.")
+    if -int(value.as_tuple().exponent) > MAX_DECIMALS:  # the fraction would have too many digits
+        raise InputError(f"alpha must have at most {MAX_DECIMALS} decimal places, not {written}.")
     return Fraction(value)

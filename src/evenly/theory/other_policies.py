@@ -19,8 +19,9 @@ from math import ceil
 import numpy as np
 from scipy.linalg import solve_banded
 
+from evenly.inputs import whole_number
 from evenly.theory.balance import FloatArray, balanced_occupancy
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.inputs import positive_load
 from evenly.theory.poisson import likely_levels, normalised, poisson_weights
 
 MAX_SAMPLE_SIZE = 512
@@ -28,7 +29,7 @@ _MAX_STEPS = 100  # of Newton's method, which takes ten
 
 
 def jsq_fixed_point(load: float) -> FloatArray:
-    """The balanced occupancy, where the shortest queue settles.
+    """Return the balanced occupancy, where the shortest queue settles.
 
     Paper: Sec. 2.1, eq. (1).
     """
@@ -67,7 +68,7 @@ def drift(q: FloatArray, load: float, sample_size: int) -> FloatArray:
 
 
 def jacobian(q: FloatArray, load: float, sample_size: int) -> FloatArray:
-    """The derivatives of the drift: rows above, on and below the diagonal, as SciPy packs bands."""
+    """Return the derivatives of the drift: rows above, on and below the diagonal, as SciPy packs bands."""
     levels = np.arange(1.0, len(q) + 1)
     slopes = load * sample_size * q ** (sample_size - 1)
     bands = np.zeros((3, len(q)))
@@ -78,10 +79,10 @@ def jacobian(q: FloatArray, load: float, sample_size: int) -> FloatArray:
 
 
 def last_level(load: float) -> int:
-    """Where a Poisson law has less than 1e-19 left, in pools and in tasks."""
+    """Return where a Poisson law has less than 1e-19 left, in pools and in tasks."""
     return likely_levels(load, 0)[1]
 
 
 def checked_sample_size(sample_size: int) -> int:
-    """The number of pools sampled, if it is one."""
+    """Return the number of pools sampled, or raise InputError if it is out of bounds."""
     return whole_number("sample_size", sample_size, 1, MAX_SAMPLE_SIZE)

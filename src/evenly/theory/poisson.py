@@ -15,14 +15,14 @@ _NEGLIGIBLE = log(1e25)  # a weight smaller than the largest by this factor chan
 
 
 def normalised(weights: FloatArray, first: int) -> tuple[FloatArray, FloatArray]:
-    """Fractions with at least and with exactly i tasks, from weights of the levels from `first` on."""
+    """Return the fractions with at least and with exactly i tasks, from weights of the levels from `first` on."""
     tails = np.cumsum(weights[::-1])[::-1]  # small ones first
     occupancy = np.concatenate((np.ones(first), tails / tails[0]))
     return occupancy, np.concatenate((np.zeros(first), weights / tails[0]))
 
 
 def rate_with_mean(load: float, low: int, high: int, least: float, most: float) -> float:
-    """The rate, between bounds, at which a Poisson law conditioned on low..high has mean `load`."""
+    """Return the rate, between bounds, at which a Poisson law conditioned on low..high has mean `load`."""
 
     def excess(growth: float) -> float:
         rate = least * exp(growth)
@@ -40,7 +40,7 @@ def rate_with_mean(load: float, low: int, high: int, least: float, most: float) 
 
 
 def likely_levels(rate: float, low: int, high: int = NO_LIMIT) -> tuple[int, int]:
-    """The first and last of the levels low..high that matter under Poisson weights of this rate.
+    """Return the first and last of the levels low..high that matter under Poisson weights of this rate.
 
     By Bernstein's bound the weight at distance y + 1 from the mode m is at most exp(-y^2 / 2(m + 1 + y/3))
     times the mode's; the rest lie below 1e-25 of it.

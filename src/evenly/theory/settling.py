@@ -70,7 +70,7 @@ class Settling(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: part of what `evenly tune --json` prints."""
+        """Return the result ready for JSON: part of what `evenly tune --json` prints."""
         return {
             "load": self.load,
             "alpha": float(self.alpha),

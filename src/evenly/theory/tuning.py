@@ -11,7 +11,8 @@ from fractions import Fraction
 from math import ceil, floor, log
 
 from evenly.errors import InputError
-from evenly.theory.inputs import checked_start, exact_alpha, positive_load, whole_number
+from evenly.inputs import whole_number
+from evenly.theory.inputs import checked_start, exact_alpha, positive_load
 
 Alpha = float | str | Decimal
 
@@ -45,7 +46,7 @@ def suggested_alpha(load_max: float) -> float:
 
 
 def check_alpha_for_load(alpha: Alpha, load_max: float) -> None:
-    """Refuse an alpha that does not keep the threshold near the optimum at all loads up to `load_max`.
+    """Reject an alpha that does not keep the threshold near the optimum at all loads up to `load_max`.
 
     Paper: Sec. 4.5, eq. (13).
     """
@@ -58,11 +59,11 @@ def check_alpha_for_load(alpha: Alpha, load_max: float) -> None:
 
 
 def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
-    """Refuse an alpha that lets both rules apply at once with this few pools.
+    """Reject an alpha that lets both rules apply at once with this few pools.
 
     Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
     """
-    whole_number("pools", pools, 2, MAX_POOLS)
+    pools = whole_number("pools", pools, 2, MAX_POOLS)
     if exact_alpha(alpha) >= 1 - Fraction(1, pools):
         raise InputError(
             f"alpha {alpha} is too large for {pools} pools: it must be below 1 - 1/{pools} = {1 - 1 / pools:.6g}, "
@@ -110,7 +111,7 @@ def settle_time_bound(*, load: float, alpha: Alpha, initial_tasks: float | Seque
 
 
 def shortest_decimal(low: Fraction, high: Fraction, *, strictly: bool = False) -> float:
-    """The least of the numbers with the fewest decimal places in [low, high), or in (low, high)."""
+    """Return the least of the numbers with the fewest decimal places in [low, high), or in (low, high)."""
     scale = 10
     while True:
         digits = floor(low * scale) + 1 if strictly else ceil(low * scale)
@@ -120,12 +121,12 @@ def shortest_decimal(low: Fraction, high: Fraction, *, strictly: bool = False) -
 
 
 def _exact_load(load: float, name: str = "load") -> Fraction:
-    """The load as the decimal that was written."""
+    """Return the load as the decimal that was written."""
     return Fraction(str(positive_load(load, name)))
 
 
 def mean_start(initial_tasks: float | Sequence[int]) -> Fraction:
-    """The tasks per pool at time 0, as the decimal that was written or the mean over the pools."""
+    """Return the tasks per pool at time 0, as the decimal that was written or the mean over the pools."""
     start = checked_start(initial_tasks, MAX_INITIAL_TASKS, MAX_INITIAL_TASKS)
     return Fraction(sum(start), len(start)) if isinstance(start, tuple) else Fraction(str(start))
 

@@ -12,7 +12,7 @@ ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 
 
 def percent(share: float) -> str:
-    """A share in per cent, never rounded to 0 or 100 unless it is."""
+    """Return a share in per cent, never rounded to 0 or 100 unless it is."""
     if 0 < share < 0.0001:
         return "< 0.01 %"
     if 0.9999 < share < 1:
@@ -23,7 +23,7 @@ def percent(share: float) -> str:
 def short_label(
     policy: str, *, threshold: int | None = None, alpha: Alpha | None = None, sample_size: int | None = None
 ) -> str:
-    """The policy with its parameters, as short as it gets, with a Greek alpha."""
+    """Return the policy with its parameters, as short as it gets, with a Greek alpha."""
     label = POLICIES[policy].label(threshold=threshold, alpha=alpha, sample_size=sample_size)
     return label.replace(", alpha ", f" {ALPHA}=")
 

@@ -44,7 +44,7 @@ def command(
 
 
 def _check(values: dict[str, Any]) -> None:
-    """The command asks for a threshold, which the library takes to be floor(load) if it is not given."""
+    """Require a load and, under policy threshold, a threshold (the library would take floor(load))."""
     policy = values.get("policy", DEFAULT)
     needed = ("load", "threshold") if policy == DEFAULT else ("load",)
     if any(name not in values for name in needed):

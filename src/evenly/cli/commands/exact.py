@@ -12,7 +12,7 @@ from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly exact --policy threshold --pools 5 --load 1.5 --alpha 0.7"
 
-_KEYS = ("policy", "pools", "load", "threshold", "alpha", "sample_size", "capacity")
+_KEYS = ("policy", "pools", "load", "threshold", "alpha", "sample_size", "capacity", "max_states")
 
 
 def command(
@@ -23,6 +23,7 @@ def command(
     alpha: options.Alpha = None,
     sample_size: options.SampleSize = None,
     capacity: options.Capacity = None,
+    max_states: options.MaxStates = None,
     scenario: options.ScenarioFile = None,
     plot: options.Plot = None,
     json: options.Json = None,

@@ -37,8 +37,8 @@ def command(
     from evenly.cli.text.fluid import fluid_text
     from evenly.theory.fluid.predict import predict_fluid
 
-    with progress_bar("solving"):
-        path = predict_fluid(**{key: values[key] for key in _KEYS if key in values})
+    with progress_bar("solving") as progress:
+        path = predict_fluid(**{key: values[key] for key in _KEYS if key in values}, progress=progress)
     if picture:
         from evenly.plots import style
 
@@ -48,15 +48,15 @@ def command(
 
 
 def _check(values: dict[str, Any]) -> None:
-    """What a scenario file may say that the fluid limit has no place for."""
+    """Reject keys of a scenario file that the fluid limit does not cover."""
     if "load" not in values and "schedule" not in values:
-        raise InputError("Say what the load is: --load X or --schedule T:X,...")
+        raise InputError("Give the load: --load X or --schedule T:X,...")
     if values.get("policy", "threshold") != "threshold":
-        raise InputError(f"The fluid limit is that of policy threshold, not {values['policy']}.")
+        raise InputError(f"The fluid limit covers policy threshold, not {values['policy']}.")
     if values.get("service_rate", 1) != 1:
         raise InputError("Fluid time is measured in mean task times: service_rate must be 1.")
     if values.get("capacity") is not None:
-        raise InputError("The fluid limit is that of pools without a capacity.")
+        raise InputError("The fluid limit covers pools without a capacity: leave out capacity.")
     initial, pools = values.get("initial_tasks"), values.get("pools")
     if isinstance(initial, list) and initial and pools is not None and len(initial) != pools:
         raise InputError(f"initial_tasks must have {pools} numbers, one per pool, not {len(initial)}.")

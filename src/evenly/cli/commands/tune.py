@@ -23,14 +23,14 @@ def command(
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:
-    """Find an alpha for loads up to --load-max, or tell what to expect of --alpha under --load.
+    """Find an alpha for loads up to --load-max, or predict what --alpha does under --load.
 
     Without --pools the answer is for the large-system limit.
     """
     values = read_values(locals())
     searches = "pools" in values and "load" not in values
     if "plot" in values and not searches:
-        raise InputError("A picture is drawn of the candidates for alpha: give --load-max and --pools only.")
+        raise InputError("--plot draws the candidates for alpha: use it with --load-max and --pools only.")
     picture = plot_path(values)
 
     from evenly.advice.tune_report import tune

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def diffusion_text(found: DiffusionLimit) -> str:
-    """What `evenly diffusion` prints."""
+    """Return the text that `evenly diffusion` prints."""
     load, low = found.load, found.threshold
     facts = found.to_dict()
     whole = found.limit == "reflected"
@@ -50,7 +50,10 @@ def _pool_lines(found: DiffusionLimit) -> list[str]:
         share = percent(found.saturated_share)
         lines.append(f"  {share} of arrivals find no pool with fewer than {found.threshold} tasks")
     if _few_pools(means, deviations):
-        lines += ["", "Two deviations lead past none or all of the pools: this few are far from the limit."]
+        lines += [
+            "",
+            "Two deviations reach past none or all of the pools: a system this small is far from the limit.",
+        ]
     return lines
 
 

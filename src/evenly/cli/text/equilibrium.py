@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def equilibrium_text(found: Equilibrium) -> str:
-    """What `evenly equilibrium` prints."""
+    """Return the text that `evenly equilibrium` prints."""
     from evenly.theory.balance import optimal_thresholds
 
     best = " or ".join(map(str, optimal_thresholds(found.load)))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def exact_text(law: ExactLaw) -> str:
-    """What `evenly exact` prints."""
+    """Return the text that `evenly exact` prints."""
     return "\n".join(
         [
             f"{law.name}: {law.pools:,} pools, load {law.load:g}, exact from {law.states:,} states",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def fluid_text(path: FluidPath) -> str:
-    """What `evenly fluid` prints: the changes on the way and the state at the end."""
+    """Return the text that `evenly fluid` prints: the changes on the way and the state at the end."""
     from evenly.theory.balance import exactly
 
     return "\n".join(

@@ -22,7 +22,7 @@ _LEAST_SHOWN = 0.0005  # of an error with three places
 
 
 def print_report(report: TuneReport) -> None:
-    """What `evenly tune` prints."""
+    """Print a report the way `evenly tune` does."""
     if report.advice is not None:
         _print_advice(report.advice)
         return
@@ -35,7 +35,7 @@ def print_report(report: TuneReport) -> None:
 
 
 def _rule_lines(report: TuneReport) -> list[str]:
-    """The paper's rule for alpha."""
+    """Return the paper's rule for alpha."""
     load_max = report.load_max
     if load_max is None:
         return []
@@ -49,7 +49,7 @@ def _rule_lines(report: TuneReport) -> list[str]:
             f"  take alpha          {report.suggested_alpha}",
             "",
             "Then the threshold settles at an optimal value or one above it, whatever the load.",
-            "With few pools it may never come to rest; --pools N measures what is best for N pools.",
+            "With few pools it may keep moving; --pools N measures what is best for N pools.",
         ]
     elif report.stability is None:
         lines.append(f"  alpha {report.alpha:<13} will do")
@@ -57,7 +57,7 @@ def _rule_lines(report: TuneReport) -> list[str]:
 
 
 def _settling_lines(settling: Settling) -> list[str]:
-    """Where the threshold settles, and when."""
+    """Return lines on where the threshold settles, and when."""
     return [
         f"large-system limit, load {settling.load:g}, alpha {settling.alpha}",
         "",
@@ -89,30 +89,30 @@ def _rough_lines() -> list[str]:
 
 
 def _steady_lines(stability: Stability, stable_pools: int | None) -> list[str]:
-    """How many pools it takes, or why none will do."""
+    """Tell how many pools it takes, or why none will do."""
     from evenly.theory.stability.predict import MAX_SEARCHED_LOAD, most_searched
 
     rests_at = stability.also_rests_at
     if rests_at is not None:
         lines = [
-            f"  also rests at       {rests_at} in the large-system limit, so that no number of pools is steady"
+            f"  also rests at       {rests_at} in the large-system limit, so no number of pools keeps it steady"
         ]
         if stability.time_between_excursions > _LONG:
             lines += [
                 "",
-                f"Once at {rests_at} it may stay for longer than any run: these shares are those of all time.",
+                f"Once at {rests_at} it may stay longer than any run: these shares are long-run averages.",
             ]
         return lines
     if stable_pools is not None:
         return [f"  steady from         {stable_pools:,} pools on: off the optimum for at most 1 % of the time"]
     most = most_searched(stability.load)
     if most == 0:
-        return [f"  steady              not sought at loads above {MAX_SEARCHED_LOAD}"]
+        return [f"  steady              not searched for at loads above {MAX_SEARCHED_LOAD}"]
     return [f"  steady              not found with up to {most:,} pools; more were not tried"]
 
 
 def _print_advice(advice: Advice) -> None:
-    """The recommendation, one row per candidate."""
+    """Print the recommendation, one row per candidate."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)

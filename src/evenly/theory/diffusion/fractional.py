@@ -9,8 +9,7 @@ loads are in `whole`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, expm1, floor, isfinite, sqrt
-from numbers import Real
+from math import exp, expm1, floor, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,9 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from evenly.errors import InputError
+from evenly.inputs import number_from, whole_number
 from evenly.theory.balance import FloatArray
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.inputs import positive_load
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_POOLS = 10**9
@@ -41,19 +41,19 @@ class OrnsteinUhlenbeck:
         return self.load
 
     def mean(self, start: float, time: float) -> float:
-        """The mean at a time, from a start."""
+        """Return the mean at a time, from a start."""
         return start * exp(-elapsed(time))
 
     def variance(self, time: float) -> float:
-        """The variance at a time, from any one start."""
+        """Return the variance at a time, from any one start."""
         return -self.load * expm1(-2 * elapsed(time))
 
     def covariance(self, lag: float) -> float:
-        """The covariance of two values `lag` apart in time, in the long run."""
+        """Return the covariance of two values `lag` apart in time, in the long run."""
         return self.load * exp(-abs(lag))
 
     def cdf(self, value: ArrayLike, *, time: float | None = None, start: float = 0.0) -> FloatArray:
-        """The distribution function at a time, from a start; without a time, in the long run."""
+        """Return the distribution function at a time, from a start; without a time, in the long run."""
         mean, variance = (0.0, self.load) if time is None else (self.mean(start, time), self.variance(time))
         if variance == 0:
             return np.where(np.asarray(value) >= mean, 1.0, 0.0)
@@ -62,7 +62,7 @@ class OrnsteinUhlenbeck:
     def sample_path(
         self, times: ArrayLike, rng: np.random.Generator, *, start: float | None = None, paths: int = 1
     ) -> FloatArray:
-        """Values at these times, one row per path, with the exact law; stationary without a start."""
+        """Return values at these times, one row per path, with the exact law; stationary without a start."""
         grid = checked_times(times)
         values = np.empty((checked_paths(paths, grid.size), grid.size))
         state = np.full(paths, start) if start is not None else rng.normal(0, sqrt(self.load), paths)
@@ -72,7 +72,7 @@ class OrnsteinUhlenbeck:
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """The stationary law, ready for JSON."""
+        """Return the stationary law, ready for JSON."""
         quantiles = {str(share): float(ndtri(share)) * sqrt(self.load) for share in QUANTILES}
         return {"mean": 0.0, "variance": self.load, "quantiles": quantiles}
 
@@ -82,18 +82,19 @@ class OrnsteinUhlenbeck:
         return self.load - floor(self.load)
 
     def occupancy_deviation(self, pools: int) -> float:
-        """The standard deviation of that fraction, which is about normal, in the long run."""
+        """Return the standard deviation of that fraction, which is about normal, in the long run."""
         return sqrt(self.load / whole_number("pools", pools, 1, MAX_POOLS))
 
 
 def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
-    """The limit for a load that is not a whole number.
+    """Return the limit for a load that is not a whole number.
 
     Paper: Thm 3.
     """
     if is_whole(load):
         raise InputError(
-            f"The limit is reflected, not Ornstein-Uhlenbeck, for a whole load such as {load:g} (Theorem 4)."
+            "The limit is reflected, not Ornstein-Uhlenbeck, "
+            f"for a whole load such as {float(load):g} (Theorem 4)."
         )
     return OrnsteinUhlenbeck(float(load))
 
@@ -104,15 +105,16 @@ def is_whole(load: float) -> bool:
 
 
 def elapsed(time: float) -> float:
-    """The time, if it is zero or positive."""
-    if isinstance(time, bool) or not isinstance(time, Real) or not isfinite(time) or time < 0:
-        raise InputError(f"time must be zero or a positive number, not {time}.")
-    return float(time)
+    """Return the time as a plain float, or raise InputError unless it is zero or positive."""
+    return number_from("time", time, 0)
 
 
 def checked_times(times: ArrayLike) -> FloatArray:
-    """The times as an array, if they begin at 0 or later and increase."""
-    grid = np.asarray(times, float)
+    """Return the times as an array, or raise InputError unless they begin at 0 or later and increase."""
+    try:
+        grid = np.asarray(times, float)
+    except (TypeError, ValueError, OverflowError):
+        grid = np.empty(0)
     if grid.ndim != 1 or grid.size == 0 or not np.isfinite(grid).all():
         raise InputError("times must be a list of at least one number.")
     if grid[0] < 0 or (np.diff(grid) <= 0).any():
@@ -121,7 +123,7 @@ def checked_times(times: ArrayLike) -> FloatArray:
 
 
 def checked_paths(paths: int, points: int) -> int:
-    """The number of paths, if `points` points of each fit into memory."""
+    """Return the number of paths, if `points` points of each fit into memory."""
     whole_number("paths", paths, 1, MAX_VALUES)
     if paths * points > MAX_VALUES:
         raise InputError(f"paths times values of each must be at most {MAX_VALUES}, not {paths} times {points}.")

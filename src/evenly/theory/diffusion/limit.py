@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import MAX_POOLS, OrnsteinUhlenbeck, is_whole, ornstein_uhlenbeck
 from evenly.theory.diffusion.result import ORNSTEIN_UHLENBECK, REFLECTED, DiffusionLimit
 from evenly.theory.diffusion.whole import STEP, reflected
 from evenly.theory.diffusion.whole_law import stationary_summary
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.theory.inputs import positive_load
 
 MAX_POINTS = 10**5
 MAX_VALUES = 10**6  # on all paths
@@ -43,8 +44,8 @@ def predict_diffusion(
     load = positive_load(load)
     own_limit = REFLECTED if is_whole(load) else ORNSTEIN_UHLENBECK
     name = own_limit if limit is None else limit
-    if name not in _DESCRIBE:
-        raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {name!r}.")
+    if not isinstance(name, str) or name not in _DESCRIBE:
+        raise InputError(f"limit must be {' or '.join(_DESCRIBE)}, not {shown(name)}.")
     points = whole_number("points", points, 2, MAX_POINTS)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     pools = None if pools is None else whole_number("pools", pools, 1, MAX_POOLS)

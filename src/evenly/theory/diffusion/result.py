@@ -63,7 +63,7 @@ class DiffusionLimit(Tabular):
         return {"total": f"pools with {low + 1} or more"}
 
     def _laws(self) -> dict[str, dict[str, Any]]:
-        """The long run of each quantity: mean, variance and quantiles."""
+        """Return the long run of each quantity: mean, variance and quantiles."""
         facts = self.stationary.to_dict()
         return {name: facts[name] if self.limit == REFLECTED else facts for name in self.quantities}
 
@@ -98,7 +98,7 @@ class DiffusionLimit(Tabular):
         return Table({"time": self.times, "variance": self.variance}, units={"time": "mean task times"})
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that `evenly diffusion --json` prints."""
+        """Return the result ready for JSON: the object that `evenly diffusion --json` prints."""
         return {
             "load": self.load,
             "limit": self.limit,

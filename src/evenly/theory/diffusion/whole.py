@@ -17,17 +17,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, exp, expm1, isfinite, sqrt
-from numbers import Real
+from math import ceil, exp, expm1, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import expm
 
 from evenly.errors import InputError
+from evenly.inputs import positive_number, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, checked_paths, checked_times, is_whole
-from evenly.theory.inputs import whole_number
 
 MAX_LEVELS_ABOVE = 1000
 MAX_STEPS = 10**6
@@ -110,7 +109,7 @@ class Reflected:
         return ReflectedPaths(grid, below, above)
 
     def _advance(self, state: _State, gap: float, longest: float, rng: np.random.Generator) -> _State:
-        """The state after a gap in time, in equal steps none of which is longer than `longest`."""
+        """Return the state after a gap in time, in equal steps none of which is longer than `longest`."""
         steps = ceil(gap / longest)
         if steps == 0:
             return state
@@ -131,7 +130,7 @@ class Reflected:
         return state
 
     def _outflow(self) -> FloatArray:
-        """How the levels above change without the push: at rate i (Q(i + 1) - Q(i))."""
+        """Return how the levels above change without the push: at rate i (Q(i + 1) - Q(i))."""
         rates = np.arange(self.load + 1, self.levels + 1, dtype=float)
         return np.diag(rates[:-1], 1) - np.diag(rates)
 
@@ -155,16 +154,13 @@ class Reflected:
         return _State(total, values[:, 1:], np.zeros(paths))
 
     def _checked_step(self, step: float | None, horizon: float) -> float:
-        if step is None:
-            step = STEP / (self.load + 1)
-        elif isinstance(step, bool) or not isinstance(step, Real) or not isfinite(step) or step <= 0:
-            raise InputError(f"step must be a positive number, not {step}.")
+        step = STEP / (self.load + 1) if step is None else positive_number("step", step)
         if horizon / step > MAX_STEPS:
             raise InputError(
                 f"Time {horizon:g} takes {horizon / step:.3g} steps of {step:.3g} with load {self.load}, "
                 f"more than {MAX_STEPS}: take a shorter time or a longer step."
             )
-        return float(step)
+        return step
 
 
 def reflected(load: float, levels: int | None = None) -> Reflected:
@@ -174,7 +170,7 @@ def reflected(load: float, levels: int | None = None) -> Reflected:
     """
     if not is_whole(load):
         raise InputError(
-            f"The limit is Ornstein-Uhlenbeck, not reflected, for a load such as {load:g}, "
+            f"The limit is Ornstein-Uhlenbeck, not reflected, for a load such as {float(load):g}, "
             "which is not a whole number (Theorem 3)."
         )
     lowest = int(load) + 1

@@ -28,16 +28,15 @@ from scipy.linalg import solve_banded
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from evenly.errors import InputError
 from evenly.frames import ReadOnly
+from evenly.inputs import number_from, whole_number
 from evenly.theory.balance import FloatArray
 from evenly.theory.diffusion.fractional import MAX_POOLS, QUANTILES
 from evenly.theory.diffusion.whole import reflected
-from evenly.theory.inputs import whole_number
 
 CELLS = 250  # of the coarser grid
 REACH = 8.0  # deviations of the total beyond which nothing happens
-LONGEST = 16.0  # time u after which the total has hardly a chance to have been negative throughout
+LONGEST = 16.0  # time u after which the total is unlikely to have been negative throughout
 SMALLEST = 1e-290
 EDGE = 1e-6  # quantiles closer to 0 or 1 are not resolved
 
@@ -65,26 +64,25 @@ class Marginal(ReadOnly):
         return PchipInterpolator(np.arcsinh(self.values / self.scale), self.probabilities)
 
     def cdf(self, value: ArrayLike) -> FloatArray:
-        """The distribution function."""
+        """Return the distribution function."""
         return np.asarray(self._curve(np.arcsinh(np.clip(value, 0.0, self.values[-1]) / self.scale)))
 
     def density(self, value: ArrayLike) -> FloatArray:
-        """The density; 0 at negative values."""
+        """Return the density; 0 at negative values."""
         at = np.asarray(value, float)
         within = np.clip(at, 0.0, self.values[-1])
         inside = self._curve(np.arcsinh(within / self.scale), 1) / np.hypot(within, self.scale)
         return np.where(at == within, inside, 0.0)
 
     def quantile(self, probability: float) -> float:
-        """The value that is not passed with this probability."""
-        if not EDGE <= probability <= 1 - EDGE:
-            raise InputError(f"probability must lie between {EDGE:g} and 1 - {EDGE:g}, not {probability}.")
+        """Return the value that is not passed with this probability."""
+        probability = number_from("probability", probability, EDGE, 1 - EDGE)
         last = np.arcsinh(self.values[-1] / self.scale)
         place = brentq(lambda at: float(self._curve(at)) - probability, 0.0, last, xtol=1e-12)
         return float(self.scale * np.sinh(place))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result ready for JSON."""
         return {
             "mean": self.mean,
             "variance": self.variance,
@@ -119,11 +117,11 @@ class StationarySummary:
         }
 
     def saturated_share(self, pools: int) -> float:
-        """The share of arrivals that find no pool with fewer than `load` tasks."""
+        """Return the share of arrivals that find no pool with fewer than `load` tasks."""
         return self.regulator_rate / (self.load * sqrt(whole_number("pools", pools, 1, MAX_POOLS)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result ready for JSON."""
         return {
             "below": self.below.to_dict(),
             "above": self.above.to_dict(),
@@ -134,7 +132,7 @@ class StationarySummary:
 
 
 def stationary_summary(load: float) -> StationarySummary:
-    """The stationary law of the limit for a whole load.
+    """Return the stationary law of the limit for a whole load.
 
     Paper: Thm 4. Departs: the paper says nothing of the limit's long run.
     """
@@ -218,12 +216,12 @@ def _march(load: int, cells: int) -> _Grid:
 
 
 def _layer(load: int) -> float:
-    """The width of the layer at the boundary."""
+    """Return the width of the layer at the boundary."""
     return 1 / (load + 2)
 
 
 def _space(load: int, cells: int) -> tuple[FloatArray, tuple[FloatArray, FloatArray]]:
-    """Points for `below`, dense near 0, and the bands of the first and the second derivative there."""
+    """Return points for `below`, dense near 0, and the bands of the first and the second derivative there."""
     scale = _layer(load)
     points = scale * np.sinh(np.linspace(0.0, asinh(2 * REACH / scale), cells + 1))
     left, right = np.diff(points)[:-1], np.diff(points)[1:]
@@ -248,7 +246,7 @@ def _operator(load: int, level: float, below: FloatArray, slope: FloatArray, cur
 
 
 def _apply(bands: FloatArray, values: FloatArray) -> FloatArray:
-    """A tridiagonal matrix, held as bands, times a vector."""
+    """Return a tridiagonal matrix, held as bands, times a vector."""
     product = bands[1] * values
     product[:-1] += bands[0, 1:] * values[1:]
     product[1:] += bands[2, :-1] * values[:-1]

@@ -13,7 +13,7 @@ from evenly.theory.exact.chain import Chain, FloatArray
 
 
 def occupancy_means(chain: Chain, law: FloatArray, pools: int, load: float) -> dict[str, Any]:
-    """Averages that depend on the occupancy alone."""
+    """Return the averages that depend on the occupancy alone."""
     counts = _level_counts(chain)
     exactly = counts.T @ law / pools
     tasks = np.arange(len(exactly)) * exactly
@@ -31,14 +31,14 @@ def occupancy_means(chain: Chain, law: FloatArray, pools: int, load: float) -> d
 
 
 def _level_counts(chain: Chain) -> sparse.csc_array:
-    """The number of pools with exactly i tasks: one row per state, one column per level."""
+    """Return the number of pools with exactly i tasks: one row per state, one column per level."""
     rows = [row for row, state in enumerate(chain.states) for _ in state.occupancy]
     pairs = np.array([pair for state in chain.states for pair in state.occupancy])
     return sparse.csc_array((pairs[:, 1].astype(float), (rows, pairs[:, 0])))
 
 
 def _spread(counts: sparse.csc_array, pools: int) -> FloatArray:
-    """Per state, the standard deviation of the number of tasks over the pools."""
+    """Return, per state, the standard deviation of the number of tasks over the pools."""
     levels = np.arange(counts.shape[1], dtype=float)
     mean = counts @ levels / pools
     variance = counts @ levels**2 / pools - mean**2
@@ -47,7 +47,9 @@ def _spread(counts: sparse.csc_array, pools: int) -> FloatArray:
 
 
 def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
-    """Per state, the Euclidean distance between its occupancy and the balanced one, level by level."""
+    """Return, per state, the Euclidean distance between its occupancy and the balanced one, level by level."""
+    if pools == 1:
+        return _distance_of_one(counts @ np.arange(counts.shape[1], dtype=float), load)
     levels = counts.shape[1]
     balanced = balanced_occupancy(load, max(levels, floor(load) + 2))
     squares = np.full(counts.shape[0], float(np.sum(balanced[levels:] ** 2)))
@@ -59,12 +61,21 @@ def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
     return distance
 
 
+def _distance_of_one(tasks: FloatArray, load: float) -> FloatArray:
+    """`_imbalance` of a single pool, by its number of tasks: there can be 100,000 levels and as many states."""
+    full = floor(load)
+    part = load - (full + 1) + 1  # rounded as in `balanced_occupancy`
+    squares = np.where(tasks <= full, full - tasks + part**2, (1 - part) ** 2 + (tasks - full - 1))
+    distance: FloatArray = np.sqrt(squares)
+    return distance
+
+
 def event_means(chain: Chain, law: FloatArray, arrival_rate: float, is_threshold: bool) -> dict[str, Any]:
-    """Averages that count events: messages, changes of the threshold, losses."""
+    """Return the averages that count events: messages, changes of the threshold, losses."""
     rate = {what: float(rates @ law) for what, rates in chain.counted.items()}
-    thresholds = np.array([state.threshold for state in chain.states])
-    time_at = np.bincount(thresholds, weights=law)
-    likely = {int(level): float(time_at[level]) for level in np.flatnonzero(time_at)}
+    levels, place = np.unique([state.threshold for state in chain.states], return_inverse=True)
+    time_at = np.bincount(place, weights=law)
+    likely = {int(levels[place]): float(time_at[place]) for place in np.flatnonzero(time_at)}
     return {
         "lost_share": rate["lost"] / arrival_rate,
         "threshold_share": likely if is_threshold else {},

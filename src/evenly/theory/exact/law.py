@@ -29,9 +29,10 @@ from evenly.theory.exact.chain import (
     assign_to_shortest,
     explore,
 )
+from evenly.theory.exact.count import check_size
 from evenly.theory.exact.inputs import (
-    check_numbers,
     check_policy,
+    checked_numbers,
     checked_sample_size,
     largest_fall,
     largest_total,
@@ -122,7 +123,7 @@ class ExactLaw(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with the keys that a simulation has too: what `evenly exact --json` prints."""
+        """Return the JSON object, with the keys that a simulation has too: what `evenly exact --json` prints."""
         return {
             "policy": self.policy,
             "pools": self.pools,
@@ -248,11 +249,19 @@ def solve_exact(
 
     Paper: Sec. 2.1, Sec. 4.1.
     """
-    check_numbers(pools, load, threshold, sample_size, capacity, tolerance, max_states)
+    numbers = checked_numbers(
+        pools=pools,
+        load=load,
+        threshold=threshold,
+        sample_size=sample_size,
+        capacity=capacity,
+        tolerance=tolerance,
+        max_states=max_states,
+    )
     check_policy(policy, threshold, alpha, sample_size)
-    pools, load, tolerance = int(pools), float(load), float(tolerance)
+    pools, load, capacity, tolerance = numbers.pools, numbers.load, numbers.capacity, numbers.tolerance
+    threshold, sample_size, max_states = numbers.threshold, numbers.sample_size, numbers.max_states
     alpha = None if alpha is None else plain_alpha(alpha)
-    threshold, sample_size, capacity = (None if n is None else int(n) for n in (threshold, sample_size, capacity))
     is_threshold = policy == DEFAULT
     start = start_threshold(load, threshold, alpha, capacity) if is_threshold else None
     falls_at = None if alpha is None else largest_fall(alpha, pools, capacity)
@@ -273,6 +282,7 @@ def solve_exact(
         capacity=capacity,
         total_limit=total_limit,
     )
+    check_size(system, policy, sample_size or 1, max_states)
     chain = explore(system, max_states)
     law, residual = stationary_law(chain)
     return ExactLaw(

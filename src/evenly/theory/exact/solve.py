@@ -27,7 +27,7 @@ ALLOWED_NEGATIVE = 1e-14
 
 
 def stationary_law(chain: Chain, lu_states: int = LU_STATES) -> tuple[FloatArray, float]:
-    """The long-run probability of every state (zero where transient), and the relative residual."""
+    """Return the long-run probability of every state (zero where transient), and the relative residual."""
     totals = np.array([total_tasks(state.occupancy) for state in chain.states])
     thresholds = np.array([state.threshold for state in chain.states])
     recurrent = recurrent_states(chain.generator)
@@ -40,7 +40,7 @@ def stationary_law(chain: Chain, lu_states: int = LU_STATES) -> tuple[FloatArray
 
 
 def recurrent_states(generator: sparse.csr_array) -> IntArray:
-    """The states of the one class that the chain ends up in and never leaves."""
+    """Return the states of the one class that the chain ends up in and never leaves."""
     classes, label = connected_components(generator, directed=True, connection="strong")
     rows, columns = generator.nonzero()
     left = np.unique(label[rows][label[rows] != label[columns]])
@@ -51,7 +51,7 @@ def recurrent_states(generator: sparse.csr_array) -> IntArray:
 
 
 def solve(rates: sparse.csr_array, levels: list[IntArray], lu_states: int) -> tuple[FloatArray, float]:
-    """The law with law @ rates = 0, checked, of an irreducible chain in order of total tasks.
+    """Return the law with law @ rates = 0, checked, of an irreducible chain in order of total tasks.
 
     Each of `levels` gives a number per state that a jump changes by one at most.
     """
@@ -69,7 +69,7 @@ def solve(rates: sparse.csr_array, levels: list[IntArray], lu_states: int) -> tu
 
 
 def relative_residual(law: FloatArray, rates: sparse.csr_array) -> float:
-    """The 1-norm of law @ rates, relative to the rate at which the chain jumps."""
+    """Return the 1-norm of law @ rates, relative to the rate at which the chain jumps."""
     return float(np.abs(law @ rates).sum() / (law @ -rates.diagonal()))
 
 

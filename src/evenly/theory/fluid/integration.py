@@ -25,6 +25,7 @@ _LIVELY = 60.0  # how long a solution moves: deviations fade like e^-t
 _NEWTON_STEPS = 100
 _TIME_ERROR = 1e-12
 _NUDGE = 1e-7
+_LAST_DIGITS = 1e-15
 _FAR = 4.0  # a value this many times its change in a step does not dip to zero there
 
 
@@ -55,7 +56,7 @@ def integrate(
     *,
     restless: bool = False,
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Values at the output times, and the time and value at which the integration ends.
+    """Return values at the output times, and the time and value at which the integration ends.
 
     It ends at `end`, or before when the value of `event` falls to zero; outputs after that are left out.
     Unless it is `restless`, the solution is taken to be at rest after a time in which deviations have faded.
@@ -66,8 +67,14 @@ def integrate(
     wanted = outputs.tolist()
     rows = [y] if wanted and wanted[0] == start else []
     here = _Point(start, y, value(start, y))
+    if _too_close(start, reach):
+        here = _euler_step(equations, here, reach, value)
     while here.time < reach:
-        there = _next_point(solver, reach, value)
+        if event is None and here.time > start:  # the same steps, without a look at each
+            goal = min(wanted[len(rows)], reach) if len(rows) < len(wanted) else reach
+            there = _Point(goal, _advance(solver, goal), 1.0)
+        else:
+            there = _next_point(solver, reach, value)
         found = _event_between(equations, here, there, value) if event is not None else None
         until = there.time if found is None else found.time
         while len(rows) < len(wanted) and wanted[len(rows)] <= until:
@@ -110,7 +117,7 @@ def _advance(solver: ode, time: float, *, step: bool = False) -> FloatArray:
 
 
 def _next_point(solver: ode, reach: float, value: Value) -> _Point:
-    """The end of the solver's next step, or `reach` if that comes first."""
+    """Return the end of the solver's next step, or `reach` if that comes first."""
     y = _advance(solver, reach, step=True)
     if solver.t > reach:
         y = _advance(solver, reach)
@@ -119,7 +126,7 @@ def _next_point(solver: ode, reach: float, value: Value) -> _Point:
 
 
 def _event_between(equations: Equations, here: _Point, there: _Point, value: Value) -> _Point | None:
-    """Where the value falls to zero within a step, be it that it has risen again at the step's end."""
+    """Return where the value falls to zero within a step, even if it has risen again by the end of the step."""
     if there.value <= 0:
         return _locate(equations, here, there.time, value)
     if min(here.value, there.value) > _FAR * abs(there.value - here.value):
@@ -135,11 +142,20 @@ def _event_between(equations: Equations, here: _Point, there: _Point, value: Val
 
 
 def _reach(equations: Equations, start: _Point, time: float, value: Value) -> _Point:
-    """The solution a little later."""
-    if time - start.time < _TIME_ERROR:
-        y = start.y + (time - start.time) * equations.drift(start.time, start.y)
-    else:
-        y = _advance(_solver(equations, start.time, start.y), time)
+    """Return the solution a little later."""
+    if time - start.time < _TIME_ERROR or _too_close(start.time, time):
+        return _euler_step(equations, start, time, value)
+    y = _advance(_solver(equations, start.time, start.y), time)
+    return _Point(time, y, value(time, y))
+
+
+def _too_close(start: float, time: float) -> bool:
+    """Tell whether VODE would refuse to start: late in a run, two times can differ by their last digits only."""
+    return time - start < _LAST_DIGITS * abs(time)
+
+
+def _euler_step(equations: Equations, start: _Point, time: float, value: Value) -> _Point:
+    y = start.y + (time - start.time) * equations.drift(start.time, start.y)
     return _Point(time, y, value(time, y))
 
 
@@ -163,7 +179,7 @@ def _locate(equations: Equations, low: _Point, high: float, value: Value) -> _Po
 
 
 def _rate(equations: Equations, point: _Point, value: Value) -> float:
-    """How fast the value of the event changes along the solution."""
+    """Return how fast the value of the event changes along the solution."""
     slope = equations.drift(point.time, point.y)
     after = value(point.time + _NUDGE, point.y + _NUDGE * slope)
     before = value(point.time - _NUDGE, point.y - _NUDGE * slope)

@@ -9,7 +9,7 @@ from evenly.theory.balance import FloatArray
 
 
 def level_table(times: FloatArray, occupancy: FloatArray) -> Table:
-    """The fraction of pools with at least as many tasks, one row per time and number of tasks."""
+    """Return the fraction of pools with at least as many tasks, one row per time and number of tasks."""
     rows, levels = occupancy.shape
     return Table(
         {

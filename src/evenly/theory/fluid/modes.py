@@ -65,7 +65,7 @@ def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: in
     q = np.zeros(above.size + 1)  # nothing beyond the last level
 
     def share(time: float, y: FloatArray) -> float:
-        """Rate at which a pool below the threshold gets tasks."""
+        """Return the rate at which a pool below the threshold gets tasks."""
         gap = max(gap_at(time, y), _SMALLEST_GAP)
         gaps[-1] = gap
         return load_at(time) / gap
@@ -133,7 +133,7 @@ def spill_equations(load_at: Callable[[float], float], threshold: int, levels: i
 def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
     """q(i) for i >= first after some time without arrivals there: each task survives by itself.
 
-    A row a time. A pool with m tasks keeps a binomial number of them.
+    One row per time. A pool with m tasks keeps a binomial number of them.
     """
     share = exactly(q)
     starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray
-from evenly.theory.fluid.inputs import MAX_CELLS, initial_state, output_times
+from evenly.theory.fluid.inputs import MAX_CELLS, MAX_LEVELS, initial_state, output_times
 from evenly.theory.fluid.policy_path import PolicyPath
 from evenly.theory.inputs import positive_load
 from evenly.theory.other_policies import checked_sample_size, drift, jacobian, last_level
@@ -63,6 +63,8 @@ def _solve(
     start = initial.occupancy[1:]
     times = output_times(horizon, points)
     levels = len(start) + last_level(load)
+    if levels > MAX_LEVELS:
+        raise InputError(f"The fluid equations take at most {MAX_LEVELS} levels, and this would need {levels}.")
     if len(times) * levels > MAX_CELLS:
         raise InputError(f"points times levels must be at most {MAX_CELLS}, not {len(times)} times {levels}.")
     solution = solve_ivp(

@@ -80,7 +80,7 @@ class FluidPath(Tabular):
         return float(np.max(np.abs(self.tail_mass(1) - self.total_mass)))
 
     def tail_mass(self, level: int) -> FloatArray:
-        """Tasks per pool from a level on, over time.
+        """Return the tasks per pool from a level on, over time.
 
         Paper: Def. 1.
         """
@@ -100,7 +100,7 @@ class FluidPath(Tabular):
         return distance
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per time: demand, tasks per pool, threshold and imbalance."""
+        """Return one row per time: demand, tasks per pool, threshold and imbalance."""
         return {
             "time": self.times,
             "demand": self.demand,
@@ -122,7 +122,7 @@ class FluidPath(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that `evenly fluid --json` prints."""
+        """Return the result ready for JSON: the object that `evenly fluid --json` prints."""
         start = list(self.initial_tasks) if isinstance(self.initial_tasks, tuple) else self.initial_tasks
         return {
             "load": self.load,

@@ -39,7 +39,7 @@ class PolicyPath(Tabular):
         return self.total_mass
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per time: tasks per pool."""
+        """Return one row per time: tasks per pool."""
         return {"time": self.times, "mean_tasks": self.mean_tasks}
 
     @property
@@ -48,7 +48,7 @@ class PolicyPath(Tabular):
         return level_table(self.times, self.occupancy)
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the result ready for JSON."""
         start = self.initial_tasks
         return {
             "policy": self.policy,

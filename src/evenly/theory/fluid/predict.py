@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -14,6 +14,7 @@ from evenly.errors import InputError
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.inputs import (
     MAX_CELLS,
+    check_changes,
     check_turns,
     demand_phases,
     fluid_alpha,
@@ -41,13 +42,15 @@ def predict_fluid(
     initial_occupancy: Sequence[float] | FloatArray | None = None,
     horizon: float = 20.0,
     points: int = 201,
+    progress: Callable[[float], None] | None = None,
 ) -> FluidPath:
     """Predict the occupancy over time in the large-system limit; with `alpha` the threshold learns.
 
     `threshold` is where the threshold starts, by default floor(load) if it stays and 0 if it learns.
     `initial_tasks` (default: 0) is the number of tasks per pool at time 0, spread evenly, or a sequence with the
     tasks of each pool. `initial_occupancy` takes its place with q(0), q(1), ... at time 0. A `schedule` (see
-    `evenly.Phase`) takes the place of `load` when demand varies. `horizon` is in mean task times.
+    `evenly.Phase`) takes the place of `load` when demand varies. `horizon` is in mean task times. `progress` is
+    called with the fraction of the horizon that is done.
 
     Paper: Thm 1; Def. 2, Prop. 4 (updates do not pile up) and Thm 5 with learning. Departs: a start at which the
     learning rule applies at once is allowed, and the changes are then made at time 0; demand may vary.
@@ -55,16 +58,18 @@ def predict_fluid(
     phases = demand_phases(load, schedule)
     exact = None if alpha is None else fluid_alpha(alpha)
     times = output_times(horizon, points)
-    check_turns(phases, horizon)
+    check_turns(phases, float(times[-1]))
     initial = initial_state(initial_tasks, initial_occupancy)
     start = initial.occupancy
     first = (floor(phases[0].load) if exact is None else 0) if threshold is None else checked_threshold(threshold)
     levels, truncation = last_level(phases, start, first, learns=exact is not None)
-    if (levels + 1) * points > MAX_CELLS:
-        raise InputError(f"points times levels must be at most {MAX_CELLS}, not {points} times {levels + 1}.")
+    if (levels + 1) * times.size > MAX_CELLS:
+        raise InputError(f"points times levels must be at most {MAX_CELLS}, not {times.size} times {levels + 1}.")
+    if exact is not None:
+        check_changes(phases, float(start[1:].sum()), float(times[-1]))
     q = np.zeros(levels + 1)
     q[: start.size] = start
-    stretches = _solve(phases, times, exact, State(0.0, q, first))
+    stretches = _solve(phases, times, exact, State(0.0, q, first), progress)
     path = FluidPath(
         load=phases[0].load,
         schedule=None if schedule is None else phases,
@@ -83,7 +88,13 @@ def predict_fluid(
     return path
 
 
-def _solve(phases: Sequence[Phase], times: FloatArray, alpha: Fraction | None, state: State) -> list[Stretch]:
+def _solve(
+    phases: Sequence[Phase],
+    times: FloatArray,
+    alpha: Fraction | None,
+    state: State,
+    progress: Callable[[float], None] | None,
+) -> list[Stretch]:
     stretches: list[Stretch] = []
     horizon = float(times[-1])
     ends = [min(phase.start, horizon) for phase in phases[1:]] + [horizon]
@@ -92,13 +103,15 @@ def _solve(phases: Sequence[Phase], times: FloatArray, alpha: Fraction | None, s
         while state.time < end:
             stretches.append(stepper.stretch(stepper.settle(state)))
             state = stretches[-1].end_state
+            if progress is not None:
+                progress(state.time / horizon)
             if len(stretches) >= _STANDSTILL and stretches[-_STANDSTILL].start == state.time:
                 raise ArithmeticError(f"the fluid equations do not get past time {state.time:g}")
     return stretches
 
 
 def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretch], first: int) -> dict[str, Any]:
-    """The stretches, put together at the output times."""
+    """Return the stretches, put together at the output times."""
     starts = np.array([stretch.start for stretch in stretches])
     owner = np.searchsorted(starts, times, side="right") - 1
     occupancy = np.vstack([*(stretch.rows for stretch in stretches), stretches[-1].end_state.q])
@@ -120,7 +133,7 @@ def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretc
 
 
 def _changes(stretches: list[Stretch], first: int) -> list[tuple[float, int]]:
-    """All changes of the threshold, one by one."""
+    """Return all changes of the threshold, one by one."""
     changes = []
     current = first
     for stretch in stretches:

@@ -4,7 +4,7 @@ A run is a chain of stretches. Each has one mode, one threshold and one phase of
 first event: pools fill up to a level, a level can no longer be held, or the threshold moves. Write h for
 threshold + 1. On the surfaces q(threshold) = 1 and q(h) = 1 the solution slides: (b) lasts while
 load >= threshold (1 - q(h)), (c) while load >= h (1 - q(h + 1)). The speed at which a surface is reached is
-the very slack that keeps the solution on it, so modes cannot chatter.
+the slack that keeps the solution on it, so modes cannot chatter.
 
 Close to the surface the equations of mode (a) are stiff without bound. But there the deficit w is known, and so
 is where it sits, up to w^3: `_near` uses that, so no division by zero is approached.
@@ -24,7 +24,7 @@ import numpy as np
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.crossing import first_crossing
 from evenly.theory.fluid.integration import integrate
-from evenly.theory.fluid.mass import load_over, mass_after
+from evenly.theory.fluid.mass import load_over, mass_after, mass_at
 from evenly.theory.fluid.modes import (
     Mode,
     fill_equations,
@@ -73,7 +73,7 @@ class Stretch:
 
 
 def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
-    """Times fine enough to see every turn of the functions whose zeros are events.
+    """Return times fine enough to see every turn of the functions whose zeros are events.
 
     Without a wave they are polynomials in e^-t; a wave adds its own turns.
     """
@@ -101,7 +101,7 @@ class Stepper:
         self._room = inf if alpha is None else float(1 - alpha)  # gap at which the threshold falls
 
     def settle(self, state: State) -> State:
-        """Changes of the threshold that are due at once.
+        """Make the changes of the threshold that are due at once.
 
         Paper: Def. 2 (b), (c); after a fall no other is due (Lem. 6, App. B.4). Departs: a start where the rule
         applies at once is allowed; the first arrivals of a large system then change the threshold in no time.
@@ -116,7 +116,7 @@ class Stepper:
         return State(state.time, q, threshold)
 
     def stretch(self, state: State) -> Stretch:
-        """The solution from here to the next event, or to the end of the phase."""
+        """Return the solution from here to the next event, or to the end of the phase."""
         deficit, load = state.deficit, self._load(state.time)
         q, threshold = state.q, state.threshold
         high = threshold + 1
@@ -130,7 +130,7 @@ class Stepper:
         return self._spill(state)
 
     def _let_go(self, high: int) -> float:
-        """The shortfall at which a level is let go: for sure more than what makes `stretch` hold it."""
+        """Return the shortfall at which a level is let go: always more than what makes `stretch` hold it."""
         return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
 
     def _load(self, time: float) -> float:
@@ -146,7 +146,7 @@ class Stepper:
         return lambda times: state.threshold - mass(times) + surviving_mass(state.q, high, times - state.time)
 
     def _first(self, state: State, *functions: Callable[[FloatArray], FloatArray]) -> float:
-        """The first event of these, or the end of the phase."""
+        """Return the first event of these, or the end of the phase."""
         grid = grid_over(self._phase, state.time, self._end)
         soon = state.time + (grid[1] - state.time) * _HALVINGS  # for what leaves zero and is soon back
         grid = np.union1d(grid, soon)
@@ -156,9 +156,10 @@ class Stepper:
     def _far(self, state: State) -> Stretch:
         """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
         threshold, levels = state.threshold, state.q.size - 1
-        deficit, mass = self._deficit(state), self._mass(state)
+        deficit = self._deficit(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
-        gap_at = threshold_gap(lambda time: float(mass(np.asarray(time))), threshold, levels)
+        mass = mass_at(self._phase, state.time, float(np.sum(state.q[1:])))
+        gap_at = threshold_gap(mass, threshold, levels)
 
         def falls(time: float, y: FloatArray) -> float:
             return self._room - gap_at(time, y)
@@ -255,14 +256,14 @@ class Stepper:
         return self._finish(Mode.SPILL, state, end, occupancy(y), occupancy(y_end[None]))
 
     def _between(self, start: float, end: float) -> FloatArray:
-        """Output times from `start` up to, but without, `end`."""
+        """Return the output times from `start` up to, but without, `end`."""
         low, high = np.searchsorted(self._outputs, [start, end])
         return self._outputs[low:high]
 
     def _explicit(
         self, mode: Mode, state: State, end: float, occupancy: Callable[[FloatArray], FloatArray]
     ) -> Stretch:
-        """A stretch whose occupancy is known as a function of time."""
+        """Return a stretch whose occupancy is known as a function of time."""
         rows = occupancy(self._between(state.time, end))
         return self._finish(mode, state, end, rows, occupancy(np.array([end])))
 

@@ -49,12 +49,12 @@ class LevelChain:
 
 
 def highest_level(fleet: Fleet) -> int:
-    """The highest threshold that all tasks together suffice for, but for a negligible time."""
+    """Return the highest threshold that all tasks together suffice for, but for a negligible time."""
     return _tasks(fleet)[1] // fleet.pools
 
 
 def never_falls(fleet: Fleet, level: int) -> bool:
-    """Whether falls from the level are negligible: `missing` is a queue that would have to reach the cut.
+    """Tell whether falls from the level are negligible: `missing` is a queue that would have to reach the cut.
 
     It fills no faster than at the fewest pools above the level, and empties at the rate of arrivals.
     """
@@ -64,7 +64,7 @@ def never_falls(fleet: Fleet, level: int) -> bool:
 
 
 def _tasks(fleet: Fleet) -> tuple[int, int]:
-    """The fewest and the most tasks that there are, but for a negligible time."""
+    """Return the fewest and the most tasks that there are, but for a negligible time."""
     return int(poisson.ppf(_TAIL, fleet.arrivals)), int(poisson.isf(_TAIL, fleet.arrivals))
 
 
@@ -81,7 +81,7 @@ def solve_level(fleet: Fleet, level: int, above: LevelChain | None, resolve: boo
 def _stationary_sums(
     fleet: Fleet, level: int, lattice: Lattice, above: LevelChain | None, top: int, bottom: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Probability of each state, and the same times the number of pools above the level."""
+    """Return the probability of each state, and the same times the number of pools above the level."""
     equations = _Equations(fleet, lattice)
     entries = _entries(fleet, lattice, above, bottom)
     size = lattice.missing.size
@@ -151,7 +151,7 @@ class _Equations:
 
 
 def _down_rates(fleet: Fleet, level: int, lattice: Lattice, above: LevelChain | None, over: int) -> FloatArray:
-    """Rate at which a pool with one task more than the level loses it, by state."""
+    """Return the rate at which a pool with one task more than the level loses it, by state."""
     with_more: float | FloatArray = 0.0
     if above is not None:
         with_more = np.interp(lattice.missing + fleet.pools - over, above.missing, above.over_mean)
@@ -204,7 +204,7 @@ def _messages(fleet: Fleet, lattice: Lattice, mass: FloatArray, weighted: FloatA
 
 
 def _returns(lattice: Lattice, mass: FloatArray) -> Returns:
-    """Short pools and extra missing tasks right after a fall: the arrival went to a short pool."""
+    """Return the short pools and extra missing tasks right after a fall: the arrival went to a short pool."""
     falls = lattice.fall * mass
     returns: Returns = {}
     for state in np.flatnonzero(falls):

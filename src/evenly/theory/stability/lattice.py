@@ -35,7 +35,7 @@ class Lattice:
     accurate: bool
 
     def high_state(self, missing: int) -> int:
-        """The high state with about this many tasks missing, from as many pools as can be."""
+        """Return the high state with about this many tasks missing, from as many pools as can be."""
         states = np.flatnonzero(self.high)
         distance = np.abs(self.missing[states] - missing)
         nearest = states[distance == distance.min()]
@@ -94,7 +94,7 @@ def _lacking_more(fleet: Fleet, level: int, shape: Shape, high: Sheet) -> FloatA
 
 
 def _falling(fleet: Fleet, shape: Shape, high: Sheet) -> FloatArray:
-    """The chance that an arrival makes the threshold fall.
+    """Return the chance that an arrival makes the threshold fall.
 
     Without `extra` the edge lies between two rows: a chance of (1-x)/(1+x) at the lower one acts on a random
     walk like a sure fall at a distance x above it.
@@ -107,7 +107,7 @@ def _falling(fleet: Fleet, shape: Shape, high: Sheet) -> FloatArray:
 
 
 def _departures(here: _Level, high: bool) -> Iterator[_Moves]:
-    """A task leaves a pool at the level, or a short one."""
+    """Yield the moves by a departure, from a pool at the level or from a short one."""
     sheet = here.sheet(high)
     states = np.flatnonzero(sheet.resolved[sheet.row]).astype(np.int64)
     missing, extra = sheet.missing[sheet.row[states]], sheet.extra[states]

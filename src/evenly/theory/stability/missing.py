@@ -17,14 +17,14 @@ from evenly.theory.balance import FloatArray
 
 
 def extra_when_short(arrivals: float, level: int, short: float) -> tuple[float, float]:
-    """The extra of `short` short pools at rest, and the share of them that lack more than one task."""
+    """Return the extra of `short` short pools at rest, and the share of them that lack more than one task."""
     weights = np.cumprod(np.concatenate([[1.0], short / arrivals * np.arange(level - 1, 0, -1)]))
     weights /= weights.sum()
     return short * float(weights @ np.arange(level)), float(1 - weights[0])
 
 
 def missing_at_fall(arrivals: float, level: int, cut: int) -> float:
-    """Tasks missing when `cut` pools are short for the first time: somewhat less than at rest.
+    """Return the tasks missing when `cut` pools are short for the first time: less than at rest.
 
     The extra needs a time cut / arrivals to come to rest, in which the number of short pools wanders by the root
     of cut. It has been less before it reaches the cut, and the extra still knows it. To first order around the

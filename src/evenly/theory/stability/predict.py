@@ -8,6 +8,7 @@ from functools import cache
 from math import ceil, floor, fsum, inf
 
 from evenly.errors import InputError
+from evenly.inputs import positive_number
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
@@ -93,7 +94,7 @@ def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
 
 
 def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
-    """The share of short pools that lack several tasks when the threshold falls, on average."""
+    """Return the share of short pools that lack several tasks when the threshold falls, on average."""
     total = fsum(falls.values())
     if total < NEGLIGIBLE:
         return 0.0
@@ -102,7 +103,7 @@ def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
 
 
 def most_searched(load: float) -> int:
-    """The most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
+    """Return the most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
     return 0 if positive_load(load) > MAX_SEARCHED_LOAD else min(MAX_POOLS, floor(MAX_SEARCHED_TASKS / load))
 
 
@@ -121,8 +122,9 @@ def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.
     """
     load = positive_load(load)
     short = 1 - exact_alpha(alpha)
-    if not 0 < share < 1:
-        raise InputError(f"share must lie strictly between 0 and 1, not {share}.")
+    share = positive_number("share", share, 1)
+    if share == 1:
+        raise InputError("share must be below 1, not 1.")
     most = most_searched(load)
     if most * short <= 1 or _rests_above(load, float(short)) is not None:
         return None
@@ -149,7 +151,7 @@ def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.
 
 
 def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]:
-    """Neighbours of which the higher is good and the lower is not, or is where the search began."""
+    """Return neighbours of which the higher is good and the lower is not, or is where the search began."""
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if good(middle) else (middle, high)

@@ -26,7 +26,7 @@ class Stability(Tabular):
     The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
     `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
     `also_rests_at` is the threshold next above them if it is at rest too in the large-system limit: a large
-    system that comes there stays for very long, and the shares are those of all time.
+    system that gets there stays for a long time, and the shares are averages over all time.
 
     `reliable` is False when most of the pools below the threshold lack several tasks at a fall, or many of
     them and they are too many to keep track of: shares were then seen to be off by up to `ROUGH_SHARE` of all
@@ -53,7 +53,7 @@ class Stability(Tabular):
         return self.share_above + self.share_below
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per threshold: the share of time at it, and whether it is optimal."""
+        """Return one row per threshold: the share of time at it, and whether it is optimal."""
         optimal = optimal_thresholds(self.load)
         return {
             "threshold": list(self.threshold_share),
@@ -62,7 +62,7 @@ class Stability(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; no time between excursions when there are none."""
+        """Return the result ready for JSON; no time between excursions when there are none."""
         never = self.time_between_excursions == inf
         return {
             "pools": self.pools,

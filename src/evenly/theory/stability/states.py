@@ -89,14 +89,14 @@ class Sheet:
         return np.concatenate([[0], np.cumsum(self.most - self.least + 1)[:-1]])
 
     def find(self, missing: IntArray, extra: IntArray) -> IntArray:
-        """Numbers of states, with the nearest `extra` that there is; -1 where there is no such row."""
+        """Return the numbers of states, with the nearest `extra` that there is; -1 where there is no such row."""
         row = np.minimum(np.searchsorted(self.missing, missing), self.missing.size - 1)
         number = self._first[row] + np.clip(extra, self.least[row], self.most[row]) - self.least[row]
         return np.where(self.missing[row] == missing, number, -1)
 
 
 def shape_of(fleet: Fleet, level: int, resolve: bool | None = None) -> Shape:
-    """The shape of a level; `extra` is kept if that is quick, or as told."""
+    """Return the shape of a level; `extra` is kept if that is quick, or as `resolve` says."""
     most_short = min(fleet.pools, fleet.cut + OVERSHOOT)
     rest, lacking_more = extra_when_short(fleet.arrivals, level, fleet.cut)
     most_extra = min(ceil(rest + 6 * sqrt(rest) + 3), (level - 1) * most_short)
@@ -124,14 +124,14 @@ def shape_of(fleet: Fleet, level: int, resolve: bool | None = None) -> Shape:
 
 
 def low_and_high(fleet: Fleet, level: int, shape: Shape, most_missing: int) -> tuple[Sheet, Sheet]:
-    """Both sheets, with up to this many tasks missing, or more if the threshold needs more to fall."""
+    """Return both sheets, with up to this many tasks missing, or more if the threshold needs more to fall."""
     last = min(max(most_missing, shape.top), level * fleet.pools)
     rows = np.array(_rows(shape, last, max(int(sqrt(fleet.arrivals) / _GAPS), 1)), dtype=np.int64)
     return _low(fleet, level, shape, rows[1:]), _high(level, shape, rows[rows <= shape.top])
 
 
 def _rows(shape: Shape, last: int, widest: int) -> list[int]:
-    """Values of `missing`: one by one where the threshold may change, sparser elsewhere."""
+    """Return the values of `missing`: one by one where the threshold may change, sparser elsewhere."""
     fine_to = shape.top if shape.resolved else min(shape.near + 1, shape.top)
     fine_from = shape.top if shape.resolved else ceil(shape.edge) - _NEAR
     rows = [0]
