@@ -1,8 +1,8 @@
 """The mutants of a source file: small changes that a test should notice.
 
-A mutant changes a comparison, an operator, `and`/`or`, `not`, a number, True or False, a condition, a returned value,
-`break` or `continue`, or leaves out a statement. Annotations, decorators, assertions, imports and strings stay as they
-are, except for strings in comparisons.
+A mutant changes a comparison, an operator, `and`/`or`, `not`, a number, True or False, a condition, a returned
+value, `break` or `continue`, or leaves out a statement. Annotations, decorators, assertions, imports and strings
+stay as they are, except for strings in comparisons.
 """
 
 from __future__ import annotations

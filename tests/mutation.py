@@ -3,12 +3,12 @@
     python -m tests.mutation src/evenly/core --tests tests/core
 
 Prints each mutant that survives as `file:line: old -> new`, and exits with 1 if there are any. Mutants listed in
-`tests/mutation-explained.toml` are not tried. An entry there gives the file, the source line without indentation, the
-mutation (one, a list, or none for all mutations of that line) and the reason why no test can or should notice it.
+`tests/mutation-explained.toml` are not tried. An entry there gives the file, the source line without indentation,
+the mutation (one, a list, or none for all mutations of that line) and why no test can or should notice it.
 
 Each mutant runs in a forked process, in a copy of `src` that comes first on the path; processes started by a test
-import the mutant too. The tests that called the mutated function in the clean run go first, and the others follow only
-if those pass. Hypothesis is deterministic and tries few examples.
+import the mutant too. The tests that called the mutated function in the clean run go first, and the others follow
+only if those pass. Hypothesis is deterministic and tries few examples.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import contextlib
+import gc
 import importlib
 import json
 import multiprocessing
@@ -37,7 +38,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.mutants import Mutant, mutants_of
 
@@ -79,6 +80,7 @@ class FewExamples:
             database=None,
             deadline=None,
             max_examples=EXAMPLES,
+            phases=(Phase.explicit, Phase.generate),
             suppress_health_check=list(HealthCheck),
         )
         settings.load_profile("mutation")
@@ -163,7 +165,11 @@ def in_fork(act: Callable[[], int], *, source: Path, timeout: float, log: Path) 
                 os.dup2(output, stream)
             resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
             os.chdir(ROOT)
-            os.environ |= {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"}
+            os.environ |= {
+                "PYTHONPATH": str(source),
+                "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+                "PYTHONDONTWRITEBYTECODE": "1",
+            }
             sys.path.insert(0, str(source))
             code = act()
         finally:
@@ -235,6 +241,7 @@ def clean_run(source: Path, tests: list[str]) -> CleanRun:
         if not module.startswith((*NOT_PRELOADED, "__")):
             with contextlib.suppress(Exception):
                 importlib.import_module(module)
+    gc.freeze()  # a collection in a fork would copy every page
     return clean
 
 
