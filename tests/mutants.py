@@ -45,7 +45,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
 class Mutant:
     """One change: the bytes from `start` to `end` become `new`.
 
-    `file` is relative to `src`. `first_line` and `last_line` are those of the function around it, if there is one.
+    `file` is relative to `src`. `first_line` and `last_line` are those of the outermost function around it, or 0.
     """
 
     file: str
@@ -241,15 +241,15 @@ def mutants_of(path: Path, src: Path) -> Iterator[Mutant]:
         assert node.end_col_offset is not None
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
-        functions = [outer for outer in around if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef)]
-        function = functions[-1] if functions else None
+        functions = (outer for outer in around if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef))
+        function = next(functions, None)
         yield Mutant(
             file=path.relative_to(src).as_posix(),
             line=node.lineno,
             text=lines[node.lineno - 1].decode().strip(),
             function=".".join(getattr(outer, "name", "") for outer in around),
             first_line=0 if function is None else min(n.lineno for n in (function, *function.decorator_list)),
-            last_line=-1 if function is None else function.end_lineno or 0,
+            last_line=0 if function is None else function.end_lineno or 0,
             start=start,
             end=end,
             old=" ".join(source[start:end].decode().split()),
