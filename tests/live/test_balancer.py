@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.balancer.balancer import MAX_POOLS, Balancer
+from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
@@ -23,7 +23,7 @@ from evenly.live.balancer.events import (
     PoolStateChanged,
     ThresholdChanged,
 )
-from evenly.live.balancer.lifecycle import State
+from evenly.live.balancer.lifecycle import LifecycleError, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 
@@ -223,7 +223,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     def add(self, number: int, slowly: bool) -> None:
         old = self.known.get(address(number))
         if old is not None and not old.leaving:
-            with pytest.raises(InputError, match=f"{address(number)} is there already"):
+            with pytest.raises(InputError, match=f"{address(number)} already exists"):
                 self.balancer.add(address(number), endpoint(number), slowly=slowly)
             return
         pool = self.balancer.add(address(number), endpoint(number), slowly=slowly)
@@ -546,16 +546,31 @@ def test_a_pool_that_is_not_there_is_named_with_those_that_are(which: str) -> No
     for number in (1, 5):
         with pytest.raises(InputError) as refused:
             getattr(scene.balancer, which)(address(number))
-        assert str(refused.value) == f"There is no pool {address(number)}; there is {address(0)}."
+        assert str(refused.value) == f"There is no pool {address(number)}. Pools: {address(0)}."
     empty = Scene("jsq")
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="Pools: none"):
         empty.balancer.pool(address(0))
+
+
+def test_an_error_names_five_pools_at_most() -> None:
+    scene = Scene("jsq", pools=7)
+
+    with pytest.raises(InputError) as refused:
+        scene.balancer.pool(address(9))
+    assert str(refused.value).endswith(f"Pools: {', '.join(str(address(number)) for number in range(5))}.")
+
+
+def test_a_name_is_one_pool() -> None:
+    scene = Scene("jsq", pools=1)
+
+    with pytest.raises(InputError, match=f"^Pool {address(0)} already exists.$"):
+        scene.balancer.add(address(0), endpoint(7))
 
 
 def test_one_server_is_one_pool() -> None:
     scene = Scene("jsq", pools=1)
 
-    with pytest.raises(InputError, match=f"Pool localhost:9000 is there already, as {address(0)}"):
+    with pytest.raises(InputError, match=f"Pool localhost:9000 already exists, as {address(0)}"):
         scene.balancer.add(Address("localhost", 9000), endpoint(0))
 
 
@@ -564,21 +579,30 @@ def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:
     scene.picks(3)
     scene.balancer.remove(address(0))
 
-    with pytest.raises(InputError, match=f"was at {endpoint(0)} and has 3 sessions"):
+    with pytest.raises(InputError, match=f"still has 3 sessions at {endpoint(0)};"):
         scene.balancer.add(address(0), endpoint(7))
     assert scene.balancer.pool_at(endpoint(7)) is None
 
 
-def test_there_is_a_most() -> None:
+def test_the_number_of_pools_is_limited() -> None:
     scene = Scene("random", pools=0, slow_start=0.0)
-    for number in range(MAX_POOLS):
+    for number in range(10_000):
         scene.balancer.add(address(number), endpoint(number))
 
-    with pytest.raises(InputError, match=str(MAX_POOLS)):
-        scene.balancer.add(address(MAX_POOLS), endpoint(MAX_POOLS))
+    with pytest.raises(InputError, match="at most 10000 pools"):
+        scene.balancer.add(address(10_000), endpoint(10_000))
     scene.balancer.adopt(endpoint(0))
     scene.balancer.remove(address(0))
-    scene.balancer.add(address(0), endpoint(0))  # it never went
+    scene.balancer.add(address(0), endpoint(0))  # it was still leaving
+
+
+def test_the_sessions_of_a_pool_that_is_gone_cannot_be_set() -> None:
+    scene = Scene("jsq", pools=1)
+    scene.balancer.remove(address(0))
+
+    with pytest.raises(LifecycleError, match=f"{address(0)} is GONE"):
+        scene.balancer.set_unpicked(scene.pools[0], 1)
+    assert scene.pools[0].sessions == 0
 
 
 # --- what is told ----------------------------------------------------------------------------------------------
@@ -654,6 +678,8 @@ def test_a_closed_session_stays_closed() -> None:
     assert session is not None
     session.close()
     session.served_by(endpoint(1))
+    assert scene.sessions() == [0, 0]
+    assert scene.balancer.unpicked_total == 0
     session.close()
     assert scene.sessions() == [0, 0]
     assert ledger.counts.total() == 0
