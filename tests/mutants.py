@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,9 @@ class Mutant:
 
     def applied_to(self, source: bytes) -> bytes:
         """Return the source with the change."""
+        assert " ".join(source[self.start : self.end].decode().split()) == self.old, (
+            f"{self.file} is another version."
+        )
         new = self.new if self.is_statement else f"({self.new})"
         return source[: self.start] + new.encode() + source[self.end :]
 
@@ -228,7 +232,7 @@ class _Finder(ast.NodeVisitor):
 
 
 def mutants_of(path: Path, src: Path) -> Iterator[Mutant]:
-    """Return all mutants of a file under `src`."""
+    """Return all mutants of a file under `src` that Python can compile."""
     source = path.read_bytes()
     lines = source.splitlines(keepends=True)
     starts = [0]
@@ -243,7 +247,7 @@ def mutants_of(path: Path, src: Path) -> Iterator[Mutant]:
         end = starts[node.end_lineno - 1] + node.end_col_offset
         functions = (outer for outer in around if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef))
         function = next(functions, None)
-        yield Mutant(
+        mutant = Mutant(
             file=path.relative_to(src).as_posix(),
             line=node.lineno,
             text=lines[node.lineno - 1].decode().strip(),
@@ -256,3 +260,6 @@ def mutants_of(path: Path, src: Path) -> Iterator[Mutant]:
             new=new,
             is_statement=isinstance(node, ast.stmt),
         )
+        with suppress(SyntaxError):
+            compile(mutant.applied_to(source), path, "exec")
+            yield mutant

@@ -228,10 +228,7 @@ class QuickTrials:
         return True
 
     def _passes(self, mutant: Mutant, path: Path, functions: list[FunctionType], items: list[pytest.Item]) -> bool:
-        try:
-            code = code_at(mutant.first_line, compile(path.read_bytes(), path, "exec"))
-        except SyntaxError:
-            return True
+        code = code_at(mutant.first_line, compile(path.read_bytes(), path, "exec"))
         where = (str(path), mutant.first_line)
         found = [each for each in functions if (each.__code__.co_filename, each.__code__.co_firstlineno) == where]
         if code is None or not found or not items:
@@ -408,8 +405,12 @@ def main() -> None:
     given = parser.parse_args()
     files = sorted(file for path in given.paths for file in ([path] if path.is_file() else path.rglob("*.py")))
     mutants = [mutant for file in files for mutant in mutants_of(file.resolve(), ROOT / "src")]
-    mutants = [mutant for mutant in mutants if given.match in str(mutant)]
     entries = tomllib.loads(EXPLAINED.read_text())["explained"] if EXPLAINED.exists() else []
+    for entry in entries:
+        of_file = [mutant for mutant in mutants if f"src/{mutant.file}" == entry["file"]]
+        if of_file and not any(is_explained(mutant, [entry]) for mutant in of_file):
+            sys.exit(f"There is no such mutant any more: {entry}")
+    mutants = [mutant for mutant in mutants if given.match in str(mutant)]
     unexplained = [mutant for mutant in mutants if not is_explained(mutant, entries)]
     explained = len(mutants) - len(unexplained)
     if given.sample is not None:
