@@ -228,14 +228,15 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         assert (scene.pool.unpicked, scene.envoy().hosts) == (0, None)
         assert len(scene.events("envoy lost")) == 1
         port.response = good
+        scene.now = 100.0
         await scene.polled()
         assert scene.pool.unpicked == 5
         assert [line["pools"] for line in scene.events("envoy reachable")] == [1, 1]
         port.response = NONSENSE
-        scene.now += 60.0
+        scene.now = 160.0
         await scene.polled()
         assert len(scene.fleet.all) == 1
-        scene.now += 0.1
+        scene.now = 160.1
         await until(lambda: not scene.fleet.all)
 
     run(Scene(), play)
