@@ -339,7 +339,7 @@ def clean_run(tree: Path, tests: list[str]) -> CleanRun:
         sys.exit(f"The tests fail without a mutant:\n{(tree / LOG).read_text()[-3000:]}")
     clean = CleanRun.load(tree)
     for module in clean.modules:
-        if not module.startswith((*NOT_PRELOADED, "__")):
+        if not module.startswith((*NOT_PRELOADED, "_")):  # asyncio breaks if its `_asyncio` comes first
             with contextlib.suppress(Exception):
                 importlib.import_module(module)
     gc.freeze()  # a collection in a fork would copy every page

@@ -395,6 +395,7 @@ def test_picks_are_counted_by_the_token_used() -> None:
     assert scene.balancer.tokens == (3, 3)
     scene.pick()
     assert scene.balancer.picks == {"yellow": 6, "green": 1}
+    assert scene.balancer.messages.green == 3
     assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * 4
 
 
@@ -572,6 +573,19 @@ def test_one_server_is_one_pool() -> None:
 
     with pytest.raises(InputError, match=f"Pool localhost:9000 already exists, as {address(0)}"):
         scene.balancer.add(Address("localhost", 9000), endpoint(0))
+
+
+def test_a_leaving_pool_can_come_back_under_another_name() -> None:
+    scene = Scene("jsq", pools=1)
+    scene.picks(3)
+    scene.balancer.remove(address(0))
+
+    again = scene.balancer.add(address(5), endpoint(0))
+
+    assert again is scene.pools[0]
+    assert (again.address, again.sessions, scene.balancer.pools) == (address(5), 3, (again,))
+    with pytest.raises(InputError):
+        scene.balancer.pool(address(0))
 
 
 def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:

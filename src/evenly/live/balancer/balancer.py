@@ -64,7 +64,7 @@ class Balancer:
         self._by_endpoint: dict[Address, LivePool] = {}
         self._grace_until = clock() + restart_grace
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
-        self._reported = (0, 0) if self._dispatcher is None else (self._dispatcher.threshold, 0)
+        self._reported = None if self._dispatcher is None else (self._dispatcher.threshold, 0)  # with its epoch
 
     # --- read-only views ---------------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ class Balancer:
             if pool.leaving and not pool.sessions:
                 self._forget_after_grace(pool)
         self.rotation.tick()
-        if self._dispatcher is not None:
+        if self._dispatcher is not None and self._reported is not None:
             (old, seen), now = self._reported, (self._dispatcher.threshold, self._dispatcher.epoch)
             if now[1] != seen:
                 self._reported = now

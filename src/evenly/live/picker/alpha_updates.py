@@ -65,7 +65,8 @@ class Advisor:
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, reason=str(error))
             return False
         try:
-            out, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT_S)
+            async with asyncio.timeout(_TIMEOUT_S):
+                out, _ = await process.communicate()
             self._balancer.set_alpha(str(json.loads(out)["recommended"]))
             return True
         except (ValueError, KeyError, TimeoutError):
