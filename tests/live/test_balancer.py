@@ -396,6 +396,9 @@ def test_picks_are_counted_by_the_token_used() -> None:
     scene.pick()
     assert scene.balancer.picks == {"yellow": 6, "green": 1}
     assert scene.balancer.messages.green == 3
+    jsq = Scene("jsq", pools=1)
+    jsq.pick()
+    assert jsq.balancer.picks == {"jsq": 1}
     assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * 4
 
 
@@ -480,6 +483,25 @@ def test_sessions_that_others_bring_count_against_the_ramp() -> None:
     scene.balancer.adopt(newcomer.endpoint)
 
     assert scene.picks(10)[newcomer] == 0
+
+
+def test_sessions_found_later_count_against_the_ramp() -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(20)
+    newcomer = scene.balancer.add(address(2), endpoint(2))
+    scene.balancer.set_unpicked(newcomer, 5)
+
+    assert scene.picks(10)[newcomer] == 0
+
+
+def test_slow_start_ends_when_a_pool_leaves_the_rotation() -> None:
+    scene = Scene("jsq", pools=1)
+    newcomer = scene.balancer.add(address(1), endpoint(1))
+    scene.balancer.drain(address(1))
+    scene.now += SLOW_START
+    scene.balancer.adopt(endpoint(1))
+
+    assert (newcomer.state, newcomer.ramp) == (State.DRAINING, None)
 
 
 # --- pools come and go -----------------------------------------------------------------------------------------
@@ -672,6 +694,34 @@ def test_a_burst_of_threshold_changes_is_one_report() -> None:
 
     changes = [event for event in scene.events if isinstance(event, ThresholdChanged)]
     assert changes == [ThresholdChanged(before=0, threshold=3, changes=3)]
+
+
+def test_a_report_of_the_threshold_counts_the_changes_since_the_last_one() -> None:
+    scene = Scene("threshold", pools=2)
+    for pool in scene.pools:
+        scene.balancer.set_unpicked(pool, 5)
+    scene.balancer.catch_up()  # one change, from 0 to 5
+    scene.balancer.tick()
+    scene.balancer.tick()
+    scene.picks(4)
+    scene.balancer.tick()
+
+    changes = [event for event in scene.events if isinstance(event, ThresholdChanged)]
+    assert changes == [
+        ThresholdChanged(before=0, threshold=5, changes=1),
+        ThresholdChanged(before=5, threshold=7, changes=2),
+    ]
+
+
+def test_catching_up_counts_only_pools_in_rotation() -> None:
+    scene = Scene("threshold", pools=2)
+    scene.balancer.set_unpicked(scene.pools[0], 10)
+    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.catch_up()
+    assert scene.balancer.threshold == 0
+    scene.balancer.set_failing(scene.pools[0], False)
+    scene.balancer.catch_up()
+    assert scene.balancer.threshold == 5
 
 
 def test_alpha_can_change_while_it_runs() -> None:
