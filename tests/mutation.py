@@ -97,7 +97,7 @@ class FewExamples:
                 given["max_examples"] = min(given["max_examples"], EXAMPLES)
             unlimited(self, parent, **given)
 
-        settings.__init__ = limited  # type: ignore[method-assign,assignment]  # for tests that ask for more
+        settings.__init__ = limited  # type: ignore[method-assign]  # for tests that ask for more
 
 
 @dataclass

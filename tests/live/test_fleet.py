@@ -15,6 +15,7 @@ import pytest
 from evenly.core import LearningRule, RandomRouting, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
@@ -68,7 +69,7 @@ class AdminPort:
                 await writer.wait_closed()
         self._connections.discard(asyncio.current_task())
 
-    async def respond(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Send the response."""
         writer.write(self.response)
 
@@ -269,7 +270,7 @@ def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> N
 
 def test_a_fault_of_ours_is_logged_and_polling_continues() -> None:
     async def play(scene: Scene) -> None:
-        def fail(*_: object) -> None:
+        def fail(pool: LivePool, count: int) -> None:
             raise ZeroDivisionError("of ours")
 
         scene.balancer.set_unpicked = fail  # type: ignore[method-assign]
@@ -345,7 +346,7 @@ def test_a_response_that_cannot_be_parsed_is_rejected(response: bytes) -> None:
 
 
 class EndlessPort(AdminPort):
-    async def respond(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
             writer.write(bytes(2**20))
             await writer.drain()
@@ -357,7 +358,7 @@ def test_a_response_that_is_too_long_is_rejected() -> None:
 
 
 class HangingPort(AdminPort):
-    async def respond(self, reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:
+    async def respond(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
 
 
