@@ -1,4 +1,4 @@
-"""The balancer's counts after any history, and what its pools get while they come, warm up, drain and go."""
+"""The balancer's counts after any history, and its picks while pools are added, warm up, drain and leave."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def endpoint(number: int) -> Address:
 
 
 class Scene:
-    """A balancer with a clock that is set by hand, and what it reported."""
+    """A balancer with a clock that is set by hand, and the events it reported."""
 
     def __init__(self, name: str, *, pools: int = 0, slow_start: float = SLOW_START, alpha: str = "0.6") -> None:
         self.now = 100.0
@@ -65,7 +65,7 @@ class Scene:
         ]
 
     def states(self, pool: LivePool) -> list[tuple[State, State]]:
-        """The changes of state that were reported of the pool: before and after."""
+        """Return the reported state changes of the pool: before and after."""
         return [
             (event.before, event.state)
             for event in self.events
@@ -93,7 +93,7 @@ class Scene:
 
 
 class Seen:
-    """A ledger that keeps the counts it is told."""
+    """A ledger that records what it is told."""
 
     def __init__(self) -> None:
         self.counts: Counter[LivePool] = Counter()
@@ -113,7 +113,7 @@ class Seen:
 
 
 class TrueAfterAnyHistory(RuleBasedStateMachine):
-    """Any history of events, next to a model that knows nothing but the open sessions of every pool."""
+    """Any history of events, compared with a model that only tracks the open sessions of each pool."""
 
     @initialize(
         name=st.sampled_from(NAMES), slow_start=st.sampled_from([0.0, SLOW_START]), pools=st.integers(0, 5)
@@ -150,7 +150,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 6))
     def pick_right_after_a_tick(self, count: int) -> None:
-        """Nothing but picks since the tick: the mean only grows, and no cap may be passed."""
+        """Only picks follow the tick: the mean only grows, and no cap may be exceeded."""
         self.balancer.tick()
         for _ in range(count):
             before = Counter({pool: pool.sessions for pool in self.known.values()})
@@ -191,7 +191,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(session=st.integers(0, 99), stranger=st.booleans())
     def lose_sight(self, session: int, stranger: bool) -> None:
-        """A stranger serves, or the session is released: it is counted nowhere."""
+        """An unknown endpoint serves, or the session is released: it is counted nowhere."""
         number = session % len(self.open)
         opened, _ = self.open[number]
         if stranger:
@@ -275,7 +275,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         return sum(available) / len(available) if available else 0.0
 
     def forget_the_gone(self) -> None:
-        """A pool that leaves is forgotten with its last session, not before and not later."""
+        """A leaving pool is forgotten with its last session, not before and not later."""
         for pool in list(self.known.values()):
             if pool.leaving and pool not in self.counted_at() and not self.unpicked[pool]:
                 del self.known[pool.address]
@@ -406,7 +406,7 @@ def test_picks_are_counted_by_the_token_used() -> None:
 
 
 @pytest.mark.parametrize("name", ["jsq", "threshold"])
-def test_a_newcomer_fills_as_its_ramp_says(name: str) -> None:
+def test_a_new_pool_fills_along_its_ramp(name: str) -> None:
     """Four pools with 20 sessions and a newcomer, which may have 1 + mean * t / 10 at time t: one session at once.
     After 2.5 s and k more picks it may have 1 + 0.25 * (100 + k) / 5 = 6 + k / 20: five more, and the next one
     with the 21st pick (k = 20 before it)."""
@@ -476,7 +476,7 @@ def test_without_slow_start_a_pool_serves_at_once() -> None:
     assert scene.picks(10)[newcomer] == 10
 
 
-def test_sessions_that_others_bring_count_against_the_ramp() -> None:
+def test_sessions_placed_by_others_count_against_the_ramp() -> None:
     scene = Scene("jsq", pools=2)
     scene.picks(20)
     newcomer = scene.balancer.add(address(2), endpoint(2))
@@ -536,7 +536,7 @@ def test_a_removed_pool_is_known_until_its_last_session_ends() -> None:
     assert scene.balancer.pool_at(endpoint(0)) is None
 
 
-def test_the_last_pool_may_go_and_come_again() -> None:
+def test_the_last_pool_may_leave_and_return() -> None:
     scene = Scene("threshold", pools=1)
     scene.balancer.remove(address(0))
 
@@ -641,7 +641,7 @@ def test_the_sessions_of_a_pool_that_is_gone_cannot_be_set() -> None:
     assert scene.pools[0].sessions == 0
 
 
-# --- what is told ----------------------------------------------------------------------------------------------
+# --- reports --------------------------------------------------------------------------------------------------
 
 
 def test_changes_are_reported_once_each() -> None:
