@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from h2.errors import ErrorCodes
 from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame
 
 from evenly.live.wire import frames
 from evenly.live.wire.frames import Code, ProtocolError, unpadded
-from evenly.live.wire.header_blocks import HeaderBlocks
-from evenly.live.wire.protobuf import varint
+from evenly.live.wire.header_blocks import MAX_HEADER_BLOCK, HeaderBlocks
+from evenly.live.wire.protobuf import fields, varint
 
 
 @pytest.mark.parametrize(
@@ -56,6 +57,34 @@ def test_a_block_that_replaces_the_only_entry_of_a_table_is_not_cached() -> None
     for path in (b"/other", b"/first", b"/other"):
         assert blocks.fields(literal(path)) == {b":path": path}
     assert blocks.fields(b"\xbe") == {b":path": b"/other"}
+
+
+def test_a_cached_block_is_decoded_again_after_the_table_has_changed() -> None:
+    blocks = HeaderBlocks()
+    assert blocks.fields(b"\x82") == {b":method": b"GET"}  # the dynamic table is empty
+    for path in (b"/first", b"/other"):
+        blocks.fields(b"\x44\x06" + path)
+        for _ in range(2):
+            assert blocks.fields(b"\xbe") == {b":path": path}
+
+
+def test_numbers_are_those_of_the_standards() -> None:
+    for name, code in Code.__members__.items():
+        assert code == ErrorCodes[name]
+    assert (frames.DEFAULT_WINDOW, frames.MAX_WINDOW, frames.MAX_FRAME) == (65_535, 2_147_483_647, 16_384)
+    assert (frames.OK, frames.UNIMPLEMENTED) == (0, 12)  # gRPC
+    assert MAX_HEADER_BLOCK == 65_536
+
+
+@pytest.mark.parametrize("size", [0, 1, 300, 16_384])
+def test_frames_are_those_of_an_independent_library(size: int) -> None:
+    theirs = DataFrame(5, bytes(size), flags=["END_STREAM"])
+    assert frames.frame(frames.DATA, frames.END_STREAM, b"\0\0\0\5", bytes(size)) == theirs.serialize()
+
+
+def test_fixed_size_fields_are_skipped() -> None:
+    message = bytes((1 << 3 | 1, *range(8), 2 << 3 | 5, *range(4), 3 << 3, 7))
+    assert list(fields(message)) == [(1, bytes(range(8))), (2, bytes(range(4))), (3, 7)]
 
 
 def test_a_block_that_cannot_be_decoded_is_a_compression_error() -> None:
