@@ -6,7 +6,7 @@ from evenly.live.wire.streams import Stream
 
 
 class SentItems:
-    """A connection that keeps what is sent."""
+    """A connection that records what is sent."""
 
     heard = 0.0
     peer = "127.0.0.1"

@@ -1,4 +1,4 @@
-"""The balancer's counts after any history, and what its pools get while they come, warm up, drain and go."""
+"""The balancer's counts after any history, and its picks while pools are added, warm up, drain and leave."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.balancer.balancer import MAX_POOLS, Balancer
+from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
@@ -23,7 +23,7 @@ from evenly.live.balancer.events import (
     PoolStateChanged,
     ThresholdChanged,
 )
-from evenly.live.balancer.lifecycle import State
+from evenly.live.balancer.lifecycle import LifecycleError, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 
@@ -46,7 +46,7 @@ def endpoint(number: int) -> Address:
 
 
 class Scene:
-    """A balancer with a clock that is set by hand, and what it reported."""
+    """A balancer with a clock that is set by hand, and the events it reported."""
 
     def __init__(self, name: str, *, pools: int = 0, slow_start: float = SLOW_START, alpha: str = "0.6") -> None:
         self.now = 100.0
@@ -65,7 +65,7 @@ class Scene:
         ]
 
     def states(self, pool: LivePool) -> list[tuple[State, State]]:
-        """The changes of state that were reported of the pool: before and after."""
+        """Return the reported state changes of the pool: before and after."""
         return [
             (event.before, event.state)
             for event in self.events
@@ -93,7 +93,7 @@ class Scene:
 
 
 class Seen:
-    """A ledger that keeps the counts it is told."""
+    """A ledger that records what it is told."""
 
     def __init__(self) -> None:
         self.counts: Counter[LivePool] = Counter()
@@ -113,7 +113,7 @@ class Seen:
 
 
 class TrueAfterAnyHistory(RuleBasedStateMachine):
-    """Any history of events, next to a model that knows nothing but the open sessions of every pool."""
+    """Any history of events, compared with a model that only tracks the open sessions of each pool."""
 
     @initialize(
         name=st.sampled_from(NAMES), slow_start=st.sampled_from([0.0, SLOW_START]), pools=st.integers(0, 5)
@@ -150,7 +150,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 6))
     def pick_right_after_a_tick(self, count: int) -> None:
-        """Nothing but picks since the tick: the mean only grows, and no cap may be passed."""
+        """Only picks follow the tick: the mean only grows, and no cap may be exceeded."""
         self.balancer.tick()
         for _ in range(count):
             before = Counter({pool: pool.sessions for pool in self.known.values()})
@@ -191,7 +191,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(session=st.integers(0, 99), stranger=st.booleans())
     def lose_sight(self, session: int, stranger: bool) -> None:
-        """A stranger serves, or the session is released: it is counted nowhere."""
+        """An unknown endpoint serves, or the session is released: it is counted nowhere."""
         number = session % len(self.open)
         opened, _ = self.open[number]
         if stranger:
@@ -223,7 +223,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     def add(self, number: int, slowly: bool) -> None:
         old = self.known.get(address(number))
         if old is not None and not old.leaving:
-            with pytest.raises(InputError, match=f"{address(number)} is there already"):
+            with pytest.raises(InputError, match=f"{address(number)} already exists"):
                 self.balancer.add(address(number), endpoint(number), slowly=slowly)
             return
         pool = self.balancer.add(address(number), endpoint(number), slowly=slowly)
@@ -275,7 +275,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         return sum(available) / len(available) if available else 0.0
 
     def forget_the_gone(self) -> None:
-        """A pool that leaves is forgotten with its last session, not before and not later."""
+        """A leaving pool is forgotten with its last session, not before and not later."""
         for pool in list(self.known.values()):
             if pool.leaving and pool not in self.counted_at() and not self.unpicked[pool]:
                 del self.known[pool.address]
@@ -395,6 +395,10 @@ def test_picks_are_counted_by_the_token_used() -> None:
     assert scene.balancer.tokens == (3, 3)
     scene.pick()
     assert scene.balancer.picks == {"yellow": 6, "green": 1}
+    assert scene.balancer.messages.green == 3
+    jsq = Scene("jsq", pools=1)
+    jsq.pick()
+    assert jsq.balancer.picks == {"jsq": 1}
     assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * 4
 
 
@@ -402,7 +406,7 @@ def test_picks_are_counted_by_the_token_used() -> None:
 
 
 @pytest.mark.parametrize("name", ["jsq", "threshold"])
-def test_a_newcomer_fills_as_its_ramp_says(name: str) -> None:
+def test_a_new_pool_fills_along_its_ramp(name: str) -> None:
     """Four pools with 20 sessions and a newcomer, which may have 1 + mean * t / 10 at time t: one session at once.
     After 2.5 s and k more picks it may have 1 + 0.25 * (100 + k) / 5 = 6 + k / 20: five more, and the next one
     with the 21st pick (k = 20 before it)."""
@@ -472,13 +476,32 @@ def test_without_slow_start_a_pool_serves_at_once() -> None:
     assert scene.picks(10)[newcomer] == 10
 
 
-def test_sessions_that_others_bring_count_against_the_ramp() -> None:
+def test_sessions_placed_by_others_count_against_the_ramp() -> None:
     scene = Scene("jsq", pools=2)
     scene.picks(20)
     newcomer = scene.balancer.add(address(2), endpoint(2))
     scene.balancer.adopt(newcomer.endpoint)
 
     assert scene.picks(10)[newcomer] == 0
+
+
+def test_sessions_found_later_count_against_the_ramp() -> None:
+    scene = Scene("jsq", pools=2)
+    scene.picks(20)
+    newcomer = scene.balancer.add(address(2), endpoint(2))
+    scene.balancer.set_unpicked(newcomer, 5)
+
+    assert scene.picks(10)[newcomer] == 0
+
+
+def test_slow_start_ends_when_a_pool_leaves_the_rotation() -> None:
+    scene = Scene("jsq", pools=1)
+    newcomer = scene.balancer.add(address(1), endpoint(1))
+    scene.balancer.drain(address(1))
+    scene.now += SLOW_START
+    scene.balancer.adopt(endpoint(1))
+
+    assert (newcomer.state, newcomer.ramp) == (State.DRAINING, None)
 
 
 # --- pools come and go -----------------------------------------------------------------------------------------
@@ -513,7 +536,7 @@ def test_a_removed_pool_is_known_until_its_last_session_ends() -> None:
     assert scene.balancer.pool_at(endpoint(0)) is None
 
 
-def test_the_last_pool_may_go_and_come_again() -> None:
+def test_the_last_pool_may_leave_and_return() -> None:
     scene = Scene("threshold", pools=1)
     scene.balancer.remove(address(0))
 
@@ -546,17 +569,45 @@ def test_a_pool_that_is_not_there_is_named_with_those_that_are(which: str) -> No
     for number in (1, 5):
         with pytest.raises(InputError) as refused:
             getattr(scene.balancer, which)(address(number))
-        assert str(refused.value) == f"There is no pool {address(number)}; there is {address(0)}."
+        assert str(refused.value) == f"There is no pool {address(number)}. Pools: {address(0)}."
     empty = Scene("jsq")
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="Pools: none"):
         empty.balancer.pool(address(0))
+
+
+def test_an_error_names_five_pools_at_most() -> None:
+    scene = Scene("jsq", pools=7)
+
+    with pytest.raises(InputError) as refused:
+        scene.balancer.pool(address(9))
+    assert str(refused.value).endswith(f"Pools: {', '.join(str(address(number)) for number in range(5))}.")
+
+
+def test_a_name_is_one_pool() -> None:
+    scene = Scene("jsq", pools=1)
+
+    with pytest.raises(InputError, match=f"^Pool {address(0)} already exists.$"):
+        scene.balancer.add(address(0), endpoint(7))
 
 
 def test_one_server_is_one_pool() -> None:
     scene = Scene("jsq", pools=1)
 
-    with pytest.raises(InputError, match=f"Pool localhost:9000 is there already, as {address(0)}"):
+    with pytest.raises(InputError, match=f"Pool localhost:9000 already exists, as {address(0)}"):
         scene.balancer.add(Address("localhost", 9000), endpoint(0))
+
+
+def test_a_leaving_pool_can_come_back_under_another_name() -> None:
+    scene = Scene("jsq", pools=1)
+    scene.picks(3)
+    scene.balancer.remove(address(0))
+
+    again = scene.balancer.add(address(5), endpoint(0))
+
+    assert again is scene.pools[0]
+    assert (again.address, again.sessions, scene.balancer.pools) == (address(5), 3, (again,))
+    with pytest.raises(InputError):
+        scene.balancer.pool(address(0))
 
 
 def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:
@@ -564,24 +615,33 @@ def test_a_leaving_pool_cannot_come_back_elsewhere() -> None:
     scene.picks(3)
     scene.balancer.remove(address(0))
 
-    with pytest.raises(InputError, match=f"was at {endpoint(0)} and has 3 sessions"):
+    with pytest.raises(InputError, match=f"still has 3 sessions at {endpoint(0)};"):
         scene.balancer.add(address(0), endpoint(7))
     assert scene.balancer.pool_at(endpoint(7)) is None
 
 
-def test_there_is_a_most() -> None:
+def test_the_number_of_pools_is_limited() -> None:
     scene = Scene("random", pools=0, slow_start=0.0)
-    for number in range(MAX_POOLS):
+    for number in range(10_000):
         scene.balancer.add(address(number), endpoint(number))
 
-    with pytest.raises(InputError, match=str(MAX_POOLS)):
-        scene.balancer.add(address(MAX_POOLS), endpoint(MAX_POOLS))
+    with pytest.raises(InputError, match="at most 10000 pools"):
+        scene.balancer.add(address(10_000), endpoint(10_000))
     scene.balancer.adopt(endpoint(0))
     scene.balancer.remove(address(0))
-    scene.balancer.add(address(0), endpoint(0))  # it never went
+    scene.balancer.add(address(0), endpoint(0))  # it was still leaving
 
 
-# --- what is told ----------------------------------------------------------------------------------------------
+def test_the_sessions_of_a_pool_that_is_gone_cannot_be_set() -> None:
+    scene = Scene("jsq", pools=1)
+    scene.balancer.remove(address(0))
+
+    with pytest.raises(LifecycleError, match=f"{address(0)} is GONE"):
+        scene.balancer.set_unpicked(scene.pools[0], 1)
+    assert scene.pools[0].sessions == 0
+
+
+# --- reports --------------------------------------------------------------------------------------------------
 
 
 def test_changes_are_reported_once_each() -> None:
@@ -636,6 +696,34 @@ def test_a_burst_of_threshold_changes_is_one_report() -> None:
     assert changes == [ThresholdChanged(before=0, threshold=3, changes=3)]
 
 
+def test_a_report_of_the_threshold_counts_the_changes_since_the_last_one() -> None:
+    scene = Scene("threshold", pools=2)
+    for pool in scene.pools:
+        scene.balancer.set_unpicked(pool, 5)
+    scene.balancer.catch_up()  # one change, from 0 to 5
+    scene.balancer.tick()
+    scene.balancer.tick()
+    scene.picks(4)
+    scene.balancer.tick()
+
+    changes = [event for event in scene.events if isinstance(event, ThresholdChanged)]
+    assert changes == [
+        ThresholdChanged(before=0, threshold=5, changes=1),
+        ThresholdChanged(before=5, threshold=7, changes=2),
+    ]
+
+
+def test_catching_up_counts_only_pools_in_rotation() -> None:
+    scene = Scene("threshold", pools=2)
+    scene.balancer.set_unpicked(scene.pools[0], 10)
+    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.catch_up()
+    assert scene.balancer.threshold == 0
+    scene.balancer.set_failing(scene.pools[0], False)
+    scene.balancer.catch_up()
+    assert scene.balancer.threshold == 5
+
+
 def test_alpha_can_change_while_it_runs() -> None:
     scene = Scene("threshold", pools=2, alpha="0.6")
     scene.balancer.set_alpha("0.85")
@@ -654,6 +742,8 @@ def test_a_closed_session_stays_closed() -> None:
     assert session is not None
     session.close()
     session.served_by(endpoint(1))
+    assert scene.sessions() == [0, 0]
+    assert scene.balancer.unpicked_total == 0
     session.close()
     assert scene.sessions() == [0, 0]
     assert ledger.counts.total() == 0

@@ -27,7 +27,7 @@ PATIENCE = 10.0
 
 @dataclass
 class Log:
-    """What the server's streams heard."""
+    """What the server's streams received."""
 
     messages: list[bytes] = field(default_factory=list)
     ended: int = 0
@@ -65,7 +65,7 @@ class Echo:
 
 @contextmanager
 def serving() -> Iterator[tuple[int, Log]]:
-    """A server in a thread of its own."""
+    """A server in its own thread."""
     log = Log()
 
     def route(stream: Stream, request: Fields) -> Handler | None:
@@ -135,7 +135,7 @@ def test_many_streams_at_once() -> None:
         log.wait_for(lambda: log.ended == 2000 and log.open == 0)
 
 
-def test_who_cancels_or_vanishes_is_heard_of_once() -> None:
+def test_a_stream_that_is_cancelled_or_disconnected_ends_once() -> None:
     with serving() as (port, log):
         hold = threading.Event()
 
@@ -152,7 +152,7 @@ def test_who_cancels_or_vanishes_is_heard_of_once() -> None:
         log.wait_for(lambda: log.ended == 2 and log.open == 0)
 
 
-def test_an_unknown_method_is_said_to_be_one() -> None:
+def test_an_unknown_method_is_unimplemented() -> None:
     with serving() as (port, _), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         with pytest.raises(grpc.RpcError) as error:
             channel.unary_unary("/test.Echo/Other", None, None)(b"", timeout=PATIENCE)
@@ -160,7 +160,7 @@ def test_an_unknown_method_is_said_to_be_one() -> None:
 
 
 class Peer:
-    """A client that does as it is told, by the h2 library; `raw` sends what that would never send."""
+    """A client on the h2 library. `raw` sends bytes that the library would never send."""
 
     def __init__(self, port: int, window: int = 65_535) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
@@ -176,7 +176,7 @@ class Peer:
         self._socket.sendall(data)
 
     def hurry(self) -> None:
-        """Wait for nothing longer than a second."""
+        """Wait at most a second for anything."""
         self._socket.settimeout(1.0)
 
     def open(self, stream: int) -> None:
@@ -184,19 +184,19 @@ class Peer:
         self.wire.send_headers(stream, list(head.items()))
         self.flush()
 
-    def say(self, stream: int, message: bytes, padding: int | None = None, *, last: bool = False) -> None:
+    def send(self, stream: int, message: bytes, padding: int | None = None, *, last: bool = False) -> None:
         self.wire.send_data(stream, framed(message), end_stream=last, pad_length=padding)
         self.flush()
 
     def read_until(self, end: bytes) -> bytes:
-        """What comes, as bytes, up to these."""
+        """Return the received bytes up to and including `end`."""
         received = b""
         while not received.endswith(end):
             received += self._socket.recv(2**16)
         return received
 
     def events(self) -> Iterator[h2.events.Event]:
-        """All that comes, until the connection ends, well or badly."""
+        """Yield events until the connection ends or is reset."""
         with suppress(ConnectionResetError):
             while data := self._socket.recv(2**16):
                 yield from self.wire.receive_data(data)
@@ -210,11 +210,11 @@ class Peer:
         self._socket.close()
 
 
-def test_answers_go_out_as_far_as_the_peers_window_allows() -> None:
+def test_responses_are_sent_as_far_as_the_peers_window_allows() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=4)
         peer.open(1)
-        peer.say(1, b"abcdefgh")
+        peer.send(1, b"abcdefgh")
         log.wait_for(lambda: log.messages == [b"abcdefgh"])
         assert until_ping(peer) == {1: framed(b"abcdefgh")[:4]}
         peer.wire.increment_flow_control_window(100, 1)
@@ -223,7 +223,7 @@ def test_answers_go_out_as_far_as_the_peers_window_allows() -> None:
 
 
 def until_ping(peer: Peer) -> dict[int, bytes]:
-    """The data of each stream that comes before the answer to a ping."""
+    """Return the data of each stream that arrives before the ACK of a ping."""
     peer.wire.ping(b"12345678")
     peer.flush()
     found: dict[int, bytes] = {}
@@ -235,13 +235,13 @@ def until_ping(peer: Peer) -> dict[int, bytes]:
     return found
 
 
-def test_a_stream_without_a_window_holds_up_no_other() -> None:
+def test_a_stream_without_a_window_does_not_block_others() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=0)
         peer.open(1)
         peer.open(3)
-        peer.say(1, b"first")
-        peer.say(3, b"second")
+        peer.send(1, b"first")
+        peer.send(3, b"second")
         log.wait_for(lambda: len(log.messages) == 2)
         peer.wire.increment_flow_control_window(100, 3)
         assert until_ping(peer) == {3: framed(b"second")}
@@ -250,11 +250,11 @@ def test_a_stream_without_a_window_holds_up_no_other() -> None:
         peer.close()
 
 
-def test_a_call_that_is_half_closed_gets_its_answer_when_there_is_a_window() -> None:
+def test_a_half_closed_call_gets_its_response_when_there_is_a_window() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=0)
         peer.open(1)
-        peer.say(1, b"question", last=True)
+        peer.send(1, b"question", last=True)
         log.wait_for(lambda: log.ended == 1)
         peer.wire.increment_flow_control_window(100, 1)
         peer.flush()
@@ -268,8 +268,8 @@ def test_a_call_that_is_half_closed_gets_its_answer_when_there_is_a_window() -> 
         peer.close()
 
 
-def test_a_long_answer_goes_in_frames_that_a_peer_takes() -> None:
-    """h2 refuses frames beyond the default of 16,384 bytes."""
+def test_a_long_response_is_split_into_frames_that_a_peer_accepts() -> None:
+    """h2 rejects frames beyond the default of 16,384 bytes."""
     message = bytes(range(256)) * 200
     with serving() as (port, log):
         peer = Peer(port, window=2**20)
@@ -283,7 +283,7 @@ def test_a_long_answer_goes_in_frames_that_a_peer_takes() -> None:
         peer.close()
 
 
-def test_who_asks_on_and_on_without_a_window_is_cut_off() -> None:
+def test_a_peer_that_keeps_sending_without_a_window_is_disconnected() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=0)
         peer.open(1)
@@ -301,11 +301,11 @@ def test_who_asks_on_and_on_without_a_window_is_cut_off() -> None:
         peer.close()
 
 
-def test_a_stream_that_is_given_up_while_its_answer_waits_leaves_nothing_behind() -> None:
+def test_a_stream_that_is_reset_while_its_response_waits_leaves_nothing_behind() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=4)
         peer.open(1)
-        peer.say(1, b"abcdefgh", last=True)
+        peer.send(1, b"abcdefgh", last=True)
         log.wait_for(lambda: log.ended == 1)
         outbox = log.connections[0]._outbox
         assert len(outbox._waiting) == 1
@@ -317,11 +317,11 @@ def test_a_stream_that_is_given_up_while_its_answer_waits_leaves_nothing_behind(
         peer.close()
 
 
-def test_padding_is_taken_off() -> None:
+def test_padding_is_removed() -> None:
     with serving() as (port, log):
         peer = Peer(port)
         peer.open(1)
-        peer.say(1, b"padded", padding=20)
+        peer.send(1, b"padded", padding=20)
         log.wait_for(lambda: log.messages == [b"padded"])
         peer.close()
 
@@ -338,7 +338,7 @@ def test_a_header_block_in_pieces() -> None:
         log.wait_for(lambda: log.ended == 1)
 
 
-def test_a_header_block_means_what_the_table_says_now() -> None:
+def test_a_header_block_is_decoded_with_the_current_table() -> None:
     """The same byte, an index into the table, names one path before a new entry and another after it."""
 
     def literal(path: str) -> bytes:  # enters the table; the name is entry 4 of the static one
@@ -357,7 +357,7 @@ def test_a_header_block_means_what_the_table_says_now() -> None:
         peer.close()
 
 
-def test_bytes_may_come_one_at_a_time() -> None:
+def test_bytes_may_arrive_one_at_a_time() -> None:
     with serving() as (port, log):
         peer = Peer(port)
         peer.wire.send_headers(1, [(":method", "POST"), (":path", PATH), (":scheme", "http"), (":authority", "x")])
@@ -373,10 +373,9 @@ NAME = pack(">I", 1)
 OFFENCES = {
     "a frame too large": b"\0\x40\x01" + b"\0" * 6 + b"x" * 16385,
     "a push from a client": frame(5, 4, NAME, pack(">I", 2)),
-    "a frame between pieces of a header block": frame(HEADERS, 0, NAME, b"\x82")
-    + frame(PING, 0, b"\0" * 4, b"12345678"),
-    "a piece of no header block": frame(CONTINUATION, 4, NAME, b"\x82"),
-    "a header block that cannot be read": frame(HEADERS, 4, NAME, b"\xff\xff\xff\xff\xff\xff"),
+    "a frame inside a header block": frame(HEADERS, 0, NAME, b"\x82") + frame(PING, 0, b"\0" * 4, b"12345678"),
+    "a continuation without a header block": frame(CONTINUATION, 4, NAME, b"\x82"),
+    "a header block that cannot be decoded": frame(HEADERS, 4, NAME, b"\xff\xff\xff\xff\xff\xff"),
     "a stream of an even number": frame(HEADERS, 4, pack(">I", 2), b"\x82\x86\x84"),
     "more padding than there is": frame(HEADERS, 12, NAME, b"\x09\x82"),
     "a window that grows by nothing": frame(8, 0, b"\0" * 4, pack(">I", 0)),
@@ -388,16 +387,16 @@ OFFENCES = {
 
 
 @pytest.mark.parametrize("offence", OFFENCES)
-def test_who_breaks_the_rules_is_shown_the_door_and_others_stay(offence: str) -> None:
+def test_a_peer_that_violates_the_protocol_is_disconnected_and_others_stay(offence: str) -> None:
     with serving() as (port, log):
         good, bad = Peer(port), Peer(port)
         good.open(1)
         log.wait_for(lambda: log.open == 1)
         bad.raw(OFFENCES[offence])
-        # All ends; what was said in farewell can get lost if the peer had more to say.
+        # The connection ends. Its GOAWAY can get lost if the peer has sent more.
         for event in bad.events():
             assert not isinstance(event, h2.events.ConnectionTerminated) or event.error_code != 0
-        good.say(1, b"still here")
+        good.send(1, b"still here")
         data = good.wait_for(h2.events.DataReceived)
         assert isinstance(data, h2.events.DataReceived)
         assert data.data == framed(b"still here")
@@ -405,18 +404,18 @@ def test_who_breaks_the_rules_is_shown_the_door_and_others_stay(offence: str) ->
         bad.close()
 
 
-def test_what_is_not_http2_is_refused() -> None:
+def test_other_protocols_are_rejected() -> None:
     with serving() as (port, _), socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         received, farewell = b"", frame(GOAWAY, 0, b"\0" * 4, pack(">II", 0, 1))  # a protocol error
         with suppress(ConnectionResetError):
-            while more := connection.recv(2**16):  # a server that waits for more ends this by a time-out
+            while more := connection.recv(2**16):  # a server that waits for more would time out here
                 received += more
         assert received.endswith(farewell)
 
 
-def test_a_peer_that_does_not_read_is_not_served_without_end() -> None:
-    """Its questions stay in its own buffers: the server stops to read, and goes on when it is read again."""
+def test_a_peer_that_does_not_read_is_not_read_from() -> None:
+    """Its requests stay in its own buffers: the server stops reading until the peer reads again."""
     with serving() as (port, log):
         peer = Peer(port, window=2**31 - 1)
         peer.wire.increment_flow_control_window(2**30)

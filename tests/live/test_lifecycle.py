@@ -86,7 +86,7 @@ def of(stage: Stage) -> Flags | None:
 
 
 @pytest.mark.parametrize(("stage", "event"), PAIRS, ids=lambda each: each.name)
-def test_the_table_says_what_the_flags_said(stage: Stage, event: Event) -> None:
+def test_the_table_agrees_with_the_flags(stage: Stage, event: Event) -> None:
     before = of(stage)
     after = None if before is None else before.after(event)
     if after is None:
@@ -101,7 +101,7 @@ def test_the_table_says_what_the_flags_said(stage: Stage, event: Event) -> None:
 
 
 @pytest.mark.parametrize("stage", FLAGS, ids=lambda stage: stage.name)
-def test_what_a_stage_means_is_what_the_flags_meant(stage: Stage) -> None:
+def test_the_meaning_of_a_stage_agrees_with_the_flags(stage: Stage) -> None:
     flags = FLAGS[stage]
     pool = reached(stage)
     assert (pool.draining, pool.failing, pool.leaving) == (flags.draining, flags.failing, flags.leaving)
@@ -112,7 +112,7 @@ def test_what_a_stage_means_is_what_the_flags_meant(stage: Stage) -> None:
 
 
 def reached(stage: Stage) -> LivePool:
-    """A pool of its own in this stage."""
+    """Return a pool in this stage."""
     pool = LivePool(POOL, POOL)
     for event in path_to(stage):
         pool.apply(event)
@@ -138,7 +138,7 @@ def test_every_stage_has_a_row_and_a_word_and_can_be_reached() -> None:
     assert {str(word) for word in State} == {"serving", "warming", "failing", "draining", "leaving"}
 
 
-def test_a_pool_stays_as_it_is_when_an_event_is_refused() -> None:
+def test_a_pool_does_not_change_when_an_event_is_rejected() -> None:
     pool = reached(Stage.DRAINING)
     with pytest.raises(LifecycleError):
         pool.apply(Event.DRAIN)
@@ -344,7 +344,7 @@ STEPS = ["add", "drain", "undrain", "remove", "fail", "recover", "tick", "tick l
 
 @settings(derandomize=True, deadline=None, max_examples=500)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=40), slow_start=st.sampled_from([0.0, SLOW_START]))
-def test_any_history_is_as_it_was_with_flags(steps: list[str], slow_start: float) -> None:
+def test_any_history_agrees_with_the_flags(steps: list[str], slow_start: float) -> None:
     both = Both(slow_start)
     for step in steps:
         both.do(step)

@@ -1,4 +1,4 @@
-"""The messages exchanged with Envoy, read and written by the official library next to ours."""
+"""The messages exchanged with Envoy, checked against the official protocol buffer library."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_pick_names_the_pool_in_a_header_and_in_metadata() -> None:
     answer = OFFICIAL["Response"].FromString(ext_proc.pick_answer(POOL)[5:])
     (option,) = answer.request_headers.response.header_mutation.set_headers
     assert (option.header.key, option.header.raw_value) == ("x-gateway-destination-endpoint", b"127.0.0.1:9001")
-    assert option.append_action == 2  # overwrite: what a client says does not stand beside it
+    assert option.append_action == 2  # overwrite: a header sent by the client is replaced
     assert answer.dynamic_metadata["envoy.lb"]["x-gateway-destination-endpoint"] == "127.0.0.1:9001"
 
 
@@ -105,7 +105,7 @@ def test_the_pool_that_serves_is_read_from_the_response() -> None:
     [served("nonsense"), served("127.0.0.1:9001", "other"), OFFICIAL["Request"]().SerializeToString()],
     ids=["no-address", "another-namespace", "nothing"],
 )
-def test_a_response_without_a_served_pool_says_none(message: bytes) -> None:
+def test_a_response_without_a_served_pool_gives_none(message: bytes) -> None:
     assert ext_proc.served_by(message) is None
 
 
@@ -124,7 +124,7 @@ TEXTS = st.text(max_size=20)
 
 @settings(derandomize=True, deadline=None)
 @given(values=st.dictionaries(TEXTS, TEXTS | st.dictionaries(TEXTS, TEXTS, max_size=3), max_size=4))
-def test_structs_are_as_the_official_library_writes_them(values: dict[str, str | dict[str, str]]) -> None:
+def test_structs_agree_with_the_official_library(values: dict[str, str | dict[str, str]]) -> None:
     official = struct_pb2.Struct.FromString(struct(values))
     assert {
         key: dict(value) if isinstance(value, struct_pb2.Struct) else value for key, value in official.items()
@@ -139,7 +139,7 @@ def test_structs_are_as_the_official_library_writes_them(values: dict[str, str |
 
 @settings(derandomize=True, deadline=None)
 @given(number=st.integers(1, 2**29 - 1), value=st.integers(0, 2**64 - 1) | st.binary(max_size=300))
-def test_fields_come_back(number: int, value: int | bytes) -> None:
+def test_fields_survive_a_round_trip(number: int, value: int | bytes) -> None:
     message = field(number, value)
     assert list(fields(message)) == [(number, value)]
     assert submessage(message, number) == (value if isinstance(value, bytes) else None)
@@ -147,7 +147,7 @@ def test_fields_come_back(number: int, value: int | bytes) -> None:
 
 @settings(derandomize=True, deadline=None)
 @given(message=st.binary(max_size=60))
-def test_nonsense_is_refused_and_never_crashes(message: bytes) -> None:
+def test_nonsense_is_rejected_and_never_crashes(message: bytes) -> None:
     for read in (
         lambda: list(fields(message)),
         lambda: ext_proc.served_by(message),
@@ -158,6 +158,6 @@ def test_nonsense_is_refused_and_never_crashes(message: bytes) -> None:
 
 
 @pytest.mark.parametrize("message", [b"\xff" * 11, varint(1 << 3 | 2) + b"\x05ab", varint(1 << 3 | 3)])
-def test_messages_that_are_cut_short_or_of_unknown_kind_break_the_rules(message: bytes) -> None:
+def test_truncated_messages_and_unknown_wire_types_are_protocol_errors(message: bytes) -> None:
     with pytest.raises(ProtocolError):
         list(fields(message))

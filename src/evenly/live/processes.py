@@ -45,7 +45,8 @@ async def end_child(process: Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
     try:
-        await asyncio.wait_for(process.wait(), _TERMINATE_TIMEOUT_S)
+        async with asyncio.timeout(_TERMINATE_TIMEOUT_S):  # wait_for can lose a cancellation
+            await process.wait()
     except TimeoutError:
         with suppress(ProcessLookupError):
             process.kill()

@@ -1,4 +1,4 @@
-"""The balancer: the pools, their life cycle, and sessions opened at them.
+"""The balancer: the pools, their life cycle, and the sessions opened at them.
 
 Decisions only: no I/O, and time and randomness are arguments. Counts and the policy are in `rotation.py`, the life
 cycle of a pool in `lifecycle.py`, what a session may do in `session.py`.
@@ -30,7 +30,7 @@ MAX_POOLS = 10_000
 
 
 class Balancer:
-    """Opens sessions at pools, and knows the pools and their open sessions.
+    """The pools and the sessions open at them.
 
     `slow_start` is the time in seconds over which a pool that is added, or comes back, ramps up to the mean.
     `restart_grace` is the time in seconds after a restart in which no pool is forgotten, since gateways may still
@@ -64,7 +64,7 @@ class Balancer:
         self._by_endpoint: dict[Address, LivePool] = {}
         self._grace_until = clock() + restart_grace
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
-        self._reported = (0, 0) if self._dispatcher is None else (self._dispatcher.threshold, 0)
+        self._reported = None if self._dispatcher is None else (self._dispatcher.threshold, 0)  # with its epoch
 
     # --- read-only views ---------------------------------------------------------------------------------------
 
@@ -101,12 +101,12 @@ class Balancer:
 
     @property
     def tokens(self) -> tuple[int, int] | None:
-        """The numbers of green and of yellow tokens held; None for a policy without tokens."""
+        """The numbers of green and yellow tokens held; None for a policy without tokens."""
         return None if self._dispatcher is None else (len(self._dispatcher.green), len(self._dispatcher.yellow))
 
     @property
     def messages(self) -> MessageCount:
-        """The messages that pools sent since the start."""
+        """The messages that pools have sent since the start."""
         return self.policy.messages
 
     @property
@@ -116,24 +116,24 @@ class Balancer:
 
     @property
     def unpicked_total(self) -> int:
-        """The sessions since the start not placed by the balancer."""
+        """The sessions since the start that the balancer did not place."""
         return self.rotation.unpicked_total
 
     @property
     def moved_total(self) -> int:
-        """The sessions since the start served by a different pool than the one picked."""
+        """The sessions since the start that a different pool served than the one picked."""
         return self.rotation.moved_total
 
     def pool(self, address: Address) -> LivePool:
-        """Return the pool of this name, unless it is leaving."""
+        """Return the pool with this name. Raises InputError if there is none, or if it is leaving."""
         pool = self._pools.get(address)
         if pool is None or pool.leaving:
             known = ", ".join(str(other.address) for other in self.pools[:5] if not other.leaving) or "none"
-            raise InputError(f"There is no pool {address}; there is {known}.")
+            raise InputError(f"There is no pool {address}. Pools: {known}.")
         return pool
 
     def pool_at(self, endpoint: Address) -> LivePool | None:
-        """Return the pool with this endpoint, None if there is none."""
+        """Return the pool with this endpoint; None if there is none."""
         return self._by_endpoint.get(endpoint)
 
     # --- sessions ----------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class Balancer:
         return None if pool is None else Session(self, via, pool)
 
     def adopt(self, endpoint: Address, *, via: Ledger | None = None) -> Session | None:
-        """Open a session at the pool that serves it although none was picked; None if that is no pool of ours."""
+        """Open a session that no pool was picked for, at the pool that serves it; None for an unknown endpoint."""
         if endpoint not in self._by_endpoint:
             return None
         session = Session(self, via, None)
@@ -161,19 +161,21 @@ class Balancer:
     # --- pools -------------------------------------------------------------------------------------------------
 
     def add(self, address: Address, endpoint: Address, *, slowly: bool = True) -> LivePool:
-        """Add a pool, or add one again that is leaving."""
+        """Add a pool, or bring back one that is leaving."""
         old = self._pools.get(address)
         same = self._by_endpoint.get(endpoint)
         if old is not None and not old.leaving:
-            raise InputError(f"Pool {address} is there already.")
+            raise InputError(f"Pool {address} already exists.")
         if same is not None and not same.leaving:
-            raise InputError(f"Pool {address} is there already, as {same.address}.")
+            raise InputError(f"Pool {address} already exists, as {same.address}.")
         if old is not None and old is not same:
-            raise InputError(f"Pool {address} was at {old.endpoint} and has {old.sessions} sessions there yet.")
+            raise InputError(
+                f"Pool {address} still has {old.sessions} sessions at {old.endpoint}; wait until they have ended."
+            )
         if same is None and len(self._pools) >= MAX_POOLS:
             raise InputError(f"There can be at most {MAX_POOLS} pools.")
         pool = same or LivePool(address, endpoint)
-        if pool.address != address:  # it has another name now
+        if pool.address != address:  # the same server under a new name
             del self._pools[pool.address]
             pool.address = address
         self._pools[address] = self._by_endpoint[endpoint] = pool
@@ -182,7 +184,7 @@ class Balancer:
         return pool
 
     def drain(self, address: Address) -> None:
-        """Give the pool no new sessions; the open ones stay."""
+        """Stop giving the pool new sessions; the open ones stay."""
         pool = self.pool(address)
         if not pool.draining:
             self._change(pool, Event.DRAIN)
@@ -194,38 +196,38 @@ class Balancer:
             self._change(pool, Event.UNDRAIN)
 
     def remove(self, address: Address) -> None:
-        """Give the pool no new sessions, and forget it when its last one ends."""
+        """Stop giving the pool new sessions, and forget it when its last session ends."""
         pool = self.pool(address)
         self._change(pool, Event.REMOVE)
         if not pool.sessions:
             self._forget_after_grace(pool)
 
     def set_failing(self, pool: LivePool, failing: bool) -> None:
-        """Follow the data plane's health checks."""
+        """Record the verdict of the data plane's health checks."""
         if pool.failing != failing:
             self._change(pool, Event.FAIL if failing else Event.RECOVER)
 
     # --- learning, and time ------------------------------------------------------------------------------------
 
     def set_alpha(self, alpha: str) -> None:
-        """Learn with this alpha from now on."""
+        """Use this alpha for learning from now on."""
         rule = LearningRule(alpha)
         if self._dispatcher is not None and self.alpha != float(rule.alpha):
             self._dispatcher.rule = rule
             self._report(AlphaChanged(alpha=float(rule.alpha)))
 
     def catch_up(self) -> None:
-        """Raise the threshold to the mean: the sessions of an earlier balancer have just become known."""
+        """Raise the threshold to the mean. Call it when the sessions of an earlier balancer become known."""
         if isinstance(self.policy, ThresholdPolicy):
             self.policy.raise_threshold(floor(self.rotation.mean()))
 
     def tick(self) -> None:
-        """Let warming pools fill up, forget pools that are empty, and report changes of the threshold."""
+        """Raise slow-start caps, forget empty pools that are leaving, and report changes of the threshold."""
         for pool in self.pools:
             if pool.leaving and not pool.sessions:
                 self._forget_after_grace(pool)
         self.rotation.tick()
-        if self._dispatcher is not None:
+        if self._dispatcher is not None and self._reported is not None:
             (old, seen), now = self._reported, (self._dispatcher.threshold, self._dispatcher.epoch)
             if now[1] != seen:
                 self._reported = now
@@ -234,13 +236,13 @@ class Balancer:
     # --- the life cycle ----------------------------------------------------------------------------------------
 
     def _change(self, pool: LivePool, event: Event) -> None:
-        """Apply an event, and report it if the pool shows another state."""
+        """Apply an event, and report it if the state shown for the pool changes."""
         before = pool.state
         self._apply(pool, event)
         self._report_state(pool, before)
 
     def _apply(self, pool: LivePool, event: Event, *, slowly: bool = True) -> None:
-        """Apply an event, and put the pool in rotation or take it out as its new stage demands."""
+        """Apply an event, and put the pool in rotation or take it out, depending on its new stage."""
         pool.apply(event)
         if pool.available:
             self.rotation.put_in(pool, slowly=slowly)
@@ -254,7 +256,7 @@ class Balancer:
         self._report_state(pool, State.WARMING)
 
     def _forget_after_grace(self, pool: LivePool) -> None:
-        """Forget an empty pool, unless gateways may still report sessions there; the next ticks try again."""
+        """Forget an empty pool. During the restart grace do nothing: gateways may still report sessions there."""
         if self._clock() < self._grace_until:
             return
         pool.apply(Event.EMPTIED)

@@ -1,7 +1,6 @@
-"""What the balancer reports: one frozen dataclass per kind of event.
+"""The events that the balancer reports: one frozen dataclass per kind.
 
-Callers react to the type of an event, never to its wording. How an event reads in the log is decided in
-`picker/event_log.py`.
+Callers react to the type of an event, never to its text. Its text in the log is decided in `picker/event_log.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from evenly.live.balancer.lifecycle import State
 
 @dataclass(frozen=True, kw_only=True)
 class BalancerEvent:
-    """Anything that the balancer reports."""
+    """The base class of all events."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +32,7 @@ class PoolAdded(PoolEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolStateChanged(PoolEvent):
-    """A pool shows another state; `sessions` are the sessions open there."""
+    """The state shown for a pool changed; `sessions` are the sessions open there."""
 
     before: State
     state: State
@@ -56,6 +55,6 @@ class ThresholdChanged(BalancerEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class AlphaChanged(BalancerEvent):
-    """The threshold is learned with another alpha."""
+    """The alpha used for learning changed."""
 
     alpha: float

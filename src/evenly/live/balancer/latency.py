@@ -1,4 +1,4 @@
-"""A histogram of the time that picks take, cheap enough to record every pick."""
+"""A histogram of pick latency, cheap enough to record every pick."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ BOUNDS = (*(digit * 10.0**exponent for exponent in range(-5, 0) for digit in (1,
 
 
 class Latency:
-    """Counts by bucket, and the `total` time in seconds. The last count is for times above every bound."""
+    """Counts per bucket, and the `total` time in seconds. The last count is for times above every bound."""
 
     __slots__ = ("counts", "total")
 
@@ -23,7 +23,7 @@ class Latency:
         self.total += seconds
 
     def cumulative(self) -> list[tuple[float, int]]:
-        """Return each bound, with the number of picks that took at most that long; the last bound is infinity."""
+        """Return each bound with the number of picks that took at most that long. The last bound is infinity."""
         found, count = [], 0
         for bound, inside in zip((*BOUNDS, float("inf")), self.counts, strict=True):
             count += inside

@@ -5,18 +5,18 @@ What must be here: every stage a pool can be in, every event that changes it, an
 changes.
 
 Two parties decide about a pool independently: the operator drains and removes it, the data plane's health checks
-fail it. So "draining" and "leaving" each come with and without failing health checks, and a pool returns to the
-right stage whichever party changes its mind first:
+fail it. So "draining" and "leaving" each exist with and without failing health checks, and a pool returns to the
+right stage no matter which party acts first:
 
     STARTING --add--> WARMING --warmed_up--> SERVING        (both: --fail--> FAILING --recover--> WARMING)
     WARMING, SERVING, FAILING --drain--> DRAINING*  --undrain--> WARMING or FAILING
     any of these --remove--> LEAVING*  --emptied--> GONE    (LEAVING* --add--> WARMING or FAILING)
 
-A pool that may take sessions again always warms up first. Where there is no slow start, the balancer sends
-`WARMED_UP` at once, and the stage in between is never seen.
+A pool that becomes available always warms up first. Without slow start, the balancer sends `WARMED_UP` at once,
+and the stage in between is never seen.
 
 An event that the table does not list for a stage is a bug in evenly and raises `LifecycleError`. Requests of an
-operator that cannot be met (an unknown pool, one that is there already) are refused before they become an event.
+operator that cannot be met (an unknown pool, one that already exists) are rejected before they become an event.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class State(StrEnum):
 
 
 class Stage(Enum):
-    """A stage in the life of a pool: finer than `State`, since health checks go on while a pool empties."""
+    """A stage in the life of a pool: finer than `State`, since health checks continue while a pool empties."""
 
     STARTING = auto()  # created, not yet added
     WARMING = auto()
@@ -51,9 +51,9 @@ class Stage(Enum):
 
 
 class Event(Enum):
-    """What happens to a pool."""
+    """Something that happens to a pool."""
 
-    ADD = auto()  # the operator adds it, or adds it again while it leaves
+    ADD = auto()  # the operator adds it, or brings it back while it leaves
     WARMED_UP = auto()  # slow start is over
     FAIL = auto()  # health checks begin to fail
     RECOVER = auto()  # health checks pass again
@@ -115,7 +115,7 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
 }
 
 SHOWN: dict[Stage, State] = {
-    Stage.STARTING: State.WARMING,  # never seen: a pool is added as soon as it is made
+    Stage.STARTING: State.WARMING,  # never seen: a pool is added as soon as it is created
     Stage.WARMING: State.WARMING,
     Stage.SERVING: State.SERVING,
     Stage.FAILING: State.FAILING,
@@ -125,7 +125,7 @@ SHOWN: dict[Stage, State] = {
     Stage.LEAVING_FAILING: State.LEAVING,
     Stage.LEAVING_DRAINING: State.LEAVING,
     Stage.LEAVING_DRAINING_FAILING: State.LEAVING,
-    Stage.GONE: State.LEAVING,  # seen once: in the answer to the request that removed an idle pool
+    Stage.GONE: State.LEAVING,  # seen once: in the response to the request that removed an idle pool
 }
 
 # Tuples, not sets: a few comparisons by identity are quicker than one hash of an enum member.

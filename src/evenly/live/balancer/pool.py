@@ -1,4 +1,4 @@
-"""A server pool as the live balancer knows it: its addresses, its stage of life and its open sessions."""
+"""A server pool in the live balancer: its addresses, its stage and its open sessions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LivePool:
 
     def __init__(self, address: Address, endpoint: Address) -> None:
         self.address = address
-        self.endpoint = endpoint  # the same, with the host as an IP literal
+        self.endpoint = endpoint  # its address with the host as an IP literal
         self.member = False  # whether the policy may pick it
         self.picked = 0
         self.unpicked = 0
@@ -33,7 +33,7 @@ class LivePool:
 
     @property
     def stage(self) -> Stage:
-        """The stage of its life."""
+        """Its stage in the life cycle."""
         return self._stage
 
     @property
@@ -48,7 +48,7 @@ class LivePool:
 
     @property
     def draining(self) -> bool:
-        """Whether the operator drains it."""
+        """Whether the operator has drained it."""
         return self._stage in lifecycle.DRAINING
 
     @property

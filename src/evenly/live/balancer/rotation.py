@@ -1,12 +1,12 @@
-"""The pools in rotation: those that may get sessions now, and what the policy knows of them.
+"""The pools in rotation: those that may get sessions now, and what the policy knows about them.
 
 What must be here: every change of a pool's session counts, of its membership in the policy and of its slow start.
 `Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or reports of
 changes.
 
-A session is counted at the pick, so a burst is spread by what was picked a moment ago. The sessions of a pool out
-of rotation (draining, failing, removed) and of one at its slow-start cap are counted too, and the policy learns of
-them when the pool joins again.
+A session counts from its pick, so a burst spreads evenly. The sessions of a pool out of rotation (draining,
+failing, removed) and of a pool at its slow-start cap are counted too, and the policy gets them when the pool joins
+again.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from evenly.live.balancer.slow_start import Ramp
 class Rotation:
     """The policy and its members.
 
-    `warmed_up` is called when the slow start of a pool ends, `emptied` when a pool that leaves has lost its last
-    session. `picks` counts picks by the token used (by policy `name`, for policies without tokens),
-    `unpicked_total` the sessions not placed by the balancer, `moved_total` those served by a different pool than
-    the one picked; all since the start.
+    `warmed_up` is called when the slow start of a pool ends, `emptied` when a leaving pool has lost its last
+    session. Since the start, `picks` counts picks by the token used (by policy `name`, for policies without
+    tokens), `unpicked_total` the sessions not placed by the balancer, `moved_total` those served by a different
+    pool than the one picked.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class Rotation:
         return pool
 
     def adopt(self, pool: LivePool) -> None:
-        """Count in a session that the pool serves although it was not picked."""
+        """Count in a session that the pool serves without having been picked."""
         self.unpicked_total += 1
         self._count_in(pool)
 
     def move(self, picked: LivePool, served: LivePool) -> None:
-        """Count a session at the pool that serves it, and no longer at the one picked."""
+        """Move a session from the pool that was picked to the pool that serves it."""
         self.moved_total += 1
         self._count_in(served)
         self.count_out(picked)
 
     def count_out(self, pool: LivePool) -> None:
-        """Count out a session that ended, or that the pool does not serve."""
+        """Count out a session that has ended, or that the pool does not serve."""
         pool.picked -= 1
         if pool.member:
             self.policy.depart(pool)
@@ -93,13 +93,13 @@ class Rotation:
     def set_unpicked(self, pool: LivePool, count: int) -> None:
         """Set the number of the pool's open sessions that only the gateways' admin ports show.
 
-        There may be thousands, so the policy does not see them one by one: the pool leaves and joins with all.
+        There may be thousands, so the policy does not get them one by one: the pool leaves and joins again.
         """
         more = max(count, 0) - pool.unpicked
         if more == 0:
             return
         if pool.stage is Stage.GONE:
-            raise LifecycleError(f"Pool {pool.address} is {pool.stage.name}; it has no sessions to set.")
+            raise LifecycleError(f"Pool {pool.address} is {pool.stage.name}; its sessions cannot be set.")
         if pool.member:
             self.policy.leave(pool)
             self.policy.join(pool, pool.sessions + more)
@@ -113,15 +113,15 @@ class Rotation:
     # --- pools -------------------------------------------------------------------------------------------------
 
     def put_in(self, pool: LivePool, *, slowly: bool) -> None:
-        """Let the pool get sessions, with slow start if there is any and `slowly` is set."""
+        """Let the pool get sessions; with `slowly`, ramp it up if slow start is configured."""
         self._pools[pool] = None
         if slowly and self._slow_start > 0:
             pool.ramp = Ramp(begun=self._clock(), first=pool.sessions, seconds=self._slow_start)
-        self.policy.join(pool, pool.sessions)  # a cap leaves room for one session at least
+        self.policy.join(pool, pool.sessions)  # a cap always leaves room for one session
         pool.member = True
 
     def take_out(self, pool: LivePool) -> None:
-        """Give the pool no more sessions."""
+        """Stop giving the pool sessions."""
         self._pools.pop(pool, None)
         pool.ramp = None
         if pool.member:
@@ -131,9 +131,10 @@ class Rotation:
     def tick(self) -> None:
         """Raise slow-start caps as time passes."""
         warming = [pool for pool in self._pools if pool.ramp is not None]
-        mean = self.mean() if warming else 0.0
-        for pool in warming:
-            self._refresh(pool, mean=mean)
+        if warming:
+            mean = self.mean()
+            for pool in warming:
+                self._refresh(pool, mean=mean)
 
     def mean(self) -> float:
         """Return the mean number of sessions over the pools in rotation."""
@@ -167,7 +168,7 @@ class Rotation:
         pool.member = wanted
 
     def _lift_caps(self) -> bool:
-        """Lift all slow-start caps, when no other pool can serve. Return True if any were lifted."""
+        """Lift all slow-start caps, because no other pool can serve. Return True if any were lifted."""
         capped = [pool for pool in self._pools if pool.ramp is not None]
         for pool in capped:
             self._end_ramp(pool)

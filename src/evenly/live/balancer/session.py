@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Ledger(Protocol):
-    """Counts that a gateway keeps of its own sessions. Only `Session` writes to it."""
+    """The counts that a gateway keeps of its own sessions. Only `Session` writes to it."""
 
     def started(self, session: Session) -> None:
         """Count a session in at `session.pool`; it is not confirmed yet."""
 
     def confirmed(self, session: Session) -> None:
-        """Note that the gateway said where the session is served."""
+        """Note that the gateway reported which pool serves the session."""
 
     def ended(self, session: Session, pool: LivePool) -> None:
         """Count a session out at the pool."""
@@ -34,7 +34,7 @@ class Session:
     __slots__ = ("_balancer", "_closed", "_via", "pool")
 
     def __init__(self, balancer: Balancer, via: Ledger | None, pool: LivePool | None) -> None:
-        """For the balancer's `open` and `adopt`; a `pool` that is given has counted the session already."""
+        """For `Balancer.open` and `Balancer.adopt`. A `pool` that is given has already counted the session."""
         self._balancer = balancer
         self._closed = False
         self._via = via
@@ -43,10 +43,10 @@ class Session:
             via.started(self)
 
     def served_by(self, endpoint: Address | None) -> None:
-        """Count the session at the pool that serves it; None if the gateway answers it by itself.
+        """Count the session at the pool that serves it; None means that the gateway itself responded.
 
-        That is another pool than the one picked if the gateway retried elsewhere. A session served by an unknown
-        endpoint is counted nowhere. A session that is closed stays closed.
+        A gateway that retried elsewhere reports another pool than the one picked. A session served by an unknown
+        endpoint is counted nowhere. A closed session stays closed.
         """
         if self._closed:
             return
@@ -56,13 +56,13 @@ class Session:
             self._via.confirmed(self)
 
     def close(self) -> None:
-        """Count the session nowhere: it has ended. Idempotent."""
+        """End the session: count it nowhere. Idempotent."""
         self._closed = True
         self.release()
 
     def release(self) -> None:
-        """Count the session nowhere until `served_by` tells where it is: it has not reached its pool."""
-        pool, self.pool = self.pool, None  # first, so that no failure below can count it out twice
+        """Count the session nowhere until `served_by` is called: it has not reached its pool."""
+        pool, self.pool = self.pool, None  # first, so that a failure below cannot count it out twice
         if pool is not None:
             if self._via is not None:
                 self._via.ended(self, pool)

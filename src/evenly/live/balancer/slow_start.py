@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ramp:
-    """A cap on the sessions of a pool that was just added, or came back.
+    """A cap on the sessions of a pool that was just added or has just come back.
 
-    The cap is the `first` sessions it had, plus one, plus a share of the mean over all pools. The share grows from
-    0 to 1 in `seconds`. Without a cap, a policy would send such a pool every session until it is as full as the
-    others.
+    The cap is `first` (its sessions at the start), plus one, plus a share of the mean over all pools in rotation.
+    The share grows from 0 to 1 in `seconds`. Without a cap, a policy would send such a pool every session until it
+    is as full as the others.
     """
 
     begun: float
@@ -23,5 +23,5 @@ class Ramp:
         return self.first + 1 + mean * (now - self.begun) / self.seconds
 
     def over(self, now: float) -> bool:
-        """Return whether slow start is over at time `now`."""
+        """Return True if slow start is over at time `now`."""
         return now - self.begun >= self.seconds

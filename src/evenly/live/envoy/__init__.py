@@ -1,1 +1,1 @@
-"""Envoy: its config, and its process."""
+"""Everything about Envoy: its config, its process, its picks and its counts."""

@@ -1,4 +1,4 @@
-"""A client of Envoy's admin port: open requests of its hosts, and whether their health checks fail."""
+"""A client of Envoy's admin port: the open requests and the health of each host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_ACTIVE = 10**6
 
 
 class BadResponseError(Exception):
-    """An answer that does not look like Envoy's."""
+    """A response that does not look like Envoy's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,8 @@ class Host:
 async def fetch_hosts(admin: Address, seconds: float) -> dict[Address, Host]:
     """Fetch the hosts of the pools' cluster.
 
-    Raises OSError if Envoy cannot be reached or does not answer within `seconds`, and BadResponseError if the
-    answer cannot be parsed.
+    Raises OSError if Envoy cannot be reached or does not respond within `seconds`, and BadResponseError if the
+    response cannot be parsed.
     """
     async with asyncio.timeout(seconds):
         reader, writer = await asyncio.open_connection(admin.host, admin.port)
@@ -59,13 +59,13 @@ async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:
 
 
 class _Received:
-    """A received answer, as the file-like socket that the standard library's parser wants."""
+    """A received response, as the file-like socket that the standard library's parser wants."""
 
     def __init__(self, answer: bytes) -> None:
         self._file = io.BytesIO(answer)
 
     def makefile(self, mode: str) -> io.BytesIO:
-        """Return the answer as a file."""
+        """Return the response as a file."""
         return self._file
 
 
@@ -79,7 +79,7 @@ def _body(answer: bytes) -> bytes:
 
 
 def parse_hosts(answer: bytes) -> dict[Address, Host]:
-    """Parse the body of an answer to `/clusters?format=json`."""
+    """Parse the body of a response to `/clusters?format=json`."""
     try:
         clusters = json.loads(answer).get("cluster_statuses", [])
         hosts = [

@@ -5,7 +5,7 @@ What must not change, and why:
 - `response_trailer_mode` SEND, bodies NONE: only then does the picker's stream live as long as the session. The
   end of the stream tells the picker that the session has ended.
 - `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
-- The circuit breakers are far above their default of 1024. Beyond it Envoy would silently skip the picker.
+- The circuit breakers are far above their default of 1024. Beyond that Envoy would silently skip the picker.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
 """
 
@@ -45,9 +45,9 @@ def envoy_config(
 ) -> Json:
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
-    Without `pools` it follows the picker's list (EDS). Pools are checked by a GET of `health_path`, or without one
-    by a TCP connection. `admin` is announced to the picker, which reads the open sessions there. Envoy rejects
-    clients beyond `connections`.
+    Without `pools` it follows the picker's list (EDS). Health checks send a GET of `health_path`, or open a TCP
+    connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
+    rejects clients beyond `connections`.
     """
     admin = _reachable(resolve(admin))
     return {
@@ -64,7 +64,7 @@ def envoy_config(
 def _reachable(admin: Address) -> Address:
     if ipaddress.ip_address(admin.host).is_unspecified or admin.port == 0:
         raise InputError(
-            f"The picker reads Envoy's admin port at the address given, so {admin} must name a host and a port."
+            f"The picker reads Envoy's admin port at this address, so {admin} must name a host and a port."
         )
     return admin
 
@@ -142,7 +142,7 @@ def _forward() -> Json:
         "retry_on": "connect-failure,refused-stream,reset-before-request",
         "num_retries": 2,
         "retry_host_predicate": [other_pool],
-        "host_selection_retry_max_attempts": 100,  # the fallback prefers the dead pool, because it is empty
+        "host_selection_retry_max_attempts": 100,  # the fallback prefers the dead pool, since it is empty
     }
     return {"cluster": CLUSTER, "timeout": "0s", "retry_policy": retries}
 
@@ -150,14 +150,14 @@ def _forward() -> Json:
 def _ask_picker(admin: Address) -> Json:
     """Describe the filter that asks the picker for a pool. Its stream lives as long as the session.
 
-    If the picker is away or late, the session uses the fallback policy of the pools' cluster.
+    If the picker is down or late, the fallback policy of the pools' cluster places the session.
     """
     return typed(
         "picker",
         f"{EXTENSIONS}.filters.http.ext_proc.v3.ExternalProcessor",
         grpc_service=picker_service(admin) | {"timeout": "0s"},
         failure_mode_allow=True,
-        message_timeout="1s",  # generous: in a burst Envoy itself is late to read an answer
+        message_timeout="1s",  # generous: in a burst Envoy itself is late to read a response
         processing_mode={
             "request_header_mode": "SEND",
             "response_header_mode": "SEND",

@@ -30,7 +30,7 @@ def picker_service(admin: Address) -> Json:
 
 
 def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: str | None) -> Json:
-    """Describe the pools: those given, or for None those that the picker announces by EDS."""
+    """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None."""
     return {
         "name": CLUSTER,
         "connect_timeout": "1s",
@@ -49,7 +49,7 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
 
 
 def _followed_pools(admin: Address) -> Json:
-    """Follow the picker's pools. A removed pool leaves at once, even if it is healthy; its sessions go on."""
+    """Follow the picker's pools. A removed pool leaves at once, even if it is healthy; its sessions continue."""
     back_off = {"base_interval": "0.1s", "max_interval": "1s"}
     service = picker_service(admin)
     service["envoy_grpc"]["retry_policy"] = {"retry_back_off": back_off}
@@ -75,7 +75,7 @@ def _pool_check(health_path: str | None) -> Json:
 
 
 def _obey_picker() -> Json:
-    """Send to the picked pool, else by Envoy's own least-request. Report the pool that served to the picker."""
+    """Send to the picked pool, else use Envoy's least-request policy. Tell the picker which pool served."""
     kind = f"{EXTENSIONS}.load_balancing_policies"
     fallback = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
     override = typed(
@@ -93,7 +93,7 @@ def _metadata_key(name: str) -> Json:
 
 
 def picker_cluster(picker: Address, admin: Address) -> Json:
-    """Describe the picker, checked four times per second, so that sessions do not wait for a dead picker."""
+    """Describe the picker. It is checked four times per second, so that sessions do not wait for a dead one."""
     announcement = {"header": {"key": ANNOUNCEMENT, "value": str(admin)}}
     check = {
         **_check_every("0.25s"),
@@ -117,7 +117,7 @@ def picker_cluster(picker: Address, admin: Address) -> Json:
 
 
 def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
-    """Describe fixed endpoints. A host name means one address at a time, because there is one picker."""
+    """Describe fixed endpoints. A host name stands for one address at a time, because there is one picker."""
     by_number = all(_is_number(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
     endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
@@ -160,6 +160,6 @@ def typed(name: str, kind: str, **fields: object) -> Json:
 
 
 def socket_address(address: Address) -> Json:
-    """Describe an IP address and a port; :: accepts IPv4 too."""
+    """Describe an IP address and a port. The address :: accepts IPv4 too."""
     both = {"ipv4_compat": True} if address.host == "::" else {}
     return {"socket_address": {"address": address.host, "port_value": address.port, **both}}

@@ -1,4 +1,4 @@
-"""Envoy's endpoint discovery service (EDS): Envoys take the pools from the picker, so only one list is kept."""
+"""Envoy's endpoint discovery service (EDS). Envoys get the pools from the picker, so there is one list of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evenly.live.wire.streams import Stream
 
 PATH = b"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
 _TYPE = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-_DRAINING = 3  # a health status: Envoy's fallback skips such a pool too
+_DRAINING = 3  # a health status: the fallback policy of Envoy skips such a pool too
 _MAX_NAMES = 10
 
 
@@ -45,7 +45,7 @@ class Endpoints:
             subscription.stream.connection.flush()
 
     def answer(self, names: Iterable[str]) -> bytes:
-        """Return a response with the pools, once for each cluster name asked for."""
+        """Return a response with the pools, once for each requested cluster name."""
         endpoints = self._assignment()
         resources = [field(2, field(1, _TYPE) + field(2, field(1, name) + field(2, endpoints))) for name in names]
         version = str(self._version)
@@ -72,7 +72,7 @@ class Subscription:
         self._names: list[str] = []
 
     def message(self, message: bytes) -> None:
-        """Handle the first request, another choice of clusters, or an ACK or NACK of a response."""
+        """Handle the first request, a new choice of clusters, or the ACK or NACK of a response."""
         names: list[str] = []
         error: bytes | None = None
         for number, value in fields(message):

@@ -1,4 +1,4 @@
-"""The messages of Envoy's external processing, `envoy.service.ext_proc.v3`, as far as a picker needs them.
+"""The messages of Envoy's external processing, `envoy.service.ext_proc.v3`, that a picker needs.
 
 A pick is sent as in the endpoint-picker protocol of the Kubernetes Gateway API Inference Extension: as a header
 and as dynamic metadata. Envoy routes by the metadata, since a client can forge a header.
@@ -14,7 +14,7 @@ from evenly.live.wire.protobuf import field, fields, struct, struct_text, submes
 
 PATH = b"/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 
-# The first byte of a request tells its kind: a field with a number from 2 to 7. The answer has that number less 1.
+# The first byte of a request gives its kind: a field number from 2 to 7. The response uses that number minus 1.
 REQUEST_HEADERS, RESPONSE_HEADERS = 2 << 3 | 2, 3 << 3 | 2
 _METADATA = 8
 _CONTINUE = {number << 3 | 2: framed(field(number - 1, b"")) for number in range(2, 8)}
@@ -25,7 +25,7 @@ ALL_DRAINING = framed(field(7, _UNAVAILABLE))  # Envoy responds with this instea
 
 
 def pick_answer(endpoint: Address) -> bytes:
-    """Return the answer to request headers that picks this pool. It is the same for every session."""
+    """Return the response to request headers that picks this pool. It is the same for every session."""
     value = str(endpoint)
     overwrite = field(1, field(1, PICKED) + field(3, value)) + field(3, 2)
     mutation = field(2, field(1, overwrite))
@@ -33,7 +33,7 @@ def pick_answer(endpoint: Address) -> bytes:
 
 
 def plain_answer(message: bytes) -> bytes | None:
-    """Return the answer to any other message, which is to continue; None if it needs no answer."""
+    """Return the response to any other message, which is to continue; None if it needs no response."""
     if message and message[0] in _CONTINUE:
         return _CONTINUE[message[0]]
     kinds = (number << 3 | 2 for number, value in fields(message) if isinstance(value, bytes))
@@ -41,12 +41,12 @@ def plain_answer(message: bytes) -> bytes | None:
 
 
 def served_mark(endpoint: Address) -> bytes:
-    """Return bytes that response headers contain if this pool serves: a search is quicker than a parse."""
+    """Return bytes that response headers contain if this pool serves: searching is quicker than parsing."""
     return field(1, SERVED) + field(2, field(3, str(endpoint)))
 
 
 def served_by(message: bytes) -> Address | None:
-    """Return the address that serves, from response headers; None if they do not tell."""
+    """Return the address of the serving pool from response headers; None if they do not contain it."""
     metadata = submessage(message, _METADATA)
     if metadata is None:
         return None

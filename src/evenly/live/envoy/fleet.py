@@ -20,13 +20,13 @@ _POLL_S = 0.25
 _FAST_POLL_S = 0.05  # for a new Envoy: many sessions may have started before it was seen
 _NEW_S = 2.0  # an Envoy is new for this long
 _TIMEOUT_S = 1.0
-_SILENCE_S = 5.0  # an Envoy that neither answers nor refuses keeps its unpicked sessions for this long
+_SILENCE_S = 5.0  # an Envoy that neither responds nor refuses keeps its unpicked sessions for this long
 _FORGET_S = 60.0  # an Envoy that has gone silent is polled for this long
-_FORGET_NEW_S = 10.0  # and one that has never answered for this long
+_FORGET_NEW_S = 10.0  # and one that has never responded for this long
 
 
 class EnvoyFleet:
-    """All Envoys seen, each polled by a task of its own."""
+    """The known Envoys, each polled by its own task."""
 
     def __init__(self, balancer: Balancer, log: Log, clock: Callable[[], float]) -> None:
         self._balancer = balancer
@@ -38,7 +38,7 @@ class EnvoyFleet:
 
     @property
     def all(self) -> list[EnvoyCounts]:
-        """The Envoys known, reachable or not."""
+        """The known Envoys, reachable or not."""
         return list(self._known.values())
 
     def register(self, announced: bytes, connection: Outlet) -> EnvoyCounts | None:
@@ -79,7 +79,7 @@ class EnvoyFleet:
         return envoy
 
     async def _poll(self, announced: bytes, envoy: EnvoyCounts) -> None:
-        """Poll one Envoy until it has been silent for long and has no sessions."""
+        """Poll one Envoy until it has been silent for a while and has no sessions."""
         seen = answered = self._clock()
         refusals, reached = 0, False
         while True:
@@ -102,12 +102,12 @@ class EnvoyFleet:
                     self._log.event("envoy reachable", admin=str(envoy.admin), pools=len(hosts))
                 try:
                     self._take_in(envoy, before, hosts)
-                except Exception as error:  # a bug of ours must not end the health checks
+                except Exception as error:  # a bug here must not end the health checks
                     self._log.event("fault", where=self._take_in.__qualname__, error=repr(error))
             await asyncio.sleep(_FAST_POLL_S if self._clock() - seen < _NEW_S else _POLL_S)
 
     def _take_in(self, envoy: EnvoyCounts, before: Snapshot, hosts: dict[Address, Host]) -> None:
-        """Update counts and health from an answer. Each step may make pools go, so each takes those left."""
+        """Update counts and health from a response. Each step may remove pools, so each reads the current list."""
         first = envoy.hosts is None
         envoy.compare(before, hosts, self._balancer.pools, self._clock())
         envoy.forget_all_but(self._balancer.pools)
@@ -134,7 +134,7 @@ class EnvoyFleet:
             self._log.event("unpicked sessions", before=before, sessions=after)
 
     def _judge(self, pool: LivePool) -> None:
-        """Fail a pool if more than half of the Envoys that check it find that it fails."""
+        """Mark a pool as failing if more than half of the Envoys that check it report so."""
         views = [envoy.fails(pool.endpoint, self._clock()) for envoy in self._known.values()]
         known = [view for view in views if view is not None]
         if known:
@@ -147,9 +147,9 @@ def _admin_address(announced: str, peer: str) -> Address:
     try:
         number = ipaddress.ip_address(admin.host)
     except ValueError:
-        raise InputError(f"An Envoy announces its admin port by number, not as {announced!r}.") from None
+        raise InputError(f"An Envoy must announce its admin port by IP address, not as {announced!r}.") from None
     if number.is_unspecified or admin.port == 0:
-        raise InputError(f"An Envoy announces an admin port that can be reached, not {announced!r}.")
+        raise InputError(f"An Envoy must announce an admin port that can be reached, not {announced!r}.")
     if admin.loopback and not Address(peer, 0).loopback:
         raise InputError(f"{announced} is a loopback address, and {peer} is another machine.")
     return admin

@@ -1,7 +1,7 @@
-"""The handler of Envoy's external-processing streams: bytes in, calls of the balancer's sessions, bytes out.
+"""The handler of Envoy's external-processing streams: it turns messages into calls of a session.
 
-One stream is one session. It brings the request's headers, then the response's, and ends when the session ends.
-No count is kept or changed here: that is the session's business.
+One stream is one session. It carries the request's headers, then the response's, and ends when the session ends.
+Counts are not kept or changed here; `Session` does that.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_ANSWERS = 10_000
 
 
 class PickService:
-    """What all pick streams share: the balancer, the time that picks take, and the answers made so far."""
+    """The state that all pick streams share: the balancer, the latency histogram, and the encoded responses."""
 
     def __init__(self, balancer: Balancer, latency: Latency) -> None:
         self.balancer = balancer
@@ -27,10 +27,10 @@ class PickService:
         self._answers: dict[LivePool, tuple[bytes, bytes]] = {}
 
     def answer(self, pool: LivePool) -> tuple[bytes, bytes]:
-        """Return the answer that names the pool, and the mark of a response that it served. Made once per pool."""
+        """Return the response that picks the pool and the mark that it served. They are encoded once per pool."""
         known = self._answers.get(pool)
         if known is None:
-            if len(self._answers) > _MAX_ANSWERS:  # most of them of pools that are gone
+            if len(self._answers) > _MAX_ANSWERS:  # most belong to pools that are gone
                 self._answers.clear()
             known = ext_proc.pick_answer(pool.endpoint), ext_proc.served_mark(pool.endpoint)
             self._answers[pool] = known
@@ -38,7 +38,7 @@ class PickService:
 
 
 class PickStream:
-    """The handler of one stream. `via` is the ledger of the Envoy that opened it, if that is known."""
+    """The handler of one stream. `via` is the ledger of the Envoy that opened it, None if that is unknown."""
 
     __slots__ = ("_mark", "_service", "_session", "_stream", "_via")
 
@@ -50,7 +50,7 @@ class PickStream:
         self._mark = b""
 
     def message(self, message: bytes) -> None:
-        """Answer the headers of the request or of the response, or a message that needs no decision."""
+        """Respond to the headers of a request or a response, or to a message that needs no decision."""
         kind = message[0] if message else 0
         if kind == ext_proc.REQUEST_HEADERS:
             self._stream.send(self._pick())
@@ -58,7 +58,7 @@ class PickStream:
         elif kind == ext_proc.RESPONSE_HEADERS:
             session = self._session
             if session is not None and session.pool is not None and self._mark in message:
-                session.served_by(session.pool.endpoint)  # as a rule; no need to parse the message
+                session.served_by(session.pool.endpoint)  # the usual case, without parsing the message
             else:
                 self._served(message)
             self._stream.send(ext_proc.GO_ON)
@@ -68,7 +68,7 @@ class PickStream:
                 self._stream.send(answer)
 
     def ended(self) -> None:
-        """Close the session: it is over, or Envoy timed out and will not tell us of its end."""
+        """Close the session: it is over, or Envoy timed out and will not report its end."""
         if self._session is not None:
             self._session.close()
 

@@ -17,7 +17,7 @@ from evenly.live.envoy.bootstrap_clusters import Json
 from evenly.live.processes import end_child, start_child
 
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
-_QUIET = "ext_proc:error"  # else one line per session while the picker is away
+_QUIET = "ext_proc:error"  # else one line per session while the picker is down
 _OPEN_SESSIONS = f"http.{STAT_PREFIX}.downstream_rq_active"
 ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that this module requests
 _TIMEOUT_S = 1.0
@@ -35,7 +35,7 @@ def find_envoy() -> Path:
 
 
 class EnvoyProcess:
-    """One Envoy with the given config. It can be started again after it has ended."""
+    """One Envoy with the given config. It can be restarted after it has ended."""
 
     name = "envoy"
 
@@ -75,14 +75,14 @@ class EnvoyProcess:
         return await self._process.wait()
 
     async def open_sessions(self) -> int | None:
-        """Return the number of open requests and WebSocket sessions, or None if Envoy does not answer."""
+        """Return the number of open requests and WebSocket sessions, or None if Envoy does not respond."""
         answer = await self._request("GET", f"/stats?format=json&filter=^{_OPEN_SESSIONS}$")
         if answer is None:
             return None
         return sum(int(entry["value"]) for entry in json.loads(answer)["stats"])
 
     async def stop_listening(self) -> None:
-        """Refuse new connections, and close idle ones after their next response. Open sessions go on."""
+        """Refuse new connections, and close idle ones after their next response. Open sessions continue."""
         await self._request("POST", "/healthcheck/fail")
         await self._request("POST", "/drain_listeners")
 

@@ -1,8 +1,7 @@
-"""The counts of one Envoy: the sessions it told us of, those its admin port shows, and its health checks.
+"""The counts of one Envoy: the sessions it reported, those its admin port shows, and its health checks.
 
-Its admin port shows the requests open at each pool. Those beyond the sessions it told us of are unpicked: placed
-while the picker was away, or by Envoy's fallback. If requests are missing for long, the sessions are not at the
-pool we picked.
+Its admin port shows the requests open at each pool. Those beyond the reported sessions are unpicked: placed while
+the picker was down, or by Envoy's fallback. If requests stay missing, the sessions are not at the pool we picked.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 from evenly.live.envoy.admin_client import Host
 
-_AGREEING = 3  # answers in a row that change a count
-_FIRST_CHECK_S = 1.0  # an Envoy that starts has checked its pools by then
+_AGREEING = 3  # responses in a row that change a count
+_FIRST_CHECK_S = 1.0  # an Envoy that has just started has checked its pools by then
 _CONNECT_S = 4.0  # a session has reached its pool by then, with all of Envoy's retries
 
 
@@ -30,10 +29,10 @@ class Snapshot:
 
 
 class EnvoyCounts:
-    """One Envoy; the balancer's `Ledger` of the sessions that come through it.
+    """One Envoy: the `Ledger` of the sessions that it forwards.
 
-    `unpicked` are the sessions at each pool that only its admin port shows, `hosts` its last answer, None while
-    its admin port does not answer.
+    `unpicked` are the sessions at each pool that only its admin port shows. `hosts` is the last response of its
+    admin port, None while it does not respond.
     """
 
     def __init__(self, admin: Address) -> None:
@@ -57,7 +56,7 @@ class EnvoyCounts:
         self._unconfirmed[session] = None
 
     def confirmed(self, session: Session) -> None:
-        """Note that this Envoy said where the session is served."""
+        """Note that this Envoy reported which pool serves the session."""
         self._unconfirmed.pop(session, None)
 
     def ended(self, session: Session, pool: LivePool) -> None:
@@ -69,7 +68,7 @@ class EnvoyCounts:
 
     @property
     def picked(self) -> int:
-        """The open sessions that it told us of."""
+        """The open sessions that it reported."""
         return self._started.total() - self._ended.total()
 
     @property
@@ -84,11 +83,11 @@ class EnvoyCounts:
         return Snapshot(self._started.copy(), self._ended.copy())
 
     def compare(self, before: Snapshot, hosts: dict[Address, Host], pools: Sequence[LivePool], now: float) -> None:
-        """Take in an answer to a request sent at `before`: find the unpicked sessions of each pool.
+        """Find the unpicked sessions of each pool in a response to a request sent at `before`.
 
-        Sessions started and ended while the request was under way, so the answer allows a range. The count changes
-        only if it lies outside, and only if the next answers agree, since a session just picked is not open at its
-        pool yet. The first answer of an Envoy counts at once.
+        Sessions may have started and ended while the request was in flight, so the response allows a range of
+        counts. The count changes only if it is outside that range, and only if the next responses agree, since a
+        session just picked is not open at its pool yet. The first response of an Envoy counts at once.
         """
         agreeing = 1 if self.hosts is None else _AGREEING
         self.hosts = hosts
@@ -110,7 +109,7 @@ class EnvoyCounts:
             self._release_strays(pool, -high, now)
 
     def _release_strays(self, pool: LivePool, short: int, now: float) -> None:
-        """Release sessions that have not reached the pool we picked; the oldest first."""
+        """Release sessions that have not reached the pool we picked, oldest first."""
         if short <= 0:
             self._short.pop(pool, None)
             return
@@ -122,10 +121,10 @@ class EnvoyCounts:
                 session.release()
 
     def fails(self, endpoint: Address, now: float) -> bool | None:
-        """Return whether its health checks of the pool fail; None if it does not know yet, or not the pool.
+        """Return True if the pool fails its health checks; None if this Envoy has not checked it.
 
-        An Envoy that starts shows every pool as failing until it has checked it. So a pool that it has never shown
-        as healthy counts as failing only after a while.
+        An Envoy that has just started shows every pool as failing until it has checked it. So a pool that it has
+        never shown as healthy counts as failing only after a while.
         """
         host = None if self.hosts is None else self.hosts.get(endpoint)
         if host is None:
@@ -138,12 +137,12 @@ class EnvoyCounts:
         return True if endpoint in self._healthy or now - since > _FIRST_CHECK_S else None
 
     def refused(self) -> None:
-        """Forget its health checks: it refused a connection, so the next answer is of an Envoy that starts."""
+        """Forget its health checks: it refused a connection, so it will have restarted when it responds again."""
         self._healthy.clear()
         self._unhealthy_since.clear()
 
     def lost(self) -> None:
-        """Forget what only its admin port showed: it is gone, and so are those sessions."""
+        """Forget what only its admin port showed: the Envoy is gone, and so are those sessions."""
         self.refused()
         self.hosts = None
         self.unpicked.clear()

@@ -1,7 +1,7 @@
 """Updates of alpha to what `evenly tune` recommends for the current number of pools.
 
-The recommendation takes a few seconds of computing, so it runs in a process of its own. It runs again when the
-number of pools changes, or when the pools have more sessions than the recommendation assumed.
+Computing the recommendation takes a few seconds, so it runs in its own process. It runs again when the number of
+pools changes, or when the pools have more sessions than the recommendation assumed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
 from evenly.live.processes import end_child, start_child
 
-ASSUMED_LOAD_MAX = 10.0  # unless --load-max is given; alpha hardly depends on it
+ASSUMED_LOAD_MAX = 10.0  # if --load-max is not given; alpha barely depends on it
 MAX_LOAD = 1000.0
 _POLL_S = 1.0  # pools are often added together
 _TIMEOUT_S = 120.0
@@ -44,9 +44,9 @@ class Advisor:
                 await asyncio.sleep(_RETRY_S)
 
     def _question(self) -> tuple[int, float] | None:
-        """Return the number of pools and the load to ask for; None with fewer than 2 pools.
+        """Return the number of pools and the load to plan for; None with fewer than 2 pools.
 
-        A load that was not given is doubled whenever the pools have more sessions than that.
+        If no load was given, double the assumed one until it covers the mean number of sessions per pool.
         """
         pools = [pool for pool in self._balancer.pools if not (pool.draining or pool.leaving)]
         if len(pools) < 2:
@@ -57,15 +57,16 @@ class Advisor:
         return len(pools), self._load_max
 
     async def _ask(self, pools: int, load_max: float) -> bool:
-        """Run `evenly tune` and use its alpha. Return whether there was an answer."""
+        """Run `evenly tune` and use its alpha. Return True if it succeeded."""
         tune = ("nice", sys.executable, "-m", "evenly", "tune", "--json")
         try:
             process = await start_child(*tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE)
-        except OSError as error:  # no memory, no processes left
+        except OSError as error:  # no memory or no process slot left
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, reason=str(error))
             return False
         try:
-            out, _ = await asyncio.wait_for(process.communicate(), _TIMEOUT_S)
+            async with asyncio.timeout(_TIMEOUT_S):
+                out, _ = await process.communicate()
             self._balancer.set_alpha(str(json.loads(out)["recommended"]))
             return True
         except (ValueError, KeyError, TimeoutError):

@@ -1,4 +1,4 @@
-"""What goes on beside the picks: repeated work that survives faults, and saving the state file."""
+"""Work that runs beside the picks: repeated calls that survive faults, and saving the state file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class StateSaver:
 
 
 async def repeat(act: Callable[[], None], seconds: float, log: Log) -> None:
-    """Call `act` every `seconds` seconds until cancelled. A fault is logged, and the next call comes."""
+    """Call `act` every `seconds` seconds until cancelled. A fault is logged, and the calls continue."""
     while True:
         await asyncio.sleep(seconds)
         try:
@@ -51,7 +51,7 @@ async def repeat(act: Callable[[], None], seconds: float, log: Log) -> None:
 
 @asynccontextmanager
 async def running(work: Sequence[Work], log: Log) -> AsyncIterator[None]:
-    """Run the work in tasks while the block runs. Picks go on even if some of it fails."""
+    """Run the work in tasks while the block runs. Picks continue even if some of it fails."""
 
     async def watched(each: Work) -> None:
         try:

@@ -1,6 +1,6 @@
-"""The log's names and facts for what the balancer reports: the only place where an event becomes text.
+"""The log lines for the balancer's events: the only place where an event becomes text.
 
-Operators search the log for these names, so they are a contract. The code reacts to the type of an event instead.
+Operators search the log for these names, so they are a contract. Code reacts to the type of an event instead.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
             return "threshold changed", {"before": before, "threshold": threshold, "changes": changes}
         case AlphaChanged(alpha=alpha):
             return "alpha changed", {"alpha": alpha}
-    raise TypeError(f"The log has no name for {event!r}.")
+    raise TypeError(f"There is no log line for {event!r}.")

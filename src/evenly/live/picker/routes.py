@@ -1,4 +1,4 @@
-"""The picker's gRPC services: picks, endpoint discovery and health, and which request goes to which."""
+"""The picker's gRPC services (picks, endpoint discovery, health) and the routing of requests to them."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class Health:
         self._stream = stream
 
     def message(self, _: bytes) -> None:
-        """Answer a health check."""
+        """Respond to a health check."""
         self._stream.send(_NOT_SERVING if self._router.stopping else _SERVING)
 
     def ended(self) -> None:
-        """Do nothing: the answer was sent."""
+        """Do nothing: the response was sent."""

@@ -1,4 +1,4 @@
-"""The picker as a process: its ports, its start and stop, and what follows a change of pools or settings."""
+"""The picker process: its ports, its start and stop, and its reactions to changes of pools and settings."""
 
 from __future__ import annotations
 
@@ -42,16 +42,17 @@ from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
 _SAVE_S = 0.5
-_RESTART_GRACE_S = 5.0  # all Envoys have told of their open sessions by then
+_RESTART_GRACE_S = 5.0  # all Envoys have reported their open sessions by then
 _BACKLOG = 4096
 _MAX_CONNECTIONS = 4096
 
 
 class PickerServer:
-    """A balancer and everything that feeds it.
+    """A balancer and everything around it.
 
-    `restored` is what an earlier picker left in the file `state`, `given` the options that override the settings
-    file `config`, which had the fingerprint `seen` when it was read; `files` is how many files may be open.
+    `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
+    the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
+    files.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class PickerServer:
         self._given = given
         self._config = config
         self._seen = seen
-        self._saver: StateSaver | None = None  # nothing is written before all pools are there
+        self._saver: StateSaver | None = None  # nothing is written before all pools are added
         self._scheduled_push: asyncio.Handle | None = None
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
@@ -125,15 +126,15 @@ class PickerServer:
 
     @property
     def ready(self) -> bool:
-        """Whether new sessions are welcome."""
+        """Whether the picker accepts new sessions."""
         return not self.draining and any(pool.available for pool in self.balancer.pools)
 
     def begin_drain(self) -> None:
-        """Stop being ready: the gateway drains, and takes no new sessions."""
+        """Stop being ready: the gateway drains and accepts no new sessions."""
         self.draining = True
 
     def publish(self) -> None:
-        """Push endpoints and save the state now, if a pool has changed since the last time."""
+        """Push endpoints and save the state now, if a pool has changed since the last push."""
         if self._scheduled_push is not None:
             self._scheduled_push.cancel()
             self._scheduled_push = None
@@ -141,7 +142,7 @@ class PickerServer:
             self._save()
 
     async def close(self) -> None:
-        """Close the connections to the Envoys, whose sessions go on without us, and save the state."""
+        """Close the connections of the Envoys, whose sessions continue, and save the state."""
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -197,7 +198,7 @@ def _endpoint(pool: KnownPool) -> Address:
 
 
 def listening_socket(address: Address) -> socket.socket:
-    """Return a socket that listens at the address. Raises InputError if that is not possible."""
+    """Return a socket that listens on the address. Raises InputError if that is not possible."""
     address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
@@ -208,7 +209,7 @@ def listening_socket(address: Address) -> socket.socket:
 
 
 def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerState | None, log: Log) -> Settings:
-    """Read the settings; with a settings file that went bad since the last start, return those in use then."""
+    """Read the settings. If the settings file has become invalid since the last start, return those used then."""
     try:
         return read_settings(given, config)
     except InputError as error:

@@ -1,1 +1,1 @@
-"""HTTP/2, gRPC and protocol buffers: the parts of them that a picker needs."""
+"""HTTP/2, gRPC and protocol buffers: the parts that a picker needs."""

@@ -1,6 +1,6 @@
 """HTTP/2 frames (RFC 9113) and gRPC messages as bytes.
 
-This module knows the encoding only, not what a frame causes.
+This module only encodes and decodes; `http2.py` acts on frames.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from enum import IntEnum
 from struct import Struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-MAX_FRAME = 2**14  # bytes; the default of HTTP/2, which we do not change
+MAX_FRAME = 2**14  # bytes; the default of HTTP/2
 DEFAULT_WINDOW = 2**16 - 1
 MAX_WINDOW = 2**31 - 1
 NO_STREAM = b"\0\0\0\0"  # the stream identifier that stands for the whole connection
@@ -29,7 +29,7 @@ OK, UNIMPLEMENTED = 0, 12
 
 
 class Code(IntEnum):
-    """HTTP/2 error codes: why a stream or a connection ends."""
+    """HTTP/2 error codes: the reason why a stream or a connection ends."""
 
     NO_ERROR = 0
     PROTOCOL_ERROR = 1
@@ -54,7 +54,7 @@ def frame(kind: int, flags: int, name: bytes, payload: bytes) -> bytes:
 
 
 def framed(message: bytes) -> bytes:
-    """Encode a gRPC message: not compressed, with a length prefix."""
+    """Encode a gRPC message: uncompressed, with a length prefix."""
     return b"\0" + WORD.pack(len(message)) + message
 
 

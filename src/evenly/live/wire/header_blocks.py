@@ -14,7 +14,7 @@ Fields = dict[bytes, bytes]
 
 
 class HeaderBlocks:
-    """Decoder of the request headers of one connection. It caches blocks, because Envoy repeats a few of them."""
+    """A decoder of request headers for one connection. It caches blocks, because Envoy repeats a few of them."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=MAX_HEADER_BLOCK)
@@ -26,8 +26,8 @@ class HeaderBlocks:
         return self._decoded(block) if known is None else known
 
     def _decoded(self, block: bytes) -> Fields:
-        """Decode a block. It is cached only if it left the decoder's table unchanged: then it keeps its meaning
-        until another block changes the table.
+        """Decode a block. Cache it only if it left the decoder's table unchanged: then it keeps its meaning until
+        another block changes the table.
         """
         table = self._decoder.header_table
         entries = table.dynamic_entries  # the newest entry is first

@@ -3,7 +3,7 @@
 A session costs one stream with a few small messages, so the cost of a stream decides how many sessions a picker
 can start per second. Here a stream costs less than a tenth of what `grpc.aio` needs (docs/decisions/0011).
 
-This module knows the protocol, not the meaning of the messages.
+This module handles the protocol only; handlers interpret the messages.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
         self.flush()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received bytes, and send all responses in one write."""
+        """Handle received bytes, then send all responses in one write."""
         self.heard = perf_counter()
         try:
             self._rest = self._consume(self._rest + data if self._rest else data)
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
             self.close()
 
     def pause_writing(self) -> None:
-        """Stop reading requests of a peer that does not read our responses."""
+        """Stop reading requests from a peer that does not read our responses."""
         self._transport.pause_reading()
 
     def resume_writing(self) -> None:
@@ -297,7 +297,7 @@ class Connection(asyncio.Protocol):
 
 
 def _keep_alive(sock: socket.socket) -> None:
-    """Detect a peer whose machine has vanished within 30 seconds."""
+    """Detect within 30 seconds that a peer's machine has vanished."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE.items():
         if hasattr(socket, name):  # not available on every platform

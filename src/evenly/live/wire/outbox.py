@@ -1,4 +1,4 @@
-"""Outgoing messages of a connection, under the peer's flow control.
+"""The outgoing messages of a connection, subject to the peer's flow control.
 
 Messages of one stream keep their order. A stream that waits for its window does not block other streams. A peer
 that keeps sending requests without extending its windows is disconnected.

@@ -1,4 +1,4 @@
-"""The part of the protocol buffer encoding that our few messages to and from Envoy need."""
+"""The part of the protocol buffer encoding that our messages to and from Envoy need."""
 
 from __future__ import annotations
 

@@ -63,11 +63,11 @@ class Stream:
         self._partial = b""
 
     def send(self, answer: bytes) -> None:
-        """Send a message that is already framed, so that one encoded response can serve many streams."""
+        """Send a message that is already framed, so that many streams can share one encoded response."""
         self.connection.enqueue(self, answer)
 
     def opening(self) -> bytes:
-        """Return the response headers before the first message, nothing after it."""
+        """Return the response headers the first time, and nothing after that."""
         if self._opened:
             return b""
         self._opened = True
