@@ -26,9 +26,9 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.auth import read_token
 from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
 from evenly.live.admin.server import serve_admin
+from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 

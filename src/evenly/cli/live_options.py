@@ -15,8 +15,24 @@ _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 
 
-def _option(panel: str, help_: str, metavar: str, *names: str) -> Any:  # noqa: ANN401  (typer's are untyped)
-    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar)
+def number_or_text(text: str) -> float | str:
+    """Return the text as a number if it is one. The settings reject other text, and name the allowed range."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def whole_number_or_text(text: str) -> int | str:
+    """Return the text as a whole number if it is one, as `number_or_text` does."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
 
 
 Listen = Annotated[
@@ -57,10 +73,23 @@ Alpha = Annotated[
 ]
 LoadMax = Annotated[
     float | None,
-    _option(_DECISIONS, "Highest load to plan for, in sessions per pool, when recommending alpha.", "X"),
+    _option(
+        _DECISIONS,
+        "Highest load to plan for, in sessions per pool, when recommending alpha.",
+        "X",
+        parser=number_or_text,
+    ),
 ]
 SampleSize = Annotated[
-    int | None, _option(_DECISIONS, "Pools sampled by power-of-d (default: 2).", "N", "--sample-size", "--choices")
+    int | None,
+    _option(
+        _DECISIONS,
+        "Pools sampled by power-of-d (default: 2).",
+        "N",
+        "--sample-size",
+        "--choices",
+        parser=whole_number_or_text,
+    ),
 ]
 HealthPath = Annotated[
     str | None,
@@ -72,6 +101,7 @@ SlowStart = Annotated[
         _OPERATION,
         "Slow start: ramp a new or recovered pool up over this many seconds (default: 10).",
         "SECONDS",
+        parser=number_or_text,
     ),
 ]
 DrainTimeout = Annotated[
@@ -82,6 +112,7 @@ DrainTimeout = Annotated[
         "SECONDS",
         "--drain-timeout",
         "--drain",
+        parser=number_or_text,
     ),
 ]
 Config = Annotated[

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from evenly.live.addresses import Address
 from evenly.live.admin.schema import StateView
-from evenly.live.settings import TOKEN_VARIABLE
+from evenly.live.admin_token import TOKEN_VARIABLE
 
 _TIMEOUT_S = 2.0
 

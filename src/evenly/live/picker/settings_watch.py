@@ -50,7 +50,7 @@ class SettingsFile:
     async def _changed(self, settings: Settings) -> tuple[Settings, bool]:
         """Change the pools as the file says. Return the settings now in force, and whether all could be done."""
         try:
-            new = read_settings(self._given, self._path)
+            new = await asyncio.to_thread(read_settings, self._given, self._path)
             added, removed = changes(settings.pool, new.pool)
             endpoints = {address: await resolved(address) for address in added}
         except Exception as error:  # a file can be bad in many ways
