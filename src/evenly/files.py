@@ -82,7 +82,11 @@ def _why_not_writable(path: Path) -> str:
         return "it is a directory"
     if path.exists() and not path.is_file():  # a device or a pipe, which the renamed file would replace
         return "it is not a regular file"
-    return "" if os.access(folder, os.W_OK) else f"the directory {folder} is not writable"
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # permissions do not tell: root may not create files in /proc
+            return ""
+    except PermissionError:
+        return f"the directory {folder} is not writable"
 
 
 def ensure_folder(path: Path) -> Path:
