@@ -22,6 +22,7 @@ from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.picker.ready import Ready
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
+_LONG = f"{PATIENCE:.0f}s"
 READY = '{"listen"'  # how a ready line begins; lines of the log begin with the time
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")
 
@@ -115,7 +116,7 @@ class Envoy(Process):
         picker: Picker,
         pools: list[str] | None = None,
         health_path: str | None = None,
-        pick_timeout: str | None = None,
+        patient: bool = False,
     ) -> None:
         self.port, self.admin = free_port(), free_port()
         listen, upstream, admin = (
@@ -123,11 +124,8 @@ class Envoy(Process):
         )
         known = None if pools is None else [parse_address(pool) for pool in pools]
         config = envoy_config(listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path)
-        if pick_timeout is not None:
-            listener = config["static_resources"]["listeners"][0]
-            filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
-            [picks] = [each for each in filters if each["name"] == "picker"]
-            picks["typed_config"]["message_timeout"] = pick_timeout
+        if patient:
+            _wait_longer(config)
         with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
             json.dump(config, file)
         self._config = Path(file.name)
@@ -174,6 +172,18 @@ class Envoy(Process):
         )
         assert found is not None, f"Envoy does not know {name}."
         return int(found[1])
+
+
+def _wait_longer(config: dict[str, Any]) -> None:
+    """Raise every timeout of an Envoy that a busy machine can exceed while nothing is wrong."""
+    [listener] = config["static_resources"]["listeners"]
+    filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    [picks] = [each for each in filters if each["name"] == "picker"]
+    picks["typed_config"]["message_timeout"] = _LONG
+    for cluster in config["static_resources"]["clusters"]:
+        cluster["connect_timeout"] = _LONG
+        for check in cluster["health_checks"]:
+            check["timeout"] = _LONG
 
 
 @dataclass(frozen=True)
@@ -224,12 +234,12 @@ def rig(
     envoys: int = 1,
     health_path: str | None = None,
     static: bool = False,
-    pick_timeout: str | None = None,
+    patient: bool = True,
 ) -> Iterator[Rig]:
     """Start everything at once and wait until it works. Envoys follow the picker's pools unless `static`.
 
-    `pick_timeout` replaces the time that Envoy waits for a pick: on a busy machine it reads answers late itself,
-    and would then choose a pool without the picker.
+    A patient Envoy does not mistake a busy machine for a dead picker or pool. It notices a closed port at once,
+    but a frozen process only after `PATIENCE`.
 
     Without --policy in the options the policy is threshold, with a given alpha, so that none is computed.
     """
@@ -240,7 +250,7 @@ def rig(
         picker = Picker(*policy, *options, *(word for address in addresses for word in ("--pool", address)))
         stack.enter_context(picker)
         known = addresses if static else None
-        fronts = [stack.enter_context(Envoy(picker, known, health_path, pick_timeout)) for _ in range(envoys)]
+        fronts = [stack.enter_context(Envoy(picker, known, health_path, patient)) for _ in range(envoys)]
         for server in servers:
             server.wait()
         picker.wait()

@@ -183,7 +183,7 @@ def test_what_the_picker_refuses_is_passed_on() -> None:
 
 def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with gateway() as (started, _):
+    with gateway("--drain-timeout", "86400") as (started, _):
         session = Session(started.port).wait()
         assert ask(started.admin, "/readyz")[0] == 200
         family = children(started.pid)
@@ -191,7 +191,7 @@ def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert all(os.getpgid(pid) == pid for pid in family.values())  # Ctrl-C of a terminal goes past them
         started.send(signal.SIGTERM)
         eventually(lambda: refused(started.port), bool)
-        for _ in range(3):  # about a second, in which it must not end
+        for _ in range(3):  # for about a second, to see that it does not end
             session.echo()
             time.sleep(0.3)
         assert started.state()["sessions"] == 1

@@ -175,4 +175,4 @@ class Counted:
     def state(self) -> PickerState:
         self.count += 1
         settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
-        return PickerState(settings=settings, pools=[], alpha=str(self.count))
+        return PickerState(settings=settings, pools=[], alpha=f"0.{self.count}")
