@@ -28,7 +28,7 @@ _POOL_SERVER = Path(__file__).with_name("pool_server.py")
 
 
 class PoolProcess:
-    """A pool server; see `pool_server.py` for what it does."""
+    """A pool server, see `pool_server.py`."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -45,7 +45,7 @@ class PoolProcess:
         self.kill()
 
     def start(self) -> None:
-        """Start it, without waiting; `wait` or the first `say` does."""
+        """Start it. `wait` and the first `say` wait until it is ready."""
         command = [sys.executable, "-I", "-S", str(_POOL_SERVER), str(self.port)]
         self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -55,7 +55,7 @@ class PoolProcess:
         assert self._process.stdout.readline() == "ready\n"
 
     def say(self, command: str) -> int:
-        """Give a command; the answer is the number of open sessions."""
+        """Send a command; return the number of open sessions."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -65,7 +65,7 @@ class PoolProcess:
 
     @property
     def sessions(self) -> int:
-        """The requests that the pool serves now; 0 if it is dead."""
+        """The number of requests that the pool serves now, 0 if it is dead."""
         return 0 if self._process is None else self.say("sessions")
 
     def kill(self) -> None:
@@ -76,7 +76,7 @@ class PoolProcess:
 
 
 class Picker(Process):
-    """`evenly picker`, on the same ports whenever it starts."""
+    """`evenly picker`, on the same ports at every start."""
 
     def __init__(self, *options: str) -> None:
         self.port, self.admin = free_port(), free_port()
@@ -157,7 +157,7 @@ class Envoy(Process):
         eventually(ready, bool)
 
     def pools(self) -> set[str]:
-        """The pools that it can send to."""
+        """Return the pools that it can send to."""
         clusters = json.loads(ask(self.admin, "/clusters?format=json")[1])["cluster_statuses"]
         hosts = (
             host for cluster in clusters if cluster["name"] == "pools" for host in cluster.get("host_statuses", [])
@@ -166,7 +166,7 @@ class Envoy(Process):
         return {f"{socket['address']}:{socket['port_value']}" for socket in sockets}
 
     def gauge(self, name: str) -> int:
-        """One of Envoy's own statistics."""
+        """Return one of Envoy's own statistics."""
         found = re.search(
             rf"^{re.escape(name)}: (\d+)$", ask(self.admin, f"/stats?filter={name}")[1], re.MULTILINE
         )
@@ -203,14 +203,14 @@ class Rig:
         return next(pool for pool in self.pools if pool.address == address)
 
     def counts(self) -> dict[str, int]:
-        """Sessions of each pool, as the picker counts them."""
+        """Return the sessions of each pool as the picker counts them."""
         return {pool["address"]: pool["sessions"] for pool in self.picker.state()["pools"]}
 
     def states(self) -> dict[str, str]:
         return {pool["address"]: pool["state"] for pool in self.picker.state()["pools"]}
 
     def truth(self) -> dict[str, int]:
-        """Sessions of each pool, as the pools count them."""
+        """Return the sessions of each pool as the pools count them."""
         return {pool.address: pool.sessions for pool in self.pools}
 
     def unpicked(self) -> int:

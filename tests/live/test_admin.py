@@ -330,7 +330,7 @@ def test_a_page_of_its_own_may_call(port: Port) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-def test_what_a_form_can_send_is_no_order(port: Port, kind: str) -> None:
+def test_what_an_html_form_can_send_is_rejected(port: Port, kind: str) -> None:
     body = json.dumps({"address": "127.0.0.1:9003"}).encode()
 
     refused(port.post("/pools", content=body, headers={"Content-Type": kind}), 415)
@@ -346,7 +346,7 @@ def in_pieces(body: bytes) -> Iterator[bytes]:
         time.sleep(0.05)
 
 
-def test_a_body_cannot_grow_without_end(port: Port) -> None:
+def test_large_bodies_are_rejected(port: Port) -> None:
     kind = {"Content-Type": "application/json"}
     padded = json.dumps({"address": "127.0.0.1:9003"}).encode() + b" " * 65_536
 
@@ -495,7 +495,7 @@ def serve_and(body: Callable[[Address], None]) -> float:
     asyncio.run(run())
 
 
-def test_it_leaves_the_signals_alone() -> None:
+def test_signal_handlers_are_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     during: list[object] = []
 
@@ -553,7 +553,7 @@ def test_the_token_comes_from_the_file_or_else_the_environment(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "admin.example"])
-def test_beyond_loopback_there_must_be_one(host: str) -> None:
+def test_beyond_loopback_a_token_is_required(host: str) -> None:
     for environment in ({}, {"EVENLY_ADMIN_TOKEN": ""}):
         with pytest.raises(InputError, match="--admin-token-file"):
             read_token(Address(host, 4001), None, environment)
@@ -562,7 +562,7 @@ def test_beyond_loopback_there_must_be_one(host: str) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b" \n", b"x" * 15, b"two words of a token", b"x" * 16 + b"\ny", b"x" * 16 + b"\xc3\xa9"]
 )
-def test_a_poor_token_is_refused_and_not_shown(tmp_path: Path, text: bytes) -> None:
+def test_a_bad_token_is_rejected_and_not_shown(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(text)
 
@@ -573,11 +573,11 @@ def test_a_poor_token_is_refused_and_not_shown(tmp_path: Path, text: bytes) -> N
         assert "xxx" not in str(refusal.value)
 
 
-def test_a_poor_token_of_the_environment_is_refused() -> None:
+def test_a_bad_token_in_the_environment_is_rejected() -> None:
     with pytest.raises(InputError, match="EVENLY_ADMIN_TOKEN must be 16 to 4096"):
         read_token(LOOPBACK, None, {"EVENLY_ADMIN_TOKEN": "short"})
 
 
-def test_a_token_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_token_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=re.escape(f"Cannot read {tmp_path / 'nothing'}: no such file")):
         read_token(LOOPBACK, tmp_path / "nothing", {})

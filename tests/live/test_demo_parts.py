@@ -79,7 +79,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_the_truth_of_the_pools_is_that_of_the_traffic() -> None:
+def test_pools_and_traffic_count_the_same_sessions() -> None:
     async def scenario() -> None:
         async with embedded_pools(3) as pools:
             going = Traffic(pools, seed=1, ended=lambda _: None)
@@ -88,7 +88,7 @@ def test_the_truth_of_the_pools_is_that_of_the_traffic() -> None:
             truth = await asyncio.to_thread(sessions_at, pools[1])
             assert truth == dict(going.open)
             assert min(truth.values()) > 0
-            task.cancel()  # sessions that are cut off are over, too
+            task.cancel()  # this ends the sessions too
             with suppress(asyncio.CancelledError):
                 await task
             assert sum(going.open.values()) == 0
@@ -153,7 +153,7 @@ def test_sessions_that_fail_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
             going = Traffic(pools, seed=1, ended=seen.append)
             task = asyncio.create_task(going.run([Visit(0, 600.0)]))
             await until(lambda: sum(going.open.values()) == 1)
-        await task  # its pool went away
+        await task  # its pool is gone
         assert [session.pool for session in seen] == [""]
         assert (going.started, going.failed) == (1, 1)
 
@@ -168,7 +168,7 @@ def pools_process() -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-def test_the_pools_end_with_whoever_started_them(pools_process: subprocess.Popen[str]) -> None:
+def test_the_pools_end_with_their_parent(pools_process: subprocess.Popen[str]) -> None:
     assert pools_process.stdin is not None
     assert pools_process.stdout is not None
     ports = json.loads(pools_process.stdout.readline())["ports"]
@@ -325,7 +325,7 @@ def test_the_verdict_of_a_good_run() -> None:
         "The threshold followed the load: it ended the phases at 5, 10 and 2, where 5, 10 and 2 is best, "
         "and from 6 s after each change on was at most one off 100 % of the time.",
         "Sessions were as even as the ideal: "
-        "spread 0.52 against 0.50 of join-the-shortest-queue on the same visits.",
+        "spread 0.52 against 0.50 for join-the-shortest-queue on the same visits.",
         "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "
         "the fullest pool had 9.2 sessions on average, here 7.2.",
         "A session took 0.90 messages between pools and picker (at most two are needed), "
@@ -340,7 +340,7 @@ def test_the_verdict_of_a_bad_run() -> None:
     assert words[0].endswith("was more than one off 50 % of the time.")
     assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
     assert words[2].startswith("Envoy's own least-request was more even, with spread 0.60")
-    assert "2.10 messages between pools and picker (which is more than the two that should do)" in words[3]
+    assert "2.10 messages between pools and picker (more than the two that should be enough)" in words[3]
     assert words[4] == (
         "7 of 2,000 sessions failed: 7 here, 0 with least-request. "
         "For 30 of them Envoy did not wait for the picker's answer."
@@ -425,7 +425,7 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers(width: int
         "for the threshold 0.06",
         "evenly 0.52",
         "least_request 1.21",
-        "sessions begun 2,468",
+        "sessions started 2,468",
         "failed 2",
     ):
         assert expected in text

@@ -82,7 +82,7 @@ def pool() -> Iterator[PoolProcess]:
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=" ".join)
-def test_envoy_takes_every_shape(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "envoy.json"
     file.write_text(json.dumps(printed(*options)), encoding="utf-8")
     command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--log-level", "warning"]
@@ -121,9 +121,9 @@ def test_bad_input_is_named(options: tuple[str, ...], complaint: str, capsys: py
 
 
 def test_the_printed_config_runs_with_and_without_the_picker(pool: PoolProcess, tmp_path: Path) -> None:
-    """The picker is found by its name, and told where Envoy's admin port is; when it dies, sessions go on.
+    """Envoy finds the picker by name and announces its admin port. When the picker dies, sessions continue.
 
-    A client that names a pool in the picker's stead is not heeded.
+    A pool named in a client's header is ignored.
     """
     listen, admin = free_port(), free_port()
     with Picker("--pool", pool.address, "--alpha", "0.5") as picker, PoolProcess() as other:
@@ -208,7 +208,7 @@ def test_from_other_machines_the_admin_port_can_only_be_read(tmp_path: Path) -> 
 
 
 def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: Path) -> None:
-    """Without harm to those that are there."""
+    """The connected clients are not affected."""
     listen = free_port()
     config = envoy_config(
         listen=parse_address(f"127.0.0.1:{listen}"),

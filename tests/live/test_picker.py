@@ -65,11 +65,11 @@ def sessions(picker: Picker) -> list[int]:
     return [pool["sessions"] for pool in picker.state()["pools"]]
 
 
-def test_the_health_service_says_serving(channel: grpc.Channel) -> None:
+def test_the_health_service_reports_serving(channel: grpc.Channel) -> None:
     assert channel.unary_unary("/grpc.health.v1.Health/Check", same, same)(b"", timeout=PATIENCE) == field(1, 1)
 
 
-def test_what_is_not_served_is_said_to_be_unknown(channel: grpc.Channel) -> None:
+def test_an_unknown_call_is_unimplemented(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary("/grpc.health.v1.Health/Watch", same, same)(b"", timeout=PATIENCE)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -105,7 +105,7 @@ def assignment(answer: bytes) -> dict[str, bool]:
     return found
 
 
-def test_envoys_are_told_the_pools_and_every_change(picker: Picker, channel: grpc.Channel) -> None:
+def test_envoys_get_the_pools_and_every_change(picker: Picker, channel: grpc.Channel) -> None:
     with stream(channel, ENDPOINTS) as (send, answers):
         send(field(3, "pools"))
         first = next(answers)
@@ -183,7 +183,7 @@ def test_alpha_is_what_tune_advises_for_the_pools_there_are() -> None:
             eventually(lambda: started.state()["alpha"], partial(eq, advised), 60)
 
 
-def test_an_envoy_that_follows_a_thousand_pools_is_told_them_all(tmp_path: Path) -> None:
+def test_an_envoy_gets_a_thousand_pools(tmp_path: Path) -> None:
     """Far more than a frame holds."""
     config = tmp_path / "picker.toml"
     ports = range(20_000, 21_000)
@@ -199,13 +199,13 @@ def test_an_envoy_that_follows_a_thousand_pools_is_told_them_all(tmp_path: Path)
 
 
 def remembering(state: Path, *pools: str) -> list[tuple[str, str]]:
-    """The pools and their states of a picker with this memory."""
+    """Start a picker with this state file; return its pools and their states."""
     with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*pools)) as started:
         started.wait()
         return [(pool["address"], pool["state"]) for pool in started.state()["pools"]]
 
 
-def test_a_start_that_fails_forgets_nothing(tmp_path: Path) -> None:
+def test_a_failed_start_leaves_the_state_file_intact(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     serving = [(pool, "serving") for pool in POOLS]
     assert remembering(state, *POOLS) == serving
@@ -215,7 +215,7 @@ def test_a_start_that_fails_forgets_nothing(tmp_path: Path) -> None:
     assert remembering(state, *POOLS) == serving
 
 
-def test_pools_changed_by_hand_are_remembered(tmp_path: Path) -> None:
+def test_pools_changed_at_run_time_survive_a_restart(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*POOLS)) as started:
         started.wait()
@@ -241,7 +241,7 @@ def test_pools_changed_by_hand_are_remembered(tmp_path: Path) -> None:
     ]
 
 
-def test_a_config_file_that_went_bad_does_not_keep_a_picker_with_a_memory_from_starting(tmp_path: Path) -> None:
+def test_a_picker_with_a_state_file_starts_although_its_config_file_went_bad(tmp_path: Path) -> None:
     state, config = tmp_path / "state.json", tmp_path / "picker.toml"
     config.write_text(f'pool = ["{POOLS[0]}"]\npolicy = "jsq"\n')
     with Picker("--state", str(state), "--config", str(config)) as started:

@@ -1,4 +1,4 @@
-"""Pools come, drain, fail, recover and go at run time, and the sessions of all are counted on."""
+"""Pools are added, drained, removed, fail and recover at run time, and all sessions stay counted."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def order(live: Rig, method: str, path: str, body: object = None) -> int:
 
 
 def known_to_envoys(live: Rig) -> list[set[str]]:
-    """The pools that each Envoy can send to."""
+    """Return the pools that each Envoy can send to."""
     return [envoy.pools() for envoy in live.envoys]
 
 
 def test_a_pool_is_added() -> None:
-    """It gets sessions, from every Envoy; the others keep theirs."""
+    """It gets sessions from every Envoy, and the other pools keep theirs."""
     with rig(2, *JSQ, "--slow-start", "0", envoys=2) as live, sessions(live.port, 8), PoolProcess() as new:
         before = live.settled(8)
         new.wait()
@@ -38,7 +38,7 @@ def test_a_pool_is_added() -> None:
 
 
 def test_a_pool_drains_and_comes_back() -> None:
-    """It keeps its sessions, gets none, and is as before when it is undrained."""
+    """It keeps its sessions and gets no new ones until it is undrained."""
     with rig(3, *JSQ, "--slow-start", "0") as live, sessions(live.port, 12) as opened:
         before = live.settled(12)
         drained = live.pools[1].address
@@ -81,7 +81,7 @@ def test_a_removed_pool_leaves_when_its_sessions_have_ended() -> None:
 
 
 def test_the_config_file_changes_under_load(tmp_path: Path) -> None:
-    """Pools that it names are added, those that it names no more leave, and no session fails."""
+    """Pools that it lists are added, those that it no longer lists leave, and no session fails."""
     config = tmp_path / "picker.toml"
     with PoolProcess() as one, PoolProcess() as two, PoolProcess() as three:
 
@@ -166,7 +166,7 @@ def test_a_pool_that_recovers_fills_slowly() -> None:
 
 
 def _look(live: Rig, pool: PoolProcess) -> tuple[str, int, float]:
-    """State and sessions of a pool, and the mean over all."""
+    """Return the state and the sessions of a pool, and the mean number of sessions of all pools."""
     state = live.picker.state()
     [own] = [entry for entry in state["pools"] if entry["address"] == pool.address]
     return own["state"], own["sessions"], state["sessions"] / len(state["pools"])

@@ -41,7 +41,7 @@ Listen = Annotated[
 PickerListen = Annotated[
     str | None,
     _option(
-        _ADDRESSES, "Serve Envoys at this address by gRPC; port 0 takes a free port.", "HOST:PORT", "--listen"
+        _ADDRESSES, "Serve Envoys over gRPC at this address; port 0 takes a free port.", "HOST:PORT", "--listen"
     ),
 ]
 Pool = Annotated[list[str] | None, _option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
@@ -93,7 +93,9 @@ SampleSize = Annotated[
 ]
 HealthPath = Annotated[
     str | None,
-    _option(_OPERATION, "Check the health of pools by GET of this path (default: by TCP connection).", "PATH"),
+    _option(
+        _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
+    ),
 ]
 SlowStart = Annotated[
     float | None,
@@ -127,7 +129,7 @@ StateFile = Annotated[
     Path | None,
     _option(
         _OPERATION,
-        "Keep pools changed at run time in this file, over a restart.",
+        "Keep changes of pools made at run time in this file, across restarts.",
         "FILE",
         "--state-file",
         "--state",

@@ -21,7 +21,7 @@ _MAX_HOST = 253
 
 
 class Address(NamedTuple):
-    """A host, by name or number, and a port."""
+    """A host, as a name or an IP address, and a port."""
 
     host: str
     port: int

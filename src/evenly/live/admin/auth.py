@@ -39,13 +39,13 @@ class Guard:
     def _refusal(self, request: Request) -> JSONResponse | None:
         host = request.headers.get("host", "")
         if self._token is not None and not self._has_token(request):
-            return _refuse(401, "This needs the header 'Authorization: Bearer TOKEN' with the admin token.")
+            return _refuse(401, "The request needs the header 'Authorization: Bearer TOKEN' with the admin token.")
         if self._token is None and not _is_loopback(host):
             # DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers.
             return _refuse(421, f"Without a token the host must be a loopback address or localhost, not {host!r}.")
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return _refuse(403, f"Pages of {origin!r} may not call this.")
+            return _refuse(403, f"Pages from {origin!r} may not call the admin port.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if _has_body(request) and kind != "application/json":  # which an HTML form cannot send
             return _refuse(415, f"The body must be application/json, not {kind!r}.")

@@ -136,7 +136,7 @@ def _threshold_words(report: Report) -> str:
 def _ideal_words(report: Report) -> str:
     ours = report.mean(lambda phase: phase.evenly.spread)
     ideal = report.mean(lambda phase: phase.ideal.spread)
-    numbers = f"spread {ours:.2f} against {ideal:.2f} of join-the-shortest-queue"
+    numbers = f"spread {ours:.2f} against {ideal:.2f} for join-the-shortest-queue"
     if ours <= (1 + CLOSE) * ideal:
         return f"Sessions were as even as the ideal: {numbers} on the same visits."
     return f"Sessions were {_percent(ours / ideal - 1)} less even than the ideal: {numbers} on the same visits."
@@ -159,7 +159,7 @@ def _rival_words(report: Report) -> str:
 
 def _message_words(report: Report) -> str:
     each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
-    bound = "at most two are needed" if each <= MAX_MESSAGES else "which is more than the two that should do"
+    bound = "at most two are needed" if each <= MAX_MESSAGES else "more than the two that should be enough"
     return (
         f"A session took {each:.2f} messages between pools and picker ({bound}), "
         f"and changes of the threshold {resync:.2f} more."

@@ -48,7 +48,7 @@ class PickerState(BaseModel):
         kept = [
             pool.model_copy(update={"leaving": True}) if pool.address in removed else pool for pool in self.pools
         ]
-        # To list a pool again is to want sessions there, as when it is added again while the picker runs.
+        # A pool that is listed again gets sessions again, as if it were added while the picker runs.
         again = {"leaving": False, "draining": False}
         back = [pool.model_copy(update=again) if pool.address in added and pool.leaving else pool for pool in kept]
         present = {pool.address for pool in back}
@@ -73,6 +73,6 @@ def load(path: Path) -> PickerState | None:
 
 
 def save(path: Path, state: PickerState) -> None:
-    """Write a state file, whole or not at all."""
+    """Write a state file atomically."""
     with atomic_write(path) as temporary:
         temporary.write_text(state.model_dump_json(), encoding="utf-8")
