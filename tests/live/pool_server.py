@@ -1,7 +1,7 @@
 """A pool that counts its own sessions: it serves HTTP/1.1, WebSocket and event streams on a loopback port.
 
-Commands come on standard input, one word per line. Each is answered by a line on standard output, so the counts can
-be read while the port refuses connections. The process ends with its parent.
+Commands come on standard input, one word per line. Each is answered by a line on standard output, so the counts
+can be read while the port refuses connections. The process ends with its parent.
 
     sessions    the number of requests being served now
     refuse      connections are refused from now on; open ones stay

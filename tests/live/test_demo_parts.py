@@ -323,7 +323,7 @@ def report(
 def test_the_verdict_of_a_good_run() -> None:
     assert verdict(report()) == [
         "The threshold followed the load: it ended the phases at 5, 10 and 2, where 5, 10 and 2 is best, "
-        "and from 6 s after each change on was at most one off 100 % of the time.",
+        "and from 6 s after each change onwards it was at most one off 100 % of the time.",
         "Sessions were as even as the ideal: "
         "spread 0.52 against 0.50 for join-the-shortest-queue on the same visits.",
         "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "

@@ -207,7 +207,7 @@ def line(frame: Frame) -> str:
 def report_text(report: Report) -> str:
     """Render the figures, one row per phase, and the verdict."""
     rows = [
-        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load on:",
+        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load onwards:",
         "                     spread over the pools         fullest pool",
         "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
         *map(_phase_row, report.phases),

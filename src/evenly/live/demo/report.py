@@ -125,12 +125,12 @@ def _threshold_words(report: Report) -> str:
     optimum = _listed([phase.window.optimum for phase in report.phases])
     within = report.mean(lambda phase: phase.share_within(1))
     ends = f"it ended the phases at {final}, where {optimum} is best"
-    since = f"from {report.phases[0].window.begin:.0f} s after each change on"
+    since = f"from {report.phases[0].window.begin:.0f} s after each change onwards"
     if within >= MOSTLY:
         close = f"was at most one off {_percent(within)} of the time"
-        return f"The threshold followed the load: {ends}, and {since} {close}."
+        return f"The threshold followed the load: {ends}, and {since} it {close}."
     off = f"was more than one off {_percent(1 - within)} of the time"
-    return f"The threshold did not follow the load: {ends}, and {since} {off}."
+    return f"The threshold did not follow the load: {ends}, and {since} it {off}."
 
 
 def _ideal_words(report: Report) -> str:
