@@ -466,10 +466,10 @@ def test_the_schema_tells_of_the_token(guarded: Port, port: Port) -> None:
 # --- the server ------------------------------------------------------------------------------------------------
 
 
-def serve_and(body: Callable[[Address], None]) -> float:
-    """Do something blocking while an admin port runs in the main thread's loop; how long its end took."""
+def serve_and(body: Callable[[Address], None]) -> None:
+    """Call `body` in a thread while an admin port runs in the main thread's loop, and end the port in time."""
 
-    async def run() -> float:
+    async def run() -> None:
         sock = socket.create_server(("127.0.0.1", 0))
         address = Address("127.0.0.1", sock.getsockname()[1])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
 import socket
@@ -12,9 +13,6 @@ from pathlib import Path
 import pytest
 
 from evenly.cli.main import main
-from evenly.live import processes
-from evenly.live.demo import pools
-from evenly.live.gateway import resources
 
 TIMEOUT = 60.0  # seconds, for a command that imports, complains and ends
 ADDRESS_SPACE = 2 * 10**9  # bytes; a command that reads a device without a limit needs more
@@ -32,9 +30,8 @@ def _no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise AssertionError("A process was started.")
 
-    monkeypatch.setattr(processes.asyncio, "create_subprocess_exec", fail)
-    monkeypatch.setattr(pools.asyncio, "create_subprocess_exec", fail)
-    monkeypatch.setattr(resources.subprocess, "Popen", fail)
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", fail)
+    monkeypatch.setattr(subprocess, "Popen", fail)
     monkeypatch.delenv("EVENLY_ADMIN_TOKEN", raising=False)
 
 

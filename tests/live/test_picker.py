@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
 import subprocess
@@ -254,6 +255,10 @@ def test_a_picker_with_a_state_file_starts_although_its_config_file_went_bad(tmp
         assert [pool["address"] for pool in started.state()["pools"]] == POOLS[:1]
         config.write_text(f'pool = ["{POOLS[1]}", "10.0.0..1:80"]\npolicy = "jsq"\n')
         eventually(started.output, lambda said: "is not an IPv4 address" in said)
+        config.unlink()
+        os.mkfifo(config)
+        eventually(started.output, lambda said: "it is not a regular file" in said)
+        config.unlink()
         config.write_text(f'pool = ["{POOLS[1]}"]\npolicy = "jsq"\n')
         eventually(
             lambda: [pool["address"] for pool in started.state()["pools"]], lambda found: found == POOLS[1:]
@@ -300,6 +305,23 @@ def test_a_log_that_is_not_read_blocks_nothing() -> None:
                 assert ask(admin, f"/pools/{POOLS[0]}/undrain", "POST")[0] == 200
         finally:
             process.kill()
+
+
+def test_a_ready_line_that_cannot_be_written_ends_the_picker() -> None:
+    command = [sys.executable, "-m", "evenly", "picker", "--listen", "127.0.0.1:0", "--policy", "jsq"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, *options(*POOLS)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if not line.startswith("{")] == [
+        "evenly: Cannot write the output: No space left on device."
+    ]
 
 
 def test_an_acknowledged_change_is_in_the_state_file(tmp_path: Path) -> None:
