@@ -6,6 +6,7 @@ import ipaddress
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -40,10 +41,11 @@ class Address(NamedTuple):
         return (mapped or number).is_loopback
 
 
+@lru_cache(maxsize=2 * MAX_POOLS)  # every session names the pool that serves it
 def parse_address(text: str) -> Address:
     """Read HOST:PORT. Every host has one spelling: names in lower case, IPv4-mapped addresses as IPv4."""
     match = _FORM.fullmatch(text)
-    if _BARE_IPV6.fullmatch(text):
+    if match is None and _BARE_IPV6.fullmatch(text):
         raise InputError(f"An IPv6 address needs brackets, as in [::1]:80, not {shown(text)}.")
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"An address must be HOST:PORT with a port up to 65535, not {shown(text)}.")
