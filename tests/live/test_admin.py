@@ -1,4 +1,4 @@
-"""The admin port on a real socket: what it shows, what it changes, and whom it refuses."""
+"""The admin port on a real socket: its state, changes of pools, and rejected requests."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def resolve(address: Address) -> Address:
 
 @contextmanager
 def admin_port(token: str | None = None) -> Iterator[Port]:
-    """An admin port with a loop of its own; the test and the loop take turns, one request at a time."""
+    """Run an admin port in its own event loop, one request at a time."""
     sock = socket.create_server(("127.0.0.1", 0))
     address = Address("127.0.0.1", sock.getsockname()[1])
     port = Port(address, balancer(), token)
@@ -121,7 +121,7 @@ def guarded() -> Iterator[Port]:
 
 
 def refused(answer: httpx.Response, status: int) -> str:
-    """The reason of a refusal, which is one sentence."""
+    """Check that a request was rejected; return the reason, which is one sentence."""
     assert answer.status_code == status, answer.text
     detail = answer.json()["detail"]
     assert isinstance(detail, str)
@@ -340,7 +340,7 @@ def test_what_an_html_form_can_send_is_rejected(port: Port, kind: str) -> None:
 
 
 def in_pieces(body: bytes) -> Iterator[bytes]:
-    """Slowly, so that none arrives together with the next."""
+    """Yield the body in pieces, slowly, so that they arrive one by one."""
     for begin in range(0, len(body), 20_000):
         yield body[begin : begin + 20_000]
         time.sleep(0.05)
@@ -392,7 +392,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: P
 
 
 def commands(page: str) -> list[list[str]]:
-    """The examples as a shell would split them."""
+    """Return the examples, split into words as a shell does."""
     return [
         shlex.split(html.unescape(text).replace("\\\n", ""))
         for text in re.findall(r"<pre>(curl .*?)</pre>", page, re.DOTALL)
@@ -400,7 +400,7 @@ def commands(page: str) -> list[list[str]]:
 
 
 def carry_out(port: Port, command: list[str]) -> httpx.Response:
-    """What curl would do."""
+    """Send the request that curl would send."""
     method, url, headers, body = "GET", "", {}, None
     words = iter(command[1:])
     for word in words:
@@ -508,7 +508,7 @@ def test_signal_handlers_are_left_alone() -> None:
 
 
 def test_clients_that_linger_do_not_delay_the_end() -> None:
-    """An idle one that keeps its connection, one in the middle of a request, one whose answer never comes."""
+    """One is idle, one has sent half a request, and one waits for an answer that never comes."""
     with ExitStack() as stack:
 
         def connect(address: Address) -> None:

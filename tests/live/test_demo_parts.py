@@ -220,7 +220,7 @@ def test_there_must_be_something_to_average() -> None:
     ids=["jsq", "threshold"],
 )
 def test_the_ideal_is_what_the_simulator_says(name: str, alpha: str | None, policy: Policy) -> None:
-    """Means over stretches of 40 mean stays, which hardly know of each other, on both sides."""
+    """Compare means over stretches of 40 mean stays, which are nearly independent."""
     pools, load, batches, length, warmup = 10, 3.5, 20, 40.0, 20.0
     horizon = warmup + batches * length
     visits = draw_visits(pools=pools, schedule=[Phase(0, load)], horizon=horizon, mean_stay=1.0, seed=11)

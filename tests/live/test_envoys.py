@@ -51,7 +51,7 @@ def open_session(balancer: Balancer, envoy: EnvoyCounts) -> Session:
 
 
 def answers(envoy: EnvoyCounts, where: LivePool, *actives: int) -> list[int]:
-    """The unpicked sessions after each of these answers, with nothing going on meanwhile."""
+    """Return the unpicked sessions after each of these answers, with no other changes in between."""
     found = []
     for active in actives:
         envoy.compare(envoy.snapshot(), {where.endpoint: Host(active, failing=False)}, [where], 0.0)
@@ -74,7 +74,7 @@ def test_of_answers_that_differ_the_nearest_counts() -> None:
     assert answers(envoy, where, 0, 5, 2, 3) == [0, 0, 0, 2]
 
 
-def test_sessions_told_to_us_are_not_counted_twice() -> None:
+def test_reported_sessions_are_not_counted_twice() -> None:
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
     opened = [open_session(balancer, envoy) for _ in range(3)]
@@ -86,7 +86,7 @@ def test_sessions_told_to_us_are_not_counted_twice() -> None:
     assert envoy.sessions == 2
 
 
-def test_more_sessions_told_than_open_are_no_debt() -> None:
+def test_fewer_open_sessions_than_picked_are_not_a_debt() -> None:
     """A session that was picked a moment ago is not open at the pool yet."""
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
@@ -149,7 +149,7 @@ def test_confirmed_sessions_are_not_released() -> None:
 
 
 def test_sessions_on_their_way_are_not_released() -> None:
-    """There is always one on its way, but never the same."""
+    """There is always one session on its way, but never the same one."""
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
     sessions = []
@@ -235,7 +235,7 @@ def test_from_another_machine_neither_loopback_nor_names_are_admin_address(annou
 
 
 class Clock:
-    """A time that is set."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -257,7 +257,7 @@ class Local:
 
 
 async def polled_while_a_pool_goes() -> list[int]:
-    """Pools known after each answer: one with two unpicked sessions is removed, and they end."""
+    """Return the number of pools after each answer. A pool with two unpicked sessions is removed, and they end."""
     balancer = make_balancer(1, 2)
     envoys = EnvoyFleet(balancer, Log(None), Clock())
     envoy = envoys.register(b"127.0.0.1:1", Local())

@@ -163,7 +163,7 @@ def test_every_bucket_counts_what_is_at_most_its_bound(observed: list[float]) ->
 
 
 class Written:
-    """A log to memory with a clock that is set by hand."""
+    """A log in memory, with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_794_762_000.123

@@ -92,7 +92,7 @@ def test_another_pool_serves() -> None:
 
 
 def test_a_stranger_serves() -> None:
-    """It is none of our pools, so the session is counted nowhere."""
+    """The server is not one of our pools, so the session is not counted."""
     scene = Scene()
     scene.answer(REQUEST)
     scene.answer(response(STRANGER))

@@ -51,7 +51,7 @@ def channel(picker: Picker) -> Iterator[grpc.Channel]:
 def stream(
     channel: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...] = ()
 ) -> Iterator[tuple[Callable[[bytes], None], Any]]:
-    """Both directions of a call: a function that sends, and the answers."""
+    """Open a call; yield a function that sends, and the answers."""
     waiting: queue.Queue[bytes | None] = queue.Queue()
     call = channel.stream_stream(path, same, same)(iter(waiting.get, None), metadata=metadata, timeout=PATIENCE)
     try:
@@ -93,7 +93,7 @@ def test_a_stream_is_a_session_from_its_pick_to_its_end(picker: Picker, channel:
 
 
 def assignment(answer: bytes) -> dict[str, bool]:
-    """The ports of an answer's pools, and whether each is draining."""
+    """Return the ports of the pools in an answer, and whether each is draining."""
     found = {}
     for number, locality in fields(submessage(answer, 2, 2) or b""):
         if number == 2:
@@ -185,7 +185,7 @@ def test_alpha_is_what_tune_advises_for_the_pools_there_are() -> None:
 
 
 def test_an_envoy_gets_a_thousand_pools(tmp_path: Path) -> None:
-    """Far more than a frame holds."""
+    """They need more than one frame."""
     config = tmp_path / "picker.toml"
     ports = range(20_000, 21_000)
     config.write_text(f"pool = {[f'127.0.0.1:{port}' for port in ports]}\n")
@@ -325,7 +325,7 @@ def test_a_ready_line_that_cannot_be_written_ends_the_picker() -> None:
 
 
 def test_an_acknowledged_change_is_in_the_state_file(tmp_path: Path) -> None:
-    """Read at once after each answer: a picker killed in between would have lost the change."""
+    """The file is read right after each answer: a picker killed then must not lose the change."""
     state = tmp_path / "state.json"
     with Picker("--policy", "jsq", "--state-file", str(state), *options(*POOLS)) as started:
         started.wait()
