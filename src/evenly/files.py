@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -53,14 +54,39 @@ def _read(path: Path, limit: int) -> bytes:
         os.close(handle)
 
 
+def check_regular(path: Path) -> None:
+    """Reject a pipe or a device where a file is read more than once. Leave other faults to `read_text`."""
+    try:
+        kind = path.stat().st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        raise InputError(f"Cannot read {path} more than once: it is not a regular file.")
+
+
 def check_writable(path: Path) -> None:
     """Reject a path that cannot be written. Call it before the work whose result would be lost."""
+    try:
+        reason = _why_not_writable(path)
+    except OSError as error:  # a name that is too long, a folder that may not be searched
+        reason = (error.strerror or str(error)).lower()
+    if reason:
+        raise InputError(f"Cannot write {path}: {reason}.")
+
+
+def _why_not_writable(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
-        raise InputError(f"Cannot write {path}: there is no directory {folder}.")
-    if path.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if path.is_dir() else f"the directory {folder} is not writable"
-        raise InputError(f"Cannot write {path}: {reason}.")
+        return f"there is no directory {folder}"
+    if path.is_dir():
+        return "it is a directory"
+    if path.exists() and not path.is_file():  # a device or a pipe, which the renamed file would replace
+        return "it is not a regular file"
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # permissions do not tell: root may not create files in /proc
+            return ""
+    except PermissionError:
+        return f"the directory {folder} is not writable"
 
 
 def ensure_folder(path: Path) -> Path:

@@ -27,7 +27,7 @@ class SessionFailedError(Exception):
 
 
 class Session:
-    """A WebSocket session: asked for by the constructor, open after `wait`."""
+    """A WebSocket session: requested by the constructor, open after `wait`."""
 
     def __init__(self, port: int) -> None:
         self.pool = ""
@@ -46,25 +46,25 @@ class Session:
         return self
 
     def echo(self) -> None:
-        """See that the session is alive."""
+        """Check that the session is alive."""
         self._socket.sendall(b"\x81\x84\0\0\0\0ping")
         if (answer := self._message()) != b"ping":
             raise SessionFailedError(f"The answer was {answer!r}.")
 
     def close(self) -> None:
-        """End it in the orderly way: the pool agrees."""
+        """End the session with a close handshake."""
         self._socket.sendall(_CLOSE)
         self._wait_for_close()
         self._socket.close()
 
     def end_of_server(self) -> None:
-        """Wait until the pool ends the session, and agree."""
+        """Wait until the pool ends the session, and complete the close handshake."""
         self._wait_for_close()
         self._socket.sendall(_CLOSE)
         self._socket.close()
 
     def abort(self) -> None:
-        """Reset the connection: the client is gone."""
+        """Reset the connection, as if the client had vanished."""
         if self._socket.fileno() >= 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
             self._socket.close()
@@ -94,7 +94,7 @@ class Session:
 
 @contextmanager
 def sessions(port: int, count: int) -> Iterator[list[Session]]:
-    """So many sessions, all asked for before the first answer is read."""
+    """Open `count` sessions. All are requested before the first answer is read."""
     opened: list[Session] = []
     try:
         for _ in range(count):
@@ -107,7 +107,7 @@ def sessions(port: int, count: int) -> Iterator[list[Session]]:
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong with a session: asked for when, being opened or closed from when to when, and why."""
+    """A failed session: when it was requested, when its last step began and failed, and why."""
 
     asked: float
     since: float
@@ -139,13 +139,13 @@ class Traffic:
         self.stop()
 
     def stop(self) -> None:
-        """Close what is open."""
+        """Close the open sessions."""
         self._over.set()
         for thread in self._threads:
             thread.join()
 
     def failures_apart_from(self, since: float, until: float) -> list[Failure]:
-        """Those that were not under way at any time from `since` to `until`."""
+        """Return the failures of sessions that were not in progress at any time from `since` to `until`."""
         return [failure for failure in self.failures if failure.until < since or failure.since > until]
 
     def _run(self, port: int, chance: random.Random) -> None:

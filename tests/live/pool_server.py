@@ -1,14 +1,14 @@
-"""A pool with its own truth, as a process: it serves HTTP/1.1, WebSocket and event streams on a port of loopback.
+"""A pool that counts its own sessions: it serves HTTP/1.1, WebSocket and event streams on a loopback port.
 
-Commands come in on standard input, one word a line, and each is answered by a line on standard output: the truth
-can be asked while the port refuses connections, and the process ends with the one that started it.
+Commands come on standard input, one word per line. Each is answered by a line on standard output, so the counts
+can be read while the port refuses connections. The process ends with its parent.
 
     sessions    the number of requests being served now
-    refuse      connections are refused from now on; those that are open live on
+    refuse      connections are refused from now on; open ones stay
     listen      connections are accepted again
     sick, well  /health answers 503, or 200
     reset       every request is answered by a reset of its connection from now on
-    hang_up     every session ends, from this side, in the orderly way
+    hang_up     the pool ends every session with a close handshake
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CLOSE = bytes([0x88, 0])
 
 
 class Pool:
-    """What the connections share."""
+    """The state that connections share."""
 
     def __init__(self, port: int) -> None:
         self.address = f"127.0.0.1:{port}"
@@ -77,18 +77,18 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way back."""
+        """Keep the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Whatever was going on is over."""
+        """Count the request or session as over."""
         self._pool.open.discard(self)
         if self._later is not None:
             self._later.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take requests or WebSocket frames as they come."""
+        """Read requests or WebSocket frames."""
         self._received += data
         if self._websocket:
             self._read_frames()
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
             self._serve(head.decode("latin-1").split("\r\n"))
 
     def hang_up(self) -> None:
-        """End the session from this side: a close frame, or the end of the event stream."""
+        """End the session with a close frame, or with the end of the event stream."""
         if self._websocket:
             self._write(_CLOSE)
         else:

@@ -16,16 +16,17 @@ from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Self, TypeVar
 
-_MAX_PRINTED = 4000  # characters: Envoy has a line for each session that goes without a picker
-PATIENCE = 20.0  # seconds, for what takes milliseconds on a machine that is not busy
+_MAX_PRINTED = 4000  # characters: Envoy writes a line for each session without a picker
+PATIENCE = 60.0  # seconds, for what takes milliseconds on an idle machine
 
 T = TypeVar("T")
 
 
 def free_port() -> int:
-    """A port of loopback for a server, which can be started on it again and again; it is not given out twice.
+    """Return a loopback port for a server, which can be restarted on it. No port is given out twice.
 
-    A socket that is bound but does not listen keeps it from all but servers that set SO_REUSEADDR, as ours do.
+    A socket that is bound but does not listen holds the port until the tests end. Only a server that names this
+    port and sets SO_REUSEADDR, as ours do, can listen on it.
     """
     holder = socket.socket()
     atexit.register(holder.close)
@@ -35,7 +36,7 @@ def free_port() -> int:
 
 
 def eventually(look: Callable[[], T], wanted: Callable[[T], object], seconds: float = PATIENCE) -> T:
-    """Call `look` until its result is as wanted, and return it. After `seconds` fail with the last result."""
+    """Call `look` until `wanted` accepts its result, and return it. Fail after `seconds` with the last result."""
     deadline = time.monotonic() + seconds
     while True:
         last = time.monotonic() > deadline
@@ -47,7 +48,7 @@ def eventually(look: Callable[[], T], wanted: Callable[[T], object], seconds: fl
 
 
 def ask(port: int, path: str, method: str = "GET", body: object = None) -> tuple[int, str]:
-    """One HTTP request straight to a port of loopback: status and body."""
+    """Send one HTTP request to a loopback port; return the status and the body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         sent = None if body is None else json.dumps(body)

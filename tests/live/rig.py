@@ -22,12 +22,13 @@ from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.picker.ready import Ready
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
+_LONG = f"{PATIENCE:.0f}s"
 READY = '{"listen"'  # how a ready line begins; lines of the log begin with the time
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")
 
 
 class PoolProcess:
-    """A pool server; see `pool_server.py` for what it does."""
+    """A pool server, see `pool_server.py`."""
 
     def __init__(self) -> None:
         self.port = free_port()
@@ -44,7 +45,7 @@ class PoolProcess:
         self.kill()
 
     def start(self) -> None:
-        """Start it, without waiting; `wait` or the first `say` does."""
+        """Start it. `wait` and the first `say` wait until it is ready."""
         command = [sys.executable, "-I", "-S", str(_POOL_SERVER), str(self.port)]
         self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -54,7 +55,7 @@ class PoolProcess:
         assert self._process.stdout.readline() == "ready\n"
 
     def say(self, command: str) -> int:
-        """Give a command; the answer is the number of open sessions."""
+        """Send a command; return the number of open sessions."""
         assert self._process is not None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -64,7 +65,7 @@ class PoolProcess:
 
     @property
     def sessions(self) -> int:
-        """The requests that the pool serves now; 0 if it is dead."""
+        """The number of requests that the pool serves now, 0 if it is dead."""
         return 0 if self._process is None else self.say("sessions")
 
     def kill(self) -> None:
@@ -75,7 +76,7 @@ class PoolProcess:
 
 
 class Picker(Process):
-    """`evenly picker`, on the same ports whenever it starts."""
+    """`evenly picker`, on the same ports at every start."""
 
     def __init__(self, *options: str) -> None:
         self.port, self.admin = free_port(), free_port()
@@ -115,7 +116,7 @@ class Envoy(Process):
         picker: Picker,
         pools: list[str] | None = None,
         health_path: str | None = None,
-        pick_timeout: str | None = None,
+        patient: bool = False,
     ) -> None:
         self.port, self.admin = free_port(), free_port()
         listen, upstream, admin = (
@@ -123,11 +124,8 @@ class Envoy(Process):
         )
         known = None if pools is None else [parse_address(pool) for pool in pools]
         config = envoy_config(listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path)
-        if pick_timeout is not None:
-            listener = config["static_resources"]["listeners"][0]
-            filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
-            [picks] = [each for each in filters if each["name"] == "picker"]
-            picks["typed_config"]["message_timeout"] = pick_timeout
+        if patient:
+            _wait_longer(config)
         with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
             json.dump(config, file)
         self._config = Path(file.name)
@@ -159,7 +157,7 @@ class Envoy(Process):
         eventually(ready, bool)
 
     def pools(self) -> set[str]:
-        """The pools that it can send to."""
+        """Return the pools that it can send to."""
         clusters = json.loads(ask(self.admin, "/clusters?format=json")[1])["cluster_statuses"]
         hosts = (
             host for cluster in clusters if cluster["name"] == "pools" for host in cluster.get("host_statuses", [])
@@ -168,12 +166,24 @@ class Envoy(Process):
         return {f"{socket['address']}:{socket['port_value']}" for socket in sockets}
 
     def gauge(self, name: str) -> int:
-        """One of Envoy's own statistics."""
+        """Return one of Envoy's own statistics."""
         found = re.search(
             rf"^{re.escape(name)}: (\d+)$", ask(self.admin, f"/stats?filter={name}")[1], re.MULTILINE
         )
         assert found is not None, f"Envoy does not know {name}."
         return int(found[1])
+
+
+def _wait_longer(config: dict[str, Any]) -> None:
+    """Raise every timeout of an Envoy that a busy machine can exceed while nothing is wrong."""
+    [listener] = config["static_resources"]["listeners"]
+    filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    [picks] = [each for each in filters if each["name"] == "picker"]
+    picks["typed_config"]["message_timeout"] = _LONG
+    for cluster in config["static_resources"]["clusters"]:
+        cluster["connect_timeout"] = _LONG
+        for check in cluster["health_checks"]:
+            check["timeout"] = _LONG
 
 
 @dataclass(frozen=True)
@@ -193,14 +203,14 @@ class Rig:
         return next(pool for pool in self.pools if pool.address == address)
 
     def counts(self) -> dict[str, int]:
-        """Sessions of each pool, as the picker counts them."""
+        """Return the sessions of each pool as the picker counts them."""
         return {pool["address"]: pool["sessions"] for pool in self.picker.state()["pools"]}
 
     def states(self) -> dict[str, str]:
         return {pool["address"]: pool["state"] for pool in self.picker.state()["pools"]}
 
     def truth(self) -> dict[str, int]:
-        """Sessions of each pool, as the pools count them."""
+        """Return the sessions of each pool as the pools count them."""
         return {pool.address: pool.sessions for pool in self.pools}
 
     def unpicked(self) -> int:
@@ -224,12 +234,12 @@ def rig(
     envoys: int = 1,
     health_path: str | None = None,
     static: bool = False,
-    pick_timeout: str | None = None,
+    patient: bool = True,
 ) -> Iterator[Rig]:
     """Start everything at once and wait until it works. Envoys follow the picker's pools unless `static`.
 
-    `pick_timeout` replaces the time that Envoy waits for a pick: on a busy machine it reads answers late itself,
-    and would then choose a pool without the picker.
+    A patient Envoy does not mistake a busy machine for a dead picker or pool. It notices a closed port at once,
+    but a frozen process only after `PATIENCE`.
 
     Without --policy in the options the policy is threshold, with a given alpha, so that none is computed.
     """
@@ -240,7 +250,7 @@ def rig(
         picker = Picker(*policy, *options, *(word for address in addresses for word in ("--pool", address)))
         stack.enter_context(picker)
         known = addresses if static else None
-        fronts = [stack.enter_context(Envoy(picker, known, health_path, pick_timeout)) for _ in range(envoys)]
+        fronts = [stack.enter_context(Envoy(picker, known, health_path, patient)) for _ in range(envoys)]
         for server in servers:
             server.wait()
         picker.wait()

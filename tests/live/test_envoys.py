@@ -51,7 +51,7 @@ def open_session(balancer: Balancer, envoy: EnvoyCounts) -> Session:
 
 
 def answers(envoy: EnvoyCounts, where: LivePool, *actives: int) -> list[int]:
-    """Return the unpicked sessions after each of these responses, with no other activity."""
+    """Return the unpicked sessions after each of these answers, with no other changes in between."""
     found = []
     for active in actives:
         envoy.compare(envoy.snapshot(), {where.endpoint: Host(active, failing=False)}, [where], 0.0)
@@ -59,17 +59,17 @@ def answers(envoy: EnvoyCounts, where: LivePool, *actives: int) -> list[int]:
     return found
 
 
-def test_the_first_response_counts_at_once() -> None:
+def test_the_first_answer_counts_at_once() -> None:
     assert answers(EnvoyCounts(ADMIN), pool(1), 7, 7) == [7, 7]
 
 
-def test_later_responses_change_the_count_when_three_agree() -> None:
+def test_later_answers_move_the_count_when_three_agree() -> None:
     envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert answers(envoy, where, 0, 2, 2, 2, 2) == [0, 0, 0, 2, 2]
     assert answers(envoy, where, 1, 2, 1, 1, 2, 1, 1, 1) == [2] * 7 + [1]
 
 
-def test_of_responses_that_differ_the_nearest_counts() -> None:
+def test_of_answers_that_differ_the_nearest_counts() -> None:
     envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert answers(envoy, where, 0, 5, 2, 3) == [0, 0, 0, 2]
 
@@ -86,7 +86,7 @@ def test_reported_sessions_are_not_counted_twice() -> None:
     assert envoy.sessions == 2
 
 
-def test_more_reported_sessions_than_open_ones_do_not_count_as_negative() -> None:
+def test_fewer_open_sessions_than_picked_are_not_a_debt() -> None:
     """A session that was picked a moment ago is not open at the pool yet."""
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
@@ -96,7 +96,7 @@ def test_more_reported_sessions_than_open_ones_do_not_count_as_negative() -> Non
 
 
 @pytest.mark.parametrize("hidden", [0, 1, 5])
-def test_sessions_that_start_and_end_during_a_request_do_not_change_the_count(hidden: int) -> None:
+def test_any_coming_and_going_while_a_question_travels_leaves_the_count_alone(hidden: int) -> None:
     """Sessions start and end before, at and after the moment at which Envoy looks; the hidden ones stay."""
     generator = random.Random(hidden)
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
@@ -137,7 +137,7 @@ def test_sessions_that_do_not_reach_their_pool_are_released_after_all_retries() 
 
 
 def test_confirmed_sessions_are_not_released() -> None:
-    """The pool has responded to them, so they are there, whatever the admin port shows."""
+    """They have been answered by the pool, so they are there, whatever the admin port shows."""
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
     sessions = [open_session(balancer, envoy) for _ in range(3)]
@@ -149,7 +149,7 @@ def test_confirmed_sessions_are_not_released() -> None:
 
 
 def test_sessions_on_their_way_are_not_released() -> None:
-    """There is always one on its way, but never the same one."""
+    """There is always one session on its way, but never the same one."""
     envoy, balancer = EnvoyCounts(ADMIN), make_balancer(1)
     [where] = balancer.pools
     sessions = []
@@ -187,12 +187,12 @@ def verdicts(envoy: EnvoyCounts, where: LivePool, *reports: tuple[float, bool]) 
     return found
 
 
-def test_a_healthy_pool_fails_at_once_and_recovers_at_once() -> None:
+def test_a_pool_that_was_well_fails_at_once_and_recovers_at_once() -> None:
     assert verdicts(EnvoyCounts(ADMIN), pool(1), (0.0, False), (0.1, True), (0.2, False)) == [False, True, False]
 
 
 def test_health_checks_of_an_envoy_that_starts_count_only_after_a_while() -> None:
-    """It shows every pool as failing until then. A pool that is dead from the start is detected soon enough."""
+    """It calls every pool failing until then. A pool dead from the start is known soon enough."""
     envoy, where = EnvoyCounts(ADMIN), pool(1)
     assert verdicts(envoy, where, (0.0, True), (0.9, True), (1.1, True)) == [None, None, True]
     assert verdicts(envoy, where, (1.2, False), (1.3, True)) == [False, True]
@@ -212,7 +212,7 @@ def test_health_checks_of_an_envoy_that_starts_count_only_after_a_while() -> Non
         ("10.0.0.7:9901", "127.0.0.1"),
     ],
 )
-def test_an_admin_port_with_an_ip_address_is_accepted(announced: str, peer: str) -> None:
+def test_an_admin_port_by_number_is_admin_address(announced: str, peer: str) -> None:
     assert str(_admin_address(announced, peer)) == announced
 
 
@@ -229,13 +229,13 @@ def test_an_admin_port_with_an_ip_address_is_accepted(announced: str, peer: str)
         *("0.0.0.0:9901", "[::]:9901", "10.0.0.7:0", "nonsense", ""),
     ],
 )
-def test_from_another_machine_neither_loopback_nor_names_are_accepted(announced: str) -> None:
+def test_from_another_machine_neither_loopback_nor_names_are_admin_address(announced: str) -> None:
     with pytest.raises(InputError):
         _admin_address(announced, "10.0.0.7")
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that the test sets."""
 
     now = 0.0
 
@@ -257,7 +257,7 @@ class Local:
 
 
 async def polled_while_a_pool_goes() -> list[int]:
-    """Pools known after each answer: one with two unpicked sessions is removed, and they end."""
+    """Return the number of pools after each answer. A pool with two unpicked sessions is removed, and they end."""
     balancer = make_balancer(1, 2)
     envoys = EnvoyFleet(balancer, Log(None), Clock())
     envoy = envoys.register(b"127.0.0.1:1", Local())
@@ -274,7 +274,7 @@ async def polled_while_a_pool_goes() -> list[int]:
     return found
 
 
-def test_a_pool_that_a_response_removes_is_not_judged_by_it() -> None:
+def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
     assert asyncio.run(polled_while_a_pool_goes()) == [2, 2, 2, 1]
 
 
@@ -283,11 +283,10 @@ async def crowd(clock: Clock) -> None:
     for port in range(1, MAX_ENVOYS + 1):
         assert envoys.register(f"127.0.0.1:{port}".encode(), Local()) is not None
     assert envoys.register(b"127.0.0.1:9999", Local()) is None
-    await asyncio.sleep(0.1)  # all are asked
-    clock.now = 11.0
     deadline = time.monotonic() + PATIENCE
     while envoys.register(b"127.0.0.1:9999", Local()) is None:
         assert time.monotonic() < deadline
+        clock.now += 11.0  # an Envoy that did not answer since then is forgotten
         await asyncio.sleep(0.01)
     await envoys.close()
 
@@ -331,6 +330,6 @@ def test_hosts_are_read_from_envoys_answer() -> None:
         clusters(host(1, [{"name": "rq_active", "value": "99999999999"}])),
     ],
 )
-def test_responses_that_cannot_be_parsed_are_rejected(answer: bytes) -> None:
+def test_answers_that_are_no_answers_are_refused(answer: bytes) -> None:
     with pytest.raises(BadResponseError):
         parse_hosts(answer)

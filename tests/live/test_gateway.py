@@ -1,4 +1,4 @@
-"""The gateway as its user sees it: real clients, a real Envoy, real signals."""
+"""The gateway as users see it: real clients, a real Envoy, real signals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pool_servers(count: int) -> Iterator[list[PoolProcess]]:
 
 @contextmanager
 def gateway(*options: str, pools: int = 2) -> Iterator[tuple[Gateway, list[PoolProcess]]]:
-    """A gateway in front of pools, ready."""
+    """Run a gateway in front of pools, and wait until it is ready."""
     with pool_servers(pools) as servers:
         words = [word for server in servers for word in ("--pool", server.address)]
         with Gateway(*words, "--alpha", "0.5", *options) as started:
@@ -49,13 +49,13 @@ def gateway(*options: str, pools: int = 2) -> Iterator[tuple[Gateway, list[PoolP
 
 @pytest.fixture(scope="module")
 def front() -> Iterator[tuple[int, list[str]]]:
-    """The port of a gateway that no test harms, and its pools."""
+    """Yield the port of a gateway that tests leave intact, and its pools."""
     with gateway() as (started, pools):
         yield started.port, [pool.address for pool in pools]
 
 
 def children(parent: int) -> dict[str, int]:
-    """The processes that a gateway has started: envoy, picker and sh, as far as they run."""
+    """Return the running child processes of a gateway: envoy, picker and sh."""
     found: dict[str, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -70,7 +70,7 @@ def children(parent: int) -> dict[str, int]:
 
 
 def events(started: Gateway) -> list[dict[str, Any]]:
-    """What it logged: every line but the ready line."""
+    """Return the log: every line but the ready line."""
     lines = [line for line in started.output().splitlines() if not line.startswith(READY)]
     return [json.loads(line) for line in lines]
 
@@ -98,13 +98,13 @@ def refused(port: int) -> bool:
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 def test_http_goes_through_and_a_forged_header_chooses_nothing(front: tuple[int, list[str]], version: str) -> None:
-    """Under balance both pools are used, whatever a client claims that the picker said."""
+    """Both pools are used, whatever pick a client claims in its headers."""
     port, pools = front
     forged = {"x-gateway-destination-endpoint": pools[0], "x-gateway-destination-endpoint-served": pools[0]}
     with httpx.Client(http1=version == "HTTP/1.1", http2=version == "HTTP/2", trust_env=False) as client:
         answers = [client.get(f"http://127.0.0.1:{port}/", headers=forged) for _ in range(30)]
     assert {answer.http_version for answer in answers} == {version}
-    assert {answer.text for answer in answers} == set(pools)  # by chance one pool only: 2 ** -29
+    assert {answer.text for answer in answers} == set(pools)  # a chance of 2 ** -29 to see one pool only
 
 
 def test_websocket_and_server_sent_events_go_through(front: tuple[int, list[str]]) -> None:
@@ -120,7 +120,7 @@ def test_websocket_and_server_sent_events_go_through(front: tuple[int, list[str]
 
 
 def test_a_websocket_over_http2_goes_through(front: tuple[int, list[str]]) -> None:
-    """It has no key, which the pool's HTTP/1.1 asks for."""
+    """It has no key, which HTTP/1.1 of the pool requires."""
     port, pools = front
     connection = H2Connection(H2Configuration(validate_outbound_headers=False))
     connection.initiate_connection()
@@ -171,8 +171,7 @@ def test_an_admin_port_in_use_is_refused() -> None:
     assert done.stderr == f"evenly: Cannot listen on 127.0.0.1:{port}: address already in use.\n"
 
 
-def test_what_the_picker_refuses_is_passed_on() -> None:
-    """An admin port beyond loopback needs a token, and it is the picker that knows."""
+def test_an_admin_port_beyond_loopback_needs_a_token() -> None:
     done = attempt("127.0.0.1:0", "0.0.0.0:0")
     assert done.returncode == 2
     complaints = [line for line in done.stderr.splitlines() if line.startswith("evenly: ")]
@@ -183,15 +182,17 @@ def test_what_the_picker_refuses_is_passed_on() -> None:
 
 def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    with gateway() as (started, _):
+    with gateway("--drain-timeout", "86400") as (started, _):
         session = Session(started.port).wait()
         assert ask(started.admin, "/readyz")[0] == 200
         family = children(started.pid)
         assert set(family) == {"envoy", "picker", "sh"}
-        assert all(os.getpgid(pid) == pid for pid in family.values())  # Ctrl-C of a terminal goes past them
+        assert all(
+            os.getpgid(pid) == pid for pid in family.values()
+        )  # so that Ctrl-C in a terminal does not reach them
         started.send(signal.SIGTERM)
         eventually(lambda: refused(started.port), bool)
-        for _ in range(3):  # about a second, in which it must not end
+        for _ in range(3):  # for about a second, to see that it does not end
             session.echo()
             time.sleep(0.3)
         assert started.state()["sessions"] == 1
@@ -287,7 +288,7 @@ def _served_by(port: int) -> str:
     return ask(port, "/")[1]
 
 
-def test_without_envoy_the_remedy_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_envoy_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def nowhere(_: str) -> ModuleSpec | None:
         return None
 

@@ -1,4 +1,4 @@
-"""The figures for Prometheus are the balancer's own, and the log and the histogram tell the truth."""
+"""The figures for Prometheus equal the balancer's own; the log and the histogram are correct."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_every_bucket_counts_what_is_at_most_its_bound(observed: list[float]) ->
 
 
 class Written:
-    """A log to memory with a clock that is set by hand."""
+    """A log in memory, with a clock that the test sets."""
 
     def __init__(self) -> None:
         self.now = 1_794_762_000.123
@@ -211,7 +211,7 @@ class Secretive:
         ("\ud800 \u00e9 \x1b[31m", "\ud800 \u00e9 \x1b[31m"),
     ],
 )
-def test_what_json_does_not_know_becomes_text_on_the_same_line(fact: object, shown: str) -> None:
+def test_values_without_json_form_become_text_on_the_same_line(fact: object, shown: str) -> None:
     written = Written()
     written.log.event("odd", fact=fact)
 
@@ -234,7 +234,7 @@ def test_a_flood_is_cut_off_and_counted() -> None:
     assert written.lines()[MAX_LINES_PER_SECOND]["lines"] == 250
 
 
-def test_a_flood_that_nothing_follows_is_told_of_too() -> None:
+def test_a_flood_that_no_event_follows_is_reported_too() -> None:
     written = Written()
     for _ in range(MAX_LINES_PER_SECOND + 1):
         written.log.event("flap")

@@ -13,7 +13,7 @@ ROOMS = ("balancer", "envoy", "picker", "admin")  # all that hold a balancer, a 
 
 
 def nodes() -> Iterator[tuple[str, ast.AST]]:
-    """The code of the rooms: a module's path, and a node."""
+    """Yield the code of the rooms: the path of a module, and a node."""
     for room in ROOMS:
         for path in sorted((LIVE / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -24,7 +24,7 @@ MUTATORS = ("add", "clear", "discard", "pop", "popitem", "setdefault", "subtract
 
 
 def written(node: ast.AST) -> ast.expr | None:
-    """What a node assigns to, or changes in place: `a.b = ...`, `a.b[c] += ...`, `a.b.update(...)`."""
+    """Return what a node assigns to or changes in place: `a.b = ...`, `a.b[c] += ...`, `a.b.update(...)`."""
     if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
         return node.value if isinstance(node, ast.Subscript) else node
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS:
@@ -33,7 +33,7 @@ def written(node: ast.AST) -> ast.expr | None:
 
 
 def writers(*attributes: str, also_own: bool = False) -> set[str]:
-    """Modules that write these attributes of another object than their own, or of their own too."""
+    """Return the modules that write these attributes of other objects, or also of their own."""
     return {
         module
         for module, node in nodes()
@@ -44,12 +44,12 @@ def writers(*attributes: str, also_own: bool = False) -> set[str]:
 
 
 def users(*attributes: str) -> set[str]:
-    """Modules that name these attributes."""
+    """Return the modules that use these attributes."""
     return {module for module, node in nodes() if isinstance(node, ast.Attribute) and node.attr in attributes}
 
 
 def callers(*methods: str, of: tuple[str, ...] = ()) -> set[str]:
-    """Modules that call these methods, on an attribute or variable of these names if any are given."""
+    """Return the modules that call these methods, only on attributes or variables of these names if given."""
     return {
         module
         for module, node in nodes()

@@ -91,8 +91,8 @@ def test_another_pool_serves() -> None:
     assert scene.counts() == ([0, 0, 0], 0)
 
 
-def test_an_unknown_endpoint_serves() -> None:
-    """It is not one of our pools, so the session is counted nowhere."""
+def test_a_stranger_serves() -> None:
+    """The server is not one of our pools, so the session is not counted."""
     scene = Scene()
     scene.answer(REQUEST)
     scene.answer(response(STRANGER))
@@ -101,7 +101,7 @@ def test_an_unknown_endpoint_serves() -> None:
     assert scene.counts() == ([0, 0, 0], 0)
 
 
-def test_envoy_itself_responds() -> None:
+def test_envoy_answers_by_itself() -> None:
     scene = Scene()
     scene.answer(REQUEST)
     scene.answer(response(None))
@@ -159,7 +159,7 @@ def test_a_stream_that_ends_before_any_message_changes_nothing() -> None:
     assert scene.counts() == ([0, 0, 0], 0)
 
 
-def test_messages_that_need_no_decision_are_answered_or_ignored() -> None:
+def test_messages_without_a_decision_are_answered_or_left() -> None:
     scene = Scene()
     assert scene.answer(field(4, b"a body")) == ext_proc.plain_answer(field(4, b"a body"))
     scene.stream.message(field(10, 1))

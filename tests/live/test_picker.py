@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import queue
 import re
 import subprocess
@@ -18,7 +19,7 @@ import grpc
 import pytest
 
 from evenly.live.wire.protobuf import field, fields, submessage
-from tests.live.processes import ask, eventually
+from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Picker
 
 POOLS = ["127.0.0.1:9001", "127.0.0.1:9002"]
@@ -50,9 +51,9 @@ def channel(picker: Picker) -> Iterator[grpc.Channel]:
 def stream(
     channel: grpc.Channel, path: str, metadata: tuple[tuple[str, str], ...] = ()
 ) -> Iterator[tuple[Callable[[bytes], None], Any]]:
-    """Both directions of a call: a function that sends, and the answers."""
+    """Open a call; yield a function that sends, and the answers."""
     waiting: queue.Queue[bytes | None] = queue.Queue()
-    call = channel.stream_stream(path, same, same)(iter(waiting.get, None), metadata=metadata, timeout=20)
+    call = channel.stream_stream(path, same, same)(iter(waiting.get, None), metadata=metadata, timeout=PATIENCE)
     try:
         yield waiting.put, call
     finally:
@@ -65,13 +66,13 @@ def sessions(picker: Picker) -> list[int]:
     return [pool["sessions"] for pool in picker.state()["pools"]]
 
 
-def test_the_health_service_says_serving(channel: grpc.Channel) -> None:
-    assert channel.unary_unary("/grpc.health.v1.Health/Check", same, same)(b"", timeout=20) == field(1, 1)
+def test_the_health_service_reports_serving(channel: grpc.Channel) -> None:
+    assert channel.unary_unary("/grpc.health.v1.Health/Check", same, same)(b"", timeout=PATIENCE) == field(1, 1)
 
 
-def test_what_is_not_served_is_said_to_be_unknown(channel: grpc.Channel) -> None:
+def test_an_unknown_call_is_unimplemented(channel: grpc.Channel) -> None:
     with pytest.raises(grpc.RpcError) as caught:
-        channel.unary_unary("/grpc.health.v1.Health/Watch", same, same)(b"", timeout=20)
+        channel.unary_unary("/grpc.health.v1.Health/Watch", same, same)(b"", timeout=PATIENCE)
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -92,7 +93,7 @@ def test_a_stream_is_a_session_from_its_pick_to_its_end(picker: Picker, channel:
 
 
 def assignment(answer: bytes) -> dict[str, bool]:
-    """The ports of an answer's pools, and whether each is draining."""
+    """Return the ports of the pools in an answer, and whether each is draining."""
     found = {}
     for number, locality in fields(submessage(answer, 2, 2) or b""):
         if number == 2:
@@ -105,7 +106,7 @@ def assignment(answer: bytes) -> dict[str, bool]:
     return found
 
 
-def test_envoys_are_told_the_pools_and_every_change(picker: Picker, channel: grpc.Channel) -> None:
+def test_envoys_get_the_pools_and_every_change(picker: Picker, channel: grpc.Channel) -> None:
     with stream(channel, ENDPOINTS) as (send, answers):
         send(field(3, "pools"))
         first = next(answers)
@@ -149,7 +150,7 @@ def test_a_message_that_is_none_ends_the_connection_of_its_sender_alone(picker: 
         send(REQUEST_HEADERS)
         next(answers)
         with pytest.raises(grpc.RpcError):
-            bad.stream_stream(PROCESS, same, same)(iter([b"\xff\xff"]), timeout=20).__next__()
+            bad.stream_stream(PROCESS, same, same)(iter([b"\xff\xff"]), timeout=PATIENCE).__next__()
         send(RESPONSE_HEADERS)
         assert next(answers) == field(2, b"")
         assert sum(sessions(picker)) == 1
@@ -183,8 +184,8 @@ def test_alpha_is_what_tune_advises_for_the_pools_there_are() -> None:
             eventually(lambda: started.state()["alpha"], partial(eq, advised), 60)
 
 
-def test_an_envoy_that_follows_a_thousand_pools_is_told_them_all(tmp_path: Path) -> None:
-    """Far more than a frame holds."""
+def test_an_envoy_gets_a_thousand_pools(tmp_path: Path) -> None:
+    """They need more than one frame."""
     config = tmp_path / "picker.toml"
     ports = range(20_000, 21_000)
     config.write_text(f"pool = {[f'127.0.0.1:{port}' for port in ports]}\n")
@@ -199,23 +200,23 @@ def test_an_envoy_that_follows_a_thousand_pools_is_told_them_all(tmp_path: Path)
 
 
 def remembering(state: Path, *pools: str) -> list[tuple[str, str]]:
-    """The pools and their states of a picker with this memory."""
+    """Start a picker with this state file; return its pools and their states."""
     with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*pools)) as started:
         started.wait()
         return [(pool["address"], pool["state"]) for pool in started.state()["pools"]]
 
 
-def test_a_start_that_fails_forgets_nothing(tmp_path: Path) -> None:
+def test_a_failed_start_leaves_the_state_file_intact(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     serving = [(pool, "serving") for pool in POOLS]
     assert remembering(state, *POOLS) == serving
     failing = Picker("--policy", "jsq", "--state", str(state), *options(*POOLS, "no-such-host.invalid:80"))
     with failing:
-        eventually(failing.output, lambda said: "no-such-host.invalid:80 is not known" in said)
+        eventually(failing.output, lambda said: "Cannot resolve the host of no-such-host.invalid:80" in said)
     assert remembering(state, *POOLS) == serving
 
 
-def test_pools_changed_by_hand_are_remembered(tmp_path: Path) -> None:
+def test_pools_changed_at_run_time_survive_a_restart(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with Picker("--policy", "jsq", "--slow-start", "0", "--state", str(state), *options(*POOLS)) as started:
         started.wait()
@@ -241,7 +242,7 @@ def test_pools_changed_by_hand_are_remembered(tmp_path: Path) -> None:
     ]
 
 
-def test_a_config_file_that_went_bad_does_not_keep_a_picker_with_a_memory_from_starting(tmp_path: Path) -> None:
+def test_a_picker_with_a_state_file_starts_although_its_config_file_went_bad(tmp_path: Path) -> None:
     state, config = tmp_path / "state.json", tmp_path / "picker.toml"
     config.write_text(f'pool = ["{POOLS[0]}"]\npolicy = "jsq"\n')
     with Picker("--state", str(state), "--config", str(config)) as started:
@@ -253,7 +254,11 @@ def test_a_config_file_that_went_bad_does_not_keep_a_picker_with_a_memory_from_s
         started.wait()
         assert [pool["address"] for pool in started.state()["pools"]] == POOLS[:1]
         config.write_text(f'pool = ["{POOLS[1]}", "10.0.0..1:80"]\npolicy = "jsq"\n')
-        eventually(started.output, lambda said: "is no name" in said)
+        eventually(started.output, lambda said: "is not an IPv4 address" in said)
+        config.unlink()
+        os.mkfifo(config)
+        eventually(started.output, lambda said: "it is not a regular file" in said)
+        config.unlink()
         config.write_text(f'pool = ["{POOLS[1]}"]\npolicy = "jsq"\n')
         eventually(
             lambda: [pool["address"] for pool in started.state()["pools"]], lambda found: found == POOLS[1:]
@@ -302,8 +307,25 @@ def test_a_log_that_is_not_read_blocks_nothing() -> None:
             process.kill()
 
 
+def test_a_ready_line_that_cannot_be_written_ends_the_picker() -> None:
+    command = [sys.executable, "-m", "evenly", "picker", "--listen", "127.0.0.1:0", "--policy", "jsq"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, *options(*POOLS)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if not line.startswith("{")] == [
+        "evenly: Cannot write the output: No space left on device."
+    ]
+
+
 def test_an_acknowledged_change_is_in_the_state_file(tmp_path: Path) -> None:
-    """Read at once after each answer: a picker killed in between would have lost the change."""
+    """The file is read right after each answer: a picker killed then must not lose the change."""
     state = tmp_path / "state.json"
     with Picker("--policy", "jsq", "--state-file", str(state), *options(*POOLS)) as started:
         started.wait()

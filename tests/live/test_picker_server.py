@@ -54,7 +54,7 @@ def make_server(state: Path | None = None, restore: bool = False) -> PickerServe
 
 
 async def responses_after(*changes: Callable[[PickerServer], object]) -> list[int]:
-    """The number of discovery responses that an Envoy has got: at first, and after each change."""
+    """Return the number of discovery responses that an Envoy has received, at first and after each change."""
     made, connection = make_server(), SentItems()
     stream = Stream(connection, b"\0\0\0\1", 2**16)
     handler: Handler | None = made._router.route(stream, {b":path": eds.PATH})
@@ -93,8 +93,8 @@ def remove(made: PickerServer) -> None:
     made.balancer.remove(ONE)
 
 
-def test_envoys_are_told_of_changes_of_pools_whatever_the_log_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is silent here. Changes in one go are one push; what Envoy does not need is none."""
+def test_envoys_get_changes_of_pools_whatever_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is off here. Changes made together are pushed once; what Envoy does not need is not pushed."""
     monkeypatch.setattr(server, "log_event", lambda log, event: None)
     assert asyncio.run(responses_after(drain, fail, learn, remove)) == [1, 2, 2, 2, 3]
     assert asyncio.run(responses_after(drain_both)) == [1, 2]
@@ -175,4 +175,4 @@ class Counted:
     def state(self) -> PickerState:
         self.count += 1
         settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
-        return PickerState(settings=settings, pools=[], alpha=str(self.count))
+        return PickerState(settings=settings, pools=[], alpha=f"0.{self.count}")

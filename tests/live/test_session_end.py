@@ -1,6 +1,6 @@
-"""When Envoy lets go of the picker's stream: at the end of the session, whatever its kind, and never before.
+"""Envoy closes the picker's stream when the session ends, whatever its kind, and never before.
 
-This is how Envoy behaves and not what it promises, hence a version that behaves otherwise must fail here.
+Envoy does not promise this, so a version that behaves differently must fail here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from tests.live.clients import Session, sessions
 from tests.live.processes import PATIENCE
 from tests.live.rig import Rig, rig
 
-SOON = 1.0  # seconds until an end is counted; it takes about two milliseconds
-QUIET = 3.0
+QUIET = 3.0  # seconds
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,9 @@ def live() -> Iterator[Rig]:
 
 @pytest.fixture(autouse=True)
 def nothing_open(live: Rig) -> Iterator[None]:
-    """Every test begins and ends without sessions.
+    """Begin and end every test without sessions.
 
-    Sessions whose stream ended before them would come to light as unpicked.
+    A session whose stream ended first would show up as unpicked.
     """
     live.settled(0)
     unpicked = live.unpicked()
@@ -63,18 +62,18 @@ def two_event_streams(connection: socket.socket) -> H2Connection:
 
 def test_the_client_closes_a_websocket(live: Rig, session: Session) -> None:
     session.close()
-    live.settled(0, SOON)
+    live.settled(0)
 
 
 def test_the_pool_closes_a_websocket(live: Rig, session: Session) -> None:
     live.pool(session.pool).say("hang_up")
     session.end_of_server()
-    live.settled(0, SOON)
+    live.settled(0)
 
 
 def test_the_client_of_a_websocket_vanishes(live: Rig, session: Session) -> None:
     session.abort()
-    live.settled(0, SOON)
+    live.settled(0)
 
 
 def test_an_event_stream_ends_and_its_connection_does_not(live: Rig) -> None:
@@ -86,7 +85,7 @@ def test_an_event_stream_ends_and_its_connection_does_not(live: Rig) -> None:
             live.settled(1)
             live.pool(address).say("hang_up")
             assert answer.read() == b"\n"
-            live.settled(0, SOON)
+            live.settled(0)
 
 
 def test_the_client_of_an_event_stream_vanishes(live: Rig) -> None:
@@ -94,7 +93,7 @@ def test_the_client_of_an_event_stream_vanishes(live: Rig) -> None:
         connection.request("GET", "/events")
         connection.getresponse().readline()
         live.settled(1)
-    live.settled(0, SOON)
+    live.settled(0)
 
 
 def test_a_request_is_answered(live: Rig) -> None:
@@ -102,7 +101,7 @@ def test_a_request_is_answered(live: Rig) -> None:
         connection.request("GET", "/slow?seconds=1.5")
         live.settled(1)
         assert connection.getresponse().read().decode() in live.truth()
-        live.settled(0, SOON)
+        live.settled(0)
 
 
 def test_streams_of_one_http2_connection_end(live: Rig) -> None:
@@ -114,7 +113,7 @@ def test_streams_of_one_http2_connection_end(live: Rig) -> None:
             pool.say("hang_up")
             while not any(isinstance(event, StreamEnded) for event in client.receive_data(connection.recv(4096))):
                 pass
-            live.settled(left, SOON)
+            live.settled(left)
 
 
 def test_the_client_resets_a_stream_of_http2(live: Rig) -> None:
@@ -125,8 +124,8 @@ def test_the_client_resets_a_stream_of_http2(live: Rig) -> None:
         client.receive_data(connection.recv(4096))
         client.reset_stream(1, ErrorCodes.CANCEL)
         connection.sendall(client.data_to_send())
-        live.settled(1, SOON)
-    live.settled(0, SOON)
+        live.settled(1)
+    live.settled(0)
 
 
 def test_quiet_sessions_stay(live: Rig) -> None:

@@ -1,7 +1,8 @@
-"""Settings from options and files: what is taken, what is refused and with which sentence."""
+"""Settings from options and files: which values are accepted, and how the others are rejected."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import pytest
 from evenly.cli.main import main
 from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
 from evenly.errors import InputError
-from evenly.live.addresses import Address
-from evenly.live.picker.state_file import KnownPool, PickerState, load, save
+from evenly.live.addresses import MAX_POOLS, Address
+from evenly.live.picker.state_file import MAX_BYTES, KnownPool, PickerState, load, save
 from evenly.live.settings import new_policy, read_settings
 
 GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}
@@ -58,12 +59,12 @@ def test_both_names_of_a_key_in_a_file_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("names", [("--sample-size", "--drain-timeout"), ("--choices", "--drain")])
 def test_options_have_their_old_names_too(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    """Values that are refused show that they arrive."""
+    """A rejected value shows that it arrived."""
     start = ["gateway", "--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9"]
     assert main([*start, "--policy", "power-of-d", names[0], "0"]) == 2
-    assert "sample-size must be greater than or equal to 1, not 0." in capsys.readouterr().err
+    assert "sample-size must be a whole number from 1 to 1000, not 0." in capsys.readouterr().err
     assert main([*start, names[1], "-1"]) == 2
-    assert "drain-timeout must be greater than or equal to 0, not -1.0." in capsys.readouterr().err
+    assert "drain-timeout must be a number from 0 to 86400, not -1.0." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["--state-file", "--state"])
@@ -93,22 +94,39 @@ def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
         ({"listen": "127.0.0.1:80"}, "at least one pool"),
         ({**GIVEN, "listen": "nowhere"}, "HOST:PORT.*'nowhere'"),
         ({**GIVEN, "pool": ["a:99999"]}, "'a:99999'"),
-        ({**GIVEN, "pool": ["a:0"]}, "at least 1"),
+        ({**GIVEN, "pool": ["a:0"]}, "from 1 to 65535, not 0"),
+        ({**GIVEN, "pool": ["a:1", "A:1"]}, "a:1 is given twice"),
+        ({**GIVEN, "pool": [f"a:{port}" for port in range(1, 10_002)]}, "at most 10000 pools"),
+        ({**GIVEN, "pool": ["127.0.0.1:80"]}, "listen must not be the address of a pool, 127.0.0.1:80"),
+        ({**GIVEN, "admin": "127.0.0.1:1"}, "admin must not be the address of a pool, 127.0.0.1:1"),
+        ({**GIVEN, "admin": "0.0.0.0:80"}, "listen and admin must have different ports"),
+        ({**GIVEN, "listen": "256.1.1.1:80"}, "'256.1.1.1:80' is not an IPv4 address"),
         ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
         ({**GIVEN, "policy": "fastest"}, "policy must be one of threshold, .*not 'fastest'"),
         ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),
         ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "Give alpha or load-max, not both"),
         ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not jsq"),
-        ({**GIVEN, "load_max": -1.0}, "load-max must be greater than 0, not -1"),
-        ({**GIVEN, "load_max": float("nan")}, "load-max"),
+        ({**GIVEN, "load_max": -1.0}, "load-max must be a positive number of at most 1000, not -1.0"),
+        ({**GIVEN, "load_max": float("nan")}, "load-max must .*not nan"),
+        ({**GIVEN, "load_max": 10**400}, "load-max must .*not 1000"),
+        ({**GIVEN, "load_max": "x"}, "load-max must .*not 'x'"),
+        ({**GIVEN, "load_max": [1]}, r"load-max must .*not \[1\]"),
         ({**GIVEN, "sample_size": 3}, "sample_size is for policy power-of-d, not threshold"),
         ({**GIVEN, "choices": 3}, "sample_size is for policy power-of-d, not threshold"),
         ({**GIVEN, "choices": 3, "sample_size": 3}, "sample_size or its old name choices, not both"),
         ({**GIVEN, "drain": 3, "drain_timeout": 3}, "drain_timeout or its old name drain, not both"),
-        ({**GIVEN, "policy": "power-of-d", "sample_size": 0}, "sample-size must be .* equal to 1, not 0"),
-        ({**GIVEN, "slow_start": -1.0}, "slow-start"),
-        ({**GIVEN, "drain_timeout": float("inf")}, "drain-timeout"),
+        (
+            {**GIVEN, "policy": "power-of-d", "sample_size": 0},
+            "sample-size must be a whole number from 1 to 1000, not 0",
+        ),
+        ({**GIVEN, "policy": "power-of-d", "sample_size": 2.5}, "sample-size must .*not 2.5"),
+        ({**GIVEN, "slow_start": -1.0}, "slow-start must be a number from 0 to 86400, not -1.0"),
+        ({**GIVEN, "slow_start": "x" * 10**6}, "slow-start must be a number from 0 to 86400, not 'xxx"),
+        ({**GIVEN, "slow_start": None}, "slow-start must be a number from 0 to 86400, not None"),
+        ({**GIVEN, "drain_timeout": float("inf")}, "drain-timeout must .*not inf"),
         ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
+        ({**GIVEN, "health_path": 5}, "health-path must .*not 5"),
+        ({**GIVEN, "admin_token_file": ""}, "admin-token-file must be the name of a file, not ''"),
         ({**GIVEN, "admin_token_file": 5}, "admin-token-file must be the name of a file, not 5"),
         ({**GIVEN, "load_max": True}, "load-max must be .*True"),
         ({**GIVEN, "health_path": "/a b"}, "health-path must .*'/a b'"),
@@ -119,6 +137,7 @@ def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
         read_settings(given, None)
     assert str(caught.value).endswith(".")
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
 
 
 @pytest.mark.parametrize(
@@ -126,22 +145,48 @@ def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
     [
         ("pools = []", "unknown key 'pools': did you mean pool?"),
         ("zzz = 1", "unknown key 'zzz': known are listen, pool"),
-        ("listen = ", "is not TOML"),
+        ("listen = ", "is not a TOML file"),
+        ("x = " + "[" * 100_000, "is not a TOML file"),
+        ("slow_start = " + "9" * 5000, "is not a TOML file"),
+        ("slow_start = " + "9" * 4000, "slow-start must be a number from 0 to 86400, not 9999"),
+        ("slow_start = 1979-05-27", "slow-start must .*not datetime.date"),
+        ("[listen]\nx = 1", "An address must be text .*not {'x': 1}"),
+        ('"" = 1', "unknown key ''"),
+        ('"' + "k" * 100_000 + '" = 1', "unknown key 'kkk"),
+        ('pool = [80]\nlisten = "a:80"', "An address must be text .*not 80"),
+        ('pool = [["a:1"]]\nlisten = "a:80"', r"An address must be text .*not \['a:1'\]"),
         ('pool = "a:1"\nlisten = "b:2"', "pool must be"),
-        ('pool = ["a:1"]\nlisten = 80', "HOST:PORT.*'80'"),
+        ('pool = ["a:1"]\nlisten = 80', 'An address must be text such as "127.0.0.1:8080", not 80'),
         ('pool = ["a:1"]\nlisten = "a:80"\nalpha = true', "alpha must .*True"),
     ],
 )
 def test_bad_files_get_one_sentence(tmp_path: Path, text: str, words: str) -> None:
     file = tmp_path / "evenly.toml"
     file.write_text(text)
-    with pytest.raises(InputError, match=words):
-        read_settings({}, file)
+    with pytest.raises(InputError, match=words) as caught:
+        read_settings({"listen": "127.0.0.1:80"} if "listen" not in text else {}, file)
+    assert len(str(caught.value)) < 600
+    assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_settings(GIVEN, tmp_path / "none.toml")
+    with pytest.raises(InputError, match="is a directory"):
+        read_settings(GIVEN, tmp_path)
+    with pytest.raises(InputError, match="file name too long"):
+        read_settings(GIVEN, tmp_path / ("x" * 1000))
+    (tmp_path / "latin.toml").write_bytes(b"policy = '\xff'")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_settings(GIVEN, tmp_path / "latin.toml")
+    with (tmp_path / "large.toml").open("wb") as large:
+        large.truncate(2**40)  # without content on the disk
+    with pytest.raises(InputError, match="more than 1000000 bytes"):
+        read_settings(GIVEN, tmp_path / "large.toml")
+    os.mkfifo(tmp_path / "pipe")
+    for special in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InputError, match="more than once: it is not a regular file"):
+            read_settings(GIVEN, special)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +205,7 @@ def test_policies_by_name(name: str, kind: type) -> None:
 @pytest.mark.parametrize(
     ("given", "found", "alpha"), [({}, None, 0.5), ({}, "0.65", 0.65), ({"alpha": "0.9"}, "0.65", 0.9)]
 )
-def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
+def test_alpha_is_the_one_given_else_the_recommended_else_a_provisional_one(
     given: dict[str, Any], found: str | None, alpha: float
 ) -> None:
     policy = new_policy(read_settings({**GIVEN, **given}, None), alpha=found)
@@ -169,7 +214,7 @@ def test_alpha_is_what_was_said_else_what_was_found_else_provisional(
     assert float(policy.dispatcher.rule.alpha) == alpha
 
 
-def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp_path: Path) -> None:
+def test_a_state_file_keeps_changes_made_at_run_time_and_follows_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     assert load(file) is None
     settings = read_settings({**GIVEN, "pool": [str(A), str(B)], "health_path": "/up"}, None)
@@ -185,13 +230,13 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     back = load(file)
     assert back == by_hand
     assert back is not None
-    assert back.pools_now((A, B)) == by_hand.pools  # A was removed by hand, and stays away
+    assert back.pools_now((A, B)) == by_hand.pools  # A was removed at run time, and stays away
     new = Address("127.0.0.1", 4)
-    changed = back.pools_now((A, new))  # B left the settings, and may have sessions yet; `new` came
+    changed = back.pools_now((A, new))  # B left the settings but may still have sessions; `new` is new
     assert [(pool.address, pool.leaving) for pool in changed] == [(B, True), (C, True), (new, False)]
     back_again = back.pools_now((A, B, C))
     assert [(pool.address, pool.leaving) for pool in back_again] == [(B, False), (C, False)]
-    assert [pool.draining for pool in back_again] == [True, False]  # C was listed again: it is wanted
+    assert [pool.draining for pool in back_again] == [True, False]  # C was listed again, so it gets sessions
 
 
 @pytest.mark.parametrize(
@@ -205,7 +250,7 @@ def test_memory_keeps_changes_made_by_hand_and_heeds_changes_of_the_settings(tmp
     ],
     ids=lambda given: given["policy"],
 )
-def test_memory_brings_all_settings_back(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_a_state_file_restores_all_settings(tmp_path: Path, given: dict[str, Any]) -> None:
     memory = PickerState(settings=read_settings({**GIVEN, **given}, None), pools=[])
     save(tmp_path / "state.json", memory)
     assert load(tmp_path / "state.json") == memory
@@ -213,9 +258,45 @@ def test_memory_brings_all_settings_back(tmp_path: Path, given: dict[str, Any]) 
     assert read_settings(again, None) == memory.settings
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"configured": ["x"], "pools": []}', "[1]"])
-def test_a_state_file_of_somebody_else_is_refused(tmp_path: Path, text: str) -> None:
+_SETTINGS = '{"settings": {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1"]}, '
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        '{"configured": ["x"], "pools": []}',
+        "[1]",
+        "[" * 100_000,
+        _SETTINGS + '"pools": [{"address": "127.0.0.1:1"}, {"address": "127.0.0.1:1"}]}',
+        _SETTINGS + '"pools": [{"address": "256.0.0.1:1"}]}',
+        _SETTINGS + '"pools": [], "alpha": "nan"}',
+        _SETTINGS + '"pools": [], "alpha": 5}',
+    ],
+)
+def test_a_file_that_is_not_a_state_file_is_rejected(tmp_path: Path, text: str) -> None:
     file = tmp_path / "state.json"
     file.write_text(text)
     with pytest.raises(InputError, match="not a file that a picker wrote"):
+        load(file)
+
+
+def test_a_state_file_has_room_for_the_most_and_longest_pools(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    name = ".".join(["x" * 62] * 4)
+    pools = [Address(name, 1 + number) for number in range(MAX_POOLS)]
+    endpoint = Address("1000:1000:1000:1000:1000:1000:1000:1000", 65535)
+    settings = read_settings({"listen": "127.0.0.1:80", "pool": pools}, None)
+    state = PickerState(settings=settings, pools=[KnownPool(address=each, endpoint=endpoint) for each in pools])
+    save(file, state)
+    assert 2 * file.stat().st_size < MAX_BYTES
+    assert load(file) == state
+
+
+def test_a_state_file_that_is_too_large_is_rejected(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    with file.open("wb") as large:
+        large.truncate(2**40)  # without content on the disk
+    with pytest.raises(InputError, match="more than 16000000 bytes"):
         load(file)

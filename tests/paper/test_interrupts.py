@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def children(pid: int) -> list[int]:

@@ -118,10 +118,10 @@ ROOMS: dict[str, Room] = {
         holds="Runs all of it in parallel: `evenly paper`.",
         may=("errors", "files", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
-    "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors",)),
+    "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(
-        holds="What all live rooms use: settings, log, child processes, signals.",
-        may=("core", "errors", "live.addresses", "policies"),
+        holds="What all live rooms use: settings, admin token, log, child processes, signals.",
+        may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
         packages=("pydantic",),
     ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
@@ -142,7 +142,7 @@ ROOMS: dict[str, Room] = {
         may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer"),
         packages=("fastapi", "jinja2", "prometheus_client", "starlette", "uvicorn"),
     ),
-    "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "live.addresses")),
+    "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
     "live.picker": Room(
         holds="The picker process: server, routes, background work, state file, settings watch.",
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
@@ -151,12 +151,12 @@ ROOMS: dict[str, Room] = {
     ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",
-        may=("errors", "live", "live.addresses", "live.envoy", "live.picker.ready"),
+        may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready"),
     ),
     "live.demo": Room(
         holds="Embedded pools and traffic around a real Envoy and picker.",
-        may=("core", "errors", "live", "live.addresses", "live.admin.schema", "live.envoy", "live.gateway",
-             "workload"),
+        may=("core", "errors", "inputs", "live", "live.addresses", "live.admin.schema", "live.envoy",
+             "live.gateway", "workload"),
         packages=("pydantic", "websockets"),
     ),
     "cli": Room(

@@ -15,8 +15,24 @@ _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 
 
-def _option(panel: str, help_: str, metavar: str, *names: str) -> Any:  # noqa: ANN401  (typer's are untyped)
-    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar)
+def number_or_text(text: str) -> float | str:
+    """Return the text as a number if it is one. The settings reject other text, and name the allowed range."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def whole_number_or_text(text: str) -> int | str:
+    """Return the text as a whole number if it is one, as `number_or_text` does."""
+    try:
+        return int(text)
+    except ValueError:
+        return text
+
+
+def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
 
 
 Listen = Annotated[
@@ -25,7 +41,7 @@ Listen = Annotated[
 PickerListen = Annotated[
     str | None,
     _option(
-        _ADDRESSES, "Serve Envoys at this address by gRPC; port 0 takes a free port.", "HOST:PORT", "--listen"
+        _ADDRESSES, "Serve Envoys over gRPC at this address; port 0 takes a free port.", "HOST:PORT", "--listen"
     ),
 ]
 Pool = Annotated[list[str] | None, _option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
@@ -57,14 +73,29 @@ Alpha = Annotated[
 ]
 LoadMax = Annotated[
     float | None,
-    _option(_DECISIONS, "Highest load to plan for, in sessions per pool, when recommending alpha.", "X"),
+    _option(
+        _DECISIONS,
+        "Highest load to plan for, in sessions per pool, when recommending alpha.",
+        "X",
+        parser=number_or_text,
+    ),
 ]
 SampleSize = Annotated[
-    int | None, _option(_DECISIONS, "Pools sampled by power-of-d (default: 2).", "N", "--sample-size", "--choices")
+    int | None,
+    _option(
+        _DECISIONS,
+        "Pools sampled by power-of-d (default: 2).",
+        "N",
+        "--sample-size",
+        "--choices",
+        parser=whole_number_or_text,
+    ),
 ]
 HealthPath = Annotated[
     str | None,
-    _option(_OPERATION, "Check the health of pools by GET of this path (default: by TCP connection).", "PATH"),
+    _option(
+        _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
+    ),
 ]
 SlowStart = Annotated[
     float | None,
@@ -72,6 +103,7 @@ SlowStart = Annotated[
         _OPERATION,
         "Slow start: ramp a new or recovered pool up over this many seconds (default: 10).",
         "SECONDS",
+        parser=number_or_text,
     ),
 ]
 DrainTimeout = Annotated[
@@ -82,6 +114,7 @@ DrainTimeout = Annotated[
         "SECONDS",
         "--drain-timeout",
         "--drain",
+        parser=number_or_text,
     ),
 ]
 Config = Annotated[
@@ -96,7 +129,7 @@ StateFile = Annotated[
     Path | None,
     _option(
         _OPERATION,
-        "Keep pools changed at run time in this file, over a restart.",
+        "Keep changes of pools made at run time in this file, across restarts.",
         "FILE",
         "--state-file",
         "--state",

@@ -5,16 +5,24 @@ from __future__ import annotations
 import ipaddress
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import combinations
 from typing import NamedTuple
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 
-_FORM = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?)):([0-9]{1,5})")
+MAX_POOLS = 10_000
+_FORM = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")  # underscores occur in names of containers
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # with a last label like this, resolvers read the host as IPv4
+_BARE_IPV6 = re.compile(r"[0-9a-f.]*:[0-9a-f.]*:[0-9a-f:.]*", re.IGNORECASE | re.ASCII)
+_MAX_HOST = 253
 
 
 class Address(NamedTuple):
-    """A host, by name or number, and a port."""
+    """A host, as a name or an IP address, and a port."""
 
     host: str
     port: int
@@ -33,47 +41,106 @@ class Address(NamedTuple):
         return (mapped or number).is_loopback
 
 
+@lru_cache(maxsize=2 * MAX_POOLS)  # every session names the pool that serves it
 def parse_address(text: str) -> Address:
-    """Read HOST:PORT."""
+    """Read HOST:PORT. Every host has one spelling: names in lower case, IPv4-mapped addresses as IPv4."""
     match = _FORM.fullmatch(text)
-    if match is None or int(match[4]) > 65535:
-        raise InputError(f"An address is HOST:PORT with a port up to 65535, not {text!r}.")
-    host = match[1] or match[2]
-    if match[1]:
+    if match is None and _BARE_IPV6.fullmatch(text):
+        raise InputError(f"An IPv6 address needs brackets, as in [::1]:80, not {shown(text)}.")
+    if match is None or int(match["port"]) > 65535:
+        raise InputError(f"An address must be HOST:PORT with a port up to 65535, not {shown(text)}.")
+    host = _checked_host(match["host"], text) if match["ipv6"] is None else _checked_ipv6(match["ipv6"], text)
+    return Address(host, int(match["port"]))
+
+
+def _checked_ipv6(host: str, text: str) -> str:
+    try:
+        number = ipaddress.IPv6Address(host)
+    except ValueError:
+        number = None
+    if number is None or number.scope_id is not None:
+        zone = " without a zone" if "%" in host else ""
+        raise InputError(f"An address in brackets must be an IPv6 address{zone}, not {shown(text)}.")
+    return str(number.ipv4_mapped or number)
+
+
+def _checked_host(host: str, text: str) -> str:
+    """Return an IPv4 address or a host name. A host that looks like a number must be an IPv4 address.
+
+    Resolvers read 127.1 and 0x7f.1 as IPv4 addresses too, but to a reader they are mistakes.
+    """
+    labels = host.lower().split(".")
+    if _NUMBER.fullmatch(labels[-1]):
         try:
-            number = ipaddress.IPv6Address(host)
-            host = str(number.ipv4_mapped or number)
+            return str(ipaddress.IPv4Address(host))
         except ValueError:
-            raise InputError(f"An address in brackets is an IPv6 one, not {text!r}.") from None
-    return Address(host, int(match[4]))
+            raise InputError(
+                f"The host of {shown(text)} is not an IPv4 address: that has four numbers from 0 to 255."
+            ) from None
+    if not (host.isascii() and len(host) <= _MAX_HOST and all(map(_LABEL.fullmatch, labels))):
+        hint = "" if host.isascii() else "; write other letters in the ASCII form, xn--..."
+        raise InputError(
+            f"The host of {shown(text)} is not a valid name: use letters, digits, hyphens and dots{hint}."
+        )
+    return host.lower()
 
 
 def check_pools(pools: Sequence[Address]) -> None:
-    """Refuse pools that cannot be told apart or reached."""
+    """Reject pools without a port, pools given twice, and more than `MAX_POOLS` pools."""
+    if len(pools) > MAX_POOLS:
+        raise InputError(f"There can be at most {MAX_POOLS} pools, not {len(pools)}.")
     portless = next((pool for pool in pools if pool.port == 0), None)
     if portless is not None:
-        raise InputError(f"The port of a pool must be at least 1, not 0 as in '{portless}'.")
-    twice = next((pool for pool in pools if pools.count(pool) > 1), None)
-    if twice is not None:
-        raise InputError(f"Pool {twice} is given twice.")
+        raise InputError(f"The port of a pool must be from 1 to 65535, not 0 as in '{portless}'.")
+    seen: set[Address] = set()
+    for pool in pools:
+        if pool in seen:
+            raise InputError(f"Pool {pool} is given twice.")
+        seen.add(pool)
 
 
-def check_path(path: str) -> str:
-    """Refuse what cannot stand in a request's first line."""
-    if not re.fullmatch(r"/[!-~]{0,1000}", path):
-        raise InputError(f"health-path must be a path that starts with / and has no spaces, not {path!r}.")
+def check_distinct(addresses: Mapping[str, Address]) -> None:
+    """Reject two addresses that cannot both be listened on. The keys are the names of the options."""
+    for (name, address), (other, second) in combinations(addresses.items(), 2):
+        if address.port == second.port != 0 and _overlap(address, second):
+            raise InputError(f"{name} and {other} must have different ports, not {address} and {second}.")
+
+
+def check_no_loop(listen: Address, pools: Iterable[Address]) -> None:
+    """Reject a pool at the address that listens for clients: sessions would go in a circle."""
+    for pool in pools:
+        if pool.port == listen.port and _overlap(listen, pool) and (pool.host == listen.host or pool.loopback):
+            raise InputError(f"Pool {pool} is the address to listen on: sessions would go in a circle.")
+
+
+def _overlap(one: Address, other: Address) -> bool:
+    """Return whether two hosts are the same, or one of them means all addresses of this machine."""
+    return one.host == other.host or any(_is_wildcard(each, of) for each, of in ((one, other), (other, one)))
+
+
+def _is_wildcard(address: Address, of: Address) -> bool:
+    """Return whether the address covers the other. Listening on :: accepts IPv4 as well."""
+    return address.host == "::" or (address.host == "0.0.0.0" and ":" not in of.host)
+
+
+def check_path(path: object) -> str:
+    """Return a path that can stand in the first line of an HTTP request."""
+    if not (isinstance(path, str) and re.fullmatch(r"/[!-~]{0,1000}", path)):
+        raise InputError(
+            f"health-path must start with / and be up to 1001 ASCII characters without spaces, not {shown(path)}."
+        )
     return path
 
 
 def resolve(address: Address) -> Address:
-    """The address by number, IPv4 if there is one: Envoy names its hosts by numbers."""
+    """Look the host up. Return its IP address, IPv4 if there is one: Envoy reports hosts by IP address."""
     try:
         found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    except UnicodeError:
-        raise InputError(f"The host of {address} is no name.") from None
     except OSError as error:
         raise InputError(
-            f"The host of {address} is not known: {(error.strerror or str(error)).lower()}."
+            f"Cannot resolve the host of {address}: {(error.strerror or str(error)).lower()}."
         ) from None
     found.sort(key=lambda entry: entry[0] != socket.AF_INET)
-    return Address(str(found[0][4][0]), address.port)
+    number = ipaddress.ip_address(str(found[0][4][0]))
+    mapped = number.ipv4_mapped if isinstance(number, ipaddress.IPv6Address) else None
+    return Address(str(mapped or number), address.port)

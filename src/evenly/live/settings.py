@@ -20,21 +20,29 @@ from pydantic import (
 
 from evenly.core import LearningRule, Policy, make_policy
 from evenly.errors import InputError
-from evenly.live.addresses import Address, check_path, check_pools, parse_address
+from evenly.files import check_regular, read_text
+from evenly.inputs import number_from, positive_number, shown, whole_number
+from evenly.live.addresses import Address, check_distinct, check_path, check_pools, parse_address
 from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
 
-TOKEN_VARIABLE = "EVENLY_ADMIN_TOKEN"  # of the environment: the admin token, if no file holds it
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
+MAX_LOAD = 1000  # sessions per pool
+MAX_SAMPLE_SIZE = 1000  # pools
+MAX_SECONDS = 86400  # of slow start and of draining
 
 
 def _address(value: object) -> Address:
-    return value if isinstance(value, Address) else parse_address(str(value))
+    if isinstance(value, Address):
+        return value
+    if not isinstance(value, str):
+        raise InputError(f'An address must be text such as "127.0.0.1:8080", not {shown(value)}.')
+    return parse_address(value)
 
 
 def _list(value: object) -> object:
     if not isinstance(value, list | tuple):
-        raise InputError(f'pool must be a list such as ["127.0.0.1:9001"], not {value!r}.')
+        raise InputError(f'pool must be a list such as ["127.0.0.1:9001"], not {shown(value)}.')
     return value
 
 
@@ -50,17 +58,30 @@ def _policy(value: object) -> str:
     return find_policy(value, LIVE).name
 
 
-def _path(value: object) -> object:
-    return check_path(value) if isinstance(value, str) else value
+def _path(value: object) -> str | None:
+    return None if value is None else check_path(value)
+
+
+def _load_max(value: object) -> float | None:
+    return None if value is None else positive_number("load-max", value, MAX_LOAD)
+
+
+def _sample_size(value: object) -> int | None:
+    return None if value is None else whole_number("sample-size", value, 1, MAX_SAMPLE_SIZE)
+
+
+def _seconds(name: str) -> BeforeValidator:
+    return BeforeValidator(lambda value: number_from(name, value, 0, MAX_SECONDS))
 
 
 def _file(value: object) -> object:
-    if value is not None and not isinstance(value, str | Path):
-        raise InputError(f"admin-token-file must be the name of a file, not {value!r}.")
+    if value is not None and not (isinstance(value, str | Path) and str(value)):
+        raise InputError(f"admin-token-file must be the name of a file, not {shown(value)}.")
     return value
 
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
+AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
 
 
 class Settings(BaseModel):
@@ -74,14 +95,14 @@ class Settings(BaseModel):
     listen: AddressField
     pool: Annotated[tuple[AddressField, ...], Field(strict=False), BeforeValidator(_list)]
     policy: Annotated[str, BeforeValidator(_policy)] = DEFAULT
-    alpha: Annotated[str | None, BeforeValidator(_alpha)] = None
-    load_max: Annotated[float | None, Field(gt=0, le=1000, allow_inf_nan=False)] = None
-    sample_size: Annotated[int | None, Field(ge=1, le=1000)] = None
+    alpha: AlphaField = None
+    load_max: Annotated[float | None, BeforeValidator(_load_max)] = None
+    sample_size: Annotated[int | None, BeforeValidator(_sample_size)] = None
     admin: AddressField = Address("127.0.0.1", 0)
     admin_token_file: Annotated[Path | None, Field(strict=False), BeforeValidator(_file)] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
-    slow_start: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 10.0
-    drain_timeout: Annotated[float, Field(ge=0, le=86400, allow_inf_nan=False)] = 30.0
+    slow_start: Annotated[float, _seconds("slow-start")] = 10.0
+    drain_timeout: Annotated[float, _seconds("drain-timeout")] = 30.0
 
     @model_validator(mode="before")
     @classmethod
@@ -93,6 +114,10 @@ class Settings(BaseModel):
         if not self.pool:
             raise InputError("Give at least one pool: --pool HOST:PORT.")
         check_pools(self.pool)
+        check_distinct({"listen": self.listen, "admin": self.admin})
+        for name, address in (("listen", self.listen), ("admin", self.admin)):
+            if address in self.pool:
+                raise InputError(f"{name} must not be the address of a pool, {address}.")
         if self.alpha is not None and self.load_max is not None:
             raise InputError("Give alpha or load-max, not both.")
         check_parameters([self.policy], {"alpha": self.alpha, "sample_size": self.sample_size}, LIVE)
@@ -133,27 +158,26 @@ def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
+    check_regular(path)  # it is watched, and a gateway's picker reads it again
+    text = read_text(path)
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not TOML: {error}.") from None
+        values = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # not TOML, an integer of thousands of digits, or too deep
+        raise InputError(f"{path} is not a TOML file: {error}.") from None
     values = with_new_keys(values, str(path))
     for key in values:
         if key not in Settings.model_fields:
             near = get_close_matches(key, Settings.model_fields, n=1)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(Settings.model_fields)}."
-            raise InputError(f"{path} has an unknown key {key!r}: {hint}")
+            raise InputError(f"{path} has an unknown key {shown(key)}: {hint}")
     return values
 
 
 def _sentence(error: ValidationError) -> str:
-    """Put the first validation error into one sentence; our own InputErrors are one already."""
+    """Put the first validation error into one sentence. Our validators raise sentences already."""
     first = error.errors()[0]
     reason = first.get("ctx", {}).get("error")
     if isinstance(reason, InputError):
         return str(reason)
-    name = str(first["loc"][0]).replace("_", "-") if first["loc"] else "The settings"
-    message = first["msg"].removeprefix("Input should be ")
-    return f"{name} must be {message}, not {first['input']!r}."
+    place = ".".join(str(part) for part in first["loc"]).replace("_", "-") or "The settings"
+    return f"Invalid {place}: {first['msg']}, not {shown(first['input'])}."

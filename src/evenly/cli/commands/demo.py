@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evenly.cli import options
+from evenly.cli import live_options, options
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
@@ -39,7 +39,8 @@ Serve = Annotated[
 Seconds = Annotated[
     float,
     typer.Option(
-        help="Total seconds of the three loads; they settle from 30 on (default: 54).",
+        help="Total length of the three loads in seconds; thresholds settle from 30 on (default: 54).",
+        parser=live_options.number_or_text,
         rich_help_panel=_RUN,
         show_default=False,
         metavar="X",
@@ -49,6 +50,7 @@ Seed = Annotated[
     int,
     typer.Option(
         help="The same seed gives the same sessions (default: 1).",
+        parser=live_options.whole_number_or_text,
         rich_help_panel=_RUN,
         show_default=False,
         metavar="N",

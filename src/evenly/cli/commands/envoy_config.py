@@ -36,21 +36,24 @@ def command(
     """Print the config of an Envoy that asks a picker, as JSON for `envoy -c`."""
     import json
 
-    from evenly.live.addresses import check_path, check_pools, parse_address
+    from evenly.live.addresses import check_distinct, check_no_loop, check_path, check_pools, parse_address
     from evenly.live.envoy.bootstrap import envoy_config
 
+    addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
     picker_address, pools = parse_address(picker), [parse_address(address) for address in pool or []]
     if picker_address.port == 0:
-        raise InputError("The port of the picker must be at least 1, not 0.")
+        raise InputError("The port of the picker must be from 1 to 65535, not 0.")
     check_pools(pools)
+    check_distinct(addresses)
+    check_no_loop(addresses["listen"], pools)
     config = envoy_config(
-        listen=parse_address(listen),
+        listen=addresses["listen"],
         picker=picker_address,
         pools=pools or None,
-        admin=parse_address(envoy_admin),
+        admin=addresses["envoy-admin"],
         health_path=None if health_path is None else check_path(health_path),
     )
-    if parse_address(envoy_admin).loopback and not picker_address.loopback:
+    if addresses["envoy-admin"].loopback and not picker_address.loopback:
         typer.echo(
             f"evenly: A picker on another machine cannot reach --envoy-admin {envoy_admin}, so it knows "
             "neither the health of the pools nor sessions that it did not pick.",

@@ -128,7 +128,7 @@ class Skyline:
 
 def _caption(threshold: int | None) -> Text:
     if threshold is None:
-        return Text("no news yet", "dim")
+        return Text("no data yet", "dim")
     return Text.assemble(("below", _BELOW), " ", ("at", _AT), " ", ("above", _ABOVE), f" {threshold}")
 
 
@@ -155,7 +155,7 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
             ("green tokens", str(state.tokens.green), _BELOW),
             ("yellow tokens", str(state.tokens.yellow), _AT),
             ("", "", ""),
-            ("messages a session", "", "dim"),
+            ("messages per session", "", "dim"),
             ("  for its tokens", f"{messages_per_session(state):.2f}", ""),
             ("  for the threshold", f"{resync_per_session(state):.2f}", ""),
         ]
@@ -167,7 +167,7 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
         ("  evenly", f"{frame.evenly.spread:.2f}", "bold"),
         ("  least_request", f"{frame.rival.spread:.2f}", _RIVAL_STYLE),
         ("", "", ""),
-        ("sessions begun", f"{started:,}", ""),
+        ("sessions started", f"{started:,}", ""),
         ("  open", f"{sum(frame.evenly.sessions) + sum(frame.rival.sessions):,}", ""),
         ("  failed", f"{failed:,}", "red" if failed else ""),
     ]
@@ -207,7 +207,7 @@ def line(frame: Frame) -> str:
 def report_text(report: Report) -> str:
     """Render the figures, one row per phase, and the verdict."""
     rows = [
-        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load on:",
+        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load onwards:",
         "                     spread over the pools         fullest pool",
         "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
         *map(_phase_row, report.phases),
@@ -232,7 +232,7 @@ def serving_text(stack: DemoStack) -> str:
     admin = f"http://{stack.admin}"
     return "\n".join(
         [
-            f"Traffic goes on at load {LOADS[0]:g} until Ctrl-C.",
+            f"Traffic continues at load {LOADS[0]:g} until Ctrl-C.",
             f"  gateway   ws://{stack.evenly}",
             f"  state     {admin}/state",
             f"  metrics   {admin}/metrics",

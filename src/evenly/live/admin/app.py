@@ -102,8 +102,8 @@ def _pool_routes(
     balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]], publish: Callable[[], None]
 ) -> APIRouter:
     router = APIRouter(prefix="/pools", responses=_problem(422, "The address is not valid."))
-    unknown = _problem(404, "The pool is not known.")
-    there = _problem(409, "The pool exists already.")
+    unknown = _problem(404, "There is no such pool.")
+    there = _problem(409, "The pool already exists.")
 
     @router.post("", summary="Add a pool", status_code=201, responses=_pool_answer("warming", 0, 201) | there)
     async def add(pool: NewPool) -> PoolView:
@@ -120,7 +120,7 @@ def _pool_routes(
 
     @router.post("/{address}/drain", summary="Drain a pool", responses=answers)
     async def drain(address: PoolPath) -> PoolView:
-        """The pool gets no new sessions. Its open sessions go on."""
+        """The pool gets no new sessions. Its open sessions continue."""
         return changed(address, balancer.drain)
 
     answers = _pool_answer("warming", 2) | unknown

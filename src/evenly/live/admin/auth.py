@@ -1,4 +1,4 @@
-"""Access to the admin port: where its token comes from, and which requests are rejected.
+"""Access to the admin port: which requests are rejected.
 
 With a token, every request but the probes must carry it. Without one, only this machine may call, and no web page
 of another site.
@@ -7,55 +7,16 @@ of another site.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
-from pathlib import Path
 
 from fastapi import HTTPException
 from fastapi.requests import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.settings import TOKEN_VARIABLE
 
-MIN_TOKEN_LENGTH = 16
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz"})  # probes carry no token, and their answers are no secret
 MAX_BODY = 64 * 1024  # bytes
-
-
-def read_token(admin: Address, token_file: Path | None, environment: Mapping[str, str]) -> str | None:
-    """Return the token from the file, else from the environment. None if neither is given, on loopback only."""
-    if token_file is not None:
-        return _checked(_content(token_file), f"the file {token_file}")
-    token = environment.get(TOKEN_VARIABLE)
-    if token:
-        return _checked(token, TOKEN_VARIABLE)
-    if not admin.loopback:
-        raise InputError(
-            f"The admin address {admin} can be reached from other machines: give a token, by --admin-token-file "
-            f"or {TOKEN_VARIABLE}, or a loopback address such as 127.0.0.1:{admin.port}."
-        )
-    return None
-
-
-def _content(token_file: Path) -> str:
-    try:
-        return token_file.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise InputError(f"The admin token file {token_file} cannot be read: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"The admin token file {token_file} must hold ASCII characters only.") from None
-
-
-def _checked(token: str, source: str) -> str:
-    """Return a usable token. The message of a failure never contains it, because messages are logged."""
-    if len(token) < MIN_TOKEN_LENGTH or not all("!" <= character <= "~" for character in token):
-        raise InputError(
-            f"The admin token from {source} must be at least {MIN_TOKEN_LENGTH} printable ASCII characters "
-            f"without spaces; it has {len(token)} characters."
-        )
-    return token
 
 
 class Guard:
@@ -78,13 +39,13 @@ class Guard:
     def _refusal(self, request: Request) -> JSONResponse | None:
         host = request.headers.get("host", "")
         if self._token is not None and not self._has_token(request):
-            return _refuse(401, "This needs the header 'Authorization: Bearer TOKEN' with the admin token.")
+            return _refuse(401, "The request needs the header 'Authorization: Bearer TOKEN' with the admin token.")
         if self._token is None and not _is_loopback(host):
             # DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers.
             return _refuse(421, f"Without a token the host must be a loopback address or localhost, not {host!r}.")
         origin = request.headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return _refuse(403, f"Pages of {origin!r} may not call this.")
+            return _refuse(403, f"Pages from {origin!r} may not call the admin port.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if _has_body(request) and kind != "application/json":  # which an HTML form cannot send
             return _refuse(415, f"The body must be application/json, not {kind!r}.")

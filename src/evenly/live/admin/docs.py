@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from evenly.live.settings import TOKEN_VARIABLE
+from evenly.live.admin_token import TOKEN_VARIABLE
 
 Schema = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""The balancer's figures for Prometheus, read when they are asked for: nothing is counted twice."""
+"""The balancer's figures for Prometheus, read from the balancer on request: nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 def metrics_text(balancer: Balancer, latency: Latency) -> bytes:
-    """All figures, in Prometheus' text format."""
+    """Return all figures in the text format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(_Figures(balancer, latency))
     return generate_latest(registry)
@@ -30,7 +30,7 @@ class _Figures(Collector):
         self._latency = latency
 
     def collect(self) -> Iterator[Metric]:
-        """The figures as they are now."""
+        """Yield the current figures."""
         yield from self._pools()
         yield from self._policy()
         yield from self._sessions()
@@ -52,7 +52,7 @@ class _Figures(Collector):
         yield from (sessions, unpicked, state)
 
     def _policy(self) -> Iterator[Metric]:
-        """Absent where the policy has none of it."""
+        """Yield threshold, alpha and tokens, as far as the policy has them."""
         balancer = self._balancer
         if balancer.threshold is not None:
             yield GaugeMetricFamily("evenly_threshold", "The threshold in force.", balancer.threshold)

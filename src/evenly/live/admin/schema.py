@@ -1,4 +1,4 @@
-"""What the admin port shows and takes: the shapes of its JSON, with words and examples for its documentation."""
+"""The JSON that the admin port returns and accepts, with texts and examples for its documentation."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class PoolView(BaseModel):
 
     address: Annotated[str, Field(description="HOST:PORT, as the pool was added.")]
     sessions: Annotated[int, Field(description="Open sessions.")]
-    unpicked: Annotated[int, Field(description="Those among them that the picker did not pick.")]
+    unpicked: Annotated[int, Field(description="Open sessions that the picker did not pick.")]
     state: Annotated[
         State,
         Field(
             description="serving; warming: slow start after being added, undrained or recovering; failing: it "
-            "does not answer; draining: it gets no new sessions; leaving: removed, and its last sessions are open."
+            "does not answer; draining: it gets no new sessions; leaving: removed, with sessions still open."
         ),
     ]
 
@@ -49,7 +49,7 @@ class TokensView(BaseModel):
     """The tokens that the dispatcher holds."""
 
     green: Annotated[int, Field(description="Pools known to have fewer sessions than the threshold.")]
-    yellow: Annotated[int, Field(description="Pools known to have at most as many as the threshold.")]
+    yellow: Annotated[int, Field(description="Pools known to have at most as many sessions as the threshold.")]
 
 
 class MessagesView(BaseModel):
@@ -58,7 +58,7 @@ class MessagesView(BaseModel):
     green: Annotated[int, Field(description="A pool has fewer sessions than the threshold.")]
     yellow: Annotated[int, Field(description="A pool has as many sessions as the threshold.")]
     resync: Annotated[int, Field(description="Tokens rebuilt when the threshold changed or a pool joined.")]
-    other: Annotated[int, Field(description="What policies without tokens send.")]
+    other: Annotated[int, Field(description="Messages of policies without tokens.")]
 
 
 class EnvoyView(BaseModel):
@@ -81,7 +81,7 @@ class StateView(BaseModel):
     tokens: Annotated[TokensView | None, Field(description="Tokens held; null for a policy without tokens.")]
     messages: Annotated[MessagesView, Field(description="Messages from pools to dispatcher since the start.")]
     picks: Annotated[dict[str, int], Field(description="Sessions placed since the start, by the token used.")]
-    unpicked_sessions: Annotated[int, Field(description="Sessions since the start not placed by the picker.")]
+    unpicked_sessions: Annotated[int, Field(description="Sessions since the start that the picker did not pick.")]
     moved_sessions: Annotated[int, Field(description="Sessions served by a different pool than the one picked.")]
     envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
 
@@ -101,7 +101,7 @@ class Status(BaseModel):
 
 
 class Problem(BaseModel):
-    """Why a request was refused."""
+    """The reason why a request was rejected."""
 
     detail: Annotated[str, Field(description="What was given and what is allowed, in one sentence.")]
 

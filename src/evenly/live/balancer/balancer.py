@@ -12,7 +12,7 @@ from math import floor
 
 from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy
 from evenly.errors import InputError
-from evenly.live.addresses import Address
+from evenly.live.addresses import MAX_POOLS, Address
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
@@ -25,8 +25,6 @@ from evenly.live.balancer.lifecycle import Event, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.rotation import Rotation
 from evenly.live.balancer.session import Ledger, Session
-
-MAX_POOLS = 10_000
 
 
 class Balancer:

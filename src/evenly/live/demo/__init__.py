@@ -1,1 +1,1 @@
-"""The demo: embedded pools and traffic around a real Envoy and picker, and what is measured of them."""
+"""The demo: embedded pools and traffic around a real Envoy and picker, and the measurements of a run."""

@@ -10,13 +10,13 @@ from pydantic import ValidationError
 
 from evenly.live.addresses import Address
 from evenly.live.admin.schema import StateView
-from evenly.live.settings import TOKEN_VARIABLE
+from evenly.live.admin_token import TOKEN_VARIABLE
 
-_TIMEOUT_S = 2.0
+_TIMEOUT_S = 10.0
 
 
 async def fetch_state(admin: Address) -> StateView | None:
-    """Return the picker's state, or None if it does not answer within 2 seconds."""
+    """Return the picker's state, or None if it does not answer within 10 seconds."""
     return await asyncio.to_thread(_fetch, admin)
 
 

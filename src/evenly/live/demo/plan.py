@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from evenly.errors import InputError
+from evenly.inputs import number_from, whole_number
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits, endless_visits
 
@@ -40,10 +40,8 @@ class Plan:
     seed: int = 1
 
     def __post_init__(self) -> None:
-        if not MIN_SECONDS <= self.seconds <= MAX_SECONDS:
-            raise InputError(
-                f"The traffic must last {MIN_SECONDS:g} to {MAX_SECONDS:g} seconds, not {self.seconds:g}."
-            )
+        number_from("seconds", self.seconds, MIN_SECONDS, MAX_SECONDS)
+        whole_number("seed", self.seed, 0, 2**64 - 1)
 
     @property
     def schedule(self) -> tuple[Phase, ...]:

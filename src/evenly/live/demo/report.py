@@ -125,18 +125,18 @@ def _threshold_words(report: Report) -> str:
     optimum = _listed([phase.window.optimum for phase in report.phases])
     within = report.mean(lambda phase: phase.share_within(1))
     ends = f"it ended the phases at {final}, where {optimum} is best"
-    since = f"from {report.phases[0].window.begin:.0f} s after each change on"
+    since = f"from {report.phases[0].window.begin:.0f} s after each change onwards"
     if within >= MOSTLY:
         close = f"was at most one off {_percent(within)} of the time"
-        return f"The threshold followed the load: {ends}, and {since} {close}."
+        return f"The threshold followed the load: {ends}, and {since} it {close}."
     off = f"was more than one off {_percent(1 - within)} of the time"
-    return f"The threshold did not follow the load: {ends}, and {since} {off}."
+    return f"The threshold did not follow the load: {ends}, and {since} it {off}."
 
 
 def _ideal_words(report: Report) -> str:
     ours = report.mean(lambda phase: phase.evenly.spread)
     ideal = report.mean(lambda phase: phase.ideal.spread)
-    numbers = f"spread {ours:.2f} against {ideal:.2f} of join-the-shortest-queue"
+    numbers = f"spread {ours:.2f} against {ideal:.2f} for join-the-shortest-queue"
     if ours <= (1 + CLOSE) * ideal:
         return f"Sessions were as even as the ideal: {numbers} on the same visits."
     return f"Sessions were {_percent(ours / ideal - 1)} less even than the ideal: {numbers} on the same visits."
@@ -159,7 +159,7 @@ def _rival_words(report: Report) -> str:
 
 def _message_words(report: Report) -> str:
     each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
-    bound = "at most two are needed" if each <= MAX_MESSAGES else "which is more than the two that should do"
+    bound = "at most two are needed" if each <= MAX_MESSAGES else "more than the two that should be enough"
     return (
         f"A session took {each:.2f} messages between pools and picker ({bound}), "
         f"and changes of the threshold {resync:.2f} more."

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import socket
+import os
 import tempfile
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.admin_token import read_token
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.envoy.bootstrap import envoy_config
-from evenly.live.envoy.process import EnvoyProcess
+from evenly.live.envoy.process import EnvoyProcess, find_envoy
 from evenly.live.gateway.picker_process import PickerProcess
+from evenly.live.gateway.resources import reserved_port
 
 _HOST = "127.0.0.1"
 _RIVAL = "least_request"
@@ -36,6 +38,8 @@ class DemoStack:
 @asynccontextmanager
 async def demo_stack() -> AsyncIterator[DemoStack]:
     """Start all processes, and end them with the block. They log to a file, so that the screen stays clean."""
+    find_envoy()
+    read_token(Address(_HOST, 0), None, os.environ)  # the picker would reject a bad one later
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evenly-demo-")))
         log = stack.enter_context((folder / "log").open("w+b"))
@@ -47,7 +51,7 @@ async def demo_stack() -> AsyncIterator[DemoStack]:
         await picker.start()
         if not await picker.wait_ready():
             raise InputError(f"The picker did not start: {_last_line(log)}")
-        evenly, rival, envoy_admin = _free_addresses(3)
+        evenly, rival, envoy_admin = (stack.enter_context(reserved_port(Address(_HOST, 0))) for _ in range(3))
         config = demo_config(evenly, rival, picker.ready.listen, rival_pools, envoy_admin)
         envoy = EnvoyProcess(config, folder, log)
         stack.push_async_callback(envoy.stop)
@@ -76,12 +80,6 @@ def demo_config(
     config["static_resources"]["listeners"].append(listener)
     config["static_resources"]["clusters"].append(cluster)
     return config
-
-
-def _free_addresses(count: int) -> list[Address]:
-    with ExitStack() as stack:
-        held = [stack.enter_context(socket.create_server((_HOST, 0))) for _ in range(count)]
-        return [Address(_HOST, each.getsockname()[1]) for each in held]
 
 
 def _last_line(log: IO[bytes]) -> str:

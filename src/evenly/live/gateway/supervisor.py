@@ -7,6 +7,7 @@ folder, and all ports stay the same, so that picker and Envoy find each other ag
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address
+from evenly.files import check_regular
+from evenly.live.addresses import Address, check_distinct, check_no_loop, resolve
+from evenly.live.admin_token import read_token
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.picker_process import PickerProcess
@@ -168,10 +171,11 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
 
     The picker gets the options and the config file as they were given, because it watches the file itself.
     """
-    find_envoy()
+    _check(settings)
     with ExitStack() as stack:
         listen = stack.enter_context(reserved_port(settings.listen))
         admin = stack.enter_context(reserved_port(settings.admin))
+        check_distinct({"listen": listen, "admin": admin})
         picker, envoy_admin = (stack.enter_context(reserved_port(_LOOPBACK)) for _ in range(2))
         folder = stack.enter_context(private_folder())
         bootstrap = envoy_config(
@@ -193,6 +197,20 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())
+
+
+def _check(settings: Settings) -> None:
+    """Reject what the picker would reject, before any process is started."""
+    find_envoy()
+    if settings.admin_token_file is not None:
+        check_regular(settings.admin_token_file)  # a restarted picker reads it again
+    read_token(settings.admin, settings.admin_token_file, os.environ)
+    endpoints: dict[Address, Address] = {}
+    for pool in settings.pool:
+        other = endpoints.setdefault(resolve(pool), pool)
+        if other != pool:
+            raise InputError(f"Pools {other} and {pool} are the same server.")
+    check_no_loop(resolve(settings.listen), endpoints)
 
 
 def _picker_options(values: Mapping[str, Any], config: Path | None) -> list[str]:

@@ -66,3 +66,5 @@ async def running(work: Sequence[Work], log: Log) -> AsyncIterator[None]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for each in work:
+            each.close()  # if its task was cancelled before it started, Python would warn

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 from evenly.live.addresses import Address, parse_address
 
 
@@ -37,14 +38,16 @@ class Ready:
         try:
             values = json.loads(text)
         except (ValueError, RecursionError):
-            raise InputError(f"A ready line must be a JSON object, not {_shortened(text)}.") from None
+            raise InputError(f"A ready line must be a JSON object, not {shown(text)}.") from None
         if not isinstance(values, dict):
-            raise InputError(f"A ready line must be a JSON object, not {_shortened(text)}.")
+            raise InputError(f"A ready line must be a JSON object, not {shown(text)}.")
         pools, policy = values.get("pools"), values.get("policy")
         if isinstance(pools, bool) or not isinstance(pools, int) or pools < 0:
-            raise InputError(f"The key 'pools' of a ready line must be a number of pools, not {pools!r}.")
+            raise InputError(f"The key 'pools' of a ready line must be a number of pools, not {shown(pools)}.")
         if not isinstance(policy, str) or not policy:
-            raise InputError(f"The key 'policy' of a ready line must be the name of a policy, not {policy!r}.")
+            raise InputError(
+                f"The key 'policy' of a ready line must be the name of a policy, not {shown(policy)}."
+            )
         return cls(
             listen=_address("listen", values.get("listen")),
             admin=_address("admin", values.get("admin")),
@@ -65,8 +68,4 @@ def _address(key: str, value: object) -> Address:
     try:
         return parse_address(value if isinstance(value, str) else "")
     except InputError:
-        raise InputError(f"The key {key!r} of a ready line must be HOST:PORT, not {value!r}.") from None
-
-
-def _shortened(text: str) -> str:
-    return repr(text if len(text) <= 100 else f"{text[:100]}...")
+        raise InputError(f"The key {key!r} of a ready line must be HOST:PORT, not {shown(value)}.") from None

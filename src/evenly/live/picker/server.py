@@ -18,9 +18,9 @@ from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.auth import read_token
 from evenly.live.admin.schema import EnvoyView
 from evenly.live.admin.server import serve_admin
+from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
@@ -228,8 +228,6 @@ async def serve(
     given: Mapping[str, Any], config: Path | None, state: Path | None, *, ready_json: bool = False
 ) -> None:
     """Run a picker until a signal stops it. The ready line is JSON if `ready_json`, else a sentence."""
-    stop = asyncio.Event()
-    on_signals(stop.set)
     files = raise_fd_limit()
     log = Log(sys.stderr)
     asyncio.get_running_loop().set_exception_handler(lambda _, context: log.event("fault", error=_words(context)))
@@ -239,6 +237,8 @@ async def serve(
     seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, restored, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
+    stop = asyncio.Event()
+    on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
         service = PickerServer(
             settings, given=given, config=config, state=state, restored=restored, log=log, files=files, seen=seen

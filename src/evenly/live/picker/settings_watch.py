@@ -48,15 +48,15 @@ class SettingsFile:
                 use(settings)
 
     async def _changed(self, settings: Settings) -> tuple[Settings, bool]:
-        """Change the pools as the file says. Return the settings now in force, and whether all could be done."""
+        """Apply the file's changes of pools. Return the settings in force, and whether all were applied."""
         try:
-            new = read_settings(self._given, self._path)
+            new = await asyncio.to_thread(read_settings, self._given, self._path)
             added, removed = changes(settings.pool, new.pool)
             endpoints = {address: await resolved(address) for address in added}
         except Exception as error:  # a file can be bad in many ways
             self._log.event("settings not used", reason=str(error) or repr(error))
             return settings, False
-        for address in removed:  # first: a pool may come back under another name
+        for address in removed:  # first: a pool may be listed under another name now
             with suppress(InputError):  # the operator has removed it already
                 self._balancer.remove(address)
         refused = {address for address in added if not self._add(address, endpoints[address])}

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, model_validator
 
 from evenly.errors import InputError
-from evenly.files import atomic_write
-from evenly.live.addresses import Address
-from evenly.live.settings import AddressField, Settings
+from evenly.files import atomic_write, read_text
+from evenly.live.addresses import Address, check_pools
+from evenly.live.settings import AddressField, AlphaField, Settings
+
+MAX_BYTES = 16_000_000  # 10,000 pools with the longest names take less than half of it
 
 
 class KnownPool(BaseModel):
@@ -30,18 +32,23 @@ class PickerState(BaseModel):
 
     settings: Settings
     pools: list[KnownPool]
-    alpha: str | None = None
+    alpha: AlphaField = None
+
+    @model_validator(mode="after")
+    def _check(self) -> PickerState:
+        check_pools([pool.address for pool in self.pools])
+        return self
 
     def pools_now(self, configured: tuple[Address, ...]) -> list[KnownPool]:
         """Return the pools, updated by the changes of the settings since then.
 
         A pool that the settings no longer list is leaving: it may still have sessions.
         """
-        added, removed = changes(self.settings.pool, configured)
+        added, removed = map(dict.fromkeys, changes(self.settings.pool, configured))
         kept = [
             pool.model_copy(update={"leaving": True}) if pool.address in removed else pool for pool in self.pools
         ]
-        # To list a pool again is to want sessions there, as when it is added again while the picker runs.
+        # A pool that is listed again gets sessions again, as if it were added while the picker runs.
         again = {"leaving": False, "draining": False}
         back = [pool.model_copy(update=again) if pool.address in added and pool.leaving else pool for pool in kept]
         present = {pool.address for pool in back}
@@ -50,22 +57,22 @@ class PickerState(BaseModel):
 
 def changes(before: tuple[Address, ...], after: tuple[Address, ...]) -> tuple[list[Address], list[Address]]:
     """Return the pools added and the pools removed between two versions of the settings."""
-    return [pool for pool in after if pool not in before], [pool for pool in before if pool not in after]
+    old, new = set(before), set(after)
+    return [pool for pool in after if pool not in old], [pool for pool in before if pool not in new]
 
 
 def load(path: Path) -> PickerState | None:
-    """Read a state file; None if there is none."""
-    try:
-        return PickerState.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
+    """Read a state file; return None if there is none."""
+    if not path.exists():
         return None
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+    text = read_text(path, MAX_BYTES)
+    try:
+        return PickerState.model_validate_json(text)
     except ValidationError:
         raise InputError(f"{path} is not a file that a picker wrote; remove it or name another.") from None
 
 
 def save(path: Path, state: PickerState) -> None:
-    """Write a state file, whole or not at all."""
+    """Write a state file atomically."""
     with atomic_write(path) as temporary:
         temporary.write_text(state.model_dump_json(), encoding="utf-8")
