@@ -1,10 +1,12 @@
 """The paper's figures with other parameters: what is drawn, what is refused, and that nothing is written."""
 
 import inspect
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from fractions import Fraction
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -271,6 +273,19 @@ def test_a_schedule_can_be_a_list_of_phases() -> None:
     assert path[1][np.searchsorted(path[0], 4.9)] == pytest.approx(0.5 * (1 - exp(-4.9)), abs=0.3)
 
 
+@pytest.mark.parametrize("horizon", [1.5, 40.0])
+def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> None:
+    text = caption(varying_demand(pools=20, horizon=horizon))
+    assert "The demand is 5.5 from time 0" in text
+    assert "45" not in text
+    assert ("3.5 from time 30" in text) is (horizon > 30)
+
+
+def test_numbers_of_numpy_and_fractions_are_numbers() -> None:
+    figure = state_diagram(pools=np.int64(6), load=Fraction(5, 2), threshold=np.int8(2))
+    assert "6 pools at load 2.5 under the threshold 2" in caption(figure)
+
+
 # --- all of them -------------------------------------------------------------------------------------------
 
 
@@ -313,13 +328,14 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
     ("function", "arguments", "sentence"),
     [
         (state_diagram, {"pools": 41}, "pools must be a whole number from 1 to 40, not 41."),
-        (state_diagram, {"load": 21.5}, "load must be at most 20, as every task is drawn, not 21.5."),
-        (state_diagram, {"load": "much"}, "load must be a positive number, not much."),
+        (state_diagram, {"load": 21.5}, "load must be a number from 0.001 to 20, not 21.5."),
+        (state_diagram, {"load": "much"}, "load must be a number from 0.001 to 20, not 'much'."),
+        (state_diagram, {"load": 5e-324}, "load must be a number from 0.001 to 20, not 5e-324."),
         (state_diagram, {"threshold": -1}, "threshold must be a whole number from 0 to 30, not -1."),
         (
             equilibria,
             {"thresholds": [4, 5]},
-            "thresholds must not be optimal for load 5.5, as 5 is: it balances the load.",
+            "thresholds must not contain 5, which is optimal for load 5.5: it balances the load.",
         ),
         (equilibria, {"thresholds": ()}, "thresholds must have at least one number."),
         (equilibria, {"thresholds": (7, 7)}, "thresholds must differ from each other, not 7, 7."),
@@ -327,36 +343,70 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
         (
             equilibria,
             {"thresholds": range(6, 15)},
-            "thresholds must be at most 8 above the optimum, and as many below it.",
+            "thresholds must be at most 8 above the optimum and 8 below it.",
         ),
-        (equilibria, {"load": -1}, "load must be a positive number, not -1."),
+        (equilibria, {"thresholds": itertools.count(6)}, "thresholds must have at most 16 values."),
+        (equilibria, {"thresholds": range(6, 10**12)}, "thresholds must have at most 16 values."),
+        (
+            equilibria,
+            {"thresholds": np.array(7)},
+            "thresholds must be a whole number from 0 to 1000000, not array(7).",
+        ),
+        (equilibria, {"thresholds": b"7"}, "thresholds must be a whole number from 0 to 1000000, not b'7'."),
+        (equilibria, {"load": -1}, "load must be a number from 0.001 to 100000, not -1."),
+        (equilibria, {"load": None}, "load must be a number from 0.001 to 100000, not None."),
+        (equilibria, {"horizon": 1e308}, "horizon must be a number from 0.001 to 1e+07, not 1e+308."),
+        (
+            equilibria,
+            {"pools": 10**9},
+            "This would simulate 1.5e+13 events; at most 1e+12 are allowed: "
+            "reduce the pools, the load or the time.",
+        ),
         (equilibria, {"replications": 0}, "replications must be a whole number from 1 to 1000, not 0."),
         (equilibria, {"horizon": 7}, "The warm-up must end before the horizon 7, not at 7."),
         (oscillation, {"pools": []}, "pools must have at least one number."),
-        (oscillation, {"pools": range(1, 9)}, "pools must be at most 6 numbers, one per panel, not 8."),
-        (oscillation, {"pools": "100"}, "pools must be a whole number from 1 to 1000000000, not 100."),
+        (oscillation, {"pools": range(1, 9)}, "pools must have at most 6 values."),
+        (oscillation, {"pools": "100"}, "pools must be a whole number from 1 to 1000000000, not '100'."),
         (oscillation, {"alpha": 1}, "alpha must lie strictly between 0 and 1, not 1."),
-        (oscillation, {"long_run": 0}, "long_run must be a positive number, not 0."),
+        (oscillation, {"alpha": np.array(0.9)}, "alpha must lie strictly between 0 and 1, not array(0.9)."),
+        (oscillation, {"long_run": 0}, "long_run must be a number from 0.001 to 1e+07, not 0."),
         (settling, {"alpha": None}, "alpha must lie strictly between 0 and 1, not None."),
         (settling, {"alpha": "0.9999999"}, "alpha must be at most 0.999999 in the fluid limit, not 0.9999999."),
-        (settling, {"load": 0}, "load must be a positive number, not 0."),
+        (settling, {"load": 0}, "load must be a number from 0.001 to 3000, not 0."),
+        (settling, {"load": 4000.5}, "load must be a number from 0.001 to 3000, not 4000.5."),
         (settling, {"initial_tasks": 1.5}, "initial_tasks must be a whole number from 0 to 1000, not 1.5."),
         (settling, {"replications": True}, "replications must be a whole number from 1 to 1000, not True."),
-        (settling, {"horizon": float("inf")}, "horizon must be a positive number, not inf."),
+        (settling, {"horizon": float("inf")}, "horizon must be a number from 0.001 to 1000, not inf."),
+        (settling, {"horizon": 1e-308}, "horizon must be a number from 0.001 to 1000, not 1e-308."),
         (settling, {"seed": -1}, "seed must be a whole number from 0 to 18446744073709551615, not -1."),
-        (settling, {"load": 4000.5}, "The fluid equations take at most 3000 levels, and this would need 4002."),
+        (
+            settling,
+            {"seed": 10**5000},
+            "seed must be a whole number from 0 to 18446744073709551615, not a number with thousands of digits.",
+        ),
         (settling, {"figure": 3}, "figure must be a matplotlib Figure, not 3."),
         (
             resource_shares,
             {"policies": ["jsq", "pull"]},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not jsq, pull.",
+            "policies must be different ones of random, power-of-d, jsq, threshold, not ['jsq', 'pull'].",
         ),
         (
             resource_shares,
             {"policies": []},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not none.",
+            "policies must be different ones of random, power-of-d, jsq, threshold, not [].",
         ),
-        (resource_shares, {"pools": 0}, "pools must be a whole number from 1 to 1000000000, not 0."),
+        (
+            resource_shares,
+            {"policies": ["jsq", "jsq"]},
+            "policies must be different ones of random, power-of-d, jsq, threshold, not ['jsq', 'jsq'].",
+        ),
+        (
+            resource_shares,
+            {"policies": [["jsq"]]},
+            "policies must be different ones of random, power-of-d, jsq, threshold, not [['jsq']].",
+        ),
+        (resource_shares, {"pools": 0}, "pools must be a whole number from 1 to 10000000, not 0."),
+        (resource_shares, {"warmup": "late"}, "warmup must be a number from 0 to 1e+07, not 'late'."),
         (
             varying_demand,
             {"schedule": "5"},
@@ -364,15 +414,16 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
         ),
         (varying_demand, {"schedule": [Phase(1.0, 2.0)]}, "A schedule must begin at time 0, as in 0:5.5,20:10."),
         (varying_demand, {"initial_tasks": -1}, "initial_tasks must be a whole number from 0 to 1000, not -1."),
-        (varying_demand, {"horizon": 0}, "horizon must be a positive number, not 0."),
+        (varying_demand, {"schedule": itertools.repeat(0)}, "schedule must have at most 1000 values."),
+        (varying_demand, {"horizon": 0}, "horizon must be a number from 0.001 to 1e+06, not 0."),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence_and_draws_nothing(
+def test_bad_input_is_rejected_in_one_sentence_and_draws_nothing(
     function: Callable[..., Figure], arguments: dict[str, Any], sentence: str
 ) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as rejected:
         function(**arguments)
-    assert str(refused.value) == sentence
+    assert str(rejected.value) == sentence
     assert plt.get_fignums() == []
 
 

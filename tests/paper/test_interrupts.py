@@ -70,4 +70,4 @@ def test_no_worker_outlives_the_command(tmp_path: Path) -> None:
 
 def test_a_worker_that_is_killed_is_told_of(tmp_path: Path) -> None:
     code, error = strike(tmp_path, lambda _, workers: os.kill(workers[0], signal.SIGKILL))
-    assert (code, error) == (3, "evenly: A process that measured was killed, perhaps for want of memory.\n")
+    assert (code, error) == (3, "evenly: A worker process was killed, perhaps because memory ran out.\n")

@@ -95,13 +95,13 @@ ROOMS: dict[str, Room] = {
     ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They make data and judge nothing.",
-        may=("core", "errors", "policies", "sim", "sim.coupling", "theory", "theory.fluid", "theory.stability",
-             "workload"),
+        may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
+             "theory.stability", "workload"),
         packages=("numpy",),
     ),
     "paper.figures": Room(
         holds="Drawing and captions of the paper's figures.",
-        may=("errors", "paper.experiments", "plots", "policies", "sim", "theory", "workload"),
+        may=("errors", "inputs", "paper.experiments", "plots", "policies", "sim", "theory", "workload"),
         packages=(MATPLOTLIB, "numpy"),
     ),
     "paper.claims": Room(
@@ -116,7 +116,7 @@ ROOMS: dict[str, Room] = {
     ),
     "paper": Room(
         holds="Runs all of it in parallel: `evenly paper`.",
-        may=("errors", "files", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
+        may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors",)),
     "live": Room(
