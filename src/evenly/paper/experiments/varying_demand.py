@@ -1,4 +1,4 @@
-"""The threshold under a varying demand: jumps, fast small waves, slow large ones.
+"""The threshold under a varying demand: jumps, swift small waves, slow large ones.
 
 The paper does not print its demand; this one fits its text.
 
@@ -30,7 +30,7 @@ JUMPS = {0.0: 5.5, 20.0: 9.5, 30.0: 3.5}  # time: demand from then on
 SWIFT, SLOW = (2.0, 15.0), (33.0, 45.0)  # intervals with waves, whole periods long
 HORIZON = 50.0
 SCHEDULE = "0:5.5,2:5.5~0.4/1,15:5.5,20:9.5,30:3.5,33:3.5~1.2/6,45:3.5"
-SNAPSHOTS = 126  # every 0.4: five different points of a fast wave, and the exact times of the jumps
+SNAPSHOTS = 126  # every 0.4: five different points of a swift wave, and the exact times of the jumps
 MAX_START = 1000
 MAX_PHASES = MAX_TURNS
 _SAME = 1e-6  # smaller differences between loads are rounding

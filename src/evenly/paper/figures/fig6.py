@@ -1,4 +1,4 @@
-"""The threshold under a varying demand: jumps, fast small waves, slow large ones.
+"""The threshold under a varying demand: jumps, swift small waves, slow large ones.
 
 Paper: Sec. 5.3, Fig. 6.
 """
