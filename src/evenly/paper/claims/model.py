@@ -143,8 +143,8 @@ def _poisson_total(lab: Lab) -> list[Measured]:
         gap = float(np.max(np.abs(share - law.cdf(np.arange(share.size)))))
         numbers.append(at_most(f"distance from the Poisson law, {policy}", gap, empirical_reach(found.size)))
     every = np.concatenate(totals)
-    # Observations 10 apart are correlated by exp(-10), less than 1e-4, and the mean of the later ones differs by no
-    # more than that.
+    # Observations 10 apart are correlated by exp(-10), less than 1e-4, and the mean of the later ones differs by
+    # no more than that.
     return [
         *numbers,
         equals("mean number of tasks, all policies", every, mean, slack=1e-4 * mean),
@@ -182,8 +182,8 @@ def _utility(lab: Lab) -> list[Measured]:
     kink = -np.diff(around, 2)[0]
     limit = 4 * tasks_missing(load) * float(kink) / pools
     law = poisson.pmf(np.arange(80), load)
-    # At the end of the warm-up a fraction exp(-5) of the initial tasks is left, so under random routing the variance
-    # is too small by 10 exp(-10), and the utility lost by less than 1e-4.
+    # At the end of the warm-up a fraction exp(-5) of the initial tasks is left, so under random routing the
+    # variance is too small by 10 exp(-10), and the utility lost by less than 1e-4.
     return [
         at_least("smallest utility lost per pool, all policies and samples, log and root", least, -1e-12),
         below("utility lost per pool, log, threshold 10", _lost(runs["threshold"], log), limit),
@@ -196,7 +196,8 @@ def _utility(lab: Lab) -> list[Measured]:
 
 _WATCHED = (
     f"{POOLS} pools observed event by event, in the dispatcher and pools of the core and in the compiled kernel: "
-    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load changes from 5.5 to 9 and 2. "
+    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load changes from 5.5 to 9 and "
+    "2. "
 )
 
 CLAIMS = (
