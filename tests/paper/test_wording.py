@@ -29,7 +29,7 @@ def test_a_number_has_the_digits_that_its_error_leaves(value: float, error: floa
 def test_what_a_number_is_held_against() -> None:
     assert measured_text(Measured("x", 0.5, True)) == "0.5"
     assert measured_text(Measured("x", 0.5, True, 0.01, 0.49)) == "0.500 ± 0.010 (expected 0.49)"
-    assert measured_text(Measured("x", 2.0, True, None, 3.0, "<")) == "2 (has to be < 3)"
+    assert measured_text(Measured("x", 2.0, True, None, 3.0, "<")) == "2 (must be < 3)"
     loose = Measured("x", 0.5, True, 0.01, 0.49, slack=0.0123)
     assert measured_text(loose) == "0.500 ± 0.010 (expected 0.49, slack 0.012)"
     assert measured_text(Measured("x", 0.5, True, None, 0.5, slack=1e-9)) == "0.5 (expected 0.5)"

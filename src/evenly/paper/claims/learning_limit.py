@@ -238,8 +238,8 @@ CLAIMS = (
         ),
         how=(
             "Fluid systems with many loads, alphas and initial states, and simulated ones on the common space: "
-            "the three bounds from several times on, where m is the largest threshold from that time on, up to the "
-            "solver's error, and up to seven deviations sqrt((load + start)/n) for simulated systems."
+            "the three bounds from several times on, where m is the largest threshold from that time on, up to "
+            "the solver's error, and up to seven deviations sqrt((load + start)/n) for simulated systems."
         ),
         measure=_tails,
     ),

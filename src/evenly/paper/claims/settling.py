@@ -41,7 +41,7 @@ def _bound(lab: Lab) -> list[Measured]:
             unfilled.append(float(np.max(1 - path.occupancy[path.times > case.bound, case.floor])))
             elsewhere += int(path.threshold[-1] != case.floor)
     return [
-        at_most("largest settling time minus its bound", max(late), EXACT),
+        at_most("largest excess of a settling time over its bound", max(late), EXACT),
         at_most("largest fraction of pools below floor(load) after the bound", max(unfilled), EXACT),
         is_exactly("systems that settle elsewhere", elsewhere, 0),
     ]
@@ -82,10 +82,10 @@ def _loose(lab: Lab) -> list[Measured]:
 
 
 def _growth(path: FluidPath, case: Case) -> tuple[float, float]:
-    """Return the largest distance from balance above floor(load), times exp(t - bound), and a constant to bound it.
+    """Return the largest distance from balance above floor(load), times exp(t - bound), and its bound.
 
     Once floor(load) is full, the mass above it is the total minus floor(load), so its distance to the balanced one
-    is |u(0) - load| exp(-t). From the settling time on, the mass above ceil(load) dies out like exp(-t), by Prop. 5.
+    is |u(0) - load| exp(-t). From the settling time on, the mass above ceil(load) dies out like exp(-t) (Prop. 5).
     A level is the difference of two masses, hence the sum of both. After ten mean task times the factor
     exp(t - bound) makes rounding errors of 1e-12 visible.
     """
@@ -121,8 +121,8 @@ def _uniform(lab: Lab) -> list[Measured]:
         numbers.append(at_most(f"largest distance above level 5, {size} pools", distance, limit))
     return [
         is_exactly("changes of a threshold after the bound, and wrong thresholds then", changes, 0),
-        # Gaps form a queue with ratio 0.45, or 0.65 if the total is four deviations below its mean: the probability
-        # of sixty at once is below 1e-11.
+        # Gaps form a queue with ratio 0.45, or 0.65 if the total is four deviations below its mean: the
+        # probability of sixty at once is below 1e-11.
         at_most("most pools below 5 tasks, all sizes", gaps, 60),
         *numbers,
         at_most("distance times exp(t - bound), fluid", value, constant),
@@ -226,10 +226,10 @@ CLAIMS = (
             "once it is at most floor(load)."
         ),
         how=(
-            "The fluid systems above that start in this way, and three more, from 5.4, 2 and 2.9 tasks per pool at "
-            "loads 5.5, 2.2 and 2.9, two of them with threshold 9, over 30 mean task times: the values that the "
-            "threshold takes. Then the simulated systems of 2000 pools that start empty, load 5.5, over 4 mean "
-            "task times, where it would take a total nine deviations above its mean."
+            "The fluid systems above that start in this way, and three more, from 5.4, 2 and 2.9 tasks per pool "
+            "at loads 5.5, 2.2 and 2.9, two of them with threshold 9, over 30 mean task times: the values that "
+            "the threshold takes. Then the simulated systems of 2000 pools that start empty, load 5.5, over 4 "
+            "mean task times, where it would take a total nine deviations above its mean."
         ),
         measure=_never_above,
     ),

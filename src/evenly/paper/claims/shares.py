@@ -21,11 +21,11 @@ from evenly.theory.balance import balanced_occupancy, exactly
 from evenly.theory.other_policies import power_of_d_fixed_point
 
 ALMOST_NONE = 1e-3  # of all tasks
-# The threshold policy fills any pool below its threshold, JSQ the lowest. They differ when one of M pools that lack
-# a task loses another: 9 M do so in a mean task time, and each waits for M of its 5,250 arrivals instead of the next
-# one. M is the length of a queue whose load, 0.48 on average, varies with the tasks per pool, so M (M - 1) is 3.6 on
-# average: 0.006 pools with 8 tasks and as many with 10, instead of twice as many with 9. That is 2.1e-5 of the tasks,
-# 1.4e-5 in the variance and 1.3e-7 in the utility. The limits are five times that.
+# The threshold policy fills any pool below its threshold, JSQ the lowest. They differ when one of M pools that
+# lack a task loses another: 9 M do so in a mean task time, and each waits for M of its 5,250 arrivals instead of
+# the next one. M is the length of a queue whose load, 0.48 on average, varies with the tasks per pool, so M (M -
+# 1) is 3.6 on average: 0.006 pools with 8 tasks and as many with 10, instead of twice as many with 9. That is
+# 2.1e-5 of the tasks, 1.4e-5 in the variance and 1.3e-7 in the utility. The limits are five times that.
 MOVED, VARIANCE_MOVED, UTILITY_MOVED = 1e-4, 7e-5, 7e-7
 
 
@@ -72,7 +72,7 @@ def _two_choices(lab: Lab) -> list[Measured]:
 
 
 def _pool_of_14(sway: float) -> float:
-    """Return the share of tasks in pools with 14 tasks in the limit, averaged over loads `sway` above and below."""
+    """Return the share of tasks in pools with 14 in the limit, averaged over loads `sway` above and below."""
     occupancies = [power_of_d_fixed_point(load=LOAD + change, sample_size=2) for change in (-sway, sway)]
     return float(np.mean([14 * exactly(occupancy)[14] / occupancy[1:].sum() for occupancy in occupancies]))
 
@@ -108,8 +108,8 @@ def _utility(lab: Lab) -> list[Measured]:
     random, two, jsq, threshold = (-_shares(lab, policy) @ log_levels for policy in COMPARED)
     balanced = exactly(balanced_occupancy(LOAD, 12))
     best = -float(np.arange(balanced.size) * balanced / LOAD @ log_levels[: balanced.size])
-    # The tasks per pool have variance load / n = 0.02, and the best utility has curvature 0.02 there: its mean shifts
-    # by 2e-4.
+    # The tasks per pool have variance load / n = 0.02, and the best utility has curvature 0.02 there: its mean
+    # shifts by 2e-4.
     return [
         equals("mean utility of a task under the threshold policy", threshold, best, 1e-3),
         equals("the same minus JSQ's", threshold - jsq, 0.0, UTILITY_MOVED),
@@ -136,8 +136,8 @@ CLAIMS = (
         place="Sec. 5.2, Fig. 5",
         labels=("Fig. 5",),
         statement="Under random routing tasks share their pool with up to 15 others, and almost none with more.",
-        how="The same run. Almost none means fewer than one task in a thousand. Under the Poisson law 6.8 % of the "
-        "tasks have more than 15 others; the share only falls below one in a thousand beyond 22.",
+        how="The same run. Almost none means fewer than one task in a thousand. Under the Poisson law 6.8 % of "
+        "the tasks have more than 15 others; the share only falls below one in a thousand beyond 22.",
         measure=_random_ends_at_15,
         refuted=True,
     ),
@@ -181,8 +181,8 @@ CLAIMS = (
         labels=("Fig. 5", "Sec. 2"),
         statement="JSQ and the threshold policy maximise the overall utility of the tasks.",
         how="A task's utility is the logarithm of its share of the pool, in the same runs: the threshold policy "
-        "must reach the mean utility of a balanced load, which no policy exceeds, and that of JSQ; the others must "
-        "not. Slack 0.001, as the tasks per pool vary, and 7e-7 against JSQ, as in the row above.",
+        "must reach the mean utility of a balanced load, which no policy exceeds, and that of JSQ; the others "
+        "must not. Slack 0.001, as the tasks per pool vary, and 7e-7 against JSQ, as in the row above.",
         measure=_utility,
     ),
 )

@@ -1,4 +1,4 @@
-"""The resources that tasks get under several policies, on the same arrivals and departures.
+"""The resources that tasks receive under several policies, on the same arrivals and departures.
 
 Paper: Sec. 5.2, Fig. 5.
 """
@@ -30,7 +30,7 @@ _LEVELS = 64  # more than the tasks of any pool in the paper's system
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRuns:
-    """Parameters: one long run per policy, from empty pools. The threshold policy learns with `alpha`."""
+    """Parameters: one long run per policy from empty pools. The threshold policy learns with `alpha`."""
 
     policies: tuple[str, ...] = COMPARED
     pools: int = POOLS
