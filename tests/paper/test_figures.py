@@ -1,4 +1,4 @@
-"""The paper's figures with other parameters: what is drawn, what is refused, and that nothing is written."""
+"""The paper's figures with other parameters: what they draw, what they reject, and that they write no file."""
 
 import inspect
 import itertools
@@ -49,7 +49,7 @@ BOUND = "the bound of Prop. 7"
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test here runs in an empty folder, which must stay empty, and closes its figures."""
+    """Run each test in an empty folder, which must stay empty, and close its figures."""
     monkeypatch.chdir(tmp_path)
     yield
     plt.close("all")
@@ -57,13 +57,13 @@ def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def drawn(axes: Axes, label: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The data of the line with this label."""
+    """Return the data of the line with this label."""
     (line,) = (line for line in axes.lines if line.get_label() == label)
     return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 
 
 def upright(axes: Axes) -> list[float]:
-    """Where vertical lines without a label are: those that mark a jump, or the threshold."""
+    """Return the places of vertical lines without a label: those that mark a jump, or the threshold."""
     found = [
         np.unique(np.asarray(line.get_xdata())) for line in axes.lines if str(line.get_label()).startswith("_")
     ]
@@ -118,7 +118,7 @@ def test_equilibria_have_the_load_as_their_mean_and_are_simulated_alike() -> Non
     for axes, threshold in zip(figure.axes, (9, 6), strict=True):
         theory, simulated, _ = axes.lines
         levels, shares = np.asarray(theory.get_xdata()), np.asarray(theory.get_ydata())
-        assert shares.sum() == pytest.approx(1.0, abs=0.01)  # what cannot be seen is left out
+        assert shares.sum() == pytest.approx(1.0, abs=0.01)  # invisible shares are left out
         assert levels @ shares == pytest.approx(7.3, abs=0.1)
         outside = levels > threshold if threshold > 7.3 else levels <= threshold
         assert outside.any() and not shares[outside].any()
@@ -164,7 +164,7 @@ def test_an_oscillation_shows_each_size_from_the_optimum() -> None:
     assert "load 5.6 and alpha 0.9, with 30 pools (top) and 90 (bottom)" in caption(figure)
 
 
-def test_an_oscillation_of_one_size_below_load_one() -> None:
+def test_an_oscillation_of_one_system_below_load_one() -> None:
     (axes,) = oscillation(pools=40, load=0.6, alpha="0.9", horizon=3.0, long_run=320.0).axes
     assert drawn(axes, "threshold")[1][0] == 0
     assert axes.get_ylim()[0] < 0
@@ -196,7 +196,7 @@ def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
         assert texts(axes) == [f"{bound:.2f}"]
         times, mass = drawn(axes, "tasks per pool, fluid")
         np.testing.assert_allclose(mass, 7.3 + (start - 7.3) * np.exp(-times), atol=1e-9)
-    # Each panel has a thick and eight thin lines, and those of the fluid system and the bound.
+    # Each panel has one thick and eight thin lines, two of the fluid system, and the bound.
     assert [len(axes.lines) for axes in figure.axes] == [12, 12]
     assert "on its way to 7 for load 7.3, alpha 0.95 and 500 pools" in caption(figure)
 
@@ -236,7 +236,7 @@ def test_resource_shares_have_the_laws_of_their_policies() -> None:
     jsq, random = axes.lines
     assert [str(line.get_label()).partition(":")[0] for line in axes.lines] == ["jsq", "random"]
     levels, shares = np.asarray(random.get_xdata()), np.asarray(random.get_ydata())
-    # Under random routing the others in a task's pool are Poisson; 500 pools deviate by some thousandths.
+    # Under random routing the other tasks in a task's pool are Poisson; 500 pools deviate by some thousandths.
     np.testing.assert_allclose(shares, poisson.pmf(levels - 1, 4.2), atol=0.05)
     balanced = np.isin(np.asarray(jsq.get_xdata()), (4, 5))
     assert np.asarray(jsq.get_ydata())[balanced].sum() > 0.9
@@ -250,7 +250,7 @@ def test_a_varying_demand_marks_its_own_jumps_and_waves() -> None:
     times, demand = drawn(levels, "demand")
     assert demand[times < 4].tolist() == [2.0] * int((times < 4).sum())
     assert (demand[times > 4].min(), demand[times > 4].max()) == pytest.approx((5.0, 7.0), abs=0.01)
-    assert upright(levels) == upright(imbalance) == [4.0]  # none at time 0: the start is at the load
+    assert upright(levels) == upright(imbalance) == [4.0]  # none at time 0: the initial tasks equal the load
     (span,) = (patch for patch in levels.patches if isinstance(patch, Rectangle))
     assert (span.get_x(), span.get_width()) == (4.0, 4.0)
     assert "swift, large" in texts(levels)
@@ -300,7 +300,7 @@ def test_the_defaults_are_the_papers_values(name: str) -> None:
     assert set(parameters) == {*paper, "seed", "figure"}
 
 
-def test_a_figure_of_the_callers_is_drawn_on() -> None:
+def test_figures_draw_on_the_figure_given() -> None:
     mine = Figure(figsize=(5, 4))
     assert settling(pools=20, replications=1, figure=mine) is mine
     assert len(mine.axes) == 2
@@ -310,7 +310,7 @@ def test_a_figure_of_the_callers_is_drawn_on() -> None:
     assert plt.get_fignums() == [named.number]
 
 
-def test_a_seed_makes_the_figure() -> None:
+def test_the_seed_determines_the_figure() -> None:
     first, again, other = (
         drawn(oscillation(pools=20, horizon=5.0, long_run=320.0, seed=seed).axes[0], "tasks per pool")[1].tolist()
         for seed in (1, 1, 2)
@@ -318,7 +318,7 @@ def test_a_seed_makes_the_figure() -> None:
     assert first == again != other
 
 
-def test_the_style_of_the_caller_is_left_alone() -> None:
+def test_the_caller_s_style_does_not_change() -> None:
     before = dict(plt.rcParams)
     state_diagram(pools=3, load=1.5)
     assert dict(plt.rcParams) == before

@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 class Page(HTMLParser):
-    """What a browser would load, and the places that links lead to."""
+    """The resources that a browser would load, and the targets of links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Page(HTMLParser):
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """In a process of its own, which makes others."""
+    """Run the command in its own process, which starts others."""
     command = [sys.executable, "-m", "evenly", "paper", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
