@@ -282,8 +282,8 @@ def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> Non
 
 
 def test_numbers_of_numpy_and_fractions_are_numbers() -> None:
-    figure = state_diagram(pools=np.int64(6), load=Fraction(5, 2), threshold=np.int8(2))
-    assert "6 pools at load 2.5 under the threshold 2" in caption(figure)
+    numbers: dict[str, Any] = {"pools": np.int64(6), "load": Fraction(5, 2), "threshold": np.int8(2)}
+    assert "6 pools at load 2.5 under the threshold 2" in caption(state_diagram(**numbers))
 
 
 # --- all of them -------------------------------------------------------------------------------------------

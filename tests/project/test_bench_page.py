@@ -1,9 +1,9 @@
-"""Sections of the benchmarks' page are renewed apart; the others stay as they are."""
+"""Sections of the benchmark page can be updated one by one."""
 
 from bench.page import LIVE, MEASURED, renewed, section
 
 
-def test_sections_are_renewed_one_by_one() -> None:
+def test_updating_a_section_leaves_the_others_unchanged() -> None:
     new = {name: section(name, "a machine", 3, [f"| {name} | 1 | | |"]) for name in MEASURED}
     page = renewed("", {"live-speed": new["live-speed"], "simulator": new["simulator"]})
     assert "| live-speed |" in page

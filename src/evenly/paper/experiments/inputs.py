@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from itertools import islice
 from numbers import Real
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from evenly.errors import InputError
 from evenly.inputs import number_from, shown, whole_number
@@ -26,7 +26,7 @@ def as_tuple(name: str, values: T | Iterable[T], most: int) -> tuple[T, ...]:
     try:
         found = tuple(islice(values, most + 1))
     except TypeError:  # an array without dimensions
-        return (values,)
+        return (cast(T, values),)
     if len(found) > most:
         raise InputError(f"{name} must have at most {most} values.")
     return found
