@@ -93,10 +93,14 @@ def ensure_folder(path: Path) -> Path:
     """Return `path` as a writable folder, creating it and its parents if needed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=path):  # os.access lets root write to /proc
+            pass
+    except FileExistsError:
+        raise InputError(f"Cannot write into {path}: it is not a folder.") from None
     except OSError as error:
-        raise InputError(f"Cannot make the folder {path}: {(error.strerror or str(error)).lower()}.") from None
-    if not os.access(path, os.W_OK):
-        raise InputError(f"Cannot write to the folder {path}: permission denied.")
+        raise InputError(f"Cannot write into {path}: {(error.strerror or str(error)).lower()}.") from None
+    except ValueError as error:  # a null byte in the path
+        raise InputError(f"Cannot write into {str(path)!r}: {error}.") from None
     return path
 
 

@@ -1,4 +1,4 @@
-"""The formulas and bounds that claims compare their measurements with."""
+"""The formulas and bounds that claims compare measurements with."""
 
 from math import log
 
@@ -15,7 +15,7 @@ from evenly.paper.claims.model import utility_lost
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 
 
-def test_utility_is_lost_by_spread_alone() -> None:
+def test_only_spread_loses_utility() -> None:
     assert utility_lost(np.array([0, 0, 0.4, 0.6]), log) == pytest.approx(0)
     assert utility_lost(np.array([0, 0.5, 0, 0.5]), log) > 0.2
 
@@ -46,7 +46,7 @@ def test_a_tail_mass_that_falls_too_slowly_exceeds_its_bound() -> None:
         assert (tail_excess(occupancy, times, 1.0, 1, 0) <= 1e-12) is fits
 
 
-def test_the_bound_of_the_distance_from_balance_knows_how_long_overload_lasts() -> None:
+def test_the_bound_on_the_distance_from_balance_depends_on_how_long_overload_lasts() -> None:
     assert balance_bound(5.5, 0.0, 0.0) == pytest.approx(7 * 5.5)
     assert balance_bound(5.5, 12.0, 2.0) == pytest.approx(12 * (5 + 2 * 13) * np.exp(-2))
 

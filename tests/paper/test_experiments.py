@@ -1,4 +1,4 @@
-"""Experiments: what they look for, what they measure, and the demand of Fig. 6."""
+"""The experiments: their parameters, their measurements, and the demand of Fig. 6."""
 
 from functools import partial
 from math import floor, log
@@ -51,18 +51,18 @@ def test_a_span_begins_with_the_last_change_before_it(
     assert time_at(TIMES, VALUES, 0, span) == pytest.approx(expected)
 
 
-def test_samples_of_a_ratio_have_its_mean_and_no_spread_where_it_is_constant() -> None:
+def test_samples_of_a_ratio_have_its_mean_and_no_spread_if_it_is_constant() -> None:
     below = np.array([1.0, 2.0, 4.0])
     assert ratio_samples(3 * below, below) == pytest.approx(3.0)
     assert ratio_samples(np.array([2.0, 3.0, 9.0]), below).mean() == pytest.approx(2.0)
 
 
 def test_scatter_is_deviation_over_speed() -> None:
-    """From an empty system the tasks are Poisson: at log(11) there are 5 a pool, and they grow at speed 0.5."""
+    """From an empty system the tasks are Poisson: at log(11) there are 5 per pool, growing at speed 0.5."""
     assert scatter(500, 5.5, 0, log(11)) == pytest.approx(np.sqrt(5 / 500) / 0.5)
 
 
-def test_the_demand_of_figure_6_does_what_the_text_says() -> None:
+def test_the_demand_of_figure_6_fits_the_text() -> None:
     demand = PAPER.scenario.demand
     just = 1e-9
     for time, load in JUMPS.items():
@@ -77,7 +77,7 @@ def test_the_demand_of_figure_6_does_what_the_text_says() -> None:
     assert max(*swift, *slow, *JUMPS.values()) <= LOAD_MAX
 
 
-def test_a_snapshot_shows_all_cases_and_true_tokens() -> None:
+def test_a_snapshot_shows_all_cases_and_correct_tokens() -> None:
     shown = state(Lab(seed=3), Snapshot())
     assert shown.varied
     assert varied(list(shown.tasks), 5)
@@ -88,7 +88,7 @@ def test_a_snapshot_shows_all_cases_and_true_tokens() -> None:
 
 
 @pytest.mark.parametrize("tasks", [[5] * 12, [3, 4, 5, 5, 6, 6], [4, 4, 5, 5, 6, 6, 7]])
-def test_dull_states_are_passed_over(tasks: list[int]) -> None:
+def test_states_without_every_case_are_skipped(tasks: list[int]) -> None:
     assert not varied(tasks, 5)
 
 
@@ -107,7 +107,7 @@ def test_candidates_are_those_of_the_three_cases() -> None:
     assert candidates([4, 6, 5], 3) == ("anywhere", [0, 2, 1])
 
 
-def test_uniform_choices_pass_and_others_do_not() -> None:
+def test_uniform_choices_pass_and_biased_ones_do_not() -> None:
     ranks = np.random.default_rng(1).integers(0, 6, 2000).tolist()
     fair = uniforms([Placement("below", True, 6, rank, 1) for rank in ranks], seed=1)
     assert distance_from_uniform(fair) < empirical_reach(fair.size)
@@ -117,12 +117,12 @@ def test_uniform_choices_pass_and_others_do_not() -> None:
     assert distance_from_uniform(np.array([])) == 1.0
 
 
-def test_pools_of_the_core_are_ordered_by_their_numbers_too() -> None:
+def test_pools_of_the_core_are_also_ranked_by_their_numbers() -> None:
     lab = Lab(seed=2, quick=True)
     for case in ("below", "at", "anywhere"):
         by_tasks, by_number = choices(lab, CORE, case)
         assert by_tasks.size == by_number.size > 200
-        assert (by_tasks != by_number).any() or case == "at"  # pools at the threshold have as many tasks
+        assert (by_tasks != by_number).any() or case == "at"  # pools at the threshold have equally many tasks
         assert len(choices(lab, KERNEL, case)) == 1
 
 
@@ -143,7 +143,7 @@ def test_the_nearest_wrong_thresholds_leave_out_the_optimal_ones(load: float, th
     assert setup.large + setup.small == thresholds
 
 
-def test_work_is_shared_by_key_and_done_once() -> None:
+def test_work_with_the_same_key_is_done_once() -> None:
     lab = Lab()
     done: list[float] = []
     for setup in (SettlingRuns(), SettlingRuns(), SettlingRuns(load=7.3)):
@@ -170,7 +170,7 @@ def test_jumps_and_waves_are_read_from_the_schedule() -> None:
     waves = [(start, end) for phase, start, end in PAPER.spans if phase.amplitude]
     assert waves == [SWIFT, SLOW]
     wave = Phase(0.0, 3.0), Phase(4.0, 3.0, 1.0, 2.0)
-    assert VaryingDemand(schedule=(*wave, Phase(7.0, 3.0))).jumps == []  # the wave ends at its middle
+    assert VaryingDemand(schedule=(*wave, Phase(7.0, 3.0))).jumps == []  # the wave ends at its mean
     assert VaryingDemand(schedule=(*wave, Phase(6.5, 3.0))).jumps == [6.5]  # at its peak
     assert VaryingDemand(schedule=wave, initial_tasks=2).jumps == [0.0]
     assert VaryingDemand(schedule=wave).peak == 4.0

@@ -1,10 +1,12 @@
-"""The paper's figures with other parameters: what is drawn, what is refused, and that nothing is written."""
+"""The paper's figures with other parameters: what they draw, what they reject, and that they write no file."""
 
 import inspect
+import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
+from fractions import Fraction
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -47,7 +49,7 @@ BOUND = "the bound of Prop. 7"
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every test here runs in an empty folder, which must stay empty, and closes its figures."""
+    """Run each test in an empty folder, which must stay empty, and close its figures."""
     monkeypatch.chdir(tmp_path)
     yield
     plt.close("all")
@@ -55,13 +57,13 @@ def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 
 
 def drawn(axes: Axes, label: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The data of the line with this label."""
+    """Return the data of the line with this label."""
     (line,) = (line for line in axes.lines if line.get_label() == label)
     return np.asarray(line.get_xdata()), np.asarray(line.get_ydata())
 
 
 def upright(axes: Axes) -> list[float]:
-    """Where vertical lines without a label are: those that mark a jump, or the threshold."""
+    """Return the places of vertical lines without a label: those that mark a jump, or the threshold."""
     found = [
         np.unique(np.asarray(line.get_xdata())) for line in axes.lines if str(line.get_label()).startswith("_")
     ]
@@ -116,7 +118,7 @@ def test_equilibria_have_the_load_as_their_mean_and_are_simulated_alike() -> Non
     for axes, threshold in zip(figure.axes, (9, 6), strict=True):
         theory, simulated, _ = axes.lines
         levels, shares = np.asarray(theory.get_xdata()), np.asarray(theory.get_ydata())
-        assert shares.sum() == pytest.approx(1.0, abs=0.01)  # what cannot be seen is left out
+        assert shares.sum() == pytest.approx(1.0, abs=0.01)  # invisible shares are left out
         assert levels @ shares == pytest.approx(7.3, abs=0.1)
         outside = levels > threshold if threshold > 7.3 else levels <= threshold
         assert outside.any() and not shares[outside].any()
@@ -162,7 +164,7 @@ def test_an_oscillation_shows_each_size_from_the_optimum() -> None:
     assert "load 5.6 and alpha 0.9, with 30 pools (top) and 90 (bottom)" in caption(figure)
 
 
-def test_an_oscillation_of_one_size_below_load_one() -> None:
+def test_an_oscillation_of_one_system_below_load_one() -> None:
     (axes,) = oscillation(pools=40, load=0.6, alpha="0.9", horizon=3.0, long_run=320.0).axes
     assert drawn(axes, "threshold")[1][0] == 0
     assert axes.get_ylim()[0] < 0
@@ -194,7 +196,7 @@ def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
         assert texts(axes) == [f"{bound:.2f}"]
         times, mass = drawn(axes, "tasks per pool, fluid")
         np.testing.assert_allclose(mass, 7.3 + (start - 7.3) * np.exp(-times), atol=1e-9)
-    # Each panel has a thick and eight thin lines, and those of the fluid system and the bound.
+    # Each panel has one thick and eight thin lines, two of the fluid system, and the bound.
     assert [len(axes.lines) for axes in figure.axes] == [12, 12]
     assert "on its way to 7 for load 7.3, alpha 0.95 and 500 pools" in caption(figure)
 
@@ -234,7 +236,7 @@ def test_resource_shares_have_the_laws_of_their_policies() -> None:
     jsq, random = axes.lines
     assert [str(line.get_label()).partition(":")[0] for line in axes.lines] == ["jsq", "random"]
     levels, shares = np.asarray(random.get_xdata()), np.asarray(random.get_ydata())
-    # Under random routing the others in a task's pool are Poisson; 500 pools deviate by some thousandths.
+    # Under random routing the other tasks in a task's pool are Poisson; 500 pools deviate by some thousandths.
     np.testing.assert_allclose(shares, poisson.pmf(levels - 1, 4.2), atol=0.05)
     balanced = np.isin(np.asarray(jsq.get_xdata()), (4, 5))
     assert np.asarray(jsq.get_ydata())[balanced].sum() > 0.9
@@ -248,7 +250,7 @@ def test_a_varying_demand_marks_its_own_jumps_and_waves() -> None:
     times, demand = drawn(levels, "demand")
     assert demand[times < 4].tolist() == [2.0] * int((times < 4).sum())
     assert (demand[times > 4].min(), demand[times > 4].max()) == pytest.approx((5.0, 7.0), abs=0.01)
-    assert upright(levels) == upright(imbalance) == [4.0]  # none at time 0: the start is at the load
+    assert upright(levels) == upright(imbalance) == [4.0]  # none at time 0: the initial tasks equal the load
     (span,) = (patch for patch in levels.patches if isinstance(patch, Rectangle))
     assert (span.get_x(), span.get_width()) == (4.0, 4.0)
     assert "swift, large" in texts(levels)
@@ -271,6 +273,19 @@ def test_a_schedule_can_be_a_list_of_phases() -> None:
     assert path[1][np.searchsorted(path[0], 4.9)] == pytest.approx(0.5 * (1 - exp(-4.9)), abs=0.3)
 
 
+@pytest.mark.parametrize("horizon", [1.5, 40.0])
+def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> None:
+    text = caption(varying_demand(pools=20, horizon=horizon))
+    assert "The demand is 5.5 from time 0" in text
+    assert "45" not in text
+    assert ("3.5 from time 30" in text) is (horizon > 30)
+
+
+def test_numbers_of_numpy_and_fractions_are_numbers() -> None:
+    numbers: dict[str, Any] = {"pools": np.int64(6), "load": Fraction(5, 2), "threshold": np.int8(2)}
+    assert "6 pools at load 2.5 under the threshold 2" in caption(state_diagram(**numbers))
+
+
 # --- all of them -------------------------------------------------------------------------------------------
 
 
@@ -285,7 +300,7 @@ def test_the_defaults_are_the_papers_values(name: str) -> None:
     assert set(parameters) == {*paper, "seed", "figure"}
 
 
-def test_a_figure_of_the_callers_is_drawn_on() -> None:
+def test_figures_draw_on_the_figure_given() -> None:
     mine = Figure(figsize=(5, 4))
     assert settling(pools=20, replications=1, figure=mine) is mine
     assert len(mine.axes) == 2
@@ -295,7 +310,7 @@ def test_a_figure_of_the_callers_is_drawn_on() -> None:
     assert plt.get_fignums() == [named.number]
 
 
-def test_a_seed_makes_the_figure() -> None:
+def test_the_seed_determines_the_figure() -> None:
     first, again, other = (
         drawn(oscillation(pools=20, horizon=5.0, long_run=320.0, seed=seed).axes[0], "tasks per pool")[1].tolist()
         for seed in (1, 1, 2)
@@ -303,7 +318,7 @@ def test_a_seed_makes_the_figure() -> None:
     assert first == again != other
 
 
-def test_the_style_of_the_caller_is_left_alone() -> None:
+def test_the_caller_s_style_does_not_change() -> None:
     before = dict(plt.rcParams)
     state_diagram(pools=3, load=1.5)
     assert dict(plt.rcParams) == before
@@ -313,13 +328,14 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
     ("function", "arguments", "sentence"),
     [
         (state_diagram, {"pools": 41}, "pools must be a whole number from 1 to 40, not 41."),
-        (state_diagram, {"load": 21.5}, "load must be at most 20, as every task is drawn, not 21.5."),
-        (state_diagram, {"load": "much"}, "load must be a positive number, not much."),
+        (state_diagram, {"load": 21.5}, "load must be a number from 0.001 to 20, not 21.5."),
+        (state_diagram, {"load": "much"}, "load must be a number from 0.001 to 20, not 'much'."),
+        (state_diagram, {"load": 5e-324}, "load must be a number from 0.001 to 20, not 5e-324."),
         (state_diagram, {"threshold": -1}, "threshold must be a whole number from 0 to 30, not -1."),
         (
             equilibria,
             {"thresholds": [4, 5]},
-            "thresholds must not be optimal for load 5.5, as 5 is: it balances the load.",
+            "thresholds must not contain 5, which is optimal for load 5.5: it balances the load.",
         ),
         (equilibria, {"thresholds": ()}, "thresholds must have at least one number."),
         (equilibria, {"thresholds": (7, 7)}, "thresholds must differ from each other, not 7, 7."),
@@ -327,36 +343,70 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
         (
             equilibria,
             {"thresholds": range(6, 15)},
-            "thresholds must be at most 8 above the optimum, and as many below it.",
+            "thresholds must be at most 8 above the optimum and 8 below it.",
         ),
-        (equilibria, {"load": -1}, "load must be a positive number, not -1."),
+        (equilibria, {"thresholds": itertools.count(6)}, "thresholds must have at most 16 values."),
+        (equilibria, {"thresholds": range(6, 10**12)}, "thresholds must have at most 16 values."),
+        (
+            equilibria,
+            {"thresholds": np.array(7)},
+            "thresholds must be a whole number from 0 to 1000000, not array(7).",
+        ),
+        (equilibria, {"thresholds": b"7"}, "thresholds must be a whole number from 0 to 1000000, not b'7'."),
+        (equilibria, {"load": -1}, "load must be a number from 0.001 to 100000, not -1."),
+        (equilibria, {"load": None}, "load must be a number from 0.001 to 100000, not None."),
+        (equilibria, {"horizon": 1e308}, "horizon must be a number from 0.001 to 1e+07, not 1e+308."),
+        (
+            equilibria,
+            {"pools": 10**9},
+            "This would simulate 1.5e+13 events; at most 1e+12 are allowed: "
+            "reduce the pools, the load or the time.",
+        ),
         (equilibria, {"replications": 0}, "replications must be a whole number from 1 to 1000, not 0."),
         (equilibria, {"horizon": 7}, "The warm-up must end before the horizon 7, not at 7."),
         (oscillation, {"pools": []}, "pools must have at least one number."),
-        (oscillation, {"pools": range(1, 9)}, "pools must be at most 6 numbers, one per panel, not 8."),
-        (oscillation, {"pools": "100"}, "pools must be a whole number from 1 to 1000000000, not 100."),
+        (oscillation, {"pools": range(1, 9)}, "pools must have at most 6 values."),
+        (oscillation, {"pools": "100"}, "pools must be a whole number from 1 to 1000000000, not '100'."),
         (oscillation, {"alpha": 1}, "alpha must lie strictly between 0 and 1, not 1."),
-        (oscillation, {"long_run": 0}, "long_run must be a positive number, not 0."),
+        (oscillation, {"alpha": np.array(0.9)}, "alpha must lie strictly between 0 and 1, not array(0.9)."),
+        (oscillation, {"long_run": 0}, "long_run must be a number from 0.001 to 1e+07, not 0."),
         (settling, {"alpha": None}, "alpha must lie strictly between 0 and 1, not None."),
         (settling, {"alpha": "0.9999999"}, "alpha must be at most 0.999999 in the fluid limit, not 0.9999999."),
-        (settling, {"load": 0}, "load must be a positive number, not 0."),
+        (settling, {"load": 0}, "load must be a number from 0.001 to 3000, not 0."),
+        (settling, {"load": 4000.5}, "load must be a number from 0.001 to 3000, not 4000.5."),
         (settling, {"initial_tasks": 1.5}, "initial_tasks must be a whole number from 0 to 1000, not 1.5."),
         (settling, {"replications": True}, "replications must be a whole number from 1 to 1000, not True."),
-        (settling, {"horizon": float("inf")}, "horizon must be a positive number, not inf."),
+        (settling, {"horizon": float("inf")}, "horizon must be a number from 0.001 to 1000, not inf."),
+        (settling, {"horizon": 1e-308}, "horizon must be a number from 0.001 to 1000, not 1e-308."),
         (settling, {"seed": -1}, "seed must be a whole number from 0 to 18446744073709551615, not -1."),
-        (settling, {"load": 4000.5}, "The fluid equations take at most 3000 levels, and this would need 4002."),
+        (
+            settling,
+            {"seed": 10**5000},
+            "seed must be a whole number from 0 to 18446744073709551615, not a number with thousands of digits.",
+        ),
         (settling, {"figure": 3}, "figure must be a matplotlib Figure, not 3."),
         (
             resource_shares,
             {"policies": ["jsq", "pull"]},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not jsq, pull.",
+            "policies must be different ones of random, power-of-d, jsq, threshold, not ['jsq', 'pull'].",
         ),
         (
             resource_shares,
             {"policies": []},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not none.",
+            "policies must be different ones of random, power-of-d, jsq, threshold, not [].",
         ),
-        (resource_shares, {"pools": 0}, "pools must be a whole number from 1 to 1000000000, not 0."),
+        (
+            resource_shares,
+            {"policies": ["jsq", "jsq"]},
+            "policies must be different ones of random, power-of-d, jsq, threshold, not ['jsq', 'jsq'].",
+        ),
+        (
+            resource_shares,
+            {"policies": [["jsq"]]},
+            "policies must be different ones of random, power-of-d, jsq, threshold, not [['jsq']].",
+        ),
+        (resource_shares, {"pools": 0}, "pools must be a whole number from 1 to 10000000, not 0."),
+        (resource_shares, {"warmup": "late"}, "warmup must be a number from 0 to 1e+07, not 'late'."),
         (
             varying_demand,
             {"schedule": "5"},
@@ -364,15 +414,16 @@ def test_the_style_of_the_caller_is_left_alone() -> None:
         ),
         (varying_demand, {"schedule": [Phase(1.0, 2.0)]}, "A schedule must begin at time 0, as in 0:5.5,20:10."),
         (varying_demand, {"initial_tasks": -1}, "initial_tasks must be a whole number from 0 to 1000, not -1."),
-        (varying_demand, {"horizon": 0}, "horizon must be a positive number, not 0."),
+        (varying_demand, {"schedule": itertools.repeat(0)}, "schedule must have at most 1000 values."),
+        (varying_demand, {"horizon": 0}, "horizon must be a number from 0.001 to 1e+06, not 0."),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence_and_draws_nothing(
+def test_bad_input_is_rejected_in_one_sentence_and_draws_nothing(
     function: Callable[..., Figure], arguments: dict[str, Any], sentence: str
 ) -> None:
-    with pytest.raises(InputError) as refused:
+    with pytest.raises(InputError) as rejected:
         function(**arguments)
-    assert str(refused.value) == sentence
+    assert str(rejected.value) == sentence
     assert plt.get_fignums() == []
 
 

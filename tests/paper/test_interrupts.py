@@ -1,4 +1,4 @@
-"""A long run can be stopped at any time, leaves no process behind, and says when one of its own was killed."""
+"""A long run can be stopped at any time, leaves no process behind, and reports a worker that was killed."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def within_patience(condition: Callable[[], bool]) -> bool:
 
 
 def strike(tmp_path: Path, blow: Callable[[int, list[int]], None]) -> tuple[int, str]:
-    """Start a full run, do this to it and its workers once they work, and see how it ends."""
+    """Start a full run, call `blow` with it and its workers once they work, and return how it ends."""
     process = subprocess.Popen(
         [sys.executable, "-m", "evenly", "paper", "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
@@ -57,7 +57,7 @@ def strike(tmp_path: Path, blow: Callable[[int, list[int]], None]) -> tuple[int,
         process.communicate()
 
 
-def test_an_interrupt_ends_all_at_once(tmp_path: Path) -> None:
+def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
     code, error = strike(tmp_path, lambda pid, _: os.killpg(pid, signal.SIGINT))
     assert code == 130
     assert "Traceback" not in error
@@ -68,6 +68,6 @@ def test_no_worker_outlives_the_command(tmp_path: Path) -> None:
     assert code == -signal.SIGTERM
 
 
-def test_a_worker_that_is_killed_is_told_of(tmp_path: Path) -> None:
+def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
     code, error = strike(tmp_path, lambda _, workers: os.kill(workers[0], signal.SIGKILL))
-    assert (code, error) == (3, "evenly: A process that measured was killed, perhaps for want of memory.\n")
+    assert (code, error) == (3, "evenly: A worker process was killed, perhaps because memory ran out.\n")

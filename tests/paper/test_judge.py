@@ -29,11 +29,11 @@ SAMPLES = np.arange(10.0)  # mean 4.5, standard error sqrt(55 / 6 / 10)
 ERROR = 2.2621571628 * sqrt(55 / 60)  # Student's 97.5 % quantile with nine degrees of freedom, from a table
 
 
-def test_an_interval_is_students() -> None:
+def test_intervals_follow_students_law() -> None:
     assert mean_and_error(SAMPLES) == pytest.approx((4.5, ERROR))
 
 
-def test_equal_up_to_chance() -> None:
+def test_equality_holds_up_to_chance() -> None:
     found = equals("x", SAMPLES, 6.0)
     assert found.supports
     assert found.value == 4.5
@@ -49,7 +49,7 @@ def test_equal_up_to_chance() -> None:
 
 
 def test_the_rate_of_false_alarms_is_that_of_the_quantile() -> None:
-    """At a chance of 5 % about 5 % of the intervals miss: 4,000 of them within six deviations of it."""
+    """At an error probability of 5 %, about 200 of 4,000 intervals miss, within six deviations."""
     rng = np.random.default_rng(1)
     missed = sum(
         abs(mean) > reach for mean, reach in (mean_and_error(rng.normal(size=5), 0.05) for _ in range(4000))
@@ -57,7 +57,7 @@ def test_the_rate_of_false_alarms_is_that_of_the_quantile() -> None:
     assert abs(missed - 200) < 6 * sqrt(4000 * 0.05 * 0.95)
 
 
-def test_on_one_side_with_the_whole_interval() -> None:
+def test_the_whole_interval_must_be_on_one_side() -> None:
     assert below("x", SAMPLES, 4.5 + ERROR + 0.01).supports
     assert not below("x", SAMPLES, 4.5 + ERROR - 0.01).supports
     assert above("x", SAMPLES, 4.5 - ERROR - 0.01).supports
@@ -92,7 +92,7 @@ def test_the_reach_of_a_distribution_function() -> None:
 
 @pytest.mark.parametrize(("misses", "supports"), [(0, True), (1, True), (5, True), (6, False), (10, False)])
 def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bool) -> None:
-    """Of ten runs that fail one time in a hundred, five do with probability 2.4e-8, six with 2.0e-10."""
+    """If each run fails with probability 0.01, five of ten fail with probability 2.4e-8, six with 2.0e-10."""
     number = mostly("hits", [True] * (10 - misses) + [False] * misses, 0.99)
     assert number.supports == supports
     assert number.value == 1 - misses / 10
@@ -100,20 +100,20 @@ def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bo
 
 
 @pytest.mark.parametrize(("count", "supports"), [(0, True), (1, True), (34, True), (35, False)])
-def test_a_rate_is_judged_by_the_law_of_poisson(count: int, supports: bool) -> None:
+def test_a_rate_is_judged_by_poissons_law(count: int, supports: bool) -> None:
     """With 10 expected, 34 or more have a probability of 2.2e-9, 35 or more of 6.4e-10."""
     number = seldom("events", [count, 0, 0, 0], 1000, 0.01)
     assert number.supports == supports
     assert number.value == count / 1000
 
 
-def test_the_error_of_a_rate_is_exact_without_events_and_knows_of_clusters() -> None:
+def test_the_error_of_a_rate_is_exact_without_events_and_larger_with_clusters() -> None:
     none, even, cluster = (seldom("", counts, 100, 1.0).error for counts in ([0, 0], [8, 8], [16, 0]))
     assert none == pytest.approx(-np.log(0.025) / 200)  # the exact interval ends at -log(0.025) / 100
     assert even is not None and cluster is not None and even < cluster
 
 
-def test_a_number_for_a_note_decides_nothing() -> None:
+def test_a_number_for_a_note_does_not_affect_the_verdict() -> None:
     number = noted("", [1.0, 2.0, 3.0])
     assert number.supports and number.expected is None
     assert number.value == 2.0
@@ -126,7 +126,7 @@ def test_a_share_of_many_runs_is_judged_by_the_binomial_law() -> None:
     assert not mostly("x", [True] * 80 + [False] * 20, 0.99).supports
 
 
-def test_two_samples_of_one_law_are_closer_than_the_reach_and_of_two_laws_farther() -> None:
+def test_samples_of_one_law_are_within_the_reach_and_samples_of_two_laws_are_not() -> None:
     rng = np.random.default_rng(3)
     one, two = rng.poisson(5, (2, 2000))
     apart = rng.poisson(7, 2000)
@@ -136,7 +136,7 @@ def test_two_samples_of_one_law_are_closer_than_the_reach_and_of_two_laws_farthe
     assert np.abs(first - second).max() < two_sample_reach(2000) < np.abs(first - other).max()
 
 
-def test_the_power_that_fits() -> None:
+def test_powers_are_fitted() -> None:
     sizes = [10, 100, 1000]
     rows = [[3.0 * size**-0.5 for size in sizes], [2.0 * size**-1.0 for size in sizes]]
     assert powers(sizes, rows) == pytest.approx([-0.5, -1.0])

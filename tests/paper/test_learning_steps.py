@@ -1,4 +1,4 @@
-"""The learning rule as it is written out for the claims: on states, on tokens, event by event."""
+"""The learning rule as written for the claims: on states, on tokens, event by event."""
 
 from fractions import Fraction
 
@@ -24,12 +24,12 @@ from evenly.sim import Scenario
         ([1, 0], 0, "0.9", 1),  # a single pool is all but one
     ],
 )
-def test_what_a_state_asks_for(at_least: list[int], threshold: int, alpha: str, change: int) -> None:
+def test_the_change_that_a_state_asks_for(at_least: list[int], threshold: int, alpha: str, change: int) -> None:
     assert due(at_least, threshold, Fraction(alpha)) == change
 
 
-def test_an_event_is_held_against_the_state_before_it() -> None:
-    early = Step(True, [10, 10, 8], [10, 10, 9], threshold=1, change=1)  # rises on what it sees after the arrival
+def test_an_event_is_judged_by_the_state_before_it() -> None:
+    early = Step(True, [10, 10, 8], [10, 10, 9], threshold=1, change=1)  # rises because of the state after it
     right = Step(True, [10, 10, 8], [10, 10, 9], threshold=1, change=0)
     late = Step(False, [10, 10, 9], [10, 9, 9], threshold=1, change=1)  # changes at a departure
     for step, wrong, hindsight in ((early, 1, 1), (right, 0, 1), (late, 1, 0)):
@@ -38,7 +38,7 @@ def test_an_event_is_held_against_the_state_before_it() -> None:
         assert (review.wrong, review.hindsight) == (wrong, hindsight)
 
 
-def test_tokens_are_held_against_the_tasks() -> None:
+def test_tokens_are_compared_with_the_tasks() -> None:
     # One pool has no task, below a threshold of 2, and nine have 3: it has both tokens, and keeps the yellow one.
     rise = Step(True, [10, 9, 9, 9], [10, 10, 9, 9], threshold=2, change=1, green=1, yellow=1)
     lost = Step(True, [10, 8, 8, 8], [10, 9, 8, 8], threshold=2, change=0, green=1, yellow=2)
@@ -57,7 +57,7 @@ def test_the_paper_s_words_about_yellow_tokens(yellow: int, green: int, up: int)
     assert (review.unlike, review.by_the_letter) == (0, 0)
 
 
-def test_kernel_and_core_go_the_same_way() -> None:
+def test_kernel_and_core_take_the_same_steps() -> None:
     scenario = Scenario(pools=5, load=2.4, alpha="0.6")
     kernel, core = (
         [(step.arrival, step.before, step.change) for step in watch(scenario, np.random.SeedSequence(3), 300)]
@@ -66,7 +66,7 @@ def test_kernel_and_core_go_the_same_way() -> None:
     assert kernel == core
 
 
-def test_the_total_passes_its_goal_as_often_as_two_states_by_hand_say() -> None:
+def test_the_passage_probability_is_that_of_two_states_solved_by_hand() -> None:
     """A pool with one task: a second one comes at rate 0.6, or it empties at rate 1 and fills at rate 0.6."""
     values, vectors = np.linalg.eig(np.array([[-0.6, 1.0], [0.6, -1.6]]))
     alive = (vectors * np.exp(values)) @ np.linalg.solve(vectors, [0.0, 1.0])

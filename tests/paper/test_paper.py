@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
 
 
 class Page(HTMLParser):
-    """What a browser would load, and the places that links lead to."""
+    """The resources that a browser would load, and the targets of links."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class Page(HTMLParser):
 
 
 def run(*arguments: str) -> dict[str, Any]:
-    """In a process of its own, which makes others."""
+    """Run the command in its own process, which starts others."""
     command = [sys.executable, "-m", "evenly", "paper", *arguments, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -106,7 +106,18 @@ def test_one_figure_alone(tmp_path: Path) -> None:
     [
         (["fig9"], "evenly: There is no figure 'fig9'; the figures are fig1, fig2, fig3, fig4, fig5, fig6.\n"),
         (["--seed", "-1"], "seed must be a whole number from 0 to"),
-        (["--out", "taken"], "evenly: Cannot make the folder taken: file exists.\n"),
+        (["fig9" * 50], "evenly: There is no figure 'fig9fig9"),
+        (["fig1", "fig2", "fig1"], "evenly: Each figure can be drawn once, not fig1 twice.\n"),
+        (["--seed", "9" * 60], "seed must be a whole number from 0 to"),
+        (["--seed", "one"], "'one'"),
+        (["--out="], "evenly: --out must name a folder, not ''; for the current one, type --out .\n"),
+        (["--out", " "], "evenly: --out must name a folder, not ' '; for the current one, type --out .\n"),
+        (["--out", "taken"], "evenly: Cannot write into taken: it is not a folder.\n"),
+        (["--out", "taken/below"], "evenly: Cannot write into taken/below: not a directory.\n"),
+        (["--out", "/dev/null"], "evenly: Cannot write into /dev/null: it is not a folder.\n"),
+        (["--out", "/proc"], "evenly: Cannot write into /proc: "),  # root may, says os.access
+        (["--out", "a\0b"], "evenly: Cannot write into 'a\\x00b': embedded null byte.\n"),
+        (["--out", "long" * 2000], ": file name too long.\n"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(

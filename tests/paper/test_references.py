@@ -1,4 +1,4 @@
-"""From claims to code and tests."""
+"""Links from claims to code and tests."""
 
 from pathlib import Path
 
@@ -31,7 +31,7 @@ def test_links_lead_to_files(tmp_path: Path) -> None:
             assert (folder / link).is_file(), reference
 
 
-def test_there_are_claims_of_every_section_and_each_says_what_it_must() -> None:
+def test_every_section_has_claims_and_each_claim_has_its_texts() -> None:
     assert len(CLAIMS) >= 25
     assert all(section.claims for section in SECTIONS)
     for claim in CLAIMS:

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers as the report prints them."""
 
 import pytest
 
@@ -22,14 +22,14 @@ from evenly.paper.report.wording import measured_text, number_text
         (2.3978952728, None, "2.3979"),
     ],
 )
-def test_a_number_has_the_digits_that_its_error_leaves(value: float, error: float | None, text: str) -> None:
+def test_a_number_has_the_digits_that_its_error_justifies(value: float, error: float | None, text: str) -> None:
     assert number_text(value, error) == text
 
 
-def test_what_a_number_is_held_against() -> None:
+def test_a_number_is_followed_by_what_is_expected() -> None:
     assert measured_text(Measured("x", 0.5, True)) == "0.5"
     assert measured_text(Measured("x", 0.5, True, 0.01, 0.49)) == "0.500 ± 0.010 (expected 0.49)"
-    assert measured_text(Measured("x", 2.0, True, None, 3.0, "<")) == "2 (has to be < 3)"
+    assert measured_text(Measured("x", 2.0, True, None, 3.0, "<")) == "2 (must be < 3)"
     loose = Measured("x", 0.5, True, 0.01, 0.49, slack=0.0123)
     assert measured_text(loose) == "0.500 ± 0.010 (expected 0.49, slack 0.012)"
     assert measured_text(Measured("x", 0.5, True, None, 0.5, slack=1e-9)) == "0.5 (expected 0.5)"

@@ -1,4 +1,4 @@
-"""A wrong policy turns the right claims red: `evenly paper` is run on copies of the package that break it."""
+"""A wrong policy turns the right claims red: `evenly paper` runs on copies of the package with a broken policy."""
 
 import json
 import os
@@ -26,9 +26,9 @@ SOURCE = Path(__file__).parents[2] / "src"
 
 @dataclass(frozen=True)
 class Mutation:
-    """Edits of the policy's homes, claims that must turn red, and claims that must not."""
+    """Edits that break the policy, claims that must turn red, and claims that must not."""
 
-    edits: tuple[tuple[str, str, str], ...]  # file, text that occurs there once, what replaces it
+    edits: tuple[tuple[str, str, str], ...]  # file, text that occurs there once, replacement
     red: tuple[str, ...]
     green: tuple[str, ...]
 
@@ -36,7 +36,7 @@ class Mutation:
 KERNEL, COMMON = "sim/kernels/aggregate.py", "sim/kernels/common.py"
 DISPATCHER, POOL, RULE = "core/dispatcher.py", "core/pool.py", "core/learning.py"
 
-# What no threshold policy can change: the total number of tasks, and other policies.
+# Claims that no threshold policy can affect: about the total number of tasks, and other policies.
 OTHERS = (
     "total-is-poisson",
     "total-mass",
@@ -44,7 +44,7 @@ OTHERS = (
     "random-routing-up-to-15-others",
     "power-of-two-up-to-13-others",
 )
-# What only looks at thresholds that stay.
+# Claims about fixed thresholds.
 STATIC = (
     "one-message-in-the-long-run",
     "fluid-limit",
@@ -117,7 +117,7 @@ MUTATIONS = {
             "threshold-policy-does-as-jsq",
             "jumps-are-followed",
         ),
-        green=(*OTHERS, "tokens-tell-the-truth", "two-tokens-a-pool"),  # the core is left alone
+        green=(*OTHERS, "tokens-tell-the-truth", "two-tokens-a-pool"),  # the core is not broken
     ),
     "learning looks after the arrival": Mutation(
         edits=(
@@ -182,7 +182,7 @@ def broken_copy(folder: Path, mutation: Mutation) -> Path:
         text = file.read_text(encoding="utf-8")
         assert text.count(old) == 1, (name, old)
         file.write_text(text.replace(old, new), encoding="utf-8")
-    shutil.copytree(SOURCE.parent / "docs", folder / "docs")  # the map that the report leads to
+    shutil.copytree(SOURCE.parent / "docs", folder / "docs")  # the report links to the map in it
     return copy
 
 
@@ -210,7 +210,7 @@ def _first(pools: Sequence[T]) -> T:
 def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A break of the core alone needs no copy: a preference for one pool keeps all the other rules."""
+    """Breaking only the core takes no copy. A preference for one pool keeps all other rules."""
     honest = Dispatcher.dispatch
 
     def biased(self: Dispatcher, choose: Choose) -> PoolId | None:

@@ -1,8 +1,8 @@
-"""Writes what the architecture page shows of the rooms: two pictures and a table, all from `rooms.py`.
+"""Write the generated parts of the architecture page, two pictures and a table, from `rooms.py`.
 
     python -m tests.project.draw_rooms
 
-A test compares the files with what this would write.
+A test checks that the files are current.
 """
 
 from collections.abc import Mapping
@@ -33,14 +33,14 @@ LIVE = {
     "balancer": (1, 4), "wire": (2, 4),
     "addresses": (3, 5),
 }  # fmt: skip
-_TALL = "live"  # reaches down into the next row
+_TALL = "live"  # extends into the next row
 _CARD, _LINE, _GAP, _ROW_GAP, _MARGIN = 170, 16, 44, 46, 20  # pixels
 
 Graph = dict[str, set[str]]
 
 
 def house() -> tuple[Graph, dict[str, list[str]]]:
-    """Top-level rooms with the ones that they import, and the rooms inside each."""
+    """Return the top-level rooms with the ones that they import, and the rooms inside each."""
     graph: Graph = {}
     inside: dict[str, list[str]] = {}
     for name, room in ROOMS.items():
@@ -56,7 +56,7 @@ def house() -> tuple[Graph, dict[str, list[str]]]:
 
 
 def within(parent: str) -> tuple[Graph, dict[str, list[str]]]:
-    """The rooms inside one, with the ones among them that they import."""
+    """Return the rooms inside `parent`, with the ones among them that they import."""
     names = [name for name in ROOMS if name.startswith(f"{parent}.")]
     graph = {
         name.removeprefix(f"{parent}."): {
@@ -72,7 +72,7 @@ def _top(name: str) -> str:
 
 
 def reduced(graph: Graph) -> Graph:
-    """Without the arrows that follow from others."""
+    """Return the graph without the arrows that follow from others."""
 
     def reach(name: str) -> set[str]:
         return set().union(*({other} | reach(other) for other in graph[name]))
@@ -84,7 +84,7 @@ def reduced(graph: Graph) -> Graph:
 
 
 def picture(graph: Graph, inside: dict[str, list[str]], places: Mapping[str, tuple[float, float]]) -> str:
-    """An SVG: the most general rooms at the bottom, an arrow for each import that does not follow from others."""
+    """Return an SVG: general rooms at the bottom, an arrow for each import that does not follow from others."""
     assert set(graph) == set(places), "every room has a place in the picture"
     if "hallway" in graph:
         inside = {**inside, "hallway": list(HALLWAY)}
@@ -122,7 +122,7 @@ def _height(names: list[str]) -> float:
 
 def _arrow(upper: tuple[float, float, float], lower: tuple[float, float, float]) -> str:
     (left, top, height), (other, below, _) = upper, lower
-    # Arrows to the side leave from that side of the card, so that several can be told apart.
+    # An arrow to the side starts on that side of the card, which keeps several arrows apart.
     shift = 0.3 * _CARD * max(-1.0, min(1.0, (other - left) / (2 * (_CARD + _GAP))))
     start, end = left + _CARD / 2 + shift, other + _CARD / 2 - shift
     return (
@@ -146,7 +146,7 @@ def _card(name: str, inside: list[str], box: tuple[float, float, float]) -> str:
 
 
 def table() -> str:
-    """One row per room: what it holds, what it may import, what it must not."""
+    """Return the table: one row per room, with its content and its permitted imports."""
     rows = ["| room | holds | may import | libraries |", "| --- | --- | --- | --- |"]
     for name, room in ROOMS.items():
         may = [f"`{other}`" for other in room.may]
@@ -160,14 +160,14 @@ def table() -> str:
 
 
 def page(text: str) -> str:
-    """The page with its table renewed."""
+    """Return the page with a current table."""
     before, _, rest = text.partition(START)
     _, _, after = rest.partition(END)
     return f"{before}{START}\n{table()}\n{END}{after}"
 
 
 def files() -> dict[Path, str]:
-    """What is written, by file."""
+    """Return the content of each generated file."""
     return {
         DOCS / "images" / "rooms.svg": picture(*house(), HOUSE),
         DOCS / "images" / "rooms-live.svg": picture(*within("live"), LIVE),

@@ -1,8 +1,8 @@
-"""The rooms of the house: what lives in each, and what each may import.
+"""The rooms of the house: what each holds, and what it may import.
 
-The layer test and the architecture page read this table. A room is a package or a single module; the longest name
-that fits a module is its room. The `__init__` of a package with rooms inside is a front door: it re-exports, so it
-may import those rooms.
+The layer test and the architecture page read this table. A room is a package or a single module. A module belongs
+to the room with the longest matching name. The `__init__` of a package with rooms inside is a front door: it
+re-exports, so it may import those rooms.
 """
 
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ MATPLOTLIB, PANDAS, POLARS = "matplotlib", "pandas", "polars"
 
 @dataclass(frozen=True, kw_only=True)
 class Room:
-    """`may` and `packages` are the rooms and the libraries that it may import, besides the standard library.
+    """A room: `may` and `packages` are the rooms and the third-party libraries that it may import.
 
-    `lazily` may be imported inside functions and for type checking only. Of the standard library, a room may
-    import everything, or `standard` alone if that is given: a room without clock, randomness and I/O.
+    `lazily` may only be imported inside functions and for type checking. A room may import all of the standard
+    library, or only `standard` if that is given: a room without clock, randomness and I/O.
     """
 
     holds: str
@@ -28,9 +28,9 @@ class Room:
 _PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "math", "typing")
 
 ROOMS: dict[str, Room] = {
-    "lazy": Room(holds="Front doors that load what they offer when it is first used."),
+    "lazy": Room(holds="Front doors: packages that load their public names when first used."),
     "errors": Room(holds="Errors that are not our bugs, and their exit codes."),
-    "inputs": Room(holds="Checks of values from outside, and how a refusal reads.", may=("errors",)),
+    "inputs": Room(holds="Checks of input values, and the wording of rejections.", may=("errors",)),
     "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors",)),
     "policies": Room(holds="The only list of policy names and their parameters. No rules.", may=("errors",)),
     "frames": Room(
@@ -94,18 +94,18 @@ ROOMS: dict[str, Room] = {
         lazily=("plots", MATPLOTLIB),
     ),
     "paper.experiments": Room(
-        holds="The runs behind figures and claims. They make data and judge nothing.",
-        may=("core", "errors", "policies", "sim", "sim.coupling", "theory", "theory.fluid", "theory.stability",
-             "workload"),
+        holds="The runs behind figures and claims. They produce data and do not judge it.",
+        may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
+             "theory.stability", "workload"),
         packages=("numpy",),
     ),
     "paper.figures": Room(
         holds="Drawing and captions of the paper's figures.",
-        may=("errors", "paper.experiments", "plots", "policies", "sim", "theory", "workload"),
+        may=("errors", "inputs", "paper.experiments", "plots", "policies", "sim", "theory", "workload"),
         packages=(MATPLOTLIB, "numpy"),
     ),
     "paper.claims": Room(
-        holds="The paper's claims: each reads experiments and judges.",
+        holds="The paper's claims: each judges the data of experiments.",
         may=("paper.experiments", "policies", "sim", "sim.coupling", "theory", "theory.diffusion", "theory.fluid"),
         packages=("numpy", "scipy"),
     ),
@@ -115,8 +115,8 @@ ROOMS: dict[str, Room] = {
         packages=("jinja2",),
     ),
     "paper": Room(
-        holds="Runs all of it in parallel: `evenly paper`.",
-        may=("errors", "files", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
+        holds="Runs the whole reproduction in parallel: `evenly paper`.",
+        may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(

@@ -1,4 +1,4 @@
-"""docs/architecture.md: generated parts are current, and every file and name that it mentions exists."""
+"""docs/architecture.md: its generated parts are current, and every file and name that it mentions exists."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ def test_every_step_of_the_walks_exists(file: str, name: str) -> None:
     assert name in {node.name for node in tree.body if isinstance(node, kinds)}
 
 
-def test_both_walks_are_there() -> None:
+def test_there_are_two_walks() -> None:
     assert len(STEPS) >= 20
 
 
@@ -38,11 +38,11 @@ def test_every_file_named_exists() -> None:
 
 
 def _exists(name: str) -> bool:
-    """Some are named by their last part alone, next to one in the same room."""
+    """Return True if the file exists. The page shortens some names to their last part."""
     return (SOURCE / name).exists() or any(SOURCE.rglob(name))
 
 
-def test_the_rooms_to_add_things_to_exist() -> None:
+def test_the_rooms_for_new_code_exist() -> None:
     table = TEXT.partition("## Where does it go?")[2].strip().partition("\n\n")[0].splitlines()[2:]
     rooms = [room for row in table for room in re.findall(r"`([a-z_.]+)`", row.split("|")[2])]
     assert len(rooms) >= 20

@@ -10,7 +10,7 @@ from bench.page import LIVE, MEASURED, renewed, section
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
 
 
-def test_sections_are_renewed_one_by_one() -> None:
+def test_updating_a_section_leaves_the_others_unchanged() -> None:
     new = {name: section(name, "a machine", 3, [f"| {name} | 1 | | |"]) for name in MEASURED}
     page = renewed("", {"live-speed": new["live-speed"], "simulator": new["simulator"]})
     assert "| live-speed |" in page

@@ -1,4 +1,4 @@
-"""What the documentation tells people to type works, and its links lead somewhere."""
+"""The examples in the documentation run, and its links work."""
 
 import os
 import re
@@ -23,7 +23,7 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
-    """In the order of the page, in one empty folder; TOML blocks become the file named in their first line."""
+    """Run the blocks in order in one empty folder. TOML blocks become the file named in their first line."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
     ran = 0
@@ -38,7 +38,7 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
                 ["bash", "-c", line.removeprefix("$ ")] for line in text.splitlines() if line.startswith("$ ")
             ]
         else:
-            assert language == "sh", "only the two commands of the front page are left out"
+            assert language == "sh", "only the two commands of the front page are not run"
             continue
         for command in commands:
             done = subprocess.run(
@@ -50,7 +50,7 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target.partition("#")[0]).exists(), target

@@ -1,4 +1,4 @@
-"""The walls between rooms: no import that the table does not allow, and no cycle between rooms."""
+"""The walls between rooms: only imports that the table allows, and no cycles."""
 
 import ast
 import sys
@@ -19,14 +19,14 @@ SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 
 @dataclass(frozen=True)
 class Import:
-    """An imported name; `lazy` if inside a function or for type checking only."""
+    """An imported name. `lazy` is True inside functions and for type checking only."""
 
     name: str
     lazy: bool
 
 
 def modules() -> list[str]:
-    """Dotted names below `evenly`; a package's `__init__` under the name of the package."""
+    """Return dotted names below `evenly`. A package's `__init__` has the name of the package."""
     paths = (path.relative_to(SOURCE).with_suffix("") for path in SOURCE.rglob("*.py"))
     return sorted(".".join(path.parts).removesuffix(".__init__") for path in paths)
 
@@ -37,21 +37,21 @@ def file_of(module: str) -> Path:
 
 
 def room_of(name: str) -> str:
-    """The room with the longest name that fits; names that no room has belong to the front door of the package."""
+    """Return the room with the longest matching name. Names without one belong to the package's front door."""
     parts = name.split(".")
     fitting = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     return next((room for room in fitting if room in ROOMS), "__init__")
 
 
 def is_front_door(module: str) -> bool:
-    """A package with rooms inside whose `__init__` re-exports; one that holds a docstring alone is no door."""
+    """Return True for a package with rooms inside whose `__init__` holds more than a docstring."""
     inside = any(room.startswith(f"{module}.") for room in ROOMS)
     return inside and len(ast.parse(file_of(module).read_text(encoding="utf-8")).body) > 1
 
 
 @cache
 def homes(package: str) -> dict[str, str]:
-    """The names that a front door offers, with the modules that define them: an import of one leads there."""
+    """Return the public names of a front door with the modules that define them."""
     door = import_module(package)
     found: dict[str, str] = dict(getattr(door, "_HOMES", {}).items())
     lazy = {name: home for home, names in found.items() for name in names.split()}
@@ -66,7 +66,7 @@ def homes(package: str) -> dict[str, str]:
 
 
 def target_of(name: str) -> str:
-    """The room that an imported name of ours leads to, through front doors if need be."""
+    """Return the room that defines an imported name of ours, following front doors."""
     package, _, last = name.rpartition(".")
     while package == "evenly" or is_front_door(package.partition(".")[2]):
         home = homes(package).get(last)
@@ -78,7 +78,7 @@ def target_of(name: str) -> str:
 
 
 def imports(tree: ast.Module) -> Iterator[Import]:
-    """All imports, at the top or inside functions; relative ones are not ours."""
+    """Yield all imports, at the top or inside functions. Relative imports are not allowed."""
 
     def visit(node: ast.AST, lazy: bool) -> Iterator[Import]:
         if isinstance(node, ast.Import):
@@ -113,7 +113,7 @@ def is_allowed(module: str, found: Import) -> bool:
         target = target_of(found.name)
         if is_front_door(module):
             return target in {own, "lazy", *room.may} or target.startswith(f"{module}.")
-        if target == "__init__":  # the front door of the package knows the version, and that is all one may ask it
+        if target == "__init__":  # the version is all that may be imported from the package's front door
             return "__init__" in room.may and found.name == "evenly.__version__"
         return target == own or target in room.may or (found.lazy and target in room.lazily)
     if top in sys.stdlib_module_names:
@@ -131,7 +131,7 @@ def violations(module: str, source: str) -> list[str]:
 
 
 def arrows() -> set[tuple[str, str]]:
-    """Room imports room, as the sources have it; front doors aside."""
+    """Return all pairs (room, imported room) found in the sources, without front doors."""
     found = set()
     for module in modules():
         if is_front_door(module):
@@ -143,7 +143,7 @@ def arrows() -> set[tuple[str, str]]:
 
 
 def cycle(graph: set[tuple[str, str]]) -> list[str]:
-    """One cycle of the graph, or nothing."""
+    """Return one cycle of the graph, or an empty list."""
     below: dict[str, set[str]] = {}
     for room, other in graph:
         below.setdefault(room, set()).add(other)
@@ -180,7 +180,7 @@ def test_the_table_allows_no_cycle() -> None:
     assert cycle(allowed) == []
 
 
-def test_every_room_is_lived_in() -> None:
+def test_every_room_has_modules() -> None:
     assert {room_of(module) for module in modules()} == set(ROOMS)
 
 
@@ -194,8 +194,8 @@ def test_every_permission_is_used() -> None:
     assert unused == set()
 
 
-def test_every_wrong_arrow_is_seen() -> None:
-    """Each rule broken once: an import of every room from every other, at the top and inside a function."""
+def test_every_wrong_arrow_is_found() -> None:
+    """Break each rule once: import every room from every other, at the top and inside a function."""
     for (room, rules), other in product(ROOMS.items(), ROOMS):
         if room == other:
             continue
@@ -231,7 +231,7 @@ def test_every_wrong_arrow_is_seen() -> None:
         ("live", "from evenly.live.picker import server"),
     ],
 )
-def test_a_wrong_import_is_seen(module: str, source: str) -> None:
+def test_a_wrong_import_is_found(module: str, source: str) -> None:
     assert violations(module, source)
 
 
@@ -247,7 +247,7 @@ def test_a_module_of_an_allowed_room_may_be_imported_through_its_package() -> No
     assert violations("theory.balance", "from evenly.theory.fluid import path")
 
 
-def test_a_cycle_is_seen() -> None:
+def test_a_cycle_is_found() -> None:
     found = cycle({("a", "b"), ("b", "c"), ("c", "a"), ("c", "d")})
     assert found[0] == found[-1]
     assert set(pairwise(found)) == {("a", "b"), ("b", "c"), ("c", "a")}

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, and print what they show: their numbers come from fixed seeds."""
+"""The notebooks run from top to bottom and reproduce their saved outputs, whose numbers come from fixed seeds."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def texts(notebook: Any) -> list[str]:  # noqa: ANN401  (nbformat is untyped)
-    """What each output says as text; of a picture, that it is one."""
+    """Return each output as text, and "picture" for pictures."""
     found = []
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -21,7 +21,7 @@ def texts(notebook: Any) -> list[str]:  # noqa: ANN401  (nbformat is untyped)
 
 
 @pytest.mark.parametrize("name", ["researcher", "operator"])
-def test_a_notebook_prints_what_it_shows(name: str, tmp_path: Path) -> None:
+def test_a_notebook_reproduces_its_outputs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     shown = texts(notebook)
     assert shown.count("picture") >= 2

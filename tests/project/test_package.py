@@ -23,7 +23,7 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
-def test_a_wheel_builds_installs_and_runs_away_from_the_checkout(tmp_path: Path) -> None:
+def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -67,7 +67,7 @@ FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.sim", "evenly.
 
 
 @pytest.mark.parametrize("package", FRONT_DOORS)
-def test_every_public_name_resolves_and_is_known_to_type_checkers(package: str) -> None:
+def test_every_public_name_resolves_and_has_a_type(package: str) -> None:
     door = import_module(package)
     for name in dir(door):
         assert getattr(door, name) is not None
@@ -87,7 +87,7 @@ def test_a_bare_import_reaches_what_the_documentation_names() -> None:
     assert done.stdout.count("<") == 3
 
 
-# These pages name places in the code, inner modules included, which an import statement reaches.
+# These pages name places in the code, also inside modules that need an import of their own.
 PLACES = ("paper-map.md", "live.md", "architecture.md", "decisions")
 REACH = """
 import sys
@@ -105,7 +105,7 @@ for line in sys.argv[1:]:
 
 
 def documented_names() -> dict[str, list[str]]:
-    """By its first part, every dotted name in backticks, and whether only pages about places have it."""
+    """Return every dotted name in backticks, by its first part, and whether only pages about places have it."""
     is_place: dict[str, bool] = {}
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         of_places = any(part in PLACES for part in page.parts)
@@ -118,7 +118,7 @@ def documented_names() -> dict[str, list[str]]:
 
 
 def reach(*lines: str) -> None:
-    """Look the names up in an interpreter of their own, which has imported nothing of ours before."""
+    """Look the names up in a new interpreter, which has not imported anything of ours."""
     command = [sys.executable, "-c", REACH, *lines]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -138,7 +138,7 @@ def test_the_documentation_names_the_rooms() -> None:
         reach(f"{name} False")
 
 
-def test_the_version_has_one_value() -> None:
+def test_the_version_is_the_same_everywhere() -> None:
     declared = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert declared is not None
     assert declared[1] == evenly.__version__

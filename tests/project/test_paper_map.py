@@ -1,4 +1,4 @@
-"""docs/paper-map.md: every statement of the paper has a row, which leads to code that cites it and to tests."""
+"""docs/paper-map.md: every statement of the paper has a row, with code that cites it and with tests."""
 
 import ast
 import re
@@ -20,7 +20,7 @@ LABELS = [
 
 
 def resolved(name: str) -> object:
-    """The module, class, function or method of a dotted name."""
+    """Return the module, class, function or method with this dotted name."""
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
         try:
@@ -30,7 +30,7 @@ def resolved(name: str) -> object:
         for attribute in parts[cut:]:
             value = getattr(value, attribute)
         return value
-    raise AssertionError(f"{name} is nowhere")
+    raise AssertionError(f"there is no {name}")
 
 
 def test_every_statement_has_a_row() -> None:

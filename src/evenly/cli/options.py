@@ -121,7 +121,7 @@ Figures = Annotated[
     typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
 Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, the same verdicts.", "--quick")]
-Out = Annotated[Path, _option(_OUTPUT, "Folder to write to, made if need be (default: evenly-paper).", "FOLDER")]
+Out = Annotated[str, _option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
 Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

@@ -1,6 +1,6 @@
-"""The paper, reproduced: experiments, figures that take parameters, and a report with a verdict on each claim.
+"""The paper, reproduced: experiments, figures with parameters, and a report with a verdict on each claim.
 
-`evenly.paper.figures` loads when first used, so that importing this package is quick.
+`evenly.paper.figures` is loaded when first used, to keep importing this package quick.
 """
 
 from evenly.lazy import front_door

@@ -1,7 +1,7 @@
-"""The work in bundles that share no runs, so that processes can do them side by side.
+"""The work, split into bundles that share no runs and so can run in parallel.
 
-Processes rather than threads, because most of the work holds the interpreter's lock: pictures, fluid solutions,
-single events.
+They run in processes, not in threads, because most of the work holds the interpreter's lock: pictures, fluid
+solutions, single events.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import FIGURES
 from evenly.paper.figures.figure import Drawing
 
-_WAKE_UP = 0.1  # seconds between checks of the progress and for an interrupt
+_WAKE_UP = 0.1  # seconds between checks for progress and for an interrupt
 
 Progress = Callable[[float], None]  # called with the fraction done
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """Figures and claims that share runs, so that one process does them all."""
+    """Figures and claims that share runs and so belong in one process."""
 
     figures: tuple[str, ...]
     sections: tuple[Section, ...]
 
     @property
     def claims(self) -> tuple[Claim, ...]:
-        """All claims of its sections."""
+        """The claims of all its sections."""
         return tuple(claim for section in self.sections for claim in section.claims)
 
 
@@ -56,14 +56,14 @@ STEPS = sum(len(bundle.figures) + len(bundle.claims) for bundle in BUNDLES)
 
 @dataclass(frozen=True)
 class Findings:
-    """Figures drawn and numbers measured, by name."""
+    """Drawn figures and measured numbers, by name."""
 
     drawings: dict[str, Drawing]
     measured: dict[str, tuple[Measured, ...]]
 
 
 def study(bundle: Bundle, lab: Lab, folder: Path, tick: Callable[[], None]) -> Findings:
-    """Draw a bundle's figures and measure its claims. Call `tick` after each."""
+    """Draw a bundle's figures and measure its claims, and call `tick` after each."""
     drawings, measured = {}, {}
     for name in bundle.figures:
         drawings[name] = FIGURES[name].write(lab, folder)
@@ -75,8 +75,8 @@ def study(bundle: Bundle, lab: Lab, folder: Path, tick: Callable[[], None]) -> F
 
 
 def study_all(lab: Lab, folder: Path, progress: Progress, workers: int) -> list[Findings]:
-    """Do all bundles, in up to `workers` processes. The findings do not depend on their number."""
-    # A forked copy has everything loaded at once. Forking is only safe on Linux.
+    """Run all bundles, in up to `workers` processes. The findings do not depend on `workers`."""
+    # A forked process starts with everything loaded. Forking is only safe on Linux.
     context = get_context("fork" if sys.platform == "linux" else "spawn")
     done = context.Value("i", 0)
     others = active_children()
@@ -87,22 +87,22 @@ def study_all(lab: Lab, folder: Path, progress: Progress, workers: int) -> list[
         while left and not any(job.exception() for job in finished):
             progress(done.value / STEPS)
             finished, left = wait(jobs, _WAKE_UP, FIRST_EXCEPTION)
-        return [job.result() for job in jobs if job in finished]  # raises what a bundle raised
+        return [job.result() for job in jobs if job in finished]  # re-raises the error of a bundle
     except BrokenProcessPool:
-        raise WorkerKilledError("A process that measured was killed, perhaps for want of memory.") from None
+        raise WorkerKilledError("A worker process was killed, perhaps because memory ran out.") from None
     finally:
-        for process in active_children():  # after an interrupt, their work is not worth waiting for
+        for process in active_children():  # after an interrupt, waiting for them is pointless
             if process not in others:
                 process.kill()
         pool.shutdown(cancel_futures=True)
 
 
-_done: Any = None  # the number of steps done, shared by the processes
+_done: Any = None  # number of steps done, shared by all processes
 
 
-def _begin(done: Any, parent: int) -> None:  # noqa: ANN401  (multiprocessing's values have no type of their own)
-    """Set up a worker process. It leaves Ctrl-C to the parent, and ends when the parent does."""
-    global _done  # noqa: PLW0603  (one count per process)
+def _begin(done: Any, parent: int) -> None:  # noqa: ANN401  (multiprocessing does not name the type of its values)
+    """Set up a worker process: it leaves Ctrl-C to its parent, and exits when its parent does."""
+    global _done  # noqa: PLW0603  (one per process)
     _done = done
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

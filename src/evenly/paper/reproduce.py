@@ -1,19 +1,19 @@
-"""The whole paper: draw the figures, measure the claims, write the report."""
+"""The whole paper: draw its figures, measure its claims, write the report."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from evenly.errors import InputError
 from evenly.files import check_writable
+from evenly.inputs import shown
 from evenly.paper.claims import CLAIMS
 from evenly.paper.claims.claim import Outcome
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import FIGURES
-from evenly.paper.figures.figure import Drawing, PaperFigure
+from evenly.paper.figures.figure import Drawing
 from evenly.paper.parallel import Progress, study_all
 from evenly.paper.report.write import REPORT, write_report
 
@@ -28,12 +28,12 @@ class Reproduction:
 
     @property
     def surprises(self) -> list[Outcome]:
-        """Claims whose verdict is not the one that a correct policy gives."""
+        """The claims whose verdict is not the one that a correct policy gets."""
         return [outcome for outcome in self.outcomes if not outcome.as_expected]
 
 
 def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Reproduction:
-    """Reproduce every figure and every claim in `workers` processes, into a folder that exists."""
+    """Reproduce every figure and every claim in `workers` processes. The folder must exist."""
     check_writable(folder / REPORT)
     _check_pictures(FIGURES, folder)
     findings = study_all(lab, folder, progress, workers)
@@ -45,24 +45,27 @@ def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Repro
 
 
 def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Reproduction:
-    """Draw only the figures of these names, into a folder that exists."""
-    _check_pictures(names, folder)
+    """Draw only the figures with these names. The folder must exist."""
+    _check_pictures(check_names(names), folder)
     drawings = []
-    for place, figure in enumerate([find_figure(name) for name in names], 1):
-        drawings.append(figure.write(lab, folder))
+    for place, name in enumerate(names, 1):
+        drawings.append(FIGURES[name].write(lab, folder))
         progress(place / len(names))
     return Reproduction(tuple(drawings), (), None)
 
 
 def _check_pictures(names: Iterable[str], folder: Path) -> None:
-    """Refuse paths that cannot be written before the work starts."""
+    """Reject paths that cannot be written, before the work starts."""
     for name in names:
-        for path in find_figure(name).files(folder).values():
+        for path in FIGURES[name].files(folder).values():
             check_writable(path)
 
 
-def find_figure(name: str) -> PaperFigure[Any]:
-    """Return the figure of this name, or raise an InputError that lists the names."""
-    if name not in FIGURES:
-        raise InputError(f"There is no figure {name!r}; the figures are {', '.join(FIGURES)}.")
-    return FIGURES[name]
+def check_names(names: Sequence[str]) -> list[str]:
+    """Return the names, or raise InputError unless they are different names of figures."""
+    for place, name in enumerate(names):
+        if name not in FIGURES:
+            raise InputError(f"There is no figure {shown(name)}; the figures are {', '.join(FIGURES)}.")
+        if name in names[:place]:
+            raise InputError(f"Each figure can be drawn once, not {name} twice.")
+    return list(names)

@@ -11,33 +11,33 @@ import typer
 from evenly.cli import options
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
+from evenly.errors import InputError
 
 if TYPE_CHECKING:
     from evenly.paper.experiments.lab import Lab
     from evenly.paper.reproduce import Reproduction
 
 EXAMPLE = "Example: evenly paper --quick; evenly paper fig5 --out pictures"
-UNEXPECTED = 1  # the exit code when a verdict is not what it should be
+UNEXPECTED = 1  # exit code if a verdict is not the one that a correct policy gets
 
 
 def command(
     figures: options.Figures = None,
     quick: options.Quick = False,
     seed: options.Seed = None,
-    out: options.Out = Path("evenly-paper"),
+    out: options.Out = "evenly-paper",
     json: options.Json = None,
 ) -> None:
     """Reproduce the paper: draw every figure, test every claim, and write a report with a verdict on each claim.
 
-    Exit code 1 means that a verdict is not what a correct policy comes to.
+    Exit code 1 means that a verdict is not the one that a correct policy gets.
     """
-    from evenly.files import ensure_folder
     from evenly.paper.experiments.lab import Lab
-    from evenly.paper.reproduce import find_figure
+    from evenly.paper.reproduce import check_names
 
-    chosen = [find_figure(name).name for name in figures or []]
+    chosen = check_names(figures or [])
     lab = Lab(1 if seed is None else seed, quick=quick)
-    folder = ensure_folder(out)
+    folder = _folder(out)
     started = perf_counter()
     found = _work(lab, chosen, folder)
     facts = {"seed": lab.seed, "quick": quick, "seconds": perf_counter() - started, **_facts(found)}
@@ -45,6 +45,15 @@ def command(
     emit(lambda: facts, lambda: _show(found), as_json=bool(json), files=drawn if chosen else [found.report])
     if found.surprises:
         raise typer.Exit(UNEXPECTED)
+
+
+def _folder(out: str) -> Path:
+    """Return the folder to write to. An empty name would be the current folder, as Path reads it."""
+    from evenly.files import ensure_folder
+
+    if not out.strip():
+        raise InputError(f"--out must name a folder, not {out!r}; for the current one, type --out .")
+    return ensure_folder(Path(out))
 
 
 def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
@@ -58,7 +67,7 @@ def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
 
 
 def _facts(found: Reproduction) -> dict[str, Any]:
-    """The JSON object of `evenly paper --json`, but for the run itself."""
+    """Return what `evenly paper --json` prints about figures and claims."""
     return {
         "figures": [drawing.to_dict() for drawing in found.drawings],
         "claims": [outcome.to_dict() for outcome in found.outcomes],
@@ -68,15 +77,16 @@ def _facts(found: Reproduction) -> dict[str, Any]:
 
 
 def _show(found: Reproduction) -> None:
-    """A line for each claim, and the count of verdicts."""
+    """Print one line per claim, and the number of claims with each verdict."""
     from evenly.paper.claims.claim import Verdict
     from evenly.paper.report.wording import SYMBOLS
 
     for outcome in found.outcomes:
-        mark = "" if outcome.as_expected else "  <- should be different"
+        mark = "" if outcome.as_expected else "  <- unexpected"
         claim = outcome.claim
         typer.echo(f"{SYMBOLS[outcome.verdict]:<2} {claim.place:<24} {claim.name}{mark}")
     if found.outcomes:
         verdicts = [outcome.verdict for outcome in found.outcomes]
-        counts = "; ".join(f"{verdicts.count(verdict)} {verdict.value}" for verdict in Verdict)
+        hold, noted, fail = (verdicts.count(verdict) for verdict in Verdict)
+        counts = f"{hold} hold, {noted} hold with a note, {fail} do not hold as stated"
         typer.echo(f"\n{len(verdicts)} claims: {counts}")

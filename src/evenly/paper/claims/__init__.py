@@ -1,4 +1,4 @@
-"""All the claims, by the paper's sections."""
+"""All claims, by the sections of the paper."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ FLUID = Section(
 )
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
-SETTLING = Section("Where and how soon it settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
+SETTLING = Section("Where and how soon the threshold settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
 STEADINESS = Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS)
 SHARES = Section("How resources are shared", "Sec. 5.2", shares.CLAIMS)
-DEMAND = Section("Demand that varies", "Sec. 5.3", demand.CLAIMS)
+DEMAND = Section("Varying demand", "Sec. 5.3", demand.CLAIMS)
 
 SECTIONS = (MODEL, FLUID, DIFFUSION, LEARNING, SETTLING, STEADINESS, SHARES, DEMAND)
 CLAIMS = tuple(claim for section in SECTIONS for claim in section.claims)

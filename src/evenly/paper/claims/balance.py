@@ -1,4 +1,4 @@
-"""Claims about the thresholds that lead to balance.
+"""Claims about the thresholds that balance the load.
 
 Paper: Sec. 3.2, Thm 2.
 """
@@ -18,15 +18,15 @@ from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
 from evenly.theory.fluid.predict import predict_fluid
 
-# Occupancies: empty pools, twelve tasks in each, and a wide spread.
+# Occupancies: empty pools, twelve tasks in each pool, and a wide spread.
 STARTS = ([1.0], [1.0] * 13, [1.0, *[0.5] * 9, *[0.1] * 20])
 
 
 def tasks_missing(load: float) -> float:
-    """Tasks missing below floor(load) on average, in all pools together, in the large-system limit.
+    """Return the mean number of tasks missing below floor(load), in all pools together, in the large-system limit.
 
     Gaps open at rate floor(load) (1 - q(h)) and are filled at rate load, both times the number of pools, with
-    q(h) = load - floor(load). So their number is geometric, whatever the number of pools.
+    q(h) = load - floor(load). So their number is geometric, and its mean does not depend on the number of pools.
     """
     ratio = floor(load) * (floor(load) + 1 - load) / load
     return ratio / (1 - ratio)
@@ -37,7 +37,7 @@ def _optimal(lab: Lab) -> list[Measured]:
 
 
 def _solutions_balance() -> Measured:
-    """The fluid solution that comes closest to the bound of its distance from balance at a late time."""
+    """Check the fluid solution whose distance from balance at time 20 is closest to its bound."""
     found = []
     for load in (0.6, 2.3, 5.5):
         for start in STARTS:
@@ -53,8 +53,8 @@ def balance_bound(load: float, start: float, time: float) -> float:
 
     Let M be the larger of start and load, which no mass exceeds, and t0 the time from which the total is below h.
     By Prop. 1 the mass from h + 1 on is at most M exp(-t), and that from h on exceeds its limit by at most
-    M exp(t0 - t). The total is off by at most M exp(-t), so that the levels below h lack at most M (exp(t0) + 1)
-    exp(-t). q(h) is off by no more than these three together, and all levels by no more than what is returned.
+    M exp(t0 - t). The total is off by at most M exp(-t), so the levels below h lack at most M (exp(t0) + 1)
+    exp(-t). The error of q(h) is at most the sum of these three, that of all levels at most the value returned.
 
     Paper: proof of Thm 2.
     """
@@ -70,8 +70,8 @@ def _systems_balance(lab: Lab) -> list[Measured]:
         case = Scenario(pools=pools, load=load, initial_tasks=start, warmup=since, horizon=since + 3.0)
         seed = lab.seed_for(f"balance {load} {start}")
         run = simulate(case, replications=lab.pick(96, 40), seed=seed, mean_holding_times=True)
-        # What the total deviates by, a normal number of variance load / n, falls on level h. Tasks missing below
-        # count twice, and are up to half as many again where pools are few; some of the start is left.
+        # The total deviates by a normal number of variance load / n, all of it on level h. Tasks missing below
+        # count twice, and are up to 50 % more with few pools; a part of the initial state is left.
         expected = sqrt(2 * load / (pi * pools))
         slack = 3 * tasks_missing(load) / pools + abs(start - load) * exp(-since)
         what = f"imbalance at time 8 to 11, {pools:,} pools, load {load:g}, from {start:g} each"
@@ -83,7 +83,7 @@ def _few_are_off(lab: Lab) -> list[Measured]:
     load, low = 5.5, 5
     ratio = low * (low + 1 - load) / load
     shares, gaps = [], []
-    # Gaps open and close at rates of order n, so that next to no warm-up is needed.
+    # Gaps open and close at rates of order n, so a short warm-up is enough.
     for pools, full, quick in ((400, 150.0, 15.0), (40_000, 1.5, 0.2)):
         scenario = Scenario(
             pools=pools, load=load, initial_tasks=load, warmup=0.1, horizon=0.1 + lab.pick(full, quick)
@@ -92,12 +92,12 @@ def _few_are_off(lab: Lab) -> list[Measured]:
         missing = [
             float((sample.time * pools - sample.at_least[: low + 1]).sum()) / sample.time for sample in run.windows
         ]
-        # To second order: the ratio moves with q(h), whose variance is at most load / n; twice that is allowed.
+        # To second order: the ratio varies with q(h), whose variance is at most load / n; allow twice that.
         bend = (low / load) ** 2 * load / pools / (1 - ratio) ** 3
         gaps.append(equals(f"tasks missing, {pools:,} pools", missing, tasks_missing(load), slack=2 * bend))
         others = [1 - float(averages(s, pools).pools_with_exactly[low : low + 2].sum()) for s in run.windows]
         limit = 2 * tasks_missing(load) / pools
-        shares.append(below(f"share of pools with other numbers than 5 and 6, {pools:,} pools", others, limit))
+        shares.append(below(f"share of pools with neither 5 nor 6 tasks, {pools:,} pools", others, limit))
     return [*shares, *gaps]
 
 
@@ -124,7 +124,7 @@ def _whole_load(lab: Lab) -> list[Measured]:
             mean_holding_times=True,
         )
         rows = np.transpose([_imbalances(run) for run in runs])
-        # Small systems bend the power by up to 0.03, as thousands of runs from 64 to 6,400 pools show.
+        # Small systems change the power by up to 0.03, as thousands of runs with 64 to 6,400 pools show.
         numbers.append(
             equals(f"power of n in the imbalance, threshold {threshold}", powers(sizes, rows), -0.5, slack=0.05)
         )
@@ -143,16 +143,18 @@ CLAIMS = (
         place="Sec. 3.2, Thm 2",
         labels=("Thm 2",),
         statement=(
-            "At the threshold floor(load) every start leads to balance: all but a vanishing share of the pools "
-            "come to have floor(load) or ceil(load) tasks, in the proportion that the load demands."
+            "With threshold floor(load) the load becomes balanced from any initial state: all but a vanishing "
+            "share of the pools end up with floor(load) or ceil(load) tasks, in the proportion that the load "
+            "implies."
         ),
         how=(
-            "Fluid solutions at loads 0.6, 2.3 and 5.5, from empty, from 12 tasks each and from a wide spread: at "
-            "time 20 the one closest to its bound, a multiple of exp(-20) by Proposition 1. Systems from empty "
-            "and from 12 each, many runs: their imbalance at time 8 to 11 must be the fluctuation of the total, "
-            "(2 load / (pi n))^(1/2). From balance, load 5.5, 24 runs: tasks missing below 5 are nearly "
-            "geometric, with mean r / (1 - r) for r = 5 x 0.5 / 5.5, and the share of pools off may be twice that "
-            "over n. All means up to terms of order 1 / n."
+            "Fluid solutions at loads 0.6, 2.3 and 5.5, from empty pools, from 12 tasks each and from a wide "
+            "spread: of their distances from balance at time 20, the one closest to its bound, a multiple of "
+            "exp(-20) by Proposition 1. Many runs of systems from empty pools and from 12 tasks each: their "
+            "imbalance from time 8 to 11 must be the fluctuation of the total, (2 load / (pi n))^(1/2). 24 runs "
+            "from balance at load 5.5: the tasks missing below 5 are nearly geometric, with mean r / (1 - r) for "
+            "r = 5 x 0.5 / 5.5, and the share of pools off balance must be below twice that over n. All means are "
+            "compared up to terms of order 1 / n."
         ),
         measure=_optimal,
     ),
@@ -162,9 +164,9 @@ CLAIMS = (
         labels=("Thm 2",),
         statement="If the load is a whole number, the thresholds load and load - 1 both lead to balance.",
         how=(
-            "Load 5, thresholds 4 and 5. Fluid solutions from empty, from 12 tasks each and from a wide spread "
-            "must reach balance to 1e-9 by time 30. The imbalance of simulated systems, from balance, time 1 to "
-            "3, must fall like n^(-1/2), up to 0.05 in the power."
+            "Load 5, thresholds 4 and 5. Fluid solutions from empty pools, from 12 tasks each and from a wide "
+            "spread must reach balance to 1e-9 by time 30. The imbalance of systems simulated from balance, from "
+            "time 1 to 3, must fall like n^(-1/2), up to 0.05 in the power."
         ),
         measure=_whole_load,
     ),

@@ -23,9 +23,9 @@ class Verdict(Enum):
 class Measured:
     """A number and whether it supports the claim.
 
-    `error` is the half-width of a 95 % interval, None for counts and deterministic numbers. `expected`
-    is what the paper or its mathematics says the number is, or has to stay below or above, as `relation` says.
-    `slack` is how much a finite system, or rounding, may add to the distance.
+    `error` is the half-width of a 95 % interval, or None for counts and deterministic numbers. `expected` follows
+    from the paper or its mathematics; the number must stand in `relation` to it (equal, below, above). `slack` is
+    the distance allowed on top of chance, because the system is finite or numbers are rounded.
     """
 
     what: str
@@ -41,8 +41,8 @@ class Measured:
 class Claim:
     """A statement of the paper in our words.
 
-    `labels` are its rows in docs/paper-map.md. `note` says where to be careful. `refuted` marks a statement that a
-    correct policy does not bear out: its row is red when all is well.
+    `labels` are its rows in docs/paper-map.md. `note` qualifies a claim that holds. `refuted` marks a statement
+    that a correct policy contradicts: its row should be red.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Outcome:
 
     @property
     def supported(self) -> bool:
-        """Whether all the numbers support the claim."""
+        """True if all numbers support the claim."""
         return all(number.supports for number in self.measured)
 
     @property
@@ -76,11 +76,11 @@ class Outcome:
 
     @property
     def as_expected(self) -> bool:
-        """Whether the verdict is the one that a correct policy gives."""
+        """True if the verdict is the one that a correct policy gets."""
         return self.supported != self.claim.refuted
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the outcome as JSON values."""
         claim = self.claim
         return {
             "name": claim.name,

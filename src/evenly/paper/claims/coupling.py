@@ -1,4 +1,4 @@
-"""Claims on which the proof of the diffusion limits rests: a coupling, and that random routing vanishes.
+"""Claims that the proof of the diffusion limits rests on: a coupling, and random routing that vanishes.
 
 Paper: Sec. 3.4.
 """
@@ -25,7 +25,7 @@ MODES = 12
 
 
 def _starts() -> list[tuple[int, float, Sequence[int] | float]]:
-    """Pools, load and tasks at the start: none, balanced, uneven, and some beyond floor(load) + 1."""
+    """Return pools, load and initial tasks: none, balanced, uneven, and some beyond floor(load) + 1."""
     uneven = [0, 0, 1, 2, 3, 3, 0, 1, 2, 2] * 5
     return [
         (1, 0.6, 0.0),
@@ -39,7 +39,7 @@ def _starts() -> list[tuple[int, float, Sequence[int] | float]]:
 
 
 def _unlike(run: CoupledRun) -> int:
-    """Events after which the two systems differ in tasks up to the threshold, or in pools above it."""
+    """Count the events after which the two systems differ in tasks up to the threshold or in pools above it."""
     return int((run.jsq != run.threshold).any(axis=1).sum())
 
 
@@ -57,17 +57,17 @@ def _coupling(lab: Lab) -> list[Measured]:
     ]
     others = sum(not np.array_equal(run.final_jsq, run.final_threshold) for run in runs)
     return [
-        is_exactly("events after which they differ", sum(map(_unlike, runs)), 0),
+        is_exactly("events after which the two policies differ", sum(map(_unlike, runs)), 0),
         at_least("runs that end in different full states", others, 1),
     ]
 
 
 def passage_probability(pools: int, load: float, goal: int, horizon: float) -> float:
-    """The probability that the total number of tasks exceeds `goal` by the horizon, from pools * load tasks.
+    """Return the probability that the total number of tasks, from pools * load, exceeds `goal` by the horizon.
 
-    The total is a birth-death process whatever the policy: births at rate pools * load, deaths at rate 1 a task.
-    Made symmetric, its generator has an orthogonal basis; the rates of decay are about 0, 1, 2, ..., and a few
-    will do. What lies eight deviations below is left out.
+    The total is a birth-death process whatever the policy: births at rate pools * load, deaths at rate 1 per task.
+    Made symmetric, its generator has an orthogonal basis. The rates of decay are about 0, 1, 2, ..., so a few
+    eigenvectors are enough. States more than eight deviations below the start are left out.
     """
     start = round(pools * load)
     lowest = max(0, start - round(8 * sqrt(start)))
@@ -84,7 +84,7 @@ def passage_probability(pools: int, load: float, goal: int, horizon: float) -> f
 
 
 def _frequency(lab: Lab, policy: str, pools: int, runs: int) -> int:
-    """Runs in which a task goes to a pool with floor(load) + 1 tasks: there has been a pool with one more."""
+    """Count the runs in which a task goes to a pool with floor(load) + 1 tasks, so that some pool has one more."""
     scenario = Scenario(policy=policy, pools=pools, load=LOAD, initial_tasks=LOAD, horizon=HORIZON)
     hits = 0
     for run in range(runs):
@@ -115,21 +115,21 @@ CLAIMS = (
         place="Sec. 3.4, Prop. 2",
         labels=("Prop. 2",),
         statement=(
-            "If tasks that find all pools with floor(load) + 1 tasks are discarded, join-the-shortest-queue and "
-            "the policy with threshold floor(load) can be run so that they always have equally many tasks up to "
-            "the threshold and equally many pools above it."
+            "If tasks that find floor(load) + 1 tasks in every pool are discarded, join-the-shortest-queue and "
+            "the policy with threshold floor(load) can be coupled so that they always have equally many tasks up "
+            "to the threshold and equally many pools above it."
         ),
         how=(
-            "The coupling run event by event with 1 to 10000 pools, loads 0.6 to 5.5, whole and not, from empty, "
+            "The coupling, run event by event with 1 to 10000 pools, loads 0.6 to 5.5, whole and not, from empty, "
             "even and uneven states, some with fuller pools: both numbers are compared after every event. The "
-            "full states must differ somewhere, or the comparison would say nothing. The construction has the two "
-            "dispatching rules written out for itself and would not notice a wrong dispatcher; the tests of this "
-            "row hold its two systems against the exact laws of the policies."
+            "full states must differ somewhere, or the comparison would prove nothing. The construction has its "
+            "own copy of the two dispatching rules and would not notice a wrong dispatcher; the tests of this row "
+            "compare its two systems with the exact laws of the policies."
         ),
         note=(
-            "At a departure from a pool with at most floor(load) tasks the text picks a pool. A task must be "
-            "picked: a pool picked uniformly may be empty, and tasks would not leave at equal rates. The proof "
-            "needs no more."
+            "At a departure from a pool with at most floor(load) tasks the text picks a pool. It must pick a "
+            "task: a pool picked uniformly may be empty, and tasks would not leave at equal rates. Picking a task "
+            "is all that the proof needs."
         ),
         measure=_coupling,
     ),
@@ -138,18 +138,19 @@ CLAIMS = (
         place="Sec. 3.4, Prop. 3",
         labels=("Prop. 3",),
         statement=(
-            "The probability that any task of a finite time is sent to a pool with floor(load) + 1 tasks or more "
-            "vanishes as the pools become many, with threshold floor(load) and under join-the-shortest-queue."
+            "With threshold floor(load), and under join-the-shortest-queue, the probability that within a finite "
+            "time any task is sent to a pool with floor(load) + 1 tasks or more vanishes as the number of pools "
+            "grows."
         ),
         how=(
-            "Load 2.5 over 5 task times from the balanced state, 2000 runs (250 in quick runs) of 10, 40 and 200 "
-            "pools: the frequency against the probability that the total number of tasks, a birth-death process, "
-            "passes 3 n, computed from its eigenvectors. They may differ as binomial numbers do, so that hardly "
-            "any of the runs of 200 pools may see such a task."
+            "Load 2.5 over 5 mean task times from the balanced state, 2000 runs (250 in quick runs) of 10, 40 and "
+            "200 pools: the frequency against the probability that the total number of tasks, a birth-death "
+            "process, passes 3 n, computed from its eigenvectors. The frequency may deviate as the binomial law "
+            "allows, so almost none of the runs with 200 pools may see such a task."
         ),
         note=(
-            "It takes many pools when the load is just below a whole number: at load 2.9 nearly every other run "
-            "of 1000 pools still sees such a task."
+            "It takes many pools when the load is just below a whole number: at load 2.9 nearly half of the runs "
+            "with 1000 pools still see such a task."
         ),
         measure=_random_routing,
     ),

@@ -1,7 +1,7 @@
-"""Claims about the threshold under a demand that varies.
+"""Claims about the threshold under a varying demand.
 
-Independent runs of the system of Fig. 6. Where times are compared with the fluid system's, the slack is the
-deviation of the tasks per pool over their speed (`scatter`).
+They measure independent runs of the system of Fig. 6. Where times are compared with the fluid system's, the slack
+is the deviation of the tasks per pool over their speed (`scatter`).
 
 Paper: Sec. 5.3, Fig. 6.
 """
@@ -40,21 +40,21 @@ CALM = ((SETTLED, 20.0), (20.0 + SETTLED, 30.0), (48.0, 50.0))  # long after jum
 def first_time_at(
     times: NDArray[np.float64], values: NDArray[np.int64], threshold: int, span: tuple[float, float]
 ) -> float:
-    """Return the time from the start of a span until the threshold is first set to a value, or the whole span."""
+    """Return the time from the start of a span until the first change to `threshold`, or the whole span."""
     start, end = span
     hits = times[(times > start) & (times < end) & (values == threshold)]
     return float(hits[0]) - start if hits.size else end - start
 
 
 def _spans() -> list[tuple[float, float, float, float]]:
-    """Jumps: when, until when the new load stays or swings about it, the load before and after."""
+    """Return the jumps: their time, the time until which the new load lasts, and the load before and after."""
     ends = (20.0, 30.0, SLOW[0])
     before = (float(BEFORE), *JUMPS.values())
     return [(time, end, old, new) for (time, new), end, old in zip(JUMPS.items(), ends, before, strict=False)]
 
 
 def _shares_at(lab: Lab, span: tuple[float, float], threshold: int) -> list[float]:
-    """Share of a span at a threshold, in each run."""
+    """Return the share of a span spent at a threshold, in each run."""
     return [
         time_at(run.change_times, run.change_thresholds, BEFORE, span).get(threshold, 0.0) for run in runs(lab)
     ]
@@ -70,7 +70,7 @@ def _after_jumps(lab: Lab) -> list[Measured]:
             first_time_at(run.change_times, run.change_thresholds, optimum, (start, end)) for run in runs(lab)
         ]
         slack = scatter(POOLS, new, old, fluid)
-        numbers.append(equals(f"time until threshold {optimum} after {start:g}", found, fluid, slack))
+        numbers.append(equals(f"time until threshold {optimum} after the jump at {start:g}", found, fluid, slack))
     for (start, end, _, new), _ in zip(_spans(), range(2), strict=False):
         share = _shares_at(lab, (start + SETTLED, end), floor(new))
         numbers.append(above(f"share of [{start + SETTLED:g}, {end:g}] at the optimum", share, 0.9))
@@ -89,7 +89,7 @@ def _through_swift_waves(lab: Lab) -> list[Measured]:
 
 
 def _snapshots(lab: Lab, *spans: tuple[float, float]) -> NDArray[np.bool_]:
-    """The snapshots within spans of time."""
+    """Select the snapshots within spans of time."""
     times = runs(lab)[0].times
     return np.asarray(np.any([(times >= start) & (times < end) for start, end in spans], axis=0))
 
@@ -116,8 +116,8 @@ def _fullest_pool(lab: Lab) -> list[Measured]:
     balanced = np.array([run.max_tasks == np.ceil(run.demand) for run in runs(lab)])
     calm, slow = _snapshots(lab, *CALM), _snapshots(lab, SLOW)
     return [
-        above("share of all time that m(t) is the ceiling of the demand", balanced.mean(axis=1), 0.5),
-        above("the same, later than 3 after jumps and slow waves", balanced[:, calm].mean(axis=1), 0.95),
+        above("share of time at which m(t) is the ceiling of the demand", balanced.mean(axis=1), 0.5),
+        above("the same, from 3 after each jump and the slow waves on", balanced[:, calm].mean(axis=1), 0.95),
         noted("the same, during the slow waves", balanced[:, slow].mean(axis=1)),
     ]
 
@@ -129,18 +129,18 @@ def _imbalance(lab: Lab) -> list[Measured]:
     for start, _, old, new in _spans():
         right_after = found[:, np.flatnonzero(times == start)[0]]
         # Second order in the deviation of the tasks per pool, which is at most that of the load.
-        numbers.append(equals(f"e(t) right after {start:g}", right_after, _distance(old, new), old / POOLS))
+        numbers.append(equals(f"e(t) right after time {start:g}", right_after, _distance(old, new), old / POOLS))
     away = ~_snapshots(lab, *((start, start + 1) for start in JUMPS))
     lowest = min(_distance(old, new) for _, _, old, new in _spans())
     return [
         *numbers,
-        below("largest e(t) more than 1 away from the jumps, a run", found[:, away].max(axis=1), lowest),
-        below("median of e(t), a run", np.median(found, axis=1), 0.5),
+        below("largest e(t) in a run, later than 1 after each jump", found[:, away].max(axis=1), lowest),
+        below("median of e(t) in a run", np.median(found, axis=1), 0.5),
     ]
 
 
 def _distance(load: float, other: float) -> float:
-    """Between two balanced occupancies."""
+    """Return the distance between two balanced occupancies."""
     levels = np.arange(LOAD_MAX + 2)
     gap = np.clip(load + 1 - levels, 0, 1) - np.clip(other + 1 - levels, 0, 1)
     return sqrt(float(gap @ gap))
@@ -149,8 +149,8 @@ def _distance(load: float, other: float) -> float:
 def _alpha(_: Lab) -> list[Measured]:
     loads = [PAPER.scenario.demand(time) for time in np.linspace(0, HORIZON, 501)]
     return [
-        at_least("alpha less 10/11", float(ALPHA) - alpha_min(LOAD_MAX), 1e-9),
-        is_exactly("the shortest alpha that meets it", suggested_alpha(LOAD_MAX), float(ALPHA)),
+        at_least("alpha minus 10/11", float(ALPHA) - alpha_min(LOAD_MAX), 1e-9),
+        is_exactly("the shortest alpha that satisfies the rule", suggested_alpha(LOAD_MAX), float(ALPHA)),
         at_most("largest demand", max(loads), LOAD_MAX),
     ]
 
@@ -160,24 +160,25 @@ CLAIMS = (
         name="jumps-are-followed",
         place="Sec. 5.3, Fig. 6",
         labels=("Fig. 6", "Prop. 7"),
-        statement="After each drastic jump of the demand the threshold quickly reaches the new optimum, and "
-        "stays.",
+        statement="After each drastic jump of the demand the threshold quickly reaches the new optimum and stays "
+        "there.",
         how="500 pools, alpha 0.91, jumps from 3 to 5.5, to 9.5 and to 3.5 at 0, 20 and 30, independent runs. The "
-        "time until the threshold first is at the new optimum is that of the fluid system, 1.6, 2.1 and 2.7 mean "
-        "task times, with a slack of the deviation of the tasks per pool over their speed, about 0.2. From 3 "
-        "after the first two jumps until the next it is there nine tenths of the time or more; 3 after the third "
-        "the slow waves begin.",
+        "time until the threshold first reaches the new optimum must be that of the fluid system, 1.6, 2.1 and "
+        "2.7 mean task times, with a slack of about 0.2, the deviation of the tasks per pool over their speed. "
+        "From 3 after each of the first two jumps until the next one it must be there at least 90 % of the time; "
+        "3 after the third jump the slow waves begin.",
         measure=_after_jumps,
     ),
     Claim(
         name="swift-waves-do-not-move-it",
         place="Sec. 5.3, Fig. 6",
         labels=("Fig. 6",),
-        statement="Small but swift waves of the demand, which leave the optimum alone, do not move the threshold.",
-        how="The same runs, in [2, 15], where the demand swings by 0.4 about 5.5 with period 1 (the tasks per "
-        "pool by 0.06 only), from the time 3 at which the first jump is over: share of time at the optimum, and "
-        "share of runs without a change, which is 99 % or more (so few as to have a binomial chance below 1e-9 "
-        "would refute it).",
+        statement="Small but swift waves of the demand, which do not change the optimum, do not move the "
+        "threshold.",
+        how="The same runs, in [2, 15], where the demand swings by 0.4 around 5.5 with period 1 (the tasks per "
+        "pool only by 0.06), from time 3 on, when the first jump is over: the share of time at the optimum, and "
+        "the share of runs without a change, which must be at least 99 % (refuted by a count whose binomial "
+        "probability is below 1e-9).",
         measure=_through_swift_waves,
     ),
     Claim(
@@ -185,25 +186,26 @@ CLAIMS = (
         place="Sec. 5.3, Fig. 6",
         labels=("Fig. 6",),
         statement="The threshold adjusts to slow waves of the demand that change the optimum.",
-        how="The same runs, in [33, 45], where the demand swings by 1.2 about 3.5 with period 6, so that 2, 3 "
-        "and 4 are optimal in turn: values taken, in 95 % of the runs or more (judged by the binomial law), and "
-        "time within one of the optimum and at the fluid system's threshold.",
+        how="The same runs, in [33, 45], where the demand swings by 1.2 around 3.5 with period 6, so that 2, 3 "
+        "and 4 are optimal in turn: the threshold must take all three values in at least 95 % of the runs (judged "
+        "by the binomial law), and be within one of the optimum, and at the fluid system's threshold, most of the "
+        "time.",
         measure=_through_slow_waves,
-        note="It follows the number of tasks, which lags: by arctan(w)/w with w = 2 pi/6, that is 0.8 mean task "
-        "times here, and in the limit of many pools too. So it is at the optimum itself only half of the time, "
-        "though never more than one away for long.",
+        note="The threshold follows the number of tasks, which lags by arctan(w)/w with w = 2 pi/6: 0.8 mean task "
+        "times here, in the large-system limit too. So it is at the optimum itself only half of the time, though "
+        "never more than one away for long.",
     ),
     Claim(
         name="fullest-pool-is-the-ceiling",
         place="Sec. 5.3, Fig. 6",
         labels=("Fig. 6",),
-        statement="The fullest pool has as many tasks as the demand rounded up, most of the time.",
-        how="The same runs, seen every 0.4: over all time, later than 3 after jumps and slow waves, and during "
-        "the slow waves. Most of the time means more than half of it.",
+        statement="Most of the time the number of tasks in the fullest pool is the demand, rounded up.",
+        how="The same runs, observed every 0.4: over all time, from 3 after each jump and the slow waves on, and "
+        "during the slow waves. Most of the time means more than half of it.",
         measure=_fullest_pool,
-        note="With this demand. The fullest pool follows the number of tasks, which lags, most of all when it "
-        "falls: for about 3 mean task times after a jump and during the slow waves it mostly has another number "
-        "of tasks.",
+        note="True for this demand. The fullest pool follows the number of tasks, which lags, most of all when it "
+        "falls: for about 3 mean task times after a jump, and during the slow waves, it mostly has a different "
+        "number of tasks.",
     ),
     Claim(
         name="imbalance-peaks-at-jumps",
@@ -211,19 +213,19 @@ CLAIMS = (
         labels=("Fig. 6", "eq. (1)"),
         statement="The distance e(t) from the balanced occupancy is usually small, with peaks at the drastic "
         "jumps of the demand.",
-        how="The same runs. Right after a jump e(t) is the distance between the balanced occupancies before and "
-        "after it, up to load/n; later than 1 after each jump it stays below the lowest of these peaks, and its "
-        "median is below 0.5, the distance that half a task per pool makes.",
+        how="The same runs. Right after a jump e(t) must be the distance between the balanced occupancies before "
+        "and after it, up to load/n. From 1 after each jump on it must stay below the lowest of these peaks, and "
+        "its median must be below 0.5, the distance that half a task per pool makes.",
         measure=_imbalance,
     ),
     Claim(
         name="alpha-of-figure-6",
         place="Sec. 5.3, Fig. 6; Sec. 4.5",
         labels=("Fig. 6", "eq. (13)"),
-        statement="An alpha of 0.91 meets the rule for loads up to 10.",
+        statement="An alpha of 0.91 satisfies the rule for loads up to 10.",
         how="Arithmetic: 0.91 is above 10/11, no shorter decimal is, and the demand of the figure stays below 10.",
         measure=_alpha,
         note="The rule allows the threshold to settle one above the optimum. At the loads 5.5 and 9.5 of this "
-        "demand Cor. 2 does not exclude it; the threshold finds the optimum, since it comes from below.",
+        "demand Cor. 2 does not rule that out. The threshold finds the optimum because it comes from below.",
     ),
 )

@@ -1,6 +1,6 @@
-"""Claims about fluctuations of the order of sqrt(n) around the balanced load.
+"""Claims about fluctuations of order sqrt(n) around the balanced load.
 
-Every sample is a system of its own, started from the balanced state.
+Every sample is a separate system, started from the balanced state.
 
 Paper: Sec. 3.3.
 """
@@ -32,19 +32,19 @@ from evenly.theory.diffusion.whole_law import stationary_summary
 LOAD, WHOLE = 2.5, 3
 FLOOR, CEIL = 2, 3
 TIMES = (1.75, 2.0)
-LONG = 5.0  # when exp(-10) of the start is left in the variance
-POOLS = 400  # then six deviations of the total are less than what is above floor(load) tasks
+LONG = 5.0  # by then exp(-10) of the initial state is left in the variance
+POOLS = 400  # enough for six deviations of the total to be less than the tasks above floor(load)
 
-# Gaps below floor(load) come at rate floor(load) (n - Q(ceil(load))) and are filled at rate load n: a queue with
-# this ratio, whatever n.
+# Gaps below floor(load) open at rate floor(load) (n - Q(ceil(load))) and are filled at rate load n: a queue with
+# this ratio, for any n.
 RATIO = FLOOR * (CEIL - LOAD) / LOAD
 MISSING = RATIO / (1 - RATIO)
-# The ratio moves with Z by -floor(load) / (load sqrt(n)). The mean gap has the second derivative 2 / (1 - ratio)^3
-# in it, so that it is bent by this much over n (7.4), and half as much again is left for higher orders.
+# The ratio varies with Z by -floor(load) / (load sqrt(n)). The mean gap has the second derivative
+# 2 / (1 - ratio)^3 in it, which shifts the mean by 7.4 / n; half of that is added for higher orders.
 MISSING_SLACK = 1.5 * FLOOR**2 / (LOAD * (1 - RATIO) ** 3)
-# Its first derivative, 1 / (1 - ratio)^2, ties gaps to the total, so that the variance of Z loses 11 / n.
+# Its first derivative, 1 / (1 - ratio)^2, correlates gaps with the total: the variance of Z loses 11 / n.
 VARIANCE_SLACK = 1.5 * 2 * FLOOR / (1 - RATIO) ** 2
-# The mean gap shifts the distribution function of Z by 0.17 / sqrt(n), the skewness of Poisson numbers does by
+# The mean gap shifts the distribution function of Z by 0.17 / sqrt(n), the skewness of Poisson numbers by
 # 0.04 / sqrt(n).
 LAW_SLACK = 0.3
 
@@ -54,21 +54,21 @@ GROUPS = 8
 
 
 def _pools(lab: Lab, load: float) -> int:
-    """What is known about whole loads holds up to 1 / sqrt(n) only: larger systems."""
+    """Return the number of pools. Results for whole loads are only known up to 1 / sqrt(n), so these get more."""
     return lab.pick(1600, POOLS) if load == WHOLE else POOLS
 
 
 def _systems(lab: Lab, policy: str, load: float, times: tuple[float, ...]) -> int:
-    """How many systems; for loads that are not whole the variance is then known to 2 %, or 5 % in quick runs."""
+    """Return the number of systems: for fractional loads it gives the variance to 2 %, or 5 % in quick runs."""
     if policy == "power-of-d":
-        return 30  # which is far off
+        return 30  # its difference is large
     if load == WHOLE:
         return lab.pick(1000, 500) if times == TIMES else lab.pick(500, 150)
     return lab.pick(4000, 800)
 
 
 def _sampled(lab: Lab, policy: str, load: float, times: tuple[float, ...] = TIMES) -> Counts:
-    """Independent systems at these times."""
+    """Simulate independent systems and return their states at these times."""
     name = f"diffusion {policy} {load} {times}"
     scenario = Scenario(policy=policy, pools=_pools(lab, load), load=load, initial_tasks=load, horizon=times[-1])
     systems = _systems(lab, policy, load, times)
@@ -76,12 +76,12 @@ def _sampled(lab: Lab, policy: str, load: float, times: tuple[float, ...] = TIME
 
 
 def _z(states: Counts) -> Floats:
-    """The paper's Z at both times, for a load that is not whole."""
+    """Return the paper's Z at both times, for the fractional load."""
     return np.asarray((states[:, :, CEIL] - POOLS * (LOAD - FLOOR)) / sqrt(POOLS))
 
 
 def _normal_distance(states: Counts) -> float:
-    """Between Z at the end and the normal law, read halfway between the values that Z can take."""
+    """Return the distance of Z at the end from the normal law, evaluated halfway between the values of Z."""
     levels = np.arange(POOLS + 1)
     law = ornstein_uhlenbeck(LOAD).cdf((levels + 0.5 - POOLS * (LOAD - FLOOR)) / sqrt(POOLS), time=TIMES[1])
     return float(np.abs(shares(states[:, 1, CEIL], levels.size) - law).max())
@@ -89,7 +89,7 @@ def _normal_distance(states: Counts) -> float:
 
 def _normal(lab: Lab) -> list[Measured]:
     limit, slack = ornstein_uhlenbeck(LOAD), VARIANCE_SLACK / POOLS
-    # A change has the variance of both ends less twice their covariance: it is what the limit does in this time.
+    # The variance of a change is that of both ends minus twice their covariance.
     early, late = (limit.variance(time) for time in TIMES)
     change = early + late - 2 * exp(TIMES[0] - TIMES[1]) * early
     numbers, distances = [], []
@@ -111,7 +111,7 @@ def _beside(lab: Lab, pools: int) -> Systems:
 
 
 def _largest_gap(lab: Lab, pools: int) -> Floats:
-    """For each system the most tasks missing below floor(load) at any snapshot, over sqrt(n)."""
+    """Return, for each system, the most tasks missing below floor(load) at any snapshot, over sqrt(n)."""
     missing = FLOOR * pools - _beside(lab, pools).states[:, :, 1 : FLOOR + 1].sum(axis=2)
     return np.asarray(missing.max(axis=1) / sqrt(pools))
 
@@ -119,7 +119,7 @@ def _largest_gap(lab: Lab, pools: int) -> Floats:
 def _vanishing(lab: Lab) -> list[Measured]:
     gaps = [_largest_gap(lab, pools) for pools in SIZES]
     rows = np.stack([gap.reshape(GROUPS, -1).mean(axis=1) for gap in gaps], axis=1)
-    # If the ratio were four deviations above its mean all along: the mean of the largest of all snapshots.
+    # The mean of the largest over all snapshots, if the ratio were always four deviations above its mean.
     ratio = RATIO + 4 * FLOOR / sqrt(LOAD * SIZES[-1])
     limit = (1 + log(SNAPSHOTS)) / -log(ratio) / sqrt(SIZES[-1])
     most = max(int(_beside(lab, pools).states[:, :, CEIL + 1].max()) for pools in SIZES[2:])
@@ -145,7 +145,7 @@ def _paths(lab: Lab) -> ReflectedPaths:
 
 
 def _sides(states: Counts) -> tuple[Counts, Counts]:
-    """At the end: tasks missing up to the whole load, and pools above it."""
+    """Return, at the end, the tasks missing up to the whole load and the pools above it."""
     end = states[:, -1]
     return np.asarray(WHOLE * end[:, 0] - end[:, 1 : WHOLE + 1].sum(axis=1)), end[:, WHOLE + 1]
 
@@ -153,7 +153,7 @@ def _sides(states: Counts) -> tuple[Counts, Counts]:
 def _reflected(lab: Lab) -> list[Measured]:
     root, law, paths = sqrt(_pools(lab, WHOLE)), stationary_summary(WHOLE), _paths(lab)
     numbers = []
-    # On the lattice a value stands for the interval up to the next one: means may be a step, 1 / sqrt(n), apart.
+    # A value of the lattice stands for the interval up to the next one: means may differ by a step, 1 / sqrt(n).
     limits = (paths.below[:, 0], paths.above[:, 0, 0])
     early = _sides(_sampled(lab, "threshold", WHOLE))
     for name, counts, limit in zip(("missing", "above"), early, limits, strict=True):
@@ -170,13 +170,13 @@ def _reflected(lab: Lab) -> list[Measured]:
 
 
 def _pair(states: Counts, load: float) -> Counts:
-    """What both limits are about: tasks up to floor(load), and pools above."""
+    """Return the two numbers of both limits: tasks up to floor(load), and pools above it."""
     floor = int(load)
     return np.stack([states[:, :, 1 : floor + 1].sum(axis=2), states[:, :, floor + 1]], axis=2)
 
 
 def _side_by_side(lab: Lab, load: float) -> list[Counts]:
-    """The threshold policy, join-the-shortest-queue and power of two on the same randomness."""
+    """Simulate threshold, join-the-shortest-queue and power of two on the same randomness."""
     times = np.linspace(0.0, TIMES[-1], SNAPSHOTS).tolist()
     seed = lab.seed_for(f"side by side {load}")
     scenario = Scenario(pools=1000, load=load, initial_tasks=load, horizon=TIMES[-1])
@@ -215,15 +215,15 @@ CLAIMS = (
         labels=("Thm 3",),
         statement=(
             "If the load is not whole, the number of pools with ceil(load) tasks fluctuates around its balanced "
-            "value by sqrt(n) times an Ornstein-Uhlenbeck process, with threshold floor(load) and under "
-            "join-the-shortest-queue alike."
+            "value by sqrt(n) times an Ornstein-Uhlenbeck process, both with threshold floor(load) and under "
+            "join-the-shortest-queue."
         ),
         how=(
             "4000 independent systems (800 in quick runs) of 400 pools, load 2.5, from the balanced state: "
-            "variance at time 2, mean square change from 1.75 to 2, which is the diffusion's speed, and "
-            "distribution function against the exact ones of the limit, up to chance and the terms of order 1/n "
-            "(moments) and 1/sqrt(n) (law) that the gaps below 2 tasks and the skewness of Poisson numbers add. A "
-            "variance off by 25 % would show (50 % in quick runs)."
+            "the variance at time 2, the mean square change from 1.75 to 2, which is the diffusion's speed, and "
+            "the distribution function against the exact ones of the limit, up to chance and the terms of order "
+            "1/n (moments) and 1/sqrt(n) (law) that the gaps below 2 tasks and the skewness of Poisson numbers "
+            "add. An error of 25 % in the variance would be noticed (50 % in quick runs)."
         ),
         measure=_normal,
     ),
@@ -236,10 +236,10 @@ CLAIMS = (
             "over any finite time when divided by sqrt(n)."
         ),
         how=(
-            "Threshold 2, load 2.5, from the balanced state over 2 task times, 100 to 6400 pools: the most tasks "
-            "missing at any of 51 snapshots, against the mean of the largest of 51 geometric variables; and its "
-            "power of n. No pool may have more than 3 tasks from 1600 pools on: the total would have to be twelve "
-            "deviations above its mean."
+            "Threshold 2, load 2.5, from the balanced state over 2 mean task times, 100 to 6400 pools: the most "
+            "tasks missing at any of 51 snapshots, against the mean of the largest of 51 geometric variables; and "
+            "its power of n. With 1600 pools or more, no pool may have more than 3 tasks: the total would have to "
+            "be twelve deviations above its mean."
         ),
         measure=_vanishing,
     ),
@@ -250,11 +250,11 @@ CLAIMS = (
         statement="No more than about sqrt(n) pools have fewer than floor(load) or more than ceil(load) tasks.",
         how=(
             "The same runs of 1600 and 6400 pools: the mean number of tasks missing below 2, not scaled, against "
-            "that of a queue with ratio floor(load) (ceil(load) - load) / load, up to 11/n for the ratio's own "
-            "fluctuations."
+            "that of a queue with ratio floor(load) (ceil(load) - load) / load, up to 11/n for the fluctuations "
+            "of the ratio."
         ),
         note=(
-            "True, and far from sharp: the number does not grow at all. Gaps below floor(load) are a queue whose "
+            "True, but far from sharp: the number does not grow at all. Gaps below floor(load) form a queue whose "
             "ratio does not depend on n, with mean 0.67 at load 2.5, and no pool is above ceil(load)."
         ),
         measure=_remark,
@@ -265,18 +265,18 @@ CLAIMS = (
         labels=("Thm 4",),
         statement=(
             "If the load is whole, the tasks missing up to it and the pools above it, divided by sqrt(n), follow "
-            "a diffusion that is pushed back where nothing is missing."
+            "a diffusion that is reflected where nothing is missing."
         ),
         how=(
             "Independent systems of 1600 pools (400 in quick runs), load and threshold 3, from the balanced "
-            "state: means of 1000 (500) at time 2 against sampled paths of the limit, and at time 5 means and "
-            "distribution functions of 500 (150) against its stationary law, up to chance and one step of the "
-            "lattice, 1/sqrt(n)."
+            "state: the means of 1000 systems (500) at time 2 against sampled paths of the limit, and the means "
+            "and distribution functions of 500 (150) at time 5 against its stationary law, up to chance and one "
+            "step of the lattice, 1/sqrt(n)."
         ),
         note=(
-            "The values are read as intervals of the lattice. Without that the law of the pools above is "
-            "approached very slowly: it rises like y^(1/(load + 1)) near 0, so that the chance to see no such "
-            "pool at all falls only like n^(-1/8) at load 3."
+            "Values are read as intervals of the lattice. Otherwise the law of the pools above the load is "
+            "approached very slowly: it rises like y^(1/(load + 1)) near 0, so the probability to see no such "
+            "pool falls only like n^(-1/8) at load 3."
         ),
         measure=_reflected,
     ),
@@ -286,14 +286,14 @@ CLAIMS = (
         labels=("Thm 3", "Thm 4"),
         statement=(
             "With threshold floor(load) the policy fluctuates in the same way as join-the-shortest-queue, the "
-            "best policy there is, whether the load is whole or not."
+            "best of all policies, whether the load is whole or not."
         ),
         how=(
             "Both policies on the same arrivals and departures, 1000 pools, loads 2.5 and 3: the tasks up to "
-            "floor(load) and the pools above must be equal at every snapshot, though emptier pools differ; with "
-            "power of two choices they are not. Then independent systems of either policy at time 2: the largest "
-            "distance of the distribution functions of the same two numbers, up to chance (Dvoretzky, Kiefer and "
-            "Wolfowitz for two samples); that of power of two is near 1."
+            "floor(load) and the pools above it must be equal at every snapshot, even where emptier pools differ; "
+            "with power of two choices they are not equal. Then independent systems under each policy at time 2: "
+            "the largest distance between the distribution functions of the same two numbers, up to chance "
+            "(Dvoretzky, Kiefer and Wolfowitz for two samples); for power of two it is near 1."
         ),
         measure=_optimal,
     ),

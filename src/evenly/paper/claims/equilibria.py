@@ -1,4 +1,4 @@
-"""Claims about thresholds that are not optimal: all but one or two, and the equilibria that they lead to.
+"""Claims about thresholds that are not optimal, and their equilibria.
 
 Paper: Sec. 3.2, Exs 1 and 2, Cor. 1.
 """
@@ -29,11 +29,11 @@ from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray, balanced_occupancy, exactly
 from evenly.theory.equilibrium import predict_equilibrium
 
-_LEVELS = 60  # a truncated Poisson law of mean 5.5 has nothing beyond
+_LEVELS = 60  # a truncated Poisson law of mean 5.5 is negligible beyond
 
 
 def _runs(lab: Lab) -> dict[int, Result]:
-    """The runs of Fig. 2, by threshold."""
+    """Return the runs of Fig. 2, by threshold."""
     return simulated(lab, of_paper(lab))
 
 
@@ -53,7 +53,7 @@ def _others(lab: Lab) -> list[Measured]:
         limit = predict_equilibrium(load=load, threshold=threshold).occupancy
         away = float(np.linalg.norm(limit - balanced_occupancy(load, limit.size)))
         what = f"imbalance at load {load:g}, threshold {threshold}, {run.scenario.pools:,} pools"
-        # A vector that fluctuates with variance load / n in all is longer by that over twice its length.
+        # Fluctuations of total variance load / n lengthen a vector by that over twice its length.
         longer = load / (2 * away * run.scenario.pools)
         numbers.append(equals(what, _imbalances(run), away, slack=bias(run) + longer))
     return numbers
@@ -73,7 +73,7 @@ def _below_one(lab: Lab) -> list[Measured]:
     return [
         above(f"imbalance at threshold 1, {pools:,} pools", _imbalances(one), 0.05),
         above("share of pools with two tasks or more at threshold 1", crowded, 0.0),
-        above("imbalance at threshold 1 less that at threshold 0, same randomness", more, 0.0),
+        above("imbalance at threshold 1 minus that at threshold 0, same randomness", more, 0.0),
     ]
 
 
@@ -81,7 +81,7 @@ def _below_one(lab: Lab) -> list[Measured]:
 
 
 def theta_of_large(load: float, threshold: int) -> float:
-    """Solve the equation of Ex. 1, as it is printed.
+    """Solve the equation of Ex. 1 as printed.
 
     Paper: Ex. 1, eq. (4).
     """
@@ -97,7 +97,7 @@ def theta_of_large(load: float, threshold: int) -> float:
 
 
 def theta_of_small(load: float, threshold: int) -> float:
-    """Solve the equation of Ex. 2, as it is printed.
+    """Solve the equation of Ex. 2 as printed.
 
     Paper: Ex. 2, eq. (5).
     """
@@ -148,12 +148,12 @@ def _small(lab: Lab) -> list[Measured]:
 
 
 def _law_distance(run: Result, law: FloatArray) -> tuple[float, float]:
-    """The largest distance of the time-average shares of pools from a law, and what chance and bias allow."""
+    """Return the largest distance of the time-average shares of pools from a law, and the distance allowed."""
     shares = exactly(occupancy_rows(run, law.size))
     expected = np.pad(law, (0, shares.shape[1] - law.size))
     gaps = np.abs(shares.mean(axis=0) - expected)
     worst = int(np.argmax(gaps))
-    # Of some ten levels the worst is taken, so that each may have a tenth of the chance.
+    # This is the worst of about ten levels, so each gets a tenth of the error probability.
     _, reach = mean_and_error(shares[:, worst], FALSE_ALARM / 10)
     return float(gaps[worst]), reach + bias(run)
 
@@ -174,7 +174,7 @@ def _fullest_of_large(lab: Lab) -> list[Measured]:
 
 
 def fullest_expected(pools: int, law: FloatArray) -> float:
-    """Return the mean number of tasks of the fullest of `pools` independent pools."""
+    """Return the mean number of tasks in the fullest of `pools` independent pools."""
     return float(np.sum(1 - np.cumsum(law) ** pools))
 
 
@@ -184,7 +184,7 @@ def _fullest_of_small(lab: Lab) -> list[Measured]:
     sizes = lab.pick((100, 1000, 10_000), (100, 500, 2500))
     for pools, window in zip(sizes, lab.pick((200.0, 40.0, 5.0), (20.0, 5.0, 1.5)), strict=True):
         found = _fullest(lab, pools, 3, window)
-        # Pools are independent in the limit only; less than a tenth of a task is due to that from 100 pools on.
+        # Pools are only independent in the limit; from 100 pools on the difference is below 0.1 tasks.
         expected = fullest_expected(pools, law)
         numbers.append(equals(f"tasks in the fullest of {pools:,} pools, threshold 3", found, expected, slack=0.1))
     for pools in lab.pick((1000, 10_000), (1000, 4000)):
@@ -203,7 +203,7 @@ def _fullest(lab: Lab, pools: int, threshold: int, window: float) -> list[float]
 
 
 _RUNS = (
-    "The runs of Figure 2: load 5.5, 16 long runs a threshold. The mean over finitely many pools may be off by "
+    "The runs of Figure 2: load 5.5, 16 long runs per threshold. The mean of a finite system may be off by "
     "5 / pools. "
 )
 
@@ -213,11 +213,11 @@ CLAIMS = (
         place="Sec. 3.2, Cor. 1",
         labels=("Cor. 1",),
         statement=(
-            "From load 1 on, no other threshold balances the load than floor(load) and, if the load is a whole "
+            "At loads of at least 1, only the threshold floor(load) balances the load and, if the load is a whole "
             "number, load - 1."
         ),
         how=(
-            "Large systems started in balance: load 5.5 with the runs of Figure 2 and load 5 with runs alike. "
+            "Large systems started in balance: the runs of Figure 2 at load 5.5, and similar runs at load 5. "
             "Their imbalance in the long run must be that of the equilibria of Examples 1 and 2, up to terms of "
             "order 1 / pools."
         ),
@@ -228,16 +228,16 @@ CLAIMS = (
         place="Sec. 3.2, Cor. 1",
         labels=("Cor. 1", "Ex. 1"),
         statement=(
-            "Also at a load below 1 only floor(load) = 0 balances the load: at load 0.5 the threshold 1 leaves it "
-            "unbalanced."
+            "At a load below 1, too, only the threshold floor(load) = 0 balances the load: at load 0.5 threshold "
+            "1 leaves it unbalanced."
         ),
         how=(
             "8 runs of a large system with thresholds 0 and 1 at load 0.5, on the same randomness. With threshold "
-            "1 tasks go to empty pools as long as there are any, which is balance."
+            "1 tasks go to empty pools as long as there are any, and that is balance."
         ),
         note=(
-            "Below load 1 the equilibrium of Example 1 at threshold 1 is the balanced one, so that example does "
-            "not rule the threshold out. From load 1 on the corollary stands."
+            "Below load 1 the equilibrium of Example 1 at threshold 1 is the balanced one, so the example does "
+            "not rule this threshold out. At loads of at least 1 the corollary holds."
         ),
         measure=_below_one,
         refuted=True,
@@ -247,10 +247,11 @@ CLAIMS = (
         place="Sec. 3.2, Ex. 1",
         labels=("Ex. 1", "Fig. 2"),
         statement=(
-            "Above floor(load), a share theta of the pools, which solves an equation, is at the threshold, and "
-            "the tasks of a pool have the Erlang-B law with offered traffic load / (1 - theta)."
+            "With a threshold above floor(load), a share theta of the pools is at the threshold, where theta "
+            "solves an equation, and the tasks in a pool have the Erlang-B law with offered traffic load / (1 - "
+            "theta)."
         ),
-        how=_RUNS + "Theta solves the equation as printed, and the law follows state by state.",
+        how=_RUNS + "Theta solves the equation as printed; the law is computed state by state.",
         measure=_large,
     ),
     Claim(
@@ -258,8 +259,9 @@ CLAIMS = (
         place="Sec. 3.2, Ex. 2",
         labels=("Ex. 2", "Fig. 2"),
         statement=(
-            "Below the optimum, a share theta of the pools, which solves an equation, has more than threshold + 1 "
-            "tasks, and the tasks of a pool follow a birth-death process that never falls below threshold + 1."
+            "With a threshold below the optimum, a share theta of the pools has more than threshold + 1 tasks, "
+            "where theta solves an equation, and the tasks in a pool follow a birth-death process that never "
+            "falls below threshold + 1."
         ),
         how=(
             _RUNS + "Theta solves the equation as printed; the law is Poisson with rate load - (threshold + 1)(1 "
@@ -271,8 +273,8 @@ CLAIMS = (
         name="fullest-pool-of-a-large-threshold",
         place="Sec. 3.2, after Ex. 1",
         labels=("Ex. 1",),
-        statement="With too large a threshold the fullest pool has exactly that many tasks.",
-        how=_RUNS + "More would need a total beyond pools times threshold, which is six deviations away.",
+        statement="With a threshold that is too large, the number of tasks in the fullest pool is the threshold.",
+        how=_RUNS + "More would take a total above pools times threshold, which is six deviations away.",
         measure=_fullest_of_large,
     ),
     Claim(
@@ -280,12 +282,12 @@ CLAIMS = (
         place="Sec. 3.2, after Ex. 1",
         labels=("Ex. 2", "Thm 2"),
         statement=(
-            "With too small a threshold the fullest pool grows with the number of pools without bound, while at "
-            "floor(load) it stays at ceil(load)."
+            "With a threshold that is too small, the fullest pool grows without bound with the number of pools, "
+            "while at threshold floor(load) it stays at ceil(load) tasks."
         ),
         how=(
-            "Load 5.5, threshold 3, 16 long runs each with growing numbers of pools. The mean must be that of the "
-            "fullest of as many independent pools with the law of Example 2, which has no bound, up to 0.1."
+            "Load 5.5, threshold 3, 16 long runs for each of several numbers of pools. The mean must be that of "
+            "the fullest of as many independent pools with the law of Example 2, which is unbounded, up to 0.1."
         ),
         measure=_fullest_of_small,
     ),

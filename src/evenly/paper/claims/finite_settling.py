@@ -1,8 +1,8 @@
 """Claims about the time until the threshold settles, in the paper's simulations.
 
-The number of tasks per pool crosses a level early or late by its deviation over its speed (`scatter`): that
-much the mean settling time of a finite system may differ from the limit's, since noise decides which crossing
-is the one that counts.
+The number of tasks per pool crosses a level early or late by its deviation over its speed (`scatter`). The mean
+settling time of a finite system may differ from that of the limit by the same amount, since noise decides which
+crossing is the last.
 
 Paper: Sec. 5.1, Fig. 4.
 """
@@ -41,7 +41,7 @@ def _bound(start: int) -> float:
 
 
 def _end_at_optimum(run: Result) -> Measured:
-    # Off the optimum for 6e-6 of the time in the long run, so that one run in 1e5 may end elsewhere.
+    # Off the optimum for 6e-6 of the time in the long run: one run in 1e5 may end elsewhere.
     return mostly(
         "share of runs that end at floor(load)", [ending.threshold == OPTIMUM for ending in run.endings], 0.99
     )
@@ -50,7 +50,10 @@ def _end_at_optimum(run: Result) -> Measured:
 def _from_empty(lab: Lab) -> list[Measured]:
     run, bound = many_runs(lab, EMPTY), _bound(EMPTY)
     late = scatter(POOLS, LOAD, EMPTY, bound)
-    return [equals("mean settling time, against the bound", settle_times(run), bound, late), _end_at_optimum(run)]
+    return [
+        equals("mean settling time, compared with the bound", settle_times(run), bound, late),
+        _end_at_optimum(run),
+    ]
 
 
 def _from_full(lab: Lab) -> list[Measured]:
@@ -58,7 +61,7 @@ def _from_full(lab: Lab) -> list[Measured]:
     fluid = float(limit(lab, PAPER, FULL).change_times[-1])
     late = scatter(POOLS, LOAD, FULL, fluid)
     return [
-        equals("mean settling time, against the fluid system's", settle_times(run), fluid, late),
+        equals("mean settling time, compared with the fluid system's", settle_times(run), fluid, late),
         above("mean time left until the bound", bound - settle_times(run), 3.0),
         _end_at_optimum(run),
     ]
@@ -66,7 +69,7 @@ def _from_full(lab: Lab) -> list[Measured]:
 
 def _within_three(lab: Lab) -> list[Measured]:
     numbers = []
-    for start, name in ((EMPTY, "from empty"), (FULL, "from 9 tasks a pool")):
+    for start, name in ((EMPTY, "from empty"), (FULL, "from 9 tasks per pool")):
         times = settle_times(many_runs(lab, start))
         numbers.append(below(f"mean settling time, {name}", times, 3.0))
         numbers.append(mostly(f"share of runs settled before 3, {name}", times < 3, 0.95))
@@ -91,11 +94,11 @@ CLAIMS = (
         name="fig4-empty-settles-at-the-bound",
         place="Sec. 5.1, Fig. 4 (left)",
         labels=("Fig. 4", "Prop. 7"),
-        statement="From an empty system the threshold settles at floor(load) almost exactly at the bound on the "
-        "settling time.",
+        statement="From an empty system the threshold settles at floor(load) almost exactly at the time of the "
+        "bound.",
         how="Load 5.5, alpha 0.93, 500 pools, many runs from an empty system up to time 6: the time of the last "
-        "change. Slack 0.2: at the bound the tasks per pool deviate by 0.1 from their mean, which grows at speed "
-        "0.5.",
+        "change. Slack 0.2: at the time of the bound the tasks per pool deviate by 0.1 from their mean, which "
+        "grows at speed 0.5.",
         measure=_from_empty,
     ),
     Claim(
@@ -103,9 +106,9 @@ CLAIMS = (
         place="Sec. 5.1, Fig. 4 (right)",
         labels=("Fig. 4", "Prop. 7"),
         statement="From an overloaded system the threshold settles several units of time before the bound.",
-        how="As above from 9 tasks in each pool and threshold 9. Several units are three or more; the mean "
-        "settling time is that of the fluid system, 2.08, with slack 0.25, the deviation of the tasks per pool "
-        "over their speed then.",
+        how="As above, from 9 tasks in each pool and threshold 9. Several units means three or more. The mean "
+        "settling time must be that of the fluid system, 2.08, with slack 0.25, the deviation of the tasks per "
+        "pool over their speed at that time.",
         measure=_from_full,
     ),
     Claim(
@@ -113,11 +116,11 @@ CLAIMS = (
         place="Sec. 5.1, Fig. 4",
         labels=("Fig. 4",),
         statement="From either start the threshold settles in less than three mean task times.",
-        how="The same runs: the mean of the settling time, and the share of runs that settle sooner than 3, which "
-        "is 95 % or more (so few as to have a binomial chance below 1e-9 would refute it).",
+        how="The same runs: the mean settling time, and the share of runs that settle before time 3, which must "
+        "be at least 95 % (refuted by a count whose binomial probability is below 1e-9).",
         measure=_within_three,
-        note="The fluid system does, at 2.40 and 2.08. With 500 pools chance makes about one run in 60 take "
-        "longer from an empty system, and one in 250 from 9 tasks a pool.",
+        note="The fluid system does, at 2.40 and 2.08. With 500 pools, by chance about one run in 60 takes "
+        "longer from an empty system, and one in 250 from 9 tasks per pool.",
     ),
     Claim(
         name="fig4-bound-is-tight-in-the-limit",
@@ -125,10 +128,10 @@ CLAIMS = (
         labels=("Prop. 7", "Fig. 4"),
         statement="From an empty system the settling time approaches the bound as the number of pools grows.",
         how="Load 5.5, alpha 0.93, 500, 4,000 and 32,000 pools: the mean distance between settling time and "
-        "bound is that of a normal law whose deviation is that of the tasks per pool over their speed, 0.5, so "
-        "it falls like 1 over the root of n. Slack a tenth: the noise at the crossing itself. With the most pools "
-        "the threshold takes five steps up and no other: a step back takes a loss of 0.07 tasks per pool against "
-        "a growth of 0.5 or more, with a chance below exp(-200).",
+        "bound must be that of a normal law whose deviation is that of the tasks per pool over their speed, 0.5, "
+        "so it falls like 1/sqrt(n). Slack a tenth, for the noise at the crossing itself. With the most pools "
+        "the threshold takes exactly five steps, all up: a step back takes a loss of 0.07 tasks per pool against "
+        "a growth of 0.5 or more, with a probability below exp(-200).",
         measure=_tight,
     ),
 )

@@ -1,4 +1,4 @@
-"""Claims about the fluid limit: what large systems approach, and the masses of its solutions.
+"""Claims about the fluid limit: how large systems approach it, and the masses of its solutions.
 
 Paper: Sec. 3.1 and Sec. 3.2.
 """
@@ -22,14 +22,14 @@ from evenly.theory.fluid.modes import Mode, assignment
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 
-CORES = 2  # at least; more threads would not hurt
+CORES = 2
 
 
 def _fluid_limit(lab: Lab) -> list[Measured]:
     sizes, load, points = lab.pick((250, 1000, 4000, 16_000), (200, 900, 4000)), 5.5, 61
     case = Scenario(pools=1, load=load, threshold=3, horizon=3.0)
     limit = predict_fluid(load=load, threshold=3, horizon=3.0, points=points)
-    first = lab.seed_for("fluid limit") >> 1  # room to count on
+    first = lab.seed_for("fluid limit") >> 1  # leaves room to count up
 
     def distances(seed: int) -> list[float]:
         runs = simulate_sizes(case, pools=sizes, seed=seed, points=points, workers=1)
@@ -37,13 +37,13 @@ def _fluid_limit(lab: Lab) -> list[Measured]:
 
     with ThreadPoolExecutor(CORES) as pool:
         rows = np.array(list(pool.map(distances, range(first, first + lab.pick(40, 16)))))
-    # The distance over n^(-1/2) scatters by about a third. Its next term is of order 1 / n, next to n^(-1/2) about
-    # 3 n^(-1/2) at most, which bends the fitted power by less than 0.1 from 64 pools on.
-    # A level deviates about as much as the total at most, with variance below load / n: that much while it takes
-    # all the deviation, as threshold + 1 does in (b). Doob's inequality allows twice that for the largest in time.
+    # The distance over n^(-1/2) scatters by about a third. Its next term is of order 1 / n, at most about
+    # 3 n^(-1/2) relative to the first, which changes the fitted power by less than 0.1 from 64 pools on.
+    # A level deviates at most about as much as the total, with variance below load / n: as much if it takes all of
+    # the deviation, as threshold + 1 does in (b). Doob's inequality allows twice that for the maximum over time.
     allowed = [2 * sqrt(load / pools) for pools in sizes]
     return [
-        is_exactly("kinds of motion that the solution passes through", len(set(limit.modes)), 3),
+        is_exactly("modes that the solution passes through", len(set(limit.modes)), 3),
         equals("power of n in the distance", powers(sizes, rows), -0.5, slack=0.1),
         below(f"largest distance, {sizes[0]:,} pools", rows[:, 0], allowed[0]),
         below(f"largest distance, {sizes[-1]:,} pools", rows[:, -1], allowed[-1]),
@@ -51,7 +51,7 @@ def _fluid_limit(lab: Lab) -> list[Measured]:
 
 
 def largest_gap(first: FloatArray, second: FloatArray) -> float:
-    """The largest difference over times and levels; levels that one of them lacks are empty there."""
+    """Return the largest difference over times and levels. Missing levels are empty."""
     levels = max(first.shape[1], second.shape[1])
     padded = [np.pad(rows, ((0, 0), (0, levels - rows.shape[1]))) for rows in (first, second)]
     return float(np.max(np.abs(padded[0] - padded[1])))
@@ -66,12 +66,12 @@ def _probabilities(lab: Lab) -> list[Measured]:
             path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=6.0, points=61)
             modes += path.modes
             along += [assignment(q, load, threshold) / load for q in path.occupancy[1:]]
-    # One of these starts with all pools at a threshold above the load: there, at time 0, the formula is off.
+    # One of these starts with all pools at a threshold above the load, where the formula does not hold.
     off = assignment(np.array([*[1.0] * 8, 0.0, 0.0]), load, 7) / load
     return [
-        is_exactly("kinds of motion that the solutions pass through", len(set(modes)), 3),
-        at_least(f"least of the p along solutions, {len(along):,} states", min(p.min() for p in along), -1e-9),
-        at_most("largest of them", max(p.max() for p in along), 1 + 1e-9),
+        is_exactly("modes that the solutions pass through", len(set(modes)), 3),
+        at_least(f"smallest p along solutions, {len(along):,} states", min(p.min() for p in along), -1e-9),
+        at_most("largest p", max(p.max() for p in along), 1 + 1e-9),
         at_most("largest distance of their sums from 1", max(abs(p.sum() - 1) for p in along), 1e-9),
         is_near("p(7) where all pools have 7 tasks, load 5.5, threshold 7", float(off[7]), 7 / 5.5, 1e-12),
         is_near("p(8) there", float(off[8]), 1 - 7 / 5.5, 1e-12),
@@ -118,7 +118,7 @@ def _tail_masses(lab: Lab) -> list[Measured]:
         scenario = Scenario(pools=pools, load=load, threshold=threshold, initial_tasks=start, horizon=horizon)
         seed = lab.seed_for(f"tails {load} {threshold} {start}")
         run = simulate(scenario, seed=seed, points=points).trajectories[0]
-        # Arrivals and departures make noise at rate at most load + tasks, which is forgotten at rate 1.
+        # Arrivals and departures add noise at a rate of at most load + tasks, which is forgotten at rate 1.
         noise = np.sqrt((load + max(start, load)) / (2 * pools))
         seen.append(tail_excess(run.occupancy, run.times, load, threshold, since) / noise)
     whole = predict_fluid(load=5.0, threshold=4, initial_tasks=8.0, horizon=horizon, points=points)
@@ -127,17 +127,17 @@ def _tail_masses(lab: Lab) -> list[Measured]:
     return [
         at_most("excess of fluid solutions over their bounds", max(solved), 1e-9),
         at_most("excess at load 5, threshold 4, from time 0", edge, 1e-9),
-        at_most(f"excess of systems of {pools:,} pools, in deviations of their noise", max(seen), 7),
+        at_most(f"excess of systems with {pools:,} pools, in deviations of their noise", max(seen), 7),
     ]
 
 
 def tail_excess(occupancy: FloatArray, times: FloatArray, load: float, threshold: int, since: int) -> float:
-    """How far the tail masses from threshold + 1 and from threshold + 2 on exceed their bounds after a point."""
+    """Return how far the tail masses from threshold + 1 and threshold + 2 on exceed their bounds after `since`."""
     elapsed = times[since:] - times[since]
     worst = -np.inf
     for level, limit in ((threshold + 1, max(load - threshold, 0.0)), (threshold + 2, 0.0)):
         mass = occupancy[since:, level:].sum(axis=1)
-        # At its own start a mass equals its bound, which says nothing.
+        # At the start a mass equals its bound by definition.
         worst = max(worst, float(np.max((mass - tail_mass_bound(float(mass[0]), limit, elapsed))[1:])))
     return worst
 
@@ -148,15 +148,15 @@ CLAIMS = (
         place="Sec. 3.1, Thm 1",
         labels=("Thm 1",),
         statement=(
-            "On one probability space, the occupancy of ever larger systems approaches a solution of the fluid "
-            "equations."
+            "On one probability space, the occupancy of larger and larger systems approaches a solution of the "
+            "fluid equations."
         ),
         how=(
-            "Systems of several sizes on the primitives of one seed, many seeds: load 5.5, threshold 3, from "
-            "empty up to time 3, which passes through all three kinds of motion. The largest distance from the "
-            "fluid solution over levels and 61 times must fall like n^(-1/2), up to 0.1 in the power for small n, "
-            "and stay below 2 (load / n)^(1/2): a level deviates at most about as the total does, and Doob's "
-            "inequality allows twice that for the largest over time."
+            "Systems of several sizes on the primitives of one seed, for many seeds: load 5.5, threshold 3, from "
+            "empty pools up to time 3, which passes through all three modes. The largest distance from the fluid "
+            "solution over levels and 61 times must fall like n^(-1/2), up to 0.1 in the power for small n, and "
+            "stay below 2 (load / n)^(1/2): a level deviates at most about as much as the total, and Doob's "
+            "inequality allows twice that for the maximum over time."
         ),
         measure=_fluid_limit,
     ),
@@ -169,10 +169,10 @@ CLAIMS = (
             "states, but is a probability at almost all times of a solution."
         ),
         how=(
-            "Fluid solutions at load 5.5 with thresholds 3 and 7, at 60 times up to time 6, the start left out: "
-            "from threshold tasks each, from empty, from 12 each and from a wide spread. All p must lie in [0, 1] "
-            "and add up to 1, to 1e-9. Where all pools have 7 tasks, the start of one of them, the formula must "
-            "give 7 / 5.5 and 1 - 7 / 5.5."
+            "Fluid solutions at load 5.5 with thresholds 3 and 7, at 60 times after the start and up to time 6, "
+            "from as many tasks each as the threshold, from empty pools, from 12 tasks each and from a wide "
+            "spread. All p must be in [0, 1] and add up to 1, to 1e-9. Where all pools have 7 tasks, which is the "
+            "start of one solution, the formula must give 7 / 5.5 and 1 - 7 / 5.5."
         ),
         measure=_probabilities,
     ),
@@ -182,12 +182,12 @@ CLAIMS = (
         labels=("Lem. 1", "Def. 1"),
         statement=(
             "The number of tasks per pool approaches the load exponentially, with the mean task time as its time "
-            "scale, whatever the dispatching does."
+            "scale, whatever the policy."
         ),
         how=(
-            "Replications of 10 and of 1,000 pools at load 5.5 and threshold 3, from empty and from 11 tasks "
-            "each; the mean must be load + (start - load) exp(-t) for every number of pools. The fluid solver "
-            "must meet it to 1e-9."
+            "Replications of 10 and of 1,000 pools at load 5.5 and threshold 3, from empty pools and from 11 "
+            "tasks each. The mean must be load + (start - load) exp(-t) for any number of pools, and the fluid "
+            "solver must agree with it to 1e-9."
         ),
         measure=_total_mass,
     ),
@@ -201,10 +201,10 @@ CLAIMS = (
             "+ 1."
         ),
         how=(
-            "Load 5.5 with thresholds 5 and 7 and load 5 with threshold 5, from empty and from overload, from 0.2 "
-            "after the time at which the total falls below threshold + 1, up to time 6. Fluid solutions must stay "
-            "below the bounds to 1e-9, simulated paths up to seven deviations of their noise. Load 5 with "
-            "threshold 4 is the case of equality: the fluid solution from 8 tasks each, from time 0 on."
+            "Load 5.5 with thresholds 5 and 7 and load 5 with threshold 5, from empty and from overloaded pools. "
+            "The bounds are compared from 0.2 after the total falls below threshold + 1, up to time 6: fluid "
+            "solutions must stay below them to 1e-9, simulated paths up to seven deviations of their noise. Load "
+            "5 with threshold 4 is the case of equality: the fluid solution from 8 tasks each, from time 0 on."
         ),
         measure=_tail_masses,
     ),

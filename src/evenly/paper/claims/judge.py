@@ -1,10 +1,10 @@
-"""The judge: compare measured numbers with what a claim says, and decide whether they support it.
+"""The judge: compare measured numbers with a claim, and decide whether they support it.
 
-Intervals are 95 % intervals. A number that should equal another may be farther away than that: the claim fails
-when a distance this large has a probability below `FALSE_ALARM` if the claim is true. A number that should lie on
-one side of a limit must do so with its whole interval; claims measure long enough for the truth to be at least
-six standard errors inside. Counts of rare events are judged by the binomial or the Poisson law instead. With fewer
-than a thousand comparisons, all of them together raise a false alarm less often than once in a million seeds.
+Intervals are 95 % intervals. A claim that two numbers are equal fails if their distance is so large that, were the
+claim true, its probability would be below `FALSE_ALARM`. A number that should be on one side of a limit must be
+there with its whole interval; claims measure long enough for the true value to be at least six standard errors
+inside. Counts of rare events are judged by the binomial or the Poisson law instead. There are fewer than a
+thousand comparisons, so all of them together raise a false alarm for less than one seed in a million.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ FALSE_ALARM = 1e-9
 
 
 def mean_and_error(samples: ArrayLike, chance: float = 1 - CONFIDENCE) -> tuple[float, float]:
-    """Return the mean of independent samples and its half-width at this error probability (Student's law)."""
+    """Return the mean of independent samples and its half-width at error probability `chance` (Student's law)."""
     values = np.asarray(samples, float)
     return float(values.mean()), half_width(values, chance)
 
 
 def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -> Measured:
-    """Check that the mean of independent samples is `expected`, up to chance and a bias of at most `slack`."""
+    """Check that the mean of independent samples is `expected`, up to chance and a bias of `slack`."""
     mean, error = mean_and_error(samples)
     _, reach = mean_and_error(samples, FALSE_ALARM)
     return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected, slack=slack)
 
 
 def below(what: str, samples: ArrayLike, limit: float) -> Measured:
-    """Check that the mean of independent samples lies below `limit` with its whole interval."""
+    """Check that the mean of independent samples is below `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, mean + error < limit, error, limit, "<")
 
 
 def above(what: str, samples: ArrayLike, limit: float) -> Measured:
-    """Check that the mean of independent samples lies above `limit` with its whole interval."""
+    """Check that the mean of independent samples is above `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, mean - error > limit, error, limit, ">")
 
@@ -53,22 +53,22 @@ def is_exactly(what: str, value: float, expected: float) -> Measured:
 
 
 def is_near(what: str, value: float, expected: float, tolerance: float) -> Measured:
-    """Check that a deterministic number is `expected` up to errors of computation."""
+    """Check that a deterministic number is `expected`, up to `tolerance` for errors of computation."""
     return Measured(what, value, abs(value - expected) <= tolerance, None, expected, slack=tolerance)
 
 
 def at_most(what: str, value: float, limit: float) -> Measured:
-    """Check that a deterministic number, or the largest of many, does not exceed a limit."""
+    """Check that a deterministic number, or the largest of many, is at most `limit`."""
     return Measured(what, value, value <= limit, None, limit, "≤")
 
 
 def at_least(what: str, value: float, limit: float) -> Measured:
-    """Check that a deterministic number, or the least of many, reaches a limit."""
+    """Check that a deterministic number, or the smallest of many, is at least `limit`."""
     return Measured(what, value, value >= limit, None, limit, "≥")
 
 
 def mostly(what: str, hits: ArrayLike, share: float) -> Measured:
-    """Check that at least this share of independent runs are hits, by the binomial law.
+    """Check that at least a fraction `share` of independent runs are hits, by the binomial law.
 
     For rare misses, where Student's law does not apply.
     """
@@ -81,8 +81,8 @@ def mostly(what: str, hits: ArrayLike, share: float) -> Measured:
 def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
     """Check that at most `rate` events happen per unit of time, by Poisson's law.
 
-    `counts` has the events of independent parts, which take `time` in all. Events may come in clusters: the error
-    is the larger of Poisson's and the one estimated from the parts.
+    `counts` are the events in independent parts, which take `time` in total. Events may come in clusters, so the
+    error is the larger of Poisson's and the one estimated from the parts.
     """
     parts = np.asarray(counts, float)
     count = parts.sum()
@@ -96,22 +96,22 @@ def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
 
 
 def noted(what: str, samples: ArrayLike) -> Measured:
-    """Report the mean of independent samples for a note. It decides nothing."""
+    """Report the mean of independent samples for a note. It does not affect the verdict."""
     mean, error = mean_and_error(samples)
     return Measured(what, mean, True, error)
 
 
 def proportion(hits: int, trials: int) -> tuple[float, float]:
-    """Return a frequency and the half-width of Wilson's interval."""
+    """Return the frequency of hits and the half-width of its Wilson interval."""
     z = 1.959963984540054
     share = hits / trials
     return share, float(z / (1 + z**2 / trials) * sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)))
 
 
 def empirical_reach(samples: int, chance: float = FALSE_ALARM) -> float:
-    """Bound the distance of an empirical distribution function from its law, at this error probability.
+    """Bound the distance of an empirical distribution function from its law, at error probability `chance`.
 
-    The inequality of Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz, with Massart's constant.
     """
     return sqrt(log(2 / chance) / (2 * samples))
 
@@ -119,12 +119,12 @@ def empirical_reach(samples: int, chance: float = FALSE_ALARM) -> float:
 def two_sample_reach(samples: int) -> float:
     """Bound the distance between the empirical distribution functions of two samples of this size.
 
-    Chance exceeds it with probability `FALSE_ALARM`: the inequality of Dvoretzky, Kiefer and Wolfowitz with
-    Massart's constant, which Wei and Dudley (2012) show for two samples of equal size from 458 on.
+    The probability to exceed it is at most `FALSE_ALARM`, by the inequality of Dvoretzky, Kiefer and Wolfowitz
+    with Massart's constant. Wei and Dudley (2012) prove it for two samples of equal size, from 458 on.
     """
     return sqrt(log(2 / FALSE_ALARM) / samples)
 
 
 def powers(sizes: Sequence[int], rows: ArrayLike) -> NDArray[np.float64]:
-    """Fit the power of the size: `rows` has one row per independent repetition and one column per size."""
+    """Fit a power of the size to each row. There is one row per independent repetition, one column per size."""
     return np.asarray(np.polyfit(np.log(sizes), np.log(np.asarray(rows, float)).T, 1)[0])

@@ -1,4 +1,4 @@
-"""Claims about the rule by which the threshold is learned, and the fluid systems that learn.
+"""Claims about the rule that learns the threshold.
 
 Paper: Secs. 4 to 4.4.
 """
@@ -17,10 +17,10 @@ from evenly.paper.experiments.learning_cases import EXACT, OVERLOADED
 from evenly.paper.experiments.learning_steps import StateReview, Step, TokenReview, core_steps, kernel_steps
 from evenly.sim import Scenario, compare
 
-# Pools, alpha, load and how long they are watched: few pools, so that rises and falls are frequent; alphas that
-# are met exactly (0.6 of 5, 0.8 of 10), and some so large that both rules can apply at once (0.8 of 2, 0.7 of 3,
-# 0.95 of 10). With 2 pools a rise often leaves a yellow token (alpha 0.4), or both rules apply (alpha 0.8): three
-# or five times in a hundred events, so that a long watch cannot miss them.
+# Pools, alpha, load and how long they are observed. Few pools make rises and falls frequent. Some alphas are hit
+# exactly (0.6 of 5, 0.8 of 10), others are so large that both rules can apply at once (0.8 of 2, 0.7 of 3, 0.95 of
+# 10). With 2 pools a rise often leaves a yellow token (alpha 0.4), or both rules apply (alpha 0.8): three or five
+# times in a hundred events, so a long run cannot miss them.
 WATCHED = (
     (2, "0.4", 1.6, 3),
     (2, "0.8", 2.6, 3),
@@ -42,15 +42,17 @@ def _service_rates(lab: Lab) -> list[Measured]:
     )
     return [
         *(
-            is_exactly(f"threshold at service rate {rate:.3g}, {load:.3g} arrivals a pool", float(np.mean(end)), 5)
+            is_exactly(
+                f"threshold at service rate {rate:.3g}, {load:.3g} arrivals per pool", float(np.mean(end)), 5
+            )
             for rate, load, end in zip(rates, (OVERLOADED.load * rate for rate in rates), ends, strict=True)
         ),
-        at_most("difference of settling times, in task times", float(np.ptp(times, axis=0).max()), EXACT),
+        at_most("difference of settling times, in mean task times", float(np.ptp(times, axis=0).max()), EXACT),
     ]
 
 
 def _watched(lab: Lab) -> Iterator[tuple[Fraction, Scenario, np.random.SeedSequence, int]]:
-    """Alphas, systems, their randomness, and how many events are watched."""
+    """Yield alphas, systems, their randomness, and the number of events to observe."""
     for index, (pools, alpha, load, times) in enumerate(WATCHED):
         seed = np.random.SeedSequence([lab.seed_for("watched"), index])
         yield Fraction(alpha), Scenario(pools=pools, load=load, alpha=alpha), seed, times * lab.pick(1500, 300)
@@ -77,7 +79,11 @@ def _rule(lab: Lab) -> list[Measured]:
         at_least("rises", min(kernel.rises, core.rises), 50),
         at_least("falls", min(kernel.falls, core.falls), 50),
         at_least("arrivals where both rules apply", min(kernel.both, core.both), 1),
-        at_least("arrivals where the state after would say otherwise", min(kernel.hindsight, core.hindsight), 50),
+        at_least(
+            "arrivals where the state after it would ask for something else",
+            min(kernel.hindsight, core.hindsight),
+            50,
+        ),
     ]
 
 
@@ -94,7 +100,7 @@ def _token_review(lab: Lab) -> TokenReview:
 def _letter(lab: Lab) -> list[Measured]:
     total = _token_review(lab)
     return [
-        is_exactly("arrivals where these words say something else", total.by_the_letter, 0),
+        is_exactly("arrivals where the threshold does not follow these words", total.by_the_letter, 0),
         is_exactly("arrivals where the tokens are not those of the tasks", total.unlike, 0),
     ]
 
@@ -102,7 +108,7 @@ def _letter(lab: Lab) -> list[Measured]:
 def _tokens(lab: Lab) -> list[Measured]:
     total = _token_review(lab)
     return [
-        is_exactly("arrivals where the tokens say something else", total.wrong, 0),
+        is_exactly("arrivals where the threshold does not follow the tokens", total.wrong, 0),
         is_exactly("arrivals where the tokens are not those of the tasks", total.unlike, 0),
         at_least("arrivals", total.arrivals, 1000),
     ]
@@ -114,13 +120,13 @@ CLAIMS = (
         place="Sec. 4",
         labels=("Sec. 4",),
         statement=(
-            "The threshold that the rule learns is floor of the offered load, arrivals per pool times the mean "
-            "task time, and not of the rate of arrivals."
+            "The threshold that the rule learns is the floor of the offered load (arrivals per pool times the "
+            "mean task time), not of the arrival rate."
         ),
         how=(
-            "1000 pools, offered load 5.5, alpha 0.93, from 9 tasks a pool over 12 task times, with service rates "
-            "1/3, 1 and 3 on the same random numbers: all must settle at 5, and at the same time when measured in "
-            "task times."
+            "1000 pools, offered load 5.5, alpha 0.93, from 9 tasks per pool over 12 mean task times, with "
+            "service rates 1/3, 1 and 3 on the same random numbers: all must settle at 5, and at the same time "
+            "when measured in mean task times."
         ),
         measure=_service_rates,
     ),
@@ -130,13 +136,13 @@ CLAIMS = (
         labels=("Sec. 4.1",),
         statement=(
             "At an arrival the threshold rises by one if all pools but at most one had more tasks than it right "
-            "before, and falls by one if the fraction of pools with at least as many was at most alpha; at no "
-            "other time does it change."
+            "before, and falls by one if the fraction of pools with at least as many was at most alpha. It never "
+            "changes at any other time."
         ),
         how=(
-            "Systems of 2 to 30 pools watched event by event, in the compiled kernel and in the dispatcher and "
+            "Systems of 2 to 30 pools observed event by event, in the compiled kernel and in the dispatcher and "
             "pools of the live balancer, alpha 0.4 to 0.95, 16500 events in each (3300 in quick runs): every "
-            "change is held against the rule, written out again on fractions. If both rules apply they cancel."
+            "change is compared with the rule, written out again on fractions. If both rules apply, they cancel."
         ),
         measure=_rule,
     ),
@@ -149,12 +155,12 @@ CLAIMS = (
             "have none after dispatching it, and falls if and only if it has at least (1 - alpha) n green ones."
         ),
         how=(
-            "The same systems, as dispatcher and pools, with the tokens held right before each arrival: counted "
-            "are the arrivals at which these words and the rule on states do not agree."
+            "The same systems, as dispatcher and pools, with the tokens held right before each arrival: the "
+            "number of arrivals at which these words and the rule on states disagree."
         ),
         note=(
-            "The words miss a case: if the last pool with a yellow token has a green one too, all other pools are "
-            "above the threshold and the rule lets it rise; yet the green token is used, and the yellow one "
+            "The words miss a case: if the last pool with a yellow token also has a green one, all other pools "
+            "are above the threshold and the rule raises it; but the green token is used, and the yellow one "
             "stays. The next row has the condition that agrees."
         ),
         measure=_letter,
@@ -165,12 +171,12 @@ CLAIMS = (
         place="Sec. 4.1",
         labels=("Sec. 4.1",),
         statement=(
-            "The rule needs the dispatcher's tokens only: up when there is at most one yellow token before the "
-            "arrival, down when there are at least (1 - alpha) n green ones."
+            "The rule only needs the dispatcher's tokens: up if there is at most one yellow token before the "
+            "arrival, down if there are at least (1 - alpha) n green ones."
         ),
         how=(
-            "The same systems, as dispatcher and pools: every change must be that of this rule, and the tokens "
-            "those that the pools' tasks call for."
+            "The same systems, as dispatcher and pools: every change must follow from this rule, and the tokens "
+            "must match the pools' tasks."
         ),
         measure=_tokens,
     ),

@@ -1,4 +1,4 @@
-"""Claims about the fluid limit of systems that learn: how it is approached, and that the threshold settles.
+"""Claims about the fluid limit of systems that learn: how systems approach it, and that the threshold settles.
 
 Paper: Secs. 4.2 to 4.4.
 """
@@ -41,13 +41,13 @@ Floats = NDArray[np.float64]
 SIZES = (100, 1000, 10_000)
 POINTS = 151
 
-# Load, the fraction of pools that have tasks at the start, and how many each of these has: the threshold rises
-# while the others fill up, to more than floor(load), and falls back.
+# Load, the fraction of pools with initial tasks, and the number of tasks in each of these. While the other pools
+# fill up the threshold rises above floor(load), and then falls back.
 UNEVEN = ((5.5, 0.5, 20), (2.2, 0.7, 10), (2.9, 0.5, 12))
 
 
 def _gap(first: Floats, second: Floats) -> float:
-    """The largest distance over times and levels."""
+    """Return the largest distance over times and levels."""
     levels = max(first.shape[1], second.shape[1])
     padded = [np.pad(rows, ((0, 0), (0, levels - rows.shape[1]))) for rows in (first, second)]
     return float(np.max(np.abs(padded[0] - padded[1])))
@@ -82,7 +82,7 @@ def _update_times(lab: Lab) -> list[Measured]:
         run.change_times.tolist(), limit.change_times.tolist(), limit.change_thresholds.tolist(), strict=False
     )
     for found, time, after in levels:
-        # The occupancy deviates by sqrt(load / n) at most, so that the crossing does by that over its speed.
+        # The occupancy deviates by at most sqrt(load / n), so the crossing deviates by that over its speed.
         before = int(np.searchsorted(limit.times, time)) - 1
         step = limit.times[1]
         speed = float(limit.occupancy[before - 1, after + 1] - limit.occupancy[before, after + 1]) / step
@@ -107,7 +107,7 @@ def _settles(lab: Lab) -> list[Measured]:
 
 
 def _time_at_the_top(path: FluidPath, start: Case) -> list[float]:
-    """Times from when all pools have m tasks, for a threshold m, until it falls, over (1 - alpha) / m."""
+    """Return the times that a threshold m takes to fall once all pools have m tasks, over (1 - alpha) / m."""
     fewest = 1 - float(Fraction(start.alpha))
     full, before, since = start.initial >= start.threshold, start.threshold, 0.0
     found = []
@@ -134,15 +134,15 @@ def _apart(lab: Lab) -> list[Measured]:
     ratio = first * OVERLOADED.threshold / (1 - float(Fraction(OVERLOADED.alpha)))
     return [
         is_exactly("fluid systems that rise to the top and fall", len(uneven), len(UNEVEN) * len(alphas)),
-        at_least("least time there, times m / (1 - alpha)", min(uneven), 1),
-        at_least("the same, all pools at the threshold at the start", min(even), 1),
-        at_most("which is nearly as short as can be", min(even), 1.1),
+        at_least("shortest time at the top, times m / (1 - alpha)", min(uneven), 1),
+        at_least("the same, with all pools at the threshold initially", min(even), 1),
+        at_most("which is close to the bound", min(even), 1.1),
         at_least(f"the same, {sizes(lab)[-1]} pools", ratio, 1),
     ]
 
 
 def _excess(times: Floats, occupancy: Floats, thresholds: NDArray[np.int64], load: float) -> float:
-    """By how much a tail mass exceeds its bounds at most, from several times on.
+    """Return by how much a tail mass exceeds its bounds at most, from several times on.
 
     Paper: Prop. 5, eqs. (10a), (10b) and (11).
     """
@@ -174,11 +174,11 @@ CLAIMS = (
         name="learning-fluid-limit",
         place="Sec. 4.3, Thm 5",
         labels=("Def. 2", "Thm 5"),
-        statement="Systems that learn approach a fluid system as the pools become many.",
+        statement="Systems that learn approach a fluid system as the number of pools grows.",
         how=(
-            "Load 5.5, alpha 0.93, from 9 tasks a pool, 100 to 10000 pools on the appendix's common space: the "
-            "largest distance to the fluid solution up to time 3, times sqrt(n), which is three or four "
-            "deviations sqrt(load) at most, and the power of n that fits, which has to be near -1/2."
+            "Load 5.5, alpha 0.93, from 9 tasks per pool, 100 to 10000 pools on the appendix's common space: the "
+            "largest distance to the fluid solution up to time 3, times sqrt(n), which is at most three or four "
+            "deviations sqrt(load), and the fitted power of n, which must be near -1/2."
         ),
         measure=_distance,
     ),
@@ -188,7 +188,7 @@ CLAIMS = (
         labels=("Thm 5",),
         statement="The threshold of a large system changes when that of the fluid system does.",
         how=(
-            "One system of 200000 pools (10000 in quick runs), load 5.5, alpha 0.93, from 9 tasks a pool: its "
+            "One system of 200000 pools (10000 in quick runs), load 5.5, alpha 0.93, from 9 tasks per pool: its "
             "changes against those of the fluid solution, up to seven deviations sqrt(load/n) of the occupancy "
             "over the speed at which it crosses alpha."
         ),
@@ -198,15 +198,15 @@ CLAIMS = (
         name="threshold-settles",
         place="Secs 4.2 and 4.4, Prop. 4 and Thm 6",
         labels=("Prop. 4", "Thm 6"),
-        statement="The threshold changes finitely often and then never again.",
+        statement="The threshold changes finitely often and then stays.",
         how=(
-            "Fluid systems of many loads, alphas and starts over 30 task times, and simulated ones of 2000 pools "
-            "over far longer than it takes to settle: the last change must come early, and simulated thresholds "
-            "must end at floor(load)."
+            "Fluid systems with many loads, alphas and initial states over 30 mean task times, and simulated ones "
+            "of 2000 pools over much longer than it takes to settle: the last change must come early, and "
+            "simulated thresholds must end at floor(load)."
         ),
         note=(
-            "This is about the limit of many pools. A finite system whose load is close to a whole number changes "
-            "its threshold now and then for ever, and ever more rarely as pools are added."
+            "This is about the large-system limit. A finite system whose load is close to a whole number keeps "
+            "changing its threshold now and then, the less often the more pools it has."
         ),
         measure=_settles,
     ),
@@ -215,15 +215,15 @@ CLAIMS = (
         place="Sec. 4.2, proof of Prop. 4",
         labels=("Prop. 4",),
         statement=(
-            "Each time that the threshold rises to its largest value m and falls again, at least (1 - alpha) / m "
+            "Whenever the threshold rises to its largest value m and falls again, at least (1 - alpha) / m mean "
             "task times pass in between."
         ),
         how=(
-            "Fluid systems of loads 5.5, 2.2 and 2.9, alpha 0.93 and 0.97 (0.97 only in quick runs), from starts "
+            "Fluid systems with loads 5.5, 2.2 and 2.9, alpha 0.93 and 0.97 (only 0.97 in quick runs), starting "
             "with 30 to 50 % of the pools empty and 10 to 20 tasks in each of the others, so that the threshold "
-            "rises above floor(load) and falls back; then from 7 tasks a pool and threshold 7, where load 0.2 "
-            "comes close to the bound; and the first fall of the largest simulated system, load 5.5, alpha 0.93, "
-            "from 9 tasks a pool."
+            "rises above floor(load) and falls back; then from 7 tasks per pool and threshold 7, where load 0.2 "
+            "gets close to the bound; and the first fall of the largest simulated system, load 5.5, alpha 0.93, "
+            "from 9 tasks per pool."
         ),
         measure=_apart,
     ),
@@ -232,14 +232,14 @@ CLAIMS = (
         place="Sec. 4.4, Prop. 5",
         labels=("Prop. 5",),
         statement=(
-            "While the threshold is at most m, the tasks above level m + 1 die out at least exponentially, and "
-            "those above level m fall to load - m in the same way, or die out too as long as some pools have "
-            "fewer than m."
+            "While the threshold is at most m, the tasks above level m + 1 die out at least exponentially. Those "
+            "above level m fall to load - m in the same way, or die out, too, as long as some pools have fewer "
+            "than m tasks."
         ),
         how=(
-            "Fluid systems of many loads, alphas and starts, and simulated ones on the common space: the three "
-            "bounds from several times on, with m the largest threshold from there, up to the solver's error and "
-            "up to seven deviations sqrt((load + start)/n)."
+            "Fluid systems with many loads, alphas and initial states, and simulated ones on the common space: "
+            "the three bounds from several times on, where m is the largest threshold from that time on, up to "
+            "the solver's error, and up to seven deviations sqrt((load + start)/n) for simulated systems."
         ),
         measure=_tails,
     ),

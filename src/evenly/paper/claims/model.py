@@ -41,8 +41,8 @@ def _two_messages(lab: Lab) -> list[Measured]:
         arrival = max(event.messages for event in events if event.placement)
         departure = max(event.messages for event in events if not event.placement)
         numbers += [
-            at_most(f"most messages of an arrival ({where})", arrival, 1),
-            at_most(f"most messages of a departure ({where})", departure, 1),
+            at_most(f"most messages at an arrival ({where})", arrival, 1),
+            at_most(f"most messages at a departure ({where})", departure, 1),
         ]
     scenario = Scenario(pools=500, load=10.5, alpha="0.97", horizon=lab.pick(50.0, 10.0))
     runs = simulate(scenario, replications=8, seed=lab.seed_for("rebuilding"), mean_holding_times=True).windows
@@ -50,8 +50,8 @@ def _two_messages(lab: Lab) -> list[Measured]:
     per_task = [(run.green + run.yellow + run.resync) / run.arrivals for run in runs]
     return [
         *numbers,
-        at_most("messages of a pool to rebuild its tokens after a change of the threshold", rebuilt, 1),
-        below("messages a task, rebuilding included, learning from nothing (500 pools, load 10.5)", per_task, 2),
+        at_most("messages per pool to rebuild tokens after a change of the threshold", rebuilt, 1),
+        below("messages per task, rebuilding included, learning from empty (500 pools, load 10.5)", per_task, 2),
     ]
 
 
@@ -61,9 +61,9 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
         window = lab.pick(60.0, 6.0)
         scenario = Scenario(pools=500, load=load, initial_tasks=load, warmup=2.0, horizon=2.0 + window)
         run = simulate(scenario, replications=24, seed=lab.seed_for(f"messages {load}"), mean_holding_times=True)
-        what = f"messages a task, 500 pools, load {load:g}, threshold {floor(load)}"
-        # Tasks in pools above threshold + 1 come when the total exceeds n (threshold + 1), 3.4 deviations away at
-        # load 10.5: less than 1e-4 of all.
+        what = f"messages per task, 500 pools, load {load:g}, threshold {floor(load)}"
+        # Pools only rise above threshold + 1 when the total exceeds n (threshold + 1), 3.4 deviations away at load
+        # 10.5: less than 1e-4 of all tasks.
         numbers.append(equals(what, _per_task(run), 1.0, slack=1e-4))
     setup = wrong_threshold.of_paper(lab)
     runs = wrong_threshold.simulated(lab, setup)
@@ -71,7 +71,7 @@ def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
         shares = predict_equilibrium(load=setup.load, threshold=threshold).pools_with_exactly[: threshold + 2]
         expected = float(shares @ np.arange(shares.size)) / setup.load
         run = runs[threshold]
-        what = f"messages a task, {run.scenario.pools:,} pools, load 5.5, threshold {threshold}"
+        what = f"messages per task, {run.scenario.pools:,} pools, load 5.5, threshold {threshold}"
         numbers.append(equals(what, _per_task(run), expected, slack=wrong_threshold.bias(run)))
     return numbers
 
@@ -97,8 +97,8 @@ def _truth(lab: Lab) -> list[Measured]:
     fixed = [*runs["small"], *runs["right"], *runs["large"]]
     steps = [event.step for event in runs["learning"]]
     return [
-        is_exactly(f"events after which a token is wrong, of {len(fixed):,}", _wrong(fixed), 0),
-        is_exactly(f"the same while learning, of {len(steps):,}", _wrong(runs["learning"]), 0),
+        is_exactly(f"events after which a token is wrong, out of {len(fixed):,}", _wrong(fixed), 0),
+        is_exactly(f"the same while learning, out of {len(steps):,}", _wrong(runs["learning"]), 0),
         at_least("rises of the threshold among these", steps.count(1), 2),
         at_least("falls of the threshold among these", steps.count(-1), 2),
     ]
@@ -113,11 +113,13 @@ def _dispatching(lab: Lab) -> list[Measured]:
     for where in (CORE, KERNEL):
         placements = [event.placement for event in _events(lab, where) if event.placement]
         against = sum(not place.allowed for place in placements)
-        numbers.append(is_exactly(f"tasks sent against the rule ({where}), of {len(placements):,}", against, 0))
+        numbers.append(
+            is_exactly(f"tasks sent against the rule ({where}), out of {len(placements):,}", against, 0)
+        )
     for case, name in (("below", "below the threshold"), ("at", "at the threshold"), ("anywhere", "anywhere")):
         found = [places for where in (CORE, KERNEL) for places in choices(lab, where, case)]
         distances = [(distance_from_uniform(places), empirical_reach(max(places.size, 1))) for places in found]
-        worst = max(distances, key=lambda pair: pair[0] / pair[1])  # closest to its bound, or farthest beyond it
+        worst = max(distances, key=lambda pair: pair[0] / pair[1])  # relative to its bound
         numbers.append(at_most(f"distance of the choices from the uniform law, pools {name}", *worst))
         seen.append(min(places.size for places in found))
     return [*numbers, at_least("choices in the rarest of the three cases", min(seen), 200)]
@@ -141,8 +143,8 @@ def _poisson_total(lab: Lab) -> list[Measured]:
         gap = float(np.max(np.abs(share - law.cdf(np.arange(share.size)))))
         numbers.append(at_most(f"distance from the Poisson law, {policy}", gap, empirical_reach(found.size)))
     every = np.concatenate(totals)
-    # Looks 10 apart depend on each other by exp(-10), less than 1e-4, and the mean of the later ones is closer to
-    # the limit by as little.
+    # Observations 10 apart are correlated by exp(-10), less than 1e-4, and the mean of the later ones differs by
+    # no more than that.
     return [
         *numbers,
         equals("mean number of tasks, all policies", every, mean, slack=1e-4 * mean),
@@ -154,7 +156,7 @@ def _poisson_total(lab: Lab) -> list[Measured]:
 
 
 def utility_lost(shares: FloatArray, quality: Callable[[float], float]) -> float:
-    """Utility per pool below that of a balanced load, which is linear between whole numbers of tasks."""
+    """Return the utility lost per pool against a balanced load, whose utility is linear between whole loads."""
     levels = np.arange(shares.size + 1)
     worth = np.array([0.0, *(tasks * quality(1 / tasks) for tasks in range(1, levels.size))])
     mean = float(shares @ levels[:-1])
@@ -174,16 +176,16 @@ def _utility(lab: Lab) -> list[Measured]:
     )
     runs = dict(zip(POLICIES, found, strict=True))
     least = min(min(_lost(run, quality)) for run in found for quality in (log, sqrt))
-    # A pool with one task less than floor(load) loses what its worth lies below the line through the next two.
-    # More tasks are missing while pools with 11 are few, hence four times.
+    # A pool with one task fewer than floor(load) loses the distance from the line through the next two utilities.
+    # More tasks are missing while few pools have 11, hence four times.
     around = [tasks * log(1 / tasks) for tasks in range(floor(load) - 1, floor(load) + 2)]
     kink = -np.diff(around, 2)[0]
     limit = 4 * tasks_missing(load) * float(kink) / pools
     law = poisson.pmf(np.arange(80), load)
-    # By the end of the warm-up exp(-5) of the tasks of the start are left, so that the variance of random pools
-    # lacks 10 exp(-10) and the utility that they lose less than 1e-4.
+    # At the end of the warm-up a fraction exp(-5) of the initial tasks is left, so under random routing the
+    # variance is too small by 10 exp(-10), and the utility lost by less than 1e-4.
     return [
-        at_least("least utility lost per pool, all policies and samples, log and root", least, -1e-12),
+        at_least("smallest utility lost per pool, all policies and samples, log and root", least, -1e-12),
         below("utility lost per pool, log, threshold 10", _lost(runs["threshold"], log), limit),
         below("utility lost per pool, log, jsq", _lost(runs["jsq"], log), limit),
         above("utility lost per pool, log, power-of-2", _lost(runs["power-of-d"], log), 20 * limit),
@@ -193,8 +195,9 @@ def _utility(lab: Lab) -> list[Measured]:
 
 
 _WATCHED = (
-    f"{POOLS} pools watched event by event, as dispatcher and pools of the core and as the compiled kernel: "
-    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load goes from 5.5 to 9 and 2. "
+    f"{POOLS} pools observed event by event, in the dispatcher and pools of the core and in the compiled kernel: "
+    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load changes from 5.5 to 9 and "
+    "2. "
 )
 
 CLAIMS = (
@@ -204,12 +207,13 @@ CLAIMS = (
         labels=("Sec. 2.1",),
         statement="A task causes at most two messages from the pools: one when it arrives, one when it leaves.",
         how=(
-            _WATCHED + "The most messages of a single arrival and of a single departure must be 1. Rebuilding the "
+            _WATCHED + "A single arrival and a single departure may cause at most 1 message each. Rebuilding the "
             "tokens is measured on 500 pools that learn (alpha 0.97) from an empty system."
         ),
         note=(
-            "Once a threshold learns, its changes come on top: tokens must be rebuilt, with at most one message a "
-            "pool in our way (the paper leaves it open), and the dispatcher must tell all pools the threshold."
+            "When the threshold learns, its changes cost extra: the dispatcher must send all pools the new "
+            "threshold, and tokens must be rebuilt, with at most one message per pool in our implementation (the "
+            "paper leaves this open)."
         ),
         measure=_two_messages,
     ),
@@ -218,16 +222,16 @@ CLAIMS = (
         place="Sec. 2.1",
         labels=("Sec. 2.1",),
         statement=(
-            "In the long run a task costs about one message at the threshold floor(load), for it nearly always "
+            "In the long run a task costs about one message at threshold floor(load), because it nearly always "
             "leaves a pool with threshold or threshold + 1 tasks."
         ),
         how=(
-            "Long runs of 500 pools; at thresholds 7 and 3 the runs of Figure 2. Messages of arrivals balance "
-            "departures from pools below the threshold, so the mean is the share of tasks in pools with at most "
-            "threshold + 1 tasks: 1 up to 1e-4 at floor(load) and 1 at a large threshold, and less at a small "
-            "one, by Example 2; these two up to 5 / pools, as finitely many pools are not at the limit."
+            "Long runs of 500 pools, and the runs of Figure 2 for thresholds 7 and 3. Messages at arrivals "
+            "balance departures from pools below the threshold, so the mean is the share of tasks in pools with "
+            "at most threshold + 1 tasks: 1 up to 1e-4 at floor(load), 1 at a large threshold, and less at a "
+            "small one, by Example 2. The last two are compared up to 5 / pools, as the system is finite."
         ),
-        note="The paper states the bound of two only; the mean is ours.",
+        note="The paper only states the bound of two; the mean is ours.",
         measure=_messages_in_the_long_run,
     ),
     Claim(
@@ -235,7 +239,7 @@ CLAIMS = (
         place="Sec. 2.1",
         labels=("Sec. 2.1",),
         statement=(
-            "The dispatcher never holds more than two tokens a pool, and an empty system makes it hold that many."
+            "The dispatcher never holds more than two tokens per pool, and holds two per pool in an empty system."
         ),
         how=_WATCHED + "The tokens of the core's dispatcher are counted after every event.",
         measure=_tokens,
@@ -259,14 +263,14 @@ CLAIMS = (
         place="Sec. 2.1",
         labels=("Sec. 2.1",),
         statement=(
-            "A task goes to a pool below the threshold if there is one, else to a pool at it, else anywhere, and "
-            "each time all such pools are equally likely."
+            "A task goes to a pool below the threshold if there is one, else to a pool at it, else to any pool. "
+            "In each case all such pools are equally likely."
         ),
         how=(
-            _WATCHED + "In each of the three cases, the place of the chosen pool among its candidates must be "
-            "uniform, in the order of their tasks (core and kernel) and of their numbers (core). Kolmogorov's "
-            "distance, the worst of these three, stays below the bound of Dvoretzky, Kiefer, Wolfowitz and "
-            "Massart for a chance of 1e-9."
+            _WATCHED + "In each of the three cases, the rank of the chosen pool among its candidates must be "
+            "uniform, ordered by tasks (core and kernel) and by pool number (core). The largest of these three "
+            "Kolmogorov distances must stay below the bound of Dvoretzky, Kiefer, Wolfowitz and Massart for an "
+            "error probability of 1e-9."
         ),
         measure=_dispatching,
     ),
@@ -278,9 +282,10 @@ CLAIMS = (
             "In the long run the total number of tasks is Poisson with mean pools times load, whatever the policy."
         ),
         how=(
-            "20 pools at load 5.5 from an empty system, 8 long runs a policy with randomness of its own, looked "
-            "at every 10 task times: then the mean is 110 (1 - exp(-10)), and looks are as good as independent. "
-            "Kolmogorov's distance stays below the bound for a chance of 1e-9."
+            "20 pools at load 5.5 from an empty system, 8 long runs per policy, each policy with separate random "
+            "numbers, observed every 10 mean task times: then the mean is 110 (1 - exp(-10)), and observations "
+            "are practically independent. The Kolmogorov distance must stay below the bound for an error "
+            "probability of 1e-9."
         ),
         measure=_poisson_total,
     ),
@@ -293,10 +298,10 @@ CLAIMS = (
             "the load is balanced."
         ),
         how=(
-            "500 pools at load 10.5 under the policies of Figure 5, long runs, g the logarithm and the root. For "
-            "whole numbers of tasks no policy can beat the interpolated utility at its mean number of tasks. "
-            "Threshold and JSQ may lose four times what the geometric number of tasks missing below 10 costs; "
-            "random loses what the Poisson law says."
+            "500 pools at load 10.5 under the policies of Figure 5, long runs, with g the logarithm and the root. "
+            "For whole numbers of tasks no policy can exceed the interpolated utility at its mean number of "
+            "tasks. Threshold and JSQ may lose four times the cost of the geometric number of tasks missing below "
+            "10; random must lose what follows from the Poisson law."
         ),
         measure=_utility,
     ),

@@ -41,14 +41,14 @@ def _bound(lab: Lab) -> list[Measured]:
             unfilled.append(float(np.max(1 - path.occupancy[path.times > case.bound, case.floor])))
             elsewhere += int(path.threshold[-1] != case.floor)
     return [
-        at_most("settling time less its bound, at most", max(late), EXACT),
-        at_most("pools below floor(load) after it, at most", max(unfilled), EXACT),
+        at_most("largest excess of a settling time over its bound", max(late), EXACT),
+        at_most("largest fraction of pools below floor(load) after the bound", max(unfilled), EXACT),
         is_exactly("systems that settle elsewhere", elsewhere, 0),
     ]
 
 
 def _from_empty(lab: Lab) -> Result:
-    """Simulated systems that start empty, until all of them have settled: sixteen deviations later."""
+    """Simulate systems that start empty until all of them have settled: sixteen deviations later."""
     scenario = FROM_EMPTY.scenario(FROM_EMPTY_POOLS, 4.0)
     runs, seed = lab.pick(400, 30), lab.seed_for("from empty")
     return lab.once("from empty", lambda: simulate(scenario, replications=runs, seed=seed))
@@ -62,8 +62,8 @@ def _tight(lab: Lab) -> list[Measured]:
         numbers.append(
             is_near(f"settling time, load {load}, fluid", settled_at(case.solved(time + 1)), time, 1e-6)
         )
-    # The total passes 5 n at a time whose exponential has the mean 11, so that its own mean is less by half its
-    # variance, 10 / n; and it takes about as long to fill the last gaps.
+    # The total passes 5 n at a time whose exponential has mean 11, so the mean of that time is less by half its
+    # variance, 10 / n; filling the last gaps takes about as long.
     pools, time = FROM_EMPTY_POOLS, log(FROM_EMPTY.load / (FROM_EMPTY.load - FROM_EMPTY.floor))
     since = [ending.since for ending in _from_empty(lab).endings]
     return [*numbers, equals(f"settling time, load 5.5, {pools} pools", since, time, 40 / pools)]
@@ -82,11 +82,11 @@ def _loose(lab: Lab) -> list[Measured]:
 
 
 def _growth(path: FluidPath, case: Case) -> tuple[float, float]:
-    """The largest distance from balance at levels above floor(load), times exp(t - bound), and a constant for it.
+    """Return the largest distance from balance above floor(load), times exp(t - bound), and its bound.
 
-    Once floor(load) is full, the mass above it is the total less floor(load), so that its distance to the balanced
-    one is |u(0) - load| exp(-t); and from the settling time on the mass above ceil(load) dies out like exp(-t), by
-    Prop. 5. A level is the difference of two masses, hence the sum of both. After ten task times the factor
+    Once floor(load) is full, the mass above it is the total minus floor(load), so its distance to the balanced one
+    is |u(0) - load| exp(-t). From the settling time on, the mass above ceil(load) dies out like exp(-t) (Prop. 5).
+    A level is the difference of two masses, hence the sum of both. After ten mean task times the factor
     exp(t - bound) makes rounding errors of 1e-12 visible.
     """
     bound, high = case.bound, case.floor + 1
@@ -100,7 +100,7 @@ def _growth(path: FluidPath, case: Case) -> tuple[float, float]:
 
 
 def _from_balance(occupancy: NDArray[np.float64], case: Case) -> NDArray[np.float64]:
-    """|q(i) - q*(i)| for each time and level i."""
+    """Return |q(i) - q*(i)| for each time and level i."""
     levels = np.arange(occupancy.shape[1])
     return np.asarray(np.abs(occupancy - np.clip(case.load - levels + 1, 0.0, 1.0)))
 
@@ -120,13 +120,13 @@ def _uniform(lab: Lab) -> list[Measured]:
         limit = constant + NOISE * sqrt(OVERLOADED.load / size)
         numbers.append(at_most(f"largest distance above level 5, {size} pools", distance, limit))
     return [
-        is_exactly("changes of a threshold after the bound, or another one there", changes, 0),
-        # Gaps are a queue whose ratio is 0.45, and 0.65 when the total is four deviations below its mean: the
+        is_exactly("changes of a threshold after the bound, and wrong thresholds then", changes, 0),
+        # Gaps form a queue with ratio 0.45, or 0.65 if the total is four deviations below its mean: the
         # probability of sixty at once is below 1e-11.
         at_most("most pools below 5 tasks, all sizes", gaps, 60),
         *numbers,
         at_most("distance times exp(t - bound), fluid", value, constant),
-        at_most("the same over its constant, other fluid systems", max(x / c for x, c in ratios), 1 + 1e-6),
+        at_most("the same divided by its constant, other fluid systems", max(x / c for x, c in ratios), 1 + 1e-6),
     ]
 
 
@@ -149,7 +149,7 @@ def _never_above(lab: Lab) -> list[Measured]:
 
 
 def _first_term(load: float, alpha: str, initial: float) -> float:
-    """The bound less its second term."""
+    """Return the bound minus its second term."""
     bound = settle_time_bound(load=load, alpha=alpha, initial_tasks=initial)
     assert bound is not None
     return bound - log(load / (load - floor(load)))
@@ -165,11 +165,11 @@ def _terms(lab: Lab) -> list[Measured]:
     later = [settled_at(Case(5.5, "0.93", 6, initial).solved(6.0)) for initial in begins]
     # From alpha * ceil(load) - load = 2e-6 to 2e-8 to 2e-10: twice log(100).
     return [
-        at_least("least growth of the first term with u(0), 5.7 to 20", float(np.diff(by_start).min()), 1e-3),
-        at_least("least growth with the load, 2.2 to 2.909", float(np.diff(by_load).min()), 1e-3),
+        at_least("smallest growth of the first term with u(0), 5.7 to 20", float(np.diff(by_start).min()), 1e-3),
+        at_least("smallest growth with the load, 2.2 to 2.909", float(np.diff(by_load).min()), 1e-3),
         is_near("growth as alpha ceil(load) - load falls to 1/10000", close[-1] - close[0], log(10_000), 1e-3),
-        at_least("least growth of a fluid settling time with the load", float(np.diff(falls).min()), 1e-3),
-        at_least("least growth of a fluid settling time with u(0)", float(np.diff(later).min()), 1e-3),
+        at_least("smallest growth of a fluid settling time with the load", float(np.diff(falls).min()), 1e-3),
+        at_least("smallest growth of a fluid settling time with u(0)", float(np.diff(later).min()), 1e-3),
     ]
 
 
@@ -179,13 +179,14 @@ CLAIMS = (
         place="Sec. 4.6, Prop. 7",
         labels=("Prop. 7",),
         statement=(
-            "If Cor. 2's condition holds and the load is not whole, the threshold is floor(load) and all pools "
-            "have that many tasks from a time on that the load, alpha and the tasks at the start decide."
+            "If Cor. 2's condition holds and the load is not whole, then from a time on that depends on the load, "
+            "alpha and the initial tasks, the threshold is floor(load) and all pools have at least that many "
+            "tasks."
         ),
         how=(
-            "All fluid systems of Prop. 6 above for which the condition holds, from 0, 0.6, 6.5 and 7 tasks a "
+            "All fluid systems of Prop. 6 above for which the condition holds, from 0, 0.6, 6.5 and 7 tasks per "
             "pool (0.6 and 7 in quick runs): the last change of the threshold against the bound, and the fraction "
-            "of pools with floor(load) tasks after it, up to the solver's error."
+            "of pools below floor(load) tasks after the bound, up to the solver's error."
         ),
         measure=_bound,
     ),
@@ -193,9 +194,9 @@ CLAIMS = (
         name="settling-time-tight",
         place="Sec. 4.6, after Prop. 7",
         labels=("Prop. 7",),
-        statement="The bound on the settling time is met exactly by a system that starts empty.",
+        statement="A system that starts empty settles exactly at the bound on the settling time.",
         how=(
-            "The last change of the threshold of fluid systems against log(load / (load - floor(load))), and its "
+            "The last change of the threshold in fluid systems against log(load / (load - floor(load))), and its "
             "mean over 400 simulated systems (30 in quick runs) of 2000 pools, up to chance and 40/n for the "
             "curvature and the last gaps."
         ),
@@ -205,15 +206,14 @@ CLAIMS = (
         name="settling-time-loose",
         place="Sec. 4.6, after Prop. 7",
         labels=("Prop. 7",),
-        statement="From an overload the bound on the settling time leaves room and could be made smaller.",
+        statement="From an overload the bound on the settling time is loose and could be improved.",
         how=(
-            "Load 5.5, alpha 0.93, from 9 tasks a pool: the last change of the threshold in the fluid limit and "
-            "in the largest simulated system, which must come in less than half the time of the bound, log(3.5 / "
-            "0.08) + log 11."
+            "Load 5.5, alpha 0.93, from 9 tasks per pool: the last change of the threshold in the fluid limit and "
+            "in the largest simulated system, which must come before half the bound, log(3.5 / 0.08) + log 11."
         ),
         note=(
-            "Both terms are generous here: the threshold is at 5 after 2.08 task times, against a first term of "
-            "3.78 and a sum of 6.18."
+            "Both terms are generous here: the threshold reaches 5 after 2.08 mean task times, while the first "
+            "term is 3.78 and the sum 6.18."
         ),
         measure=_loose,
     ),
@@ -222,14 +222,14 @@ CLAIMS = (
         place="Sec. 4.6, after Prop. 7",
         labels=("Prop. 7",),
         statement=(
-            "If there are no more tasks at the start than the load, the threshold never exceeds floor(load) once "
-            "it is at most that."
+            "If the initial tasks per pool are at most the load, the threshold never exceeds floor(load) again "
+            "once it is at most floor(load)."
         ),
         how=(
-            "The fluid systems above that start so, and three more, from 5.4, 2 and 2.9 tasks a pool at loads "
-            "5.5, 2.2 and 2.9, two of them with threshold 9, over 30 task times: the values that the threshold "
-            "takes. Then the simulated systems of 2000 pools that start empty, load 5.5, over 4 task times: it "
-            "would take a total nine deviations above its mean."
+            "The fluid systems above that start in this way, and three more, from 5.4, 2 and 2.9 tasks per pool "
+            "at loads 5.5, 2.2 and 2.9, two of them with threshold 9, over 30 mean task times: the values that "
+            "the threshold takes. Then the simulated systems of 2000 pools that start empty, load 5.5, over 4 "
+            "mean task times, where it would take a total nine deviations above its mean."
         ),
         measure=_never_above,
     ),
@@ -238,19 +238,19 @@ CLAIMS = (
         place="Sec. 4.6, after Prop. 7",
         labels=("Prop. 7",),
         statement=(
-            "The first term of the bound on the settling time grows with the tasks at the start, and without "
-            "limit as alpha ceil(load) - load approaches 0: if the load is just below a whole number, it may take "
-            "long until the threshold falls to floor(load)."
+            "The first term of the bound on the settling time grows with the initial tasks, and without limit as "
+            "alpha ceil(load) - load approaches 0: if the load is just below a whole number, it may take long "
+            "until the threshold falls to floor(load)."
         ),
         how=(
-            "The term for growing starts (load 5.5, alpha 0.93), growing loads (alpha 0.97, from 7 tasks a pool) "
-            "and alphas ever closer to 5.5/6, where it must grow by log(10000); and the settling times of fluid "
-            "systems, which must grow with the load and with the start as well."
+            "The term for more and more initial tasks (load 5.5, alpha 0.93), growing loads (alpha 0.97, from 7 "
+            "tasks per pool) and alphas closer and closer to 5.5/6, where it must grow by log(10000); and the "
+            "settling times of fluid systems, which must also grow with the load and with the initial tasks."
         ),
         note=(
-            "The settling time itself stays finite in that limit: the threshold falls from ceil(load) once the "
-            "fraction of pools there is alpha, and in the equilibrium of that threshold it is less than load / "
-            "ceil(load)."
+            "The settling time itself stays finite in that limit: the threshold falls from ceil(load) when the "
+            "fraction of pools there drops to alpha, and in the equilibrium of that threshold the fraction is "
+            "less than load / ceil(load)."
         ),
         measure=_terms,
     ),
@@ -260,16 +260,17 @@ CLAIMS = (
         labels=("Cor. 3",),
         statement=(
             "After the bound, and up to any finite time, large systems have threshold floor(load), all pools have "
-            "that many tasks, and what is above approaches its balanced value at least like exp(-t)."
+            "at least that many tasks, and the occupancy above approaches its balanced value at least like "
+            "exp(-t)."
         ),
         how=(
-            "Load 5.5, alpha 0.93, from 9 tasks a pool, 2000 to 200000 pools (10000 in quick runs) on the common "
-            "space, from the bound, 6.18, to time 10: every change of the threshold, pools below 5 tasks, and the "
-            "largest distance from balance at any level from 6 on, up to seven deviations sqrt(load/n). The fluid "
-            "system, which they approach, for ten task times after the bound and at all these levels: its "
-            "distance times exp(t - bound) must not exceed c = |u(0) - load| exp(-bound) + the mass above level 6 "
-            "when the threshold settles times exp(settling time - bound); so must those of other loads, alphas "
-            "and starts."
+            "Load 5.5, alpha 0.93, from 9 tasks per pool, 2000 to 200000 pools (10000 in quick runs) on the "
+            "common space, from the bound, 6.18, to time 10: every change of the threshold, pools below 5 tasks, "
+            "and the largest distance from balance at any level from 6 on, up to seven deviations sqrt(load/n). "
+            "In the fluid system, which they approach, for ten mean task times after the bound and at all these "
+            "levels, the distance times exp(t - bound) must not exceed c = |u(0) - load| exp(-bound) + the mass "
+            "above level 6 when the threshold settles times exp(settling time - bound). The same must hold for "
+            "other loads, alphas and initial states."
         ),
         measure=_uniform,
     ),

@@ -1,6 +1,6 @@
-"""Claims about the resources that tasks get under four policies.
+"""Claims about the resources that tasks receive under four policies.
 
-All numbers are time averages from batches of one long run of each policy, on the same arrivals and departures.
+All numbers are time averages over batches of one long run per policy, on the same arrivals and departures.
 
 Paper: Sec. 5.2, Fig. 5.
 """
@@ -20,12 +20,12 @@ from evenly.policies import COMPARED
 from evenly.theory.balance import balanced_occupancy, exactly
 from evenly.theory.other_policies import power_of_d_fixed_point
 
-HARDLY_ANY = 1e-3  # of all tasks
-# The threshold policy fills any pool below its threshold where JSQ fills the lowest. They differ when one of M
-# pools that lack a task loses another: 9 M do so in a mean task time, and wait for M of its 5,250 arrivals rather
-# than for the next. M is the length of a queue whose load, 0.48 in the mean, varies with the tasks per pool, so
-# that M (M - 1) is 3.6 on average: 0.006 pools with 8 and as many with 10 for twice as many with 9. That is 2.1e-5
-# of the tasks, 1.4e-5 in the variance and 1.3e-7 in the utility. The limits are five times that.
+ALMOST_NONE = 1e-3  # of all tasks
+# The threshold policy fills any pool below its threshold, JSQ the lowest. They differ when one of M pools that
+# lack a task loses another: 9 M do so in a mean task time, and each waits for M of its 5,250 arrivals instead of
+# the next one. M is the length of a queue whose load, 0.48 on average, varies with the tasks per pool, so M (M -
+# 1) is 3.6 on average: 0.006 pools with 8 tasks and as many with 10, instead of twice as many with 9. That is
+# 2.1e-5 of the tasks, 1.4e-5 in the variance and 1.3e-7 in the utility. The limits are five times that.
 MOVED, VARIANCE_MOVED, UTILITY_MOVED = 1e-4, 7e-5, 7e-7
 
 
@@ -35,7 +35,7 @@ def _shares(lab: Lab, policy: str) -> NDArray[np.float64]:
 
 
 def _variance(shares: NDArray[np.float64], mean: float | None = None) -> NDArray[np.float64]:
-    """Variance over tasks of the number of tasks in their pool, in each batch, about a mean if it is known."""
+    """Return the variance over tasks of the number of tasks in their pool, per batch, about `mean` if given."""
     levels = np.arange(shares.shape[1])
     centre = shares @ levels if mean is None else np.full(len(shares), mean)
     return np.asarray(np.sum(shares * (levels - centre[:, None]) ** 2, axis=1))
@@ -44,7 +44,7 @@ def _variance(shares: NDArray[np.float64], mean: float | None = None) -> NDArray
 def _random_is_poisson(lab: Lab) -> list[Measured]:
     shares = _shares(lab, "random")
     levels = np.arange(shares.shape[1])
-    # A batch is divided by its own number of tasks, which deviates by less than a per cent.
+    # Each batch is divided by its own number of tasks, which deviates by less than one per cent.
     return [
         equals("share of tasks alone in their pool", shares[:, 1], exp(-LOAD), 0.01 * exp(-LOAD)),
         equals("mean number of tasks in a task's pool", shares @ levels, 1 + LOAD, 0.01),
@@ -55,8 +55,8 @@ def _random_is_poisson(lab: Lab) -> list[Measured]:
 def _random_ends_at_15(lab: Lab) -> list[Measured]:
     shares = _shares(lab, "random")
     return [
-        above("share of tasks with exactly 15 others", shares[:, 16], HARDLY_ANY),
-        below("share of tasks with more than 15 others", shares[:, 17:].sum(axis=1), HARDLY_ANY),
+        above("share of tasks with exactly 15 others", shares[:, 16], ALMOST_NONE),
+        below("share of tasks with more than 15 others", shares[:, 17:].sum(axis=1), ALMOST_NONE),
         noted("share of tasks with more than 20 others", shares[:, 22:].sum(axis=1)),
     ]
 
@@ -66,13 +66,13 @@ def _two_choices(lab: Lab) -> list[Measured]:
     limit, expected = (_pool_of_14(sway) for sway in (0.0, sqrt(LOAD / POOLS)))
     return [
         equals("share of tasks with 13 others", shares[:, 14], expected, expected - limit),
-        above("the same, against one in a thousand", shares[:, 14], HARDLY_ANY),
-        below("share of tasks with more than 13 others", shares[:, 15:].sum(axis=1), HARDLY_ANY),
+        above("the same, compared with one in a thousand", shares[:, 14], ALMOST_NONE),
+        below("share of tasks with more than 13 others", shares[:, 15:].sum(axis=1), ALMOST_NONE),
     ]
 
 
 def _pool_of_14(sway: float) -> float:
-    """Share of tasks in pools with 14 in the limit, averaged over loads higher and lower by `sway`."""
+    """Return the share of tasks in pools with 14 in the limit, averaged over loads `sway` above and below."""
     occupancies = [power_of_d_fixed_point(load=LOAD + change, sample_size=2) for change in (-sway, sway)]
     return float(np.mean([14 * exactly(occupancy)[14] / occupancy[1:].sum() for occupancy in occupancies]))
 
@@ -82,7 +82,7 @@ def _ten_or_eleven(lab: Lab) -> list[Measured]:
     for policy, name in (("jsq", "JSQ"), ("threshold", "the threshold policy")):
         shares = _shares(lab, policy)
         numbers.append(above(f"share of tasks in pools with 10 or 11, {name}", shares[:, 10:12].sum(axis=1), 0.98))
-        numbers.append(noted(f"with 11 or 12, that is 10 or 11 others, {name}", shares[:, 11:13].sum(axis=1)))
+        numbers.append(noted(f"with 11 or 12, which is 10 or 11 others, {name}", shares[:, 11:13].sum(axis=1)))
     return numbers
 
 
@@ -91,11 +91,11 @@ def _same_as_jsq(lab: Lab) -> list[Measured]:
     differences = threshold - jsq
     distances = differences @ np.sign(differences.mean(axis=0)) / 2  # their mean is that of the distributions
     return [
-        below("share of tasks that would have to move, threshold against JSQ", distances, MOVED),
-        above("variance under random routing less power-of-two's", _variance(random) - _variance(two), 0.0),
-        above("variance under power-of-two less JSQ's", _variance(two) - _variance(jsq), 0.0),
+        below("share of tasks that would have to move between threshold and JSQ", distances, MOVED),
+        above("variance under random routing minus power-of-two's", _variance(random) - _variance(two), 0.0),
+        above("variance under power-of-two minus JSQ's", _variance(two) - _variance(jsq), 0.0),
         equals(
-            "variance under the threshold policy less JSQ's",
+            "variance under the threshold policy minus JSQ's",
             _variance(threshold) - _variance(jsq),
             0.0,
             VARIANCE_MOVED,
@@ -108,12 +108,13 @@ def _utility(lab: Lab) -> list[Measured]:
     random, two, jsq, threshold = (-_shares(lab, policy) @ log_levels for policy in COMPARED)
     balanced = exactly(balanced_occupancy(LOAD, 12))
     best = -float(np.arange(balanced.size) * balanced / LOAD @ log_levels[: balanced.size])
-    # The tasks per pool have variance load / n = 0.02; the best is bent by 0.02 there: its mean moves by 2e-4.
+    # The tasks per pool have variance load / n = 0.02, and the best utility has curvature 0.02 there: its mean
+    # shifts by 2e-4.
     return [
         equals("mean utility of a task under the threshold policy", threshold, best, 1e-3),
-        equals("the same less JSQ's", threshold - jsq, 0.0, UTILITY_MOVED),
-        above("the same less power-of-two's", threshold - two, 0.0),
-        above("power-of-two's less random routing's", two - random, 0.0),
+        equals("the same minus JSQ's", threshold - jsq, 0.0, UTILITY_MOVED),
+        above("the same minus power-of-two's", threshold - two, 0.0),
+        above("power-of-two's minus random routing's", two - random, 0.0),
     ]
 
 
@@ -124,20 +125,19 @@ CLAIMS = (
         labels=("Fig. 5",),
         statement="Under random routing the resources of tasks vary widely, and some tasks have a pool to "
         "themselves.",
-        how="Load 10.5, 500 pools, a long run. A task's pool holds one task more than a Poisson number with the "
-        "load as its mean: share alone, mean and variance are compared with that law. Slack 1 %: a batch is "
-        "divided by its own number of tasks.",
+        how="Load 10.5, 500 pools, one long run. The number of tasks in a task's pool is one plus a Poisson "
+        "number whose mean is the load: the share of tasks that are alone, the mean and the variance are compared "
+        "with that law. Slack 1 %, since each batch is divided by its own number of tasks.",
         measure=_random_is_poisson,
-        note="Very few are alone: 28 in a million tasks, so that at most times none of the 5,250 tasks is.",
+        note="Very few are alone: 28 in a million, so most of the time none of the 5,250 tasks is.",
     ),
     Claim(
         name="random-routing-up-to-15-others",
         place="Sec. 5.2, Fig. 5",
         labels=("Fig. 5",),
-        statement="Under random routing tasks share their pool with as many as 15 others, and hardly any with "
-        "more.",
-        how="The same run. Hardly any means fewer than one task in a thousand. The Poisson law has 6.8 % of the "
-        "tasks with more than 15 others; the share falls below one in a thousand beyond 22 only.",
+        statement="Under random routing tasks share their pool with up to 15 others, and almost none with more.",
+        how="The same run. Almost none means fewer than one task in a thousand. Under the Poisson law 6.8 % of "
+        "the tasks have more than 15 others; the share only falls below one in a thousand beyond 22.",
         measure=_random_ends_at_15,
         refuted=True,
     ),
@@ -145,11 +145,11 @@ CLAIMS = (
         name="power-of-two-up-to-13-others",
         place="Sec. 5.2, Fig. 5",
         labels=("Fig. 5",),
-        statement="When the shorter of two random pools is chosen, some tasks still share it with 13 others, and "
-        "hardly any with more.",
-        how="The same arrivals and departures under power-of-two. The share in pools with 14 tasks is compared "
-        "with the fixed point for many pools, averaged over loads a deviation of the tasks per pool higher and "
-        "lower; the slack is what that average adds.",
+        statement="When the emptier of two random pools is chosen, some tasks still share it with 13 others, and "
+        "almost none with more.",
+        how="The same arrivals and departures under power-of-two. The share of tasks in pools with 14 tasks is "
+        "compared with the fixed point of the large-system limit, averaged over loads one deviation of the tasks "
+        "per pool higher and lower; the slack is what that average adds.",
         measure=_two_choices,
     ),
     Claim(
@@ -157,11 +157,11 @@ CLAIMS = (
         place="Sec. 5.2, Fig. 5",
         labels=("Fig. 5", "eq. (1)"),
         statement="Under JSQ and under the threshold policy virtually all tasks are in pools with 10 or 11 tasks.",
-        how="The same arrivals and departures. Virtually all means 98 % or more; it is 99.8 %, since the tasks "
-        "per pool leave the range from 10 to 11 when they are 3.5 deviations from 10.5.",
+        how="The same arrivals and departures. Virtually all means at least 98 %. It is 99.8 %, since the tasks "
+        "per pool only leave the range from 10 to 11 when they are 3.5 deviations from 10.5.",
         measure=_ten_or_eleven,
-        note="The paper says that tasks share their pool with 10 or 11 other tasks. That holds when the task "
-        "itself is counted: pools with 11 or 12 tasks have about half of the tasks only.",
+        note="The paper states that tasks share their pool with 10 or 11 other tasks. That holds if the task "
+        "itself is counted: only about half of the tasks are in pools with 11 or 12.",
     ),
     Claim(
         name="threshold-policy-does-as-jsq",
@@ -169,9 +169,10 @@ CLAIMS = (
         labels=("Fig. 5",),
         statement="The threshold policy spreads tasks like JSQ; power-of-two is worse, and random routing has the "
         "largest variance.",
-        how="The same arrivals and departures under all four. The two differ only when a pool that lacks a task "
-        "loses another while more pools lack one, since JSQ fills the lowest first: that moves 2.1e-5 of the "
-        "tasks and 1.4e-5 of the variance, by the law of a queue. The limits, 1e-4 and 7e-5, are five times that.",
+        how="The same arrivals and departures under all four policies. Threshold and JSQ only differ when a pool "
+        "that lacks a task loses another while more pools lack one, since JSQ fills the lowest first: that moves "
+        "2.1e-5 of the tasks and 1.4e-5 of the variance, by the law of a queue. The limits, 1e-4 and 7e-5, are "
+        "five times that.",
         measure=_same_as_jsq,
     ),
     Claim(
@@ -179,9 +180,9 @@ CLAIMS = (
         place="Sec. 5.2; Sec. 2",
         labels=("Fig. 5", "Sec. 2"),
         statement="JSQ and the threshold policy maximise the overall utility of the tasks.",
-        how="The logarithm of a task's share of its pool as its utility, on the same runs: the threshold policy "
-        "comes to the mean of a balanced load, which no policy exceeds, and to JSQ's; the others do not. Slack "
-        "0.001, as the tasks per pool vary, and 7e-7 against JSQ, as in the row above.",
+        how="A task's utility is the logarithm of its share of the pool, in the same runs: the threshold policy "
+        "must reach the mean utility of a balanced load, which no policy exceeds, and that of JSQ; the others "
+        "must not. Slack 0.001, as the tasks per pool vary, and 7e-7 against JSQ, as in the row above.",
         measure=_utility,
     ),
 )

@@ -1,8 +1,7 @@
 """Claims about how steady the threshold of a finite system is.
 
-Shares of time are compared with `evenly.theory.stability`, which knows nothing of the simulator. Its shares were
-seen to be within half a per cent of simulations, small ones within a tenth: twice the first, or the second, is
-the slack.
+Shares of time are compared with `evenly.theory.stability`, which does not use the simulator. Its shares have been
+within half a per cent of simulations, small ones within a tenth: the slack is twice the first, or the second.
 
 Paper: Sec. 5.1, Fig. 3.
 """
@@ -31,25 +30,25 @@ from evenly.paper.experiments.learned_threshold import (
 from evenly.sim import Result, Scenario, simulate
 
 OPTIMUM = 2  # floor(LOAD)
-GONE = 0.01  # share of the time away from the optimum, and excursions in a mean task time, that count as none
-STEADY = {2.9: 1938, 5.5: 186}  # pools from which on a prediction has the threshold away 1 % of the time or less
-LOW_ALPHA = "0.92"  # the least with two digits that the rule of eq. (13) allows at the load of Fig. 5
+GONE = 0.01  # the share of time off the optimum, and the excursions per mean task time, that count as none
+STEADY = {2.9: 1938, 5.5: 186}  # load: fewest pools whose threshold is predicted off at most 1 % of the time
+LOW_ALPHA = "0.92"  # the smallest with two digits that eq. (13) allows at the load of Fig. 5
 FRACTIONS = (2.1, 2.5, 2.9)
 SWAY_LOAD, SWAY_SIZES = 2.5, (400, 1600, 6400)
 
 
 def _slack(share: float) -> float:
-    """Return the error that a prediction may have. A share below 1e-6 may never be seen at all."""
+    """Return the error allowed for a prediction. A share below 1e-6 may not be seen at all."""
     return max((0.01 if share >= 0.01 else 0.1) * share, 1e-6)
 
 
 def _of_figure_3(lab: Lab, pools: int) -> Result:
-    """The long run of one of the systems of Fig. 3."""
+    """Return the long run of one of the systems of Fig. 3."""
     return learned_threshold.in_the_long_run(lab, learned_threshold.of_paper(lab), pools)
 
 
 def _settled(lab: Lab) -> Result:
-    """The system of Fig. 4 long after it has settled."""
+    """Return a long run of the system of Fig. 4 after it has settled."""
     return long_run(lab, settling.POOLS, settling.LOAD, settling.ALPHA, lab.pick(20_000.0, 1_280.0))
 
 
@@ -72,7 +71,7 @@ def _few_pools(lab: Lab) -> list[Measured]:
     return [
         *numbers,
         below("share of time at any other threshold", share_elsewhere(run, *at), 1e-4),
-        equals("changes in a mean task time", changes, expected, 0.02 * expected),
+        equals("changes per mean task time", changes, expected, 0.02 * expected),
     ]
 
 
@@ -90,19 +89,19 @@ def _more_pools(lab: Lab) -> list[Measured]:
             _slack(theory.share_above),
         ),
         below("share of time at any other threshold", share_elsewhere(run, OPTIMUM, OPTIMUM + 1), 1e-4),
-        equals("excursions in a mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
+        equals("excursions per mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
         equals("mean length of an excursion, in mean task times", lengths, length, 0.02 * length),
-        below("the same, against a quarter of a mean task time", lengths, 0.25),
+        below("the same, compared with a quarter of a mean task time", lengths, 0.25),
     ]
 
 
 def _gone(run: Result, optimum: int, name: str) -> list[Measured]:
-    """What has to be small for excursions to have disappeared: their time, and their number."""
+    """Measure the time and the number of excursions: both must be small for them to have disappeared."""
     counts = [window.change_count / 2 for window in run.windows]
     time = sum(window.time for window in run.windows)
     return [
         below(f"share of time off the optimum, {name}", share_elsewhere(run, optimum), GONE),
-        seldom(f"excursions in a mean task time, {name}", counts, time, GONE),
+        seldom(f"excursions per mean task time, {name}", counts, time, GONE),
     ]
 
 
@@ -114,14 +113,14 @@ def _gone_at_figure_3s_load(lab: Lab) -> list[Measured]:
 def _gone_in_figures_4_and_6(lab: Lab) -> list[Measured]:
     few = long_run(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA, lab.pick(50_000.0, 1_920.0))
     off = prediction(lab, STEADY[settling.LOAD], settling.LOAD, settling.ALPHA).share_off
-    highest = max(varying_demand.JUMPS.values())  # of the loads of Fig. 6 the one with the most excursions
+    highest = max(varying_demand.JUMPS.values())  # the load of Fig. 6 with the most excursions
     rate = prediction(lab, varying_demand.POOLS, highest, varying_demand.ALPHA).change_rate / 2
     numbers = [
         *_gone(_settled(lab), 5, "Fig. 4"),
         at_most("the same for the highest load of Fig. 6, predicted", rate, GONE),
         equals("share of time off, load 5.5 and 186 pools", share_elsewhere(few, 5), off, _slack(off)),
     ]
-    if lab.quick:  # 0.003 in a mean task time take long to count
+    if lab.quick:  # 0.003 per mean task time take long to count
         return numbers
     run = long_run(lab, varying_demand.POOLS, highest, varying_demand.ALPHA, 8_000.0)
     return [*numbers, *_gone(run, 9, "load 9.5 of Fig. 6")]
@@ -134,13 +133,13 @@ def _brief_at_figure_5s_load(lab: Lab) -> list[Measured]:
         below("share of time off the optimum", off, GONE),
         below("mean length of an excursion, in mean task times", ratio_samples(off, rate), 0.25),
     ]
-    if lab.quick:  # the predictions take a while
-        return [*numbers, noted("excursions in a mean task time", rate)]
+    if lab.quick:  # the predictions take long
+        return [*numbers, noted("excursions per mean task time", rate)]
     theory = prediction(lab, policies.POOLS, policies.LOAD, policies.ALPHA)
     lower = prediction(lab, policies.POOLS, policies.LOAD, LOW_ALPHA).change_rate / 2
     return [
         *numbers,
-        equals("excursions in a mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
+        equals("excursions per mean task time", rate, theory.change_rate / 2, 0.01 * theory.change_rate),
         at_most(f"the same with alpha {LOW_ALPHA}, predicted", lower, GONE),
     ]
 
@@ -155,8 +154,8 @@ def _steadier_with_size(lab: Lab) -> list[Measured]:
     ]
     return [
         *numbers,
-        above("how much less with 400 pools than with 100", shares[0] - shares[1], 0.0),
-        above("how much less with 1,938 pools than with 400", shares[1] - shares[2], 0.0),
+        above("share with 100 pools minus share with 400", shares[0] - shares[1], 0.0),
+        above("share with 400 pools minus share with 1,938", shares[1] - shares[2], 0.0),
     ]
 
 
@@ -172,15 +171,15 @@ def _fractional_part(lab: Lab) -> list[Measured]:
             for x in theory
         ),
         equals("the same with 1,938 pools", share_above(_large(lab), OPTIMUM), large, _slack(large)),
-        above("how much more at load 2.9 than at 2.5", rises[2.9] - rises[2.5], 0.0),
+        above("share at load 2.9 minus share at 2.5", rises[2.9] - rises[2.5], 0.0),
         noted("share of time below floor(load), load 2.1", share_at(runs[2.1], 0, 1)),
     ]
 
 
 def sway(lab: Lab, pools: int) -> NDArray[np.float64]:
-    """How much the share of pools at ceil(load) or above varies, times n, relative to the diffusion's variance.
+    """Return n times the variance of the share of pools with at least ceil(load) tasks, relative to the limit's.
 
-    From the balanced state the limit of Thm 3 has the variance load (1 - exp(-2 t)) at time t.
+    From the balanced state the limit of Thm 3 has variance load (1 - exp(-2 t)) at time t.
     """
     horizon = lab.pick(20, 4)
     run = Scenario(
@@ -196,9 +195,9 @@ def sway(lab: Lab, pools: int) -> NDArray[np.float64]:
 
 
 def _root_of_n(lab: Lab) -> list[Measured]:
-    # Pools that wait for their second task move the share by 2.2 / n of its deviation (a queue with load 0.4).
+    # Pools that wait for their second task shift the share by 2.2 / n of its deviation (a queue with load 0.4).
     return [
-        equals(f"variance times n over that of the limit, {size:,} pools", sway(lab, size), 1.0, 5 / size)
+        equals(f"n times the variance, relative to the limit's, {size:,} pools", sway(lab, size), 1.0, 5 / size)
         for size in SWAY_SIZES
     ]
 
@@ -210,11 +209,11 @@ CLAIMS = (
         labels=("Fig. 3", "Sec. 4.1"),
         statement="With 100 pools, load 2.9 and alpha 0.97 the threshold oscillates between floor(load) - 1 and "
         "ceil(load).",
-        how="Long runs from the balanced state. The shares of time at each threshold and the rate of changes are "
-        "those of a prediction that solves a chain for each level (within 1 %, a tenth for a share below 0.01, "
-        "2 % for the rate: what it is known to be off by).",
+        how="Long runs from the balanced state. The shares of time at each threshold and the rate of changes must "
+        "be those of a prediction that solves a chain for each level, within its known error: 1 % for shares, a "
+        "tenth for shares below 0.01, 2 % for the rate.",
         measure=_few_pools,
-        note="It does so between floor(load) and ceil(load), ten changes in a mean task time. It is at "
+        note="It oscillates between floor(load) and ceil(load), with ten changes per mean task time. It is at "
         "floor(load) 86 % of the time, and at floor(load) - 1 only 0.6 %.",
     ),
     Claim(
@@ -222,12 +221,12 @@ CLAIMS = (
         place="Sec. 5.1, Fig. 3 (right)",
         labels=("Fig. 3",),
         statement="With 400 pools the threshold is at floor(load) most of the time, and leaves it for ceil(load) "
-        "for short times only.",
+        "only briefly.",
         how="Load 2.9, alpha 0.97, long runs from the balanced state, against the prediction. Most of the time "
         "means more than half of it, and short means a quarter of a mean task time or less.",
         measure=_more_pools,
-        note="The paper calls them sporadic and brief. Brief they are; sporadic they hardly are: about one in "
-        "every mean task time, in clusters, as the number of tasks per pool stays near 3 for a while.",
+        note="The paper calls these excursions sporadic and brief. They are brief, but not sporadic: there is "
+        "about one per mean task time, in clusters, as the number of tasks per pool stays near 3 for a while.",
     ),
     Claim(
         name="excursions-gone-at-500-pools",
@@ -235,8 +234,8 @@ CLAIMS = (
         labels=("Fig. 3",),
         statement="The excursions of Fig. 3 disappear when there are 500 pools.",
         how="The same load 2.9 and alpha 0.97 with 500 pools, long runs from the balanced state. The excursions "
-        "would be gone if they took less than 1 % of the time and were fewer than one in 100 mean task times; a "
-        "prediction, by no simulation, has 7.4 % and 0.8 in one.",
+        "would be gone if they took less than 1 % of the time and there were fewer than one in 100 mean task "
+        "times. The prediction, made without simulation, is 7.4 % of the time and 0.8 per mean task time.",
         measure=_gone_at_figure_3s_load,
         refuted=True,
     ),
@@ -247,14 +246,14 @@ CLAIMS = (
         statement="In the other simulations that learn, those of Figs 4 and 6 with 500 pools, the threshold does "
         "not leave the optimum once it has settled.",
         how="As above: less than 1 % of the time and fewer than one excursion in 100 mean task times, in long "
-        "runs of the system of Fig. 4 (load 5.5, alpha 0.93; a count with a chance below 1e-9 under Poisson's law "
-        "would refute it), and for load 9.5 and alpha 0.91, the worst of Fig. 6, by a prediction and, in the full "
-        "report, by a simulation. Then 186 pools, from which on the prediction has at most 1 % for load 5.5, "
-        "simulated, against the prediction (slack a tenth).",
+        "runs of the system of Fig. 4 (load 5.5, alpha 0.93; refuted by a count whose probability under Poisson's "
+        "law is below 1e-9), and for load 9.5 and alpha 0.91, the worst of Fig. 6, by a prediction and, in the "
+        "full report, by a simulation. Then a simulation of 186 pools, the fewest for which the prediction is at "
+        "most 1 % at load 5.5, against the prediction (slack a tenth).",
         measure=_gone_in_figures_4_and_6,
-        note="It is the load that makes the difference, not the 500 pools: at load 5.5 some 190 pools are enough "
-        "for 1 %, at the load 2.9 of Fig. 3 it takes 1,938, as a row below shows. So these "
-        "simulations do not show that the excursions of Fig. 3 disappear.",
+        note="The load makes the difference, not the 500 pools: at load 5.5 about 190 pools are enough for 1 %, "
+        "at the load 2.9 of Fig. 3 it takes 1,938, as a row below shows. So these simulations do not show that "
+        "the excursions of Fig. 3 disappear.",
     ),
     Claim(
         name="brief-excursions-at-figure-5s-load",
@@ -263,20 +262,20 @@ CLAIMS = (
         statement="At the load 10.5 of Fig. 5, with 500 pools, a learned threshold is at the optimum nearly all "
         "of the time.",
         how="Load 10.5, alpha 0.96, long runs from the balanced state: less than 1 % of the time off the optimum, "
-        "and excursions of less than a quarter of a mean task time. In the full report their rate is compared "
-        "with the prediction (slack 2 %).",
+        "and excursions shorter than a quarter of a mean task time on average. The full report compares their "
+        "rate with the prediction (slack 2 %).",
         measure=_brief_at_figure_5s_load,
-        note="The excursions have not disappeared: there is about one in every ten mean task times, ten times as "
-        "many as would count as none. That is for alpha 0.96, our choice; the paper does not say which it used, "
-        "or whether it learned here. With alpha 0.92 or 0.93 the prediction has fewer than one in 100.",
+        note="The excursions have not disappeared: there is about one in ten mean task times, ten times as many "
+        "as would count as none. That is for alpha 0.96, our choice; the paper does not say which alpha it used, "
+        "or whether the threshold learned here. With alpha 0.92 or 0.93 the prediction is fewer than one in 100.",
     ),
     Claim(
         name="steadier-with-more-pools",
         place="Sec. 5.1",
         labels=("Fig. 3", "Thm 6"),
         statement="The more pools, the less time the threshold spends above floor(load).",
-        how="Load 2.9, alpha 0.97, long runs with 100, 400 and 1,938 pools, each against the prediction, and each "
-        "against the next.",
+        how="Load 2.9, alpha 0.97, long runs with 100, 400 and 1,938 pools, each compared with the prediction and "
+        "with the next.",
         measure=_steadier_with_size,
     ),
     Claim(
@@ -284,23 +283,23 @@ CLAIMS = (
         place="Sec. 5.1",
         labels=("Fig. 3", "Thm 3"),
         statement="The larger the fractional part of the load, the more time the threshold spends above "
-        "floor(load) with as many pools, so that more of them are needed.",
+        "floor(load) with the same number of pools, so the more pools are needed.",
         how="100 pools, alpha 0.97, loads 2.1, 2.5 and 2.9, long runs: the share of time above floor(load), which "
         "grows with the fractional part, against the prediction. At load 2.5 it is below 1 % with 100 pools; at "
-        "2.9 it comes to 1 % with 1,938.",
+        "2.9 it takes 1,938 pools to reach 1 %.",
         measure=_fractional_part,
-        note="A small fractional part is no better on the whole: the threshold then falls below floor(load), at "
-        "load 2.1 for more than half of the time. The middle is best.",
+        note="A small fractional part is no better overall: the threshold then falls below floor(load), at load "
+        "2.1 more than half of the time. The middle is best.",
     ),
     Claim(
         name="deviations-of-order-root-n",
         place="Sec. 5.1",
         labels=("Thm 3",),
-        statement="At threshold floor(load) the share of pools with ceil(load) tasks moves about its mean, the "
-        "fractional part of the load, by an order of 1 over the root of n.",
-        how="A fixed threshold 2 at load 2.5, from the balanced state, with 400, 1,600 and 6,400 pools, seen "
-        "every 2 mean task times: n times the squared deviation over the variance of the diffusion limit is 1 on "
-        "average. Slack 5/n for the few pools that wait for their second task.",
+        statement="At threshold floor(load) the share of pools with ceil(load) tasks deviates from its mean, the "
+        "fractional part of the load, by the order of 1/sqrt(n).",
+        how="Fixed threshold 2 at load 2.5, from the balanced state, with 400, 1,600 and 6,400 pools, observed "
+        "every 2 mean task times: n times the squared deviation, over the variance of the diffusion limit, must "
+        "be 1 on average. Slack 5/n for the few pools that wait for their second task.",
         measure=_root_of_n,
     ),
 )

@@ -1,1 +1,1 @@
-"""The runs and measurements behind the figures and the claims. Experiments make data and judge nothing."""
+"""The runs behind the figures and the claims. Experiments produce data and do not judge it."""

@@ -1,6 +1,6 @@
 """Many independent systems, observed at a few times, and the distance between two samples of them.
 
-Paper: Sec. 3.3 (its limits are laws, so that it takes many systems to see them).
+Paper: Sec. 3.3 (its limits are distributions, so they only show in many systems).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evenly.sim.simulation import Simulation
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-LEVELS = 12  # what is kept of the numbers of tasks, from 0
+LEVELS = 12  # numbers of tasks that are recorded, from 0 on
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Systems:
 
 
 def watch(scenario: Scenario, times: Iterable[float], systems: int, seed: int) -> Systems:
-    """Simulate independent systems one after the other: the runs are too short for threads to pay off."""
+    """Simulate independent systems one after the other. The runs are too short for threads to pay off."""
     grid = list(times)
     states, means = np.zeros((systems, len(grid), LEVELS), np.int64), np.zeros((systems, LEVELS))
     for index in range(systems):
@@ -49,7 +49,7 @@ def shares(counts: Counts, size: int) -> Floats:
 
 
 def largest_distance(first: Counts, second: Counts) -> float:
-    """Return the Kolmogorov distance between two samples of pairs of counts, the larger of both columns."""
+    """Return the Kolmogorov distance between two samples of pairs of counts: the larger of the two columns'."""
     size = int(max(first.max(), second.max())) + 1
     columns = zip(first.T, second.T, strict=True)
     return float(max(np.abs(shares(one, size) - shares(other, size)).max() for one, other in columns))

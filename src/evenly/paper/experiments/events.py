@@ -1,4 +1,4 @@
-"""Small systems simulated one event at a time, with the objects of `evenly.core` and with the compiled kernel.
+"""Small systems simulated event by event, with the objects of `evenly.core` and with the compiled kernel.
 
 Paper: Sec. 2.1.
 """
@@ -26,10 +26,11 @@ CORE, KERNEL = "core", "kernel"
 
 @dataclass(frozen=True)
 class Placement:
-    """Where a task went. In the order of their tasks its pool is one of `width` alike, after `before` others.
+    """The pool that a task was sent to, among the `candidates` pools that the policy allows.
 
-    Counted are the pools that the policy allows; `allowed` says whether the pool is one of them. `number` is its
-    place in the order of their numbers, None for the kernel, whose pools have none.
+    `allowed` is False if the pool is not one of them. Ordered by tasks, it comes after `before` candidates and is
+    one of `width` with equally many tasks. `number` is its rank by pool number, or None for the kernel, which does
+    not number its pools.
     """
 
     case: str
@@ -42,18 +43,18 @@ class Placement:
 
 @dataclass(frozen=True)
 class Event:
-    """An arrival (with its placement) or a departure, and what it led to. Only the core has tokens to look at."""
+    """An arrival (with its placement) or a departure, and its effects. Only the core has tokens to record."""
 
     placement: Placement | None
     messages: int
     resync: int
     step: int  # of the threshold
     tokens: int = 0
-    honest: bool = True  # the tokens tell the truth
+    honest: bool = True  # the tokens match the tasks
 
 
 def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
-    """The pools that a task may go to, in the order of their tasks, and what they have in common.
+    """Return the case of the policy, and the pools that a task may go to, ordered by their tasks.
 
     Paper: Sec. 2.1, the three cases of the policy.
     """
@@ -64,7 +65,7 @@ def candidates(tasks: Sequence[int], threshold: int) -> tuple[str, list[int]]:
 
 
 def scenarios(lab: Lab) -> dict[str, Scenario]:
-    """Return systems with a threshold too small, right and too large, and one that learns a varying load."""
+    """Return systems whose threshold is too small, right and too large, and one that learns a varying load."""
     stay = lab.pick(5, 1)
     return {
         "small": Scenario(pools=POOLS, load=5.5, threshold=3, initial_tasks=5.5),
@@ -115,7 +116,7 @@ def watch_core(scenario: Scenario, seed: np.random.SeedSequence, events: int) ->
 
 
 def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
-    """Step through the kernel. It only counts pools, so that pools with equally many tasks look the same."""
+    """Step through the kernel. It only counts pools, so pools with equally many tasks look the same."""
     simulation = Simulation(scenario, seed)
     state = simulation.state
     for _ in range(events):
@@ -137,7 +138,7 @@ def watch_kernel(scenario: Scenario, seed: np.random.SeedSequence, events: int) 
 
 
 def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | None = None) -> Placement:
-    """Describe where the task went: to a given pool, or to one of `alike` pools with equally many tasks."""
+    """Describe the placement: to a given pool, or to one of `alike` pools with equally many tasks."""
     case, pools = candidates(tasks, threshold)
     if pool not in pools:
         return Placement(case, False, len(pools), 0, 0)
@@ -146,7 +147,7 @@ def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | Non
 
 
 def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
-    """Return the ranks of the chosen pools in a case: by their tasks and, in the core, by their numbers too."""
+    """Return the ranks of the chosen pools in a case: by tasks and, in the core, by pool number too."""
     events = chain.from_iterable(recorded(lab, where).values())
     found = [event.placement for event in events if event.placement and event.placement.case == case]
     orders = [found]
@@ -159,7 +160,7 @@ def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
 def uniforms(placements: Sequence[Placement], seed: int) -> FloatArray:
     """Turn placements into numbers that are independent and uniform if every candidate was equally likely.
 
-    A pool that is one of `width` alike gets a random place among them. Choices among one pool say nothing.
+    A pool that is one of `width` alike gets a random rank among them. Choices with one candidate are left out.
     """
     telling = [place for place in placements if place.allowed and place.candidates > 1]
     places = np.array([(place.before, place.width, place.candidates) for place in telling], float).reshape(-1, 3)

@@ -1,4 +1,4 @@
-"""The learned threshold over time, in a small and a larger system: one run each, and the long run.
+"""The learned threshold in a small and a larger system: one run over time, and the long run.
 
 Paper: Sec. 5.1, Fig. 3.
 """
@@ -11,18 +11,25 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.experiments.inputs import check_whole_numbers
+from evenly.paper.experiments.inputs import (
+    check_events,
+    checked_alpha,
+    checked_load,
+    checked_time,
+    different_whole_numbers,
+    keep,
+)
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
 from evenly.sim.scenario import MAX_POOLS
-from evenly.theory.inputs import exact_alpha, positive_load, positive_number
+from evenly.theory.inputs import MAX_LOAD
 from evenly.theory.stability.predict import predict_stability
 from evenly.theory.stability.result import Stability
 from evenly.theory.tuning import Alpha
 
 LOAD, ALPHA, SIZES = 2.9, "0.97", (100, 400)
 POINTS = 201
-WARMUP = 5.0  # from the balanced state; then the variance of the number of tasks is off by exp(-10)
+WARMUP = 5.0  # from the balanced state; by then the variance of the number of tasks is off by exp(-10)
 REPLICATIONS = 32
 MAX_TIME = 10**7  # mean task times
 _EVENTS = 1.5e8  # in a long run; 60,000 mean task times of 400 pools at load 2.9 have 1.4e8
@@ -30,10 +37,10 @@ _EVENTS = 1.5e8  # in a long run; 60,000 mean task times of 400 pools at load 2.
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedThreshold:
-    """Parameters: systems of several sizes, which learn from floor(load) and the balanced state.
+    """Parameters: systems of several sizes, which learn from threshold floor(load) and the balanced state.
 
-    `horizon` is the length of the run that is shown, `long_run` the time over which shares are measured. By
-    default that is 60,000 mean task times, or fewer where they would take more than 1.5e8 events.
+    `horizon` is the length of the run in the picture, `long_run` the time over which shares are measured (default:
+    60,000 mean task times, or fewer if these would take more than 1.5e8 events).
     """
 
     pools: tuple[int, ...] = SIZES
@@ -43,17 +50,21 @@ class LearnedThreshold:
     long_run: float | None = None
 
     def __post_init__(self) -> None:
-        positive_load(self.load)
-        exact_alpha(self.alpha)
-        positive_number("horizon", self.horizon, MAX_TIME)
+        keep(
+            self,
+            pools=different_whole_numbers("pools", self.pools, 1, MAX_POOLS),
+            load=checked_load(self.load, MAX_LOAD),
+            alpha=checked_alpha(self.alpha),
+            horizon=checked_time("horizon", self.horizon, MAX_TIME),
+        )
         if self.long_run is not None:
-            positive_number("long_run", self.long_run, MAX_TIME)
-        check_whole_numbers("pools", self.pools, 1, MAX_POOLS)
+            keep(self, long_run=checked_time("long_run", self.long_run, MAX_TIME))
         for pools in self.pools:
             scenario(pools, self.load, self.alpha, self.horizon)
+            check_events(pools, self.load, self.horizon + self.long_run_of(pools))
 
     def long_run_of(self, pools: int) -> float:
-        """The time over which the shares of a system of this size are measured."""
+        """Return the time over which the shares of a system of this size are measured."""
         if self.long_run is not None:
             return self.long_run
         return min(60_000.0, _EVENTS / (2 * self.load * pools))
@@ -65,7 +76,7 @@ def of_paper(lab: Lab) -> LearnedThreshold:
 
 
 def scenario(pools: int, load: float, alpha: Alpha, horizon: float, warmup: float = 0.0) -> Scenario:
-    """Return a system that learns from the optimum, out of the balanced state."""
+    """Return a system that learns, starting at the optimum and in the balanced state."""
     return Scenario(
         pools=pools,
         load=load,
@@ -89,12 +100,12 @@ def long_run(lab: Lab, pools: int, load: float, alpha: Alpha, time: float) -> Re
 
 
 def in_the_long_run(lab: Lab, setup: LearnedThreshold, pools: int) -> Result:
-    """Simulate the long run of the system with this many pools."""
+    """Simulate the long run of the system with `pools` pools."""
     return long_run(lab, pools, setup.load, setup.alpha, setup.long_run_of(pools))
 
 
 def shown_run(lab: Lab, setup: LearnedThreshold, pools: int) -> Trajectory:
-    """Simulate one run of the system with this many pools up to the horizon."""
+    """Simulate one run of the system with `pools` pools up to the horizon."""
     run = scenario(pools, setup.load, setup.alpha, setup.horizon)
     return lab.once(
         ("learned threshold", setup, pools), lambda: simulate(run, seed=lab.seed, points=POINTS).trajectories[0]
@@ -108,7 +119,7 @@ def threshold_steps(run: Trajectory) -> tuple[NDArray[np.float64], NDArray[np.in
 
 
 def prediction(lab: Lab, pools: int, load: float, alpha: str) -> Stability:
-    """Predict such a long run."""
+    """Predict the long run of a learned threshold."""
     return lab.once(
         ("stability", pools, load, alpha), lambda: predict_stability(pools=pools, load=load, alpha=alpha)
     )
@@ -120,7 +131,7 @@ def share_at(result: Result, *thresholds: int) -> NDArray[np.float64]:
 
 
 def share_elsewhere(result: Result, *thresholds: int) -> NDArray[np.float64]:
-    """Return the share of time at any other threshold than these, in each independent part."""
+    """Return the share of time at all thresholds but these, in each independent part."""
     return np.array(
         [np.delete(window.threshold_time, list(thresholds)).sum() / window.time for window in result.windows]
     )
@@ -132,14 +143,14 @@ def share_above(result: Result, threshold: int) -> NDArray[np.float64]:
 
 
 def excursion_rate(result: Result) -> NDArray[np.float64]:
-    """Return the excursions per mean task time, in each part.
+    """Return the excursions per mean task time, in each independent part.
 
-    An excursion is two changes where the threshold has two values.
+    An excursion is two changes, if the threshold only takes two values.
     """
     return np.array([window.change_count / (2 * window.time) for window in result.windows])
 
 
 def ratio_samples(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return samples whose mean is the ratio of the means, with the error that this has in first order."""
+    """Return samples whose mean is the ratio of the means, and whose error is that of the ratio to first order."""
     ratio = above.mean() / below.mean()
     return np.asarray(ratio + (above - ratio * below) / below.mean())

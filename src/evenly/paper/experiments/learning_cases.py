@@ -1,4 +1,4 @@
-"""Systems that learn, solved as fluid systems and simulated, for the claims about where and when they settle.
+"""Systems that learn, in the fluid limit and simulated, for the claims about where and when they settle.
 
 Paper: Secs. 4.2 to 4.6.
 """
@@ -21,15 +21,15 @@ from evenly.theory.tuning import settle_time_bound
 FLUID_HORIZON = 30.0
 POOLS, HORIZON = 2000, 25.0  # of simulated systems
 LARGE_HORIZON, LARGE_POINTS = 10.0, 501  # of systems on the common space
-STARTS = ((0, 0.6), (7, 7.0), (0, 0.0), (3, 6.5))  # threshold and tasks per pool; 0.6 is less than any load here
-NOISE = 7  # deviations that no fluctuation reaches
+STARTS = ((0, 0.6), (7, 7.0), (0, 0.0), (3, 6.5))  # threshold and tasks per pool; 0.6 is below all loads here
+NOISE = 7  # deviations; no fluctuation reaches as many
 EXACT = 1e-9  # error of the fluid solver
-TOO_CLOSE = 0.2  # to the next whole number, for loads of 2000 pools
+TOO_CLOSE = 0.2  # distance from the next whole load, for 2000 pools
 
 
 @dataclass(frozen=True)
 class Case:
-    """A load, an alpha and a start."""
+    """A load, an alpha and an initial state."""
 
     load: float
     alpha: str
@@ -43,17 +43,17 @@ class Case:
 
     @property
     def lowest(self) -> int:
-        """The least value that the threshold may settle at: floor(load), or load - 1 if the load is whole."""
+        """The lowest value that the threshold may settle at: floor(load), or load - 1 if the load is whole."""
         return self.floor - int(self.load == self.floor)
 
     @property
     def highest(self) -> Fraction:
-        """load / alpha, exactly."""
+        """load / alpha, as a fraction."""
         return Fraction(str(self.load)) / Fraction(self.alpha)
 
     @property
     def optimal(self) -> bool:
-        """Whether alpha > load / (floor(load) + 1), exactly."""
+        """True if alpha > load / (floor(load) + 1), decided on fractions."""
         return Fraction(str(self.load)) / (self.floor + 1) < Fraction(self.alpha)
 
     @property
@@ -73,7 +73,7 @@ class Case:
         )
 
     def scenario(self, pools: int, horizon: float, service_rate: float = 1.0) -> Scenario:
-        """Return a finite system."""
+        """Return the finite system with `pools` pools."""
         return Scenario(
             pools=pools,
             load=self.load,
@@ -90,7 +90,7 @@ FROM_EMPTY = Case(5.5, "0.93", 0, 0.0)
 
 
 def cases(lab: Lab) -> list[Case]:
-    """Combine loads, whole and not, with alphas and starts."""
+    """Combine loads, whole and fractional, with alphas and initial states."""
     loads = lab.pick((0.7, 2.2, 2.9, 5.5), (2.9, 5.5))
     alphas = lab.pick(("0.6", "0.8", "0.97"), ("0.8", "0.97"))
     starts = lab.pick(STARTS, STARTS[:2])
@@ -109,17 +109,17 @@ def overloaded(lab: Lab) -> FluidPath:
 
 
 def settled_at(path: FluidPath) -> float:
-    """Return the time at which the threshold of a fluid system settled; 0 if it never changed."""
+    """Return the time at which the threshold of a fluid system settled, or 0 if it never changed."""
     return float(path.change_times[-1]) if path.change_times.size else 0.0
 
 
 def last_change(run: Trajectory) -> float:
-    """Return the time at which the threshold of a simulated system changed last; 0 if it never did."""
+    """Return the time at which the threshold of a simulated system last changed, or 0 if it never did."""
     return float(run.change_times[-1]) if run.change_times.size else 0.0
 
 
 def simulated(lab: Lab) -> list[tuple[Case, Ending]]:
-    """Simulate the cases, and return where each threshold was at the horizon and since when."""
+    """Simulate the cases, and return each threshold at the horizon and the time since it last changed."""
 
     def work() -> list[tuple[Case, Ending]]:
         chosen = [case for case in cases(lab) if case.floor + 1 - case.load > TOO_CLOSE]
@@ -131,7 +131,7 @@ def simulated(lab: Lab) -> list[tuple[Case, Ending]]:
 
 
 def sizes(lab: Lab) -> tuple[int, ...]:
-    """Return the numbers of pools that are compared on one probability space."""
+    """Return the numbers of pools to compare on one probability space."""
     return lab.pick((2000, 20_000, 200_000), (2000, 10_000))
 
 

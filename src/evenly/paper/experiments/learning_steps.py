@@ -1,7 +1,7 @@
-"""The learning rule, one event at a time: what the threshold did, and what the paper's text asks for.
+"""The learning rule, event by event: what the threshold did, and what the paper's text asks for.
 
-The rule is written out once more here, from the text alone and on fractions, so that neither the kernel nor the
-objects of `evenly.core` are their own judge.
+The rule is written here once more, from the text alone and on fractions, so that neither the kernel nor the
+objects of `evenly.core` judge themselves.
 
 Paper: Sec. 4.1.
 """
@@ -24,9 +24,9 @@ from evenly.sim.simulation import Simulation
 
 @dataclass(frozen=True)
 class Step:
-    """An event: pools with at least i tasks before and after it, the threshold before it and its change.
+    """An event: pools with at least i tasks before and after it, the threshold before it, and its change.
 
-    `green` and `yellow` count the tokens that the dispatcher holds right before it.
+    `green` and `yellow` are the numbers of tokens that the dispatcher holds right before it.
     """
 
     arrival: bool
@@ -44,29 +44,29 @@ def reaching(at_least: Sequence[int], tasks: int) -> int:
 
 
 def rises(at_least: Sequence[int], threshold: int) -> bool:
-    """Check whether all pools but at most one have more tasks than the threshold."""
+    """Return True if all pools but at most one have more tasks than the threshold."""
     return reaching(at_least, threshold + 1) >= at_least[0] - 1
 
 
 def falls(at_least: Sequence[int], threshold: int, alpha: Fraction) -> bool:
-    """Check whether the fraction of pools with at least as many tasks as the threshold is at most alpha."""
+    """Return True if the fraction of pools with at least as many tasks as the threshold is at most alpha."""
     return Fraction(reaching(at_least, threshold), at_least[0]) <= alpha
 
 
 def due(at_least: Sequence[int], threshold: int, alpha: Fraction) -> int:
     """Return the change of the threshold that a state asks for.
 
-    Paper: Sec. 4.1; both at once cancel, as in the equation of App. B.1.
+    Paper: Sec. 4.1; if both rules apply, they cancel, as in the equation of App. B.1.
     """
     return int(rises(at_least, threshold)) - int(falls(at_least, threshold, alpha))
 
 
 @dataclass
 class StateReview:
-    """How often the threshold rose and fell, and how often it did not do what the states asked for.
+    """Counts of rises, falls and wrong moves of the threshold, judged by the states.
 
     `both` counts arrivals where both rules apply and cancel, `hindsight` those where the state right after the
-    arrival would have said something else.
+    arrival asks for something else.
     """
 
     rises: int = 0
@@ -91,11 +91,11 @@ class StateReview:
 
 @dataclass
 class TokenReview:
-    """How often the tokens held do not explain what the threshold did at an arrival.
+    """Counts of arrivals where the dispatcher's tokens do not explain what the threshold did.
 
-    `wrong` counts by the rule "up with at most one yellow token", `by_the_letter` by the paper's words: up if
-    there is no yellow token, or would be none after the dispatch. `unlike` counts arrivals where the tokens are
-    not those that the pools' tasks call for.
+    `wrong` judges by the rule "up with at most one yellow token", `by_the_letter` by the paper's words: up if
+    there is no yellow token, or would be none after the dispatch. `unlike` counts arrivals where the tokens do not
+    match the pools' tasks.
     """
 
     arrivals: int = 0
@@ -109,7 +109,7 @@ class TokenReview:
             if step.arrival:
                 pools = step.before[0]
                 up, down = step.yellow <= 1, step.green >= (1 - alpha) * pools
-                # A green token is used first, and its pool is then at the threshold at most: it stays yellow.
+                # Green tokens are used first, and their pool is then at most at the threshold: it stays yellow.
                 used = int(step.green == 0 and step.yellow > 0)
                 called = [pools - reaching(step.before, step.threshold + more) for more in (0, 1)]
                 self.arrivals += 1
@@ -119,7 +119,7 @@ class TokenReview:
 
 
 def kernel_steps(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Step]:
-    """Yield the events of the compiled kernel, one call each."""
+    """Yield the events of the compiled kernel, one call per event."""
     simulation = Simulation(scenario, seed)
     before, threshold, arrivals = simulation.at_least.tolist(), scenario.initial_threshold, 0
     for _ in range(events):

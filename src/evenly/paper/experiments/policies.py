@@ -1,4 +1,4 @@
-"""The resources that tasks get under several policies, on the same arrivals and departures.
+"""The resources that tasks receive under several policies, on the same arrivals and departures.
 
 Paper: Sec. 5.2, Fig. 5.
 """
@@ -11,22 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
+from evenly.inputs import number_from, shown, whole_number
+from evenly.paper.experiments.inputs import check_events, checked_alpha, checked_load, checked_time, keep
 from evenly.paper.experiments.lab import Lab
 from evenly.policies import COMPARED
 from evenly.sim import Result, Scenario, compare, with_policies
+from evenly.sim.scenario import MAX_NAMED_POOLS
 from evenly.sim.tally import averages
-from evenly.theory.inputs import exact_alpha, positive_load
+from evenly.theory.inputs import MAX_LOAD
 from evenly.theory.tuning import Alpha
 
 LOAD, POOLS, ALPHA = 10.5, 500, "0.96"
 WARMUP = 20.0
 BATCHES = 32
-_LEVELS = 64  # more tasks than any pool of the paper's system has
+MAX_TIME = 10**7  # mean task times
+_LEVELS = 64  # more than the tasks of any pool in the paper's system
 
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyRuns:
-    """Parameters: one long run per policy, from empty pools. The threshold policy learns with `alpha`."""
+    """Parameters: one long run per policy from empty pools. The threshold policy learns with `alpha`."""
 
     policies: tuple[str, ...] = COMPARED
     pools: int = POOLS
@@ -36,13 +40,22 @@ class PolicyRuns:
     warmup: float = WARMUP
 
     def __post_init__(self) -> None:
-        known = all(policy in COMPARED for policy in self.policies)
+        known = all(isinstance(policy, str) and policy in COMPARED for policy in self.policies)
         if not self.policies or not known or len(set(self.policies)) < len(self.policies):
-            given = ", ".join(map(str, self.policies)) or "none"
-            raise InputError(f"policies must be different ones of {', '.join(COMPARED)}, not {given}.")
-        positive_load(self.load)
-        exact_alpha(self.alpha)
-        _ = self.scenarios
+            raise InputError(
+                f"policies must be different ones of {', '.join(COMPARED)}, not {shown(list(self.policies))}."
+            )
+        keep(
+            self,
+            policies=tuple(map(str, self.policies)),
+            pools=whole_number("pools", self.pools, 1, MAX_NAMED_POOLS),
+            load=checked_load(self.load, MAX_LOAD),
+            alpha=checked_alpha(self.alpha),
+            horizon=checked_time("horizon", self.horizon, MAX_TIME),
+            warmup=number_from("warmup", self.warmup, 0, MAX_TIME),
+        )
+        check_events(self.pools, self.load, len(self.policies) * self.horizon)
+        _ = self.scenarios  # checks that the warm-up ends before the horizon
 
     @property
     def scenarios(self) -> list[Scenario]:

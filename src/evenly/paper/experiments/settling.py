@@ -11,26 +11,27 @@ from math import ceil, exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.inputs import whole_number
+from evenly.paper.experiments.inputs import check_events, checked_alpha, checked_load, checked_time, keep
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.sim.scenario import whole_number
-from evenly.theory.fluid.inputs import fluid_alpha
+from evenly.sim.scenario import MAX_POOLS
+from evenly.theory.fluid.inputs import MAX_LEVELS, fluid_alpha
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
-from evenly.theory.inputs import positive_load, positive_number
 from evenly.theory.tuning import Alpha, settle_time_bound
 
 LOAD, ALPHA, POOLS = 5.5, "0.93", 500
 EMPTY, FULL = 0, 9  # tasks in each pool, and the threshold, at time 0
-HORIZON = 6.0  # by then it has settled, and leaves again once in 15,000 mean task times
+HORIZON = 6.0  # the threshold has settled by then, and leaves again once in 15,000 mean task times
 MAX_START, MAX_RUNS, MAX_TIME = 1000, 1000, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class SettlingRuns:
-    """Parameters: systems that start empty, and with `initial_tasks` tasks in each pool and that threshold.
+    """Parameters: one system starts empty, the other with `initial_tasks` tasks in each pool as its threshold.
 
-    The default horizon is 7, or later if that is needed to show the bounds.
+    The default horizon is 7, or as much later as it takes to show the bounds.
     """
 
     pools: int = POOLS
@@ -41,22 +42,28 @@ class SettlingRuns:
     replications: int = 9
 
     def __post_init__(self) -> None:
-        positive_load(self.load)
+        keep(
+            self,
+            pools=whole_number("pools", self.pools, 1, MAX_POOLS),
+            load=checked_load(self.load, MAX_LEVELS),
+            alpha=checked_alpha(self.alpha),
+            initial_tasks=whole_number("initial_tasks", self.initial_tasks, 0, MAX_START),
+            replications=whole_number("replications", self.replications, 1, MAX_RUNS),
+        )
         fluid_alpha(self.alpha)
-        whole_number("initial_tasks", self.initial_tasks, 0, MAX_START)
-        whole_number("replications", self.replications, 1, MAX_RUNS)
         if self.horizon is not None:
-            positive_number("horizon", self.horizon, MAX_TIME)
+            keep(self, horizon=checked_time("horizon", self.horizon, MAX_TIME))
+        check_events(self.pools, max(self.load, self.initial_tasks), 2 * self.replications * self.end)
         self.scenario(self.initial_tasks)
 
     @property
     def starts(self) -> tuple[int, int]:
-        """Tasks in each pool at time 0, and the threshold: empty, and `initial_tasks`."""
+        """Tasks in each pool at time 0, which is also the threshold: 0, and `initial_tasks`."""
         return EMPTY, self.initial_tasks
 
     @property
     def end(self) -> float:
-        """The horizon, as given or late enough."""
+        """The horizon: as given, or late enough to show the bounds."""
         if self.horizon is not None:
             return self.horizon
         return float(max(7, *(ceil(1.1 * (self.bound(start) or 0.0)) for start in self.starts)))
@@ -89,7 +96,7 @@ def of_paper(_: Lab) -> SettlingRuns:
 
 
 def shown_runs(lab: Lab, setup: SettlingRuns, start: int) -> tuple[Trajectory, ...]:
-    """Simulate the runs to be shown from a start."""
+    """Simulate the runs in the picture from one of the starts."""
 
     def work() -> tuple[Trajectory, ...]:
         found = simulate(setup.scenario(start), replications=setup.replications, seed=lab.seed, points=2)
@@ -114,7 +121,7 @@ def limit(lab: Lab, setup: SettlingRuns, start: int) -> FluidPath:
 
 
 def many_runs(lab: Lab, start: int) -> Result:
-    """Simulate the paper's system from a start many times."""
+    """Simulate the paper's system many times from one of the starts."""
     return lab.once(
         ("settling, many runs", start),
         lambda: simulate(
@@ -126,7 +133,7 @@ def many_runs(lab: Lab, start: int) -> Result:
 
 
 def runs_from_empty(lab: Lab, pools: int, replications: int) -> Result:
-    """Simulate the paper's system with another number of pools, from empty; shorter, as it varies little."""
+    """Simulate the paper's system with another number of pools from empty; shorter, as large systems vary less."""
     return lab.once(
         ("settling, other sizes", pools, replications),
         lambda: simulate(
@@ -138,15 +145,15 @@ def runs_from_empty(lab: Lab, pools: int, replications: int) -> Result:
 
 
 def settle_times(result: Result) -> NDArray[np.float64]:
-    """Return the time of the last change of the threshold, in each run."""
+    """Return the time at which the threshold last changed, in each run."""
     return np.array([ending.since for ending in result.endings])
 
 
 def scatter(pools: int, load: float, start: float, time: float) -> float:
-    """Return by how much time the tasks per pool are early or late: their deviation over their speed.
+    """Return by how much time the tasks per pool cross a level early or late: their deviation over their speed.
 
-    Of the first tasks a fraction exp(-t) is left, each with that probability; the new ones are Poisson. The mean
-    goes to the load like exp(-t).
+    Each initial task is left with probability exp(-t), and the number of new ones is Poisson. The mean approaches
+    the load like exp(-t).
     """
     left = exp(-time)
     return sqrt((start * left + load) * (1 - left) / pools) / (abs(start - load) * left)

@@ -1,4 +1,4 @@
-"""One state of a small system, with the tokens of its dispatcher.
+"""One state of a small system, with the tokens that its dispatcher holds.
 
 Paper: Sec. 2, Fig. 1.
 """
@@ -12,32 +12,30 @@ from typing import cast
 import numpy as np
 
 from evenly.core import ThresholdPolicy
-from evenly.errors import InputError
+from evenly.inputs import whole_number
+from evenly.paper.experiments.inputs import checked_load, keep
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario
 from evenly.sim.reference import ReferenceSimulation
-from evenly.sim.scenario import whole_number
 
 WARMUP = 5.0
 MAX_POOLS, MAX_LOAD, MAX_THRESHOLD = 40, 20, 30  # a picture shows every pool and every task
-_LONGEST = 20_000  # events to search for a varied state; at the paper's parameters one in a few hundred is
+_LONGEST = 20_000  # events to search for a varied state; with the paper's parameters, one in a few hundred is
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Parameters of the system: it starts from `load` tasks per pool. The default threshold is floor(load)."""
+    """Parameters: a system that starts from `load` tasks per pool. The default threshold is floor(load)."""
 
     pools: int = 12
     load: float = 5.5
     threshold: int | None = None
 
     def __post_init__(self) -> None:
-        whole_number("pools", self.pools, 1, MAX_POOLS)
+        pools = whole_number("pools", self.pools, 1, MAX_POOLS)
+        keep(self, pools=pools, load=checked_load(self.load, MAX_LOAD))
         if self.threshold is not None:
-            whole_number("threshold", self.threshold, 0, MAX_THRESHOLD)
-        _ = self.scenario  # checks the load
-        if self.load > MAX_LOAD:
-            raise InputError(f"load must be at most {MAX_LOAD}, as every task is drawn, not {self.load:g}.")
+            keep(self, threshold=whole_number("threshold", self.threshold, 0, MAX_THRESHOLD))
 
     @property
     def scenario(self) -> Scenario:
@@ -52,9 +50,9 @@ class Snapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class State:
-    """Tasks of the pools in increasing order, and whether each pool has a green and a yellow token.
+    """The pools' tasks in increasing order, and whether the dispatcher holds a green and a yellow token of each.
 
-    `varied` says whether every case of the policy can be seen, `time` when the state was taken.
+    `time` is when the state was taken. `varied` is True if it shows every case of the policy.
     """
 
     time: float
@@ -72,13 +70,13 @@ class State:
 def state(lab: Lab, setup: Snapshot) -> State:
     """Return the first state after the warm-up that shows every case of the policy.
 
-    Where no such state comes within 20,000 events, as under a threshold of 0, return the first state of all.
+    If 20,000 events bring no such state, as with a threshold of 0, return the first state after the warm-up.
     """
     return lab.once(("snapshot", setup), lambda: _find(setup, lab.seed))
 
 
 def varied(tasks: list[int], threshold: int) -> bool:
-    """Check for two pools each below, at and one above the threshold, a fuller pool, and five different counts."""
+    """Check for two pools each below, at and one above the threshold, a fuller one, and five different counts."""
     gaps = [count - threshold for count in tasks]
     each_twice = min(sum(gap < 0 for gap in gaps), gaps.count(0), gaps.count(1)) >= 2
     return each_twice and max(gaps) >= 2 and len(set(gaps)) >= 5

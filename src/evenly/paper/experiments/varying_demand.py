@@ -1,6 +1,6 @@
-"""The threshold under a demand that varies: jumps, swift small waves, slow large ones.
+"""The threshold under a varying demand: jumps, swift small waves, slow large ones.
 
-The paper does not print its demand; this one does what its text says.
+The paper does not print its demand; this one fits its text.
 
 Paper: Sec. 5.3, Fig. 6.
 """
@@ -13,30 +13,32 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.inputs import whole_number
+from evenly.paper.experiments.inputs import check_events, checked_alpha, checked_time, keep
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.sim.scenario import whole_number
-from evenly.theory.fluid.inputs import MAX_HORIZON, check_turns, fluid_alpha
+from evenly.sim.scenario import MAX_POOLS
+from evenly.theory.fluid.inputs import MAX_HORIZON, MAX_TURNS, check_turns, fluid_alpha
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
-from evenly.theory.inputs import positive_number
 from evenly.theory.tuning import Alpha
 from evenly.workload.demand import Phase
 
 POOLS, ALPHA, LOAD_MAX = 500, "0.91", 10
 BEFORE = 3  # tasks in each pool at time 0, and the threshold
-JUMPS = {0.0: 5.5, 20.0: 9.5, 30.0: 3.5}  # the demand from these times on
-SWIFT, SLOW = (2.0, 15.0), (33.0, 45.0)  # stretches with waves, of whole periods
+JUMPS = {0.0: 5.5, 20.0: 9.5, 30.0: 3.5}  # time: demand from then on
+SWIFT, SLOW = (2.0, 15.0), (33.0, 45.0)  # intervals with waves, whole periods long
 HORIZON = 50.0
 SCHEDULE = "0:5.5,2:5.5~0.4/1,15:5.5,20:9.5,30:3.5,33:3.5~1.2/6,45:3.5"
-SNAPSHOTS = 126  # every 0.4, which meets a swift wave at five places and the jumps exactly
+SNAPSHOTS = 126  # every 0.4: five different points of a swift wave, and the exact times of the jumps
 MAX_START = 1000
-_SAME = 1e-6  # a difference between loads that is rounding
+MAX_PHASES = MAX_TURNS
+_SAME = 1e-6  # smaller differences between loads are rounding
 
 
 @dataclass(frozen=True, kw_only=True)
 class VaryingDemand:
-    """Parameters: a system that starts with `initial_tasks` tasks in each pool, and that threshold."""
+    """Parameters: a system that starts with `initial_tasks` tasks in each pool, which is also its threshold."""
 
     pools: int = POOLS
     schedule: str | tuple[Phase, ...] = SCHEDULE
@@ -45,10 +47,16 @@ class VaryingDemand:
     horizon: float = HORIZON
 
     def __post_init__(self) -> None:
+        keep(
+            self,
+            pools=whole_number("pools", self.pools, 1, MAX_POOLS),
+            alpha=checked_alpha(self.alpha),
+            initial_tasks=whole_number("initial_tasks", self.initial_tasks, 0, MAX_START),
+            horizon=checked_time("horizon", self.horizon, MAX_HORIZON),
+        )
         fluid_alpha(self.alpha)
-        whole_number("initial_tasks", self.initial_tasks, 0, MAX_START)
-        positive_number("horizon", self.horizon, MAX_HORIZON)
         check_turns(self.phases, self.horizon)
+        check_events(self.pools, max(self.peak, self.initial_tasks), self.horizon)
 
     @property
     def scenario(self) -> Scenario:
@@ -76,7 +84,7 @@ class VaryingDemand:
 
     @property
     def jumps(self) -> list[float]:
-        """Times at which the demand jumps; at time 0 from the initial tasks per pool."""
+        """The times at which the demand jumps. At time 0 it jumps unless it equals the initial tasks per pool."""
         before, times = float(self.initial_tasks), []
         for phase, start, end in self.spans:
             if abs(phase.load_at(start) - before) > _SAME:
@@ -99,7 +107,7 @@ def of_paper(_: Lab) -> VaryingDemand:
 
 
 def shown_run(lab: Lab, setup: VaryingDemand) -> Result:
-    """Simulate the run to be shown."""
+    """Simulate the run in the picture."""
     return lab.once(("varying demand", setup), lambda: simulate(setup.scenario, seed=lab.seed, points=501))
 
 
@@ -119,7 +127,7 @@ def limit(lab: Lab, setup: VaryingDemand) -> FluidPath:
 
 
 def runs(lab: Lab) -> tuple[Trajectory, ...]:
-    """Simulate the paper's system independently many times, with snapshots and every change of the threshold."""
+    """Simulate many independent runs of the paper's system, with snapshots and every change of the threshold."""
     return lab.once(
         "varying demand, many runs",
         lambda: (
@@ -133,7 +141,7 @@ def runs(lab: Lab) -> tuple[Trajectory, ...]:
 def time_at(
     change_times: NDArray[np.float64], changed_to: NDArray[np.int64], first: int, span: tuple[float, float]
 ) -> dict[int, float]:
-    """Return the share of a span of time that a threshold spends at each value, from its changes."""
+    """Return the share of a time span that a threshold spends at each value, from its changes."""
     start, end = span
     inside = (change_times > start) & (change_times < end)
     before = changed_to[change_times <= start]

@@ -10,24 +10,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenly.errors import InputError
-from evenly.paper.experiments.inputs import check_whole_numbers
+from evenly.inputs import number_from, whole_number
+from evenly.paper.experiments.inputs import (
+    check_events,
+    checked_load,
+    checked_time,
+    different_whole_numbers,
+    keep,
+)
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, compare
-from evenly.sim.scenario import whole_number
+from evenly.sim.scenario import MAX_POOLS
 from evenly.theory.balance import FloatArray, optimal_thresholds
 from evenly.theory.equilibrium import threshold_kind
-from evenly.theory.inputs import MAX_THRESHOLD, positive_load
+from evenly.theory.inputs import MAX_LOAD, MAX_THRESHOLD
 
 LOAD = 5.5
-LARGE, SMALL = (6, 7, 8), (2, 3, 4)  # the paper does not print which ones it draws
+LARGE, SMALL = (6, 7, 8), (2, 3, 4)  # our choice: the paper does not print those in its figure
 MAX_REPLICATIONS = 1000
+MAX_TIME = 10**7  # mean task times
 
 
 @dataclass(frozen=True, kw_only=True)
 class WrongThresholds:
     """Parameters: one system per threshold, from a balanced state.
 
-    The start is forgotten at rate 1, so that a fraction exp(-warmup) of it is left.
+    The initial state is forgotten at rate 1: a fraction exp(-warmup) of it is left when the averages begin.
     """
 
     pools: int = 5000
@@ -38,15 +46,22 @@ class WrongThresholds:
     replications: int = 16
 
     def __post_init__(self) -> None:
-        positive_load(self.load)
-        check_whole_numbers("thresholds", self.thresholds, 0, MAX_THRESHOLD)
-        whole_number("replications", self.replications, 1, MAX_REPLICATIONS)
+        keep(
+            self,
+            pools=whole_number("pools", self.pools, 1, MAX_POOLS),
+            load=checked_load(self.load, MAX_LOAD),
+            thresholds=different_whole_numbers("thresholds", self.thresholds, 0, MAX_THRESHOLD),
+            warmup=number_from("warmup", self.warmup, 0, MAX_TIME),
+            horizon=checked_time("horizon", self.horizon, MAX_TIME),
+            replications=whole_number("replications", self.replications, 1, MAX_REPLICATIONS),
+        )
+        check_events(self.pools, self.load, len(self.thresholds) * self.replications * self.horizon)
         for threshold in self.thresholds:
             self.scenario(threshold)
             if threshold_kind(self.load, threshold) == "balanced":
                 raise InputError(
-                    f"thresholds must not be optimal for load {self.load:g}, as {threshold} is: it balances the "
-                    "load."
+                    f"thresholds must not contain {threshold}, which is optimal for load {self.load:g}: it "
+                    "balances the load."
                 )
 
     @property
@@ -72,8 +87,8 @@ class WrongThresholds:
 
 
 def nearest_wrong(load: float) -> tuple[int, ...]:
-    """Return the three thresholds right above the optimum, then up to three right below it."""
-    best = optimal_thresholds(positive_load(load))
+    """Return the next three thresholds above the optimum, then up to three below it."""
+    best = optimal_thresholds(checked_load(load, MAX_LOAD))
     return (*range(best[-1] + 1, best[-1] + 4), *range(max(best[0] - 3, 0), best[0]))
 
 
@@ -96,7 +111,7 @@ def simulated(lab: Lab, setup: WrongThresholds) -> dict[int, Result]:
 def occupancy_rows(result: Result, levels: int = 0) -> FloatArray:
     """Return the time-average share of pools with at least i tasks: one row per replication.
 
-    There are at least `levels` columns.
+    The rows have at least `levels` columns.
     """
     size = max([levels, *(sample.at_least.size for sample in result.windows)])
     rows = [np.pad(sample.at_least / sample.time, (0, size - sample.at_least.size)) for sample in result.windows]
@@ -104,5 +119,5 @@ def occupancy_rows(result: Result, levels: int = 0) -> FloatArray:
 
 
 def bias(result: Result) -> float:
-    """Bound the distance between the mean over finitely many pools and the limit: it is of order 1 / pools."""
+    """Bound the distance between the mean of a finite system and the limit. It is of order 1 / pools."""
     return 5 / result.scenario.pools

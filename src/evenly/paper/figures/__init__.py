@@ -1,7 +1,7 @@
-"""The paper's figures, for the paper's parameters or for your own.
+"""The paper's figures, with the paper's parameters or your own.
 
-Each function takes keywords, whose defaults are the paper's values, draws on `figure` or on a new pyplot figure,
-and returns the Figure. None writes a file. The caption, which states the parameters, is `figure.get_label()`.
+Each function takes keywords, whose defaults are the paper's values. It draws on `figure`, or on a new pyplot
+figure, and returns the Figure. It writes no file. The caption states the parameters: `figure.get_label()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The state of a system as a diagram: one row per pool, one black circle per task, and the dispatcher's tokens.
+"""A diagram of a system's state: one row per pool, one black circle per task, and the dispatcher's tokens.
 
 Paper: Fig. 1.
 """
@@ -16,7 +16,7 @@ from evenly.plots.style import BLUE, INK
 
 _PAPER, _SHADE, _PALE = "#ffffff", "#e8eef4", "#b8b8b8"
 _UNIT = 0.38  # inches between circles of full size
-_ROOM = (5.2, 3.4)  # beside and above the circles, in units
+_ROOM = (5.2, 3.4)  # space beside and above the circles, in units
 
 
 def state_diagram(
@@ -29,31 +29,34 @@ def state_diagram(
 ) -> Figure:
     """Draw one simulated state of a small system, with the tokens that the dispatcher holds.
 
-    The threshold is fixed, by default at floor(load). There may be up to 40 pools, at a load of up to 20.
+    The threshold is fixed (default: floor(load)). At most 40 pools, at a load of at most 20.
 
     Paper: Fig. 1.
     """
     setup = Snapshot(pools=pools, load=load, threshold=threshold)
-    columns = max(setup.level, load) + 6  # about as many as there will be
-    size = (max(FIGURE.size[0], _UNIT * (columns + _ROOM[0])), max(FIGURE.size[1], _UNIT * (pools + _ROOM[1])))
+    columns = max(setup.level, setup.load) + 6  # an estimate of the number drawn
+    size = (
+        max(FIGURE.size[0], _UNIT * (columns + _ROOM[0])),
+        max(FIGURE.size[1], _UNIT * (setup.pools + _ROOM[1])),
+    )
     return FIGURE.plot(setup, seed=seed, figure=figure, size=size)
 
 
 def _caption(lab: Lab, setup: Snapshot) -> str:
     shown = state(lab, setup)
     choice = (
-        f"the first state after time {WARMUP:g} with two pools each below the threshold, at it and one above it, "
-        "one still fuller, and five different numbers of tasks"
+        f"the first state after time {WARMUP:g} with two pools each below, at and one above the threshold, a "
+        "fuller one, and five different numbers of tasks"
         if shown.varied
         else f"the first state after time {WARMUP:g}"
     )
     return (
         f"A simulated state: {setup.pools} pools at load {setup.load:g} under the threshold {setup.level}, at "
         f"time {shown.time:.2f} of a run from {setup.load:g} tasks per pool (seed {lab.seed}): {choice}. "
-        "Rows are pools, black circles tasks, white circles free servers, of which there is no end. "
-        "Q(i) counts the tasks in column i, that is the pools with at least i tasks. "
-        "On the right are the tokens that the dispatcher holds, their numbers below: green (G) for pools below "
-        "the threshold, yellow (Y) for pools at or below it."
+        "Rows are pools, black circles are tasks and white circles are free servers, whose number is not limited. "
+        "Q(i) counts the tasks in column i, which is the number of pools with at least i tasks. "
+        "On the right are the tokens that the dispatcher holds, with their number below: green (G) for pools "
+        "below the threshold, yellow (Y) for pools at or below it."
     )
 
 

@@ -1,4 +1,4 @@
-"""Where the load settles when the threshold is too large or too small: theory, and simulated systems.
+"""The long-run load when the threshold is too large or too small, in theory and simulated.
 
 Paper: Fig. 2, Exs 1 and 2.
 """
@@ -33,6 +33,7 @@ from evenly.theory.equilibrium import predict_equilibrium
 
 _VISIBLE = 1e-3  # a share of pools
 _MAX_TICKS = 14
+_MOST = 2 * len(COLORS)  # thresholds, half of them in each panel
 _GREY = "#e4e4e4"
 
 
@@ -49,21 +50,21 @@ def equilibria(
 ) -> Figure:
     """Draw the equilibria of fixed thresholds that are too large or too small, in theory and simulated.
 
-    `thresholds` are by default the three right above the optimum and up to three right below it. Optimal ones are
-    refused, as they balance the load. One panel is left out where it has no thresholds.
+    The default `thresholds` are the next three above the optimum and up to three below it. Optimal thresholds are
+    rejected, as they balance the load. A panel without thresholds is left out.
 
     Paper: Fig. 2, Exs 1 and 2.
     """
     setup = WrongThresholds(
         pools=pools,
         load=load,
-        thresholds=nearest_wrong(load) if thresholds is None else as_tuple(thresholds),
+        thresholds=nearest_wrong(load) if thresholds is None else as_tuple("thresholds", thresholds, _MOST),
         warmup=warmup,
         horizon=horizon,
         replications=replications,
     )
     if max(len(setup.large), len(setup.small)) > len(COLORS):
-        raise InputError(f"thresholds must be at most {len(COLORS)} above the optimum, and as many below it.")
+        raise InputError(f"thresholds must be at most {len(COLORS)} above the optimum and {len(COLORS)} below it.")
     return FIGURE.plot(setup, seed=seed, figure=figure)
 
 
@@ -72,7 +73,7 @@ def _caption(lab: Lab, setup: WrongThresholds) -> str:
     sides = [name for name, used in (("1", setup.large), ("2", setup.small)) if used]
     examples = "Examples 1 (left) and 2 (right)" if len(sides) == 2 else f"Example {sides[0]}"
     ours = (
-        " The paper does not say which thresholds its plots show; 6, 7, 8 and 2, 3, 4 are our choice."
+        " The paper does not say which thresholds its figure shows; 6, 7, 8 and 2, 3, 4 are our choice."
         if setup.thresholds == (*LARGE, *SMALL)
         else ""
     )
@@ -86,7 +87,7 @@ def _caption(lab: Lab, setup: WrongThresholds) -> str:
 
 
 def _balance(load: float) -> str:
-    """How many pools have how many tasks when the load is balanced."""
+    """Describe the balanced load: the share of pools with each number of tasks."""
     low = floor(load)
     if load == low:
         return f"all pools with {low}"
@@ -106,7 +107,7 @@ def _draw(lab: Lab, setup: WrongThresholds, figure: Figure) -> None:
     panels = figure.subplots(1, len(used), sharey=True, squeeze=False)[0]
     for axes, (thresholds, title) in zip(panels, used, strict=True):
         span = _span(setup.load, thresholds)
-        # A time average has as many levels as it needs; all of those in the span are wanted.
+        # A time average ends at the fullest pool seen; the picture needs all levels of the span.
         found = {
             threshold: exactly(occupancy_rows(runs[threshold], span[1] + 2).mean(axis=0))
             for threshold in thresholds
@@ -122,7 +123,7 @@ def _draw(lab: Lab, setup: WrongThresholds, figure: Figure) -> None:
 
 
 def _span(load: float, thresholds: Sequence[int]) -> tuple[int, int]:
-    """The levels at which something can be seen, from the lowest threshold on if that is too small."""
+    """Return the first and the last level to draw: those with a visible share of pools."""
     laws = [predict_equilibrium(load=load, threshold=threshold) for threshold in thresholds]
     seen = [np.flatnonzero(law.pools_with_exactly >= _VISIBLE) for law in laws]
     low, high = min(int(levels[0]) for levels in seen), max(int(levels[-1]) for levels in seen)

@@ -1,4 +1,4 @@
-"""The learned threshold over time, in a small and a larger system.
+"""The learned threshold over time in a small and a larger system.
 
 Paper: Sec. 5.1, Fig. 3.
 """
@@ -11,7 +11,6 @@ from math import ceil, floor
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from evenly.errors import InputError
 from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import (
@@ -29,7 +28,7 @@ from evenly.plots.style import GREEN, INK, ORANGE
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.tuning import Alpha
 
-_NAMED = 5e-4  # a share of time that the figure states
+_NAMED = 5e-4  # the figure prints shares of time from this one on
 _MAX_PANELS = 6
 
 
@@ -45,14 +44,12 @@ def oscillation(
 ) -> Figure:
     """Draw the learned threshold over time, one panel per number of pools, with its shares of time.
 
-    The shares are measured over `long_run` mean task times, by default 60,000, or fewer where these would take
-    more than 1.5e8 events. All systems start balanced and at the threshold floor(load).
+    The shares are measured over `long_run` mean task times (default: 60,000, or fewer if these would take more
+    than 1.5e8 events). All systems start balanced and at threshold floor(load). There can be up to 6 panels.
 
     Paper: Fig. 3.
     """
-    sizes = as_tuple(pools)
-    if len(sizes) > _MAX_PANELS:
-        raise InputError(f"pools must be at most {_MAX_PANELS} numbers, one per panel, not {len(sizes)}.")
+    sizes = as_tuple("pools", pools, _MAX_PANELS)
     setup = LearnedThreshold(pools=sizes, load=load, alpha=alpha, horizon=horizon, long_run=long_run)
     return FIGURE.plot(setup, seed=seed, figure=figure, size=(6.8, 1.1 + 1.6 * len(sizes)))
 
@@ -75,7 +72,7 @@ def _draw(lab: Lab, setup: LearnedThreshold, figure: Figure) -> None:
 
 
 def _draw_run(axes: Axes, lab: Lab, setup: LearnedThreshold, pools: int) -> tuple[int, int]:
-    """Draw one system, and return the range of what is drawn."""
+    """Draw one system, and return the range of the values drawn."""
     run = shown_run(lab, setup, pools)
     best = optimal_thresholds(setup.load)
     name = "floor(load), the optimum" if len(best) == 1 else f"the optima, {' and '.join(map(str, best))}"
@@ -115,7 +112,7 @@ def _caption(lab: Lab, setup: LearnedThreshold) -> str:
     return (
         f"The learned threshold over time for load {setup.load} and alpha {setup.alpha}, with {sizes}. {start} at "
         f"threshold {floor(setup.load)} with {setup.load} tasks per pool, spread evenly; "
-        f"time 0 to {setup.horizon:g}, one run each, seed {lab.seed}. It rises when the tasks per pool come near "
+        f"time 0 to {setup.horizon:g}, one run each, seed {lab.seed}. It rises when the tasks per pool approach "
         f"{floor(setup.load) + 1}. {optima}The "
         "percentages on the right are the shares of time at each threshold in the long run, from simulations of "
         f"{' and '.join(times)} mean task times in {REPLICATIONS} independent parts, each after a warm-up of "
@@ -125,7 +122,7 @@ def _caption(lab: Lab, setup: LearnedThreshold) -> str:
 
 FIGURE = PaperFigure(
     name="fig3",
-    title="The threshold fluctuates with few pools, and hardly with more",
+    title="The threshold fluctuates with few pools, and less with more",
     size=(6.8, 4.3),
     of_paper=of_paper,
     caption=_caption,

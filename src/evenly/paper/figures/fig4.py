@@ -32,12 +32,11 @@ def settling(
     seed: int = 1,
     figure: Figure | None = None,
 ) -> Figure:
-    """Draw the threshold on its way to where it settles, simulated and in the fluid limit, with the paper's bound.
+    """Draw the threshold until it settles, simulated and in the fluid limit, with the paper's bound on the time.
 
     The left panel starts from an empty system and threshold 0, the right one from `initial_tasks` tasks in each
-    pool and the same number as its threshold. The horizon is 7 mean task times by default, or later if that is
-    needed to show the bounds. The bound is left out where the paper has none: at whole loads, and where alpha is
-    too small for Cor. 2.
+    pool and the same threshold. The default horizon is 7 mean task times, or as much later as it takes to show the
+    bounds. The bound is left out where the paper has none: for whole loads, and if alpha is too small for Cor. 2.
 
     Paper: Fig. 4, Prop. 7.
     """
@@ -68,7 +67,7 @@ def _draw(lab: Lab, setup: SettlingRuns, figure: Figure) -> None:
 
 
 def _draw_start(axes: Axes, lab: Lab, setup: SettlingRuns, start: int) -> int:
-    """Draw the runs from one start, and return the highest level that is drawn."""
+    """Draw the runs from one start, and return the highest level drawn."""
     path = limit(lab, setup, start)
     first, *others = map(threshold_steps, shown_runs(lab, setup, start))
     for place, steps in enumerate(others):
@@ -114,7 +113,7 @@ def _caption(lab: Lab, setup: SettlingRuns) -> str:
 
 def _about_the_bound(lab: Lab, setup: SettlingRuns) -> str:
     left, right = (setup.bound(start) for start in setup.starts)
-    if left is None or right is None:  # one depends on the start no more than the other
+    if left is None or right is None:  # whether there is a bound does not depend on the start
         why = (
             "whole loads"
             if setup.load == floor(setup.load)
@@ -123,7 +122,7 @@ def _about_the_bound(lab: Lab, setup: SettlingRuns) -> str:
         return f"There is no bound on the settling time: the paper has none for {why}."
     late = [f"{bound:.2f}" for bound in (left, right) if bound > setup.end]
     if late:
-        return f"The bound on the settling time is later than that where no vertical line shows it ({late[-1]})."
+        return f"Where there is no vertical line, the bound on the settling time is later ({late[-1]})."
     last = settled_at(limit(lab, setup, setup.initial_tasks))
     tight = f"The vertical line is the bound on the settling time: tight on the left ({left:.2f})"
     if last < right / 2:

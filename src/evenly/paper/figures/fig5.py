@@ -1,4 +1,4 @@
-"""The resources that tasks get under four policies, on the same arrivals and departures.
+"""The resources that tasks receive under four policies, on the same arrivals and departures.
 
 Paper: Sec. 5.2, Fig. 5.
 """
@@ -33,12 +33,13 @@ def resource_shares(
 ) -> Figure:
     """Draw the share of tasks by the number of tasks in their pool, one line per policy.
 
-    `policies` are any of random, power-of-d (with two choices), jsq and threshold, which learns with `alpha`.
+    `policies` are any of random, power-of-d (which samples two pools), jsq and threshold (which learns with
+    `alpha`).
 
     Paper: Fig. 5.
     """
     setup = PolicyRuns(
-        policies=as_tuple(policies),
+        policies=as_tuple("policies", policies, len(COMPARED)),
         pools=pools,
         load=load,
         alpha=alpha,
@@ -51,14 +52,14 @@ def resource_shares(
 def _caption(lab: Lab, setup: PolicyRuns) -> str:
     seen = _SEE.get(len(setup.policies), "The four policies see the same")
     learns = (
-        " The paper runs the threshold policy at the optimal threshold; here it learns it, with "
-        f"alpha {setup.alpha}, from threshold 0 during the warm-up."
+        " The paper runs the threshold policy at the optimal threshold; here the policy learns it during the "
+        f"warm-up, from threshold 0 with alpha {setup.alpha}."
         if "threshold" in setup.policies
         else ""
     )
     return (
-        f"Share of tasks that are in a pool with this number of tasks, for load {setup.load:g} and {setup.pools} "
-        f"pools, weighted by task and by time; a task gets one part in that number of its pool's resources. {seen}"
+        f"Share of tasks that are in a pool with i tasks, for load {setup.load:g} and {setup.pools} "
+        f"pools, weighted by task and by time; such a task gets 1/i of its pool's resources. {seen}"
         f" arrivals and departures from an empty system, time {setup.warmup:g} to {setup.horizon:g}, seed "
         f"{lab.seed}.{learns} Spread is the standard deviation of tasks over "
         f"pools, averaged over time.{_same_lines(setup)}"
@@ -66,13 +67,13 @@ def _caption(lab: Lab, setup: PolicyRuns) -> str:
 
 
 def _same_lines(setup: PolicyRuns) -> str:
-    """What the paper's figure shows best; another load or alpha may part the lines."""
+    """Return what the paper's figure shows best. With another load or alpha the lines may differ."""
     if (
         setup.load == PolicyRuns.load
         and setup.alpha == PolicyRuns.alpha
         and {"jsq", "threshold"} <= set(setup.policies)
     ):
-        return " The lines of JSQ and of the threshold policy lie on each other."
+        return " The lines of JSQ and the threshold policy coincide."
     return ""
 
 

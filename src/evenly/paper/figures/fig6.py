@@ -1,4 +1,4 @@
-"""The threshold under a demand that varies: jumps, swift small waves, slow large ones.
+"""The threshold under a varying demand: jumps, swift small waves, slow large ones.
 
 Paper: Sec. 5.3, Fig. 6.
 """
@@ -13,14 +13,22 @@ from matplotlib.figure import Figure
 
 from evenly.paper.experiments.inputs import as_tuple
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.experiments.varying_demand import SCHEDULE, VaryingDemand, limit, of_paper, shown_run
+from evenly.paper.experiments.varying_demand import (
+    MAX_PHASES,
+    SCHEDULE,
+    SLOW,
+    VaryingDemand,
+    limit,
+    of_paper,
+    shown_run,
+)
 from evenly.paper.figures.figure import PaperFigure
 from evenly.plots.style import INK, RED
 from evenly.theory.inputs import exact_alpha
 from evenly.theory.tuning import Alpha
 from evenly.workload.demand import Phase
 
-_SWIFT = 3.0  # mean task times: waves with a shorter period are over before the threshold has followed
+_SWIFT = 3.0  # mean task times; shorter waves are over before the threshold follows
 
 
 def varying_demand(
@@ -33,16 +41,16 @@ def varying_demand(
     seed: int = 1,
     figure: Figure | None = None,
 ) -> Figure:
-    """Draw the threshold, the fullest pool and the imbalance under a demand that varies.
+    """Draw the threshold, the fullest pool and the imbalance under a varying demand.
 
     A `schedule` lists the load from each time on, as in "0:5.5,20:10,30:3"; "33:8~2/6" swings by 2 around 8 with
-    period 6. The system starts with `initial_tasks` tasks in each pool, and the same number as its threshold.
+    period 6. The system starts with `initial_tasks` tasks in each pool and the same threshold.
 
     Paper: Fig. 6.
     """
     setup = VaryingDemand(
         pools=pools,
-        schedule=schedule if isinstance(schedule, str) else as_tuple(schedule),
+        schedule=schedule if isinstance(schedule, str) else as_tuple("schedule", schedule, MAX_PHASES),
         alpha=alpha,
         initial_tasks=initial_tasks,
         horizon=horizon,
@@ -68,7 +76,7 @@ def _draw(lab: Lab, setup: VaryingDemand, figure: Figure) -> None:
 
 
 def _mark_phases(setup: VaryingDemand, levels: Axes, imbalance: Axes) -> None:
-    """Shade the stretches with waves, and mark the jumps."""
+    """Shade the intervals with waves, and mark the jumps."""
     for phase, start, end in setup.spans:
         if phase.amplitude:
             for axes in (levels, imbalance):
@@ -80,7 +88,7 @@ def _mark_phases(setup: VaryingDemand, levels: Axes, imbalance: Axes) -> None:
 
 
 def _wave(phase: Phase) -> str:
-    """How the text would call it: small waves leave the optimal threshold alone."""
+    """Name the wave in the paper's words. Small waves do not change the optimal threshold."""
     small = floor(phase.load - phase.amplitude) == floor(phase.load + phase.amplitude)
     return f"{'swift' if phase.period < _SWIFT else 'slow'}, {'small' if small else 'large'}"
 
@@ -93,20 +101,20 @@ def _caption(lab: Lab, setup: VaryingDemand) -> str:
     return (
         f"The threshold policy under a varying demand, with {setup.pools} pools and alpha {setup.alpha}{made}. "
         f"{_about_the_demand(setup)} "
-        f"Each pool holds {start} tasks at time 0, and the threshold is "
+        f"Each pool has {start} tasks at time 0, and the threshold is "
         f"{start}. Below: the distance e(t) from the balanced occupancy, in the same run and in the fluid "
         f"system. One run, time 0 to {setup.horizon:g}, seed {lab.seed}."
     )
 
 
 def _about_the_demand(setup: VaryingDemand) -> str:
-    if setup.schedule == SCHEDULE:
+    if setup.schedule == SCHEDULE and setup.horizon >= SLOW[1]:
         return (
-            "The paper does not print its demand; this one fits its text: it jumps from "
+            "The paper does not print its demand; ours fits its text: it jumps from "
             f"{setup.initial_tasks} to 5.5 at time 0, to 9.5 at 20 and to 3.5 at 30; "
-            "in [2, 15] it swings by 0.4 with period 1, so that the "
-            "optimal threshold, floor of the demand, stays at 5; in [33, 45] it swings by 1.2 with period 6, so "
-            "that the optimum goes through 2, 3 and 4."
+            "in [2, 15] it swings by 0.4 with period 1, so the "
+            "optimal threshold, the floor of the demand, stays at 5; in [33, 45] it swings by 1.2 with period 6, "
+            "so the optimum goes through 2, 3 and 4."
         )
     phases = [
         f"{phase.load:g}"

@@ -1,4 +1,4 @@
-"""A figure of the paper: its name, its caption, and how it is drawn into a file or on a caller's figure."""
+"""A figure of the paper: its name, its caption, and how to draw it into a file or on a caller's figure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from typing import Any, Generic, TypeVar
 from matplotlib.figure import Figure
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 from evenly.paper.experiments.lab import Lab
 from evenly.plots.style import house_style, saved_figure
 
 FORMATS = (".png", ".svg")
-P = TypeVar("P")  # the parameters of a figure, a dataclass of its experiment
+P = TypeVar("P")  # the parameters of a figure: a dataclass of its experiment
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure that was drawn into files."""
+    """A figure that has been drawn into files."""
 
     name: str
     title: str
@@ -28,16 +29,17 @@ class Drawing:
     files: dict[str, Path]  # by format
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the drawing as JSON values."""
         files = [str(file) for file in self.files.values()]
         return {"name": self.name, "title": self.title, "caption": self.caption, "files": files}
 
 
 @dataclass(frozen=True, kw_only=True)
 class PaperFigure(Generic[P]):
-    """A figure: `of_paper` returns the paper's parameters, at the length of a full or a quick run.
+    """A figure of the paper, for the paper's parameters or for others.
 
-    `caption` states every parameter, and `draw` fills an empty matplotlib figure of `size` inches.
+    `of_paper` returns the paper's parameters, at the length of a full or a quick run. `caption` states every
+    parameter, and `draw` fills an empty matplotlib figure of `size` inches.
     """
 
     name: str
@@ -48,11 +50,11 @@ class PaperFigure(Generic[P]):
     draw: Callable[[Lab, P, Figure], None]
 
     def files(self, folder: Path) -> dict[str, Path]:
-        """Return the paths that it is written to, by format."""
+        """Return the paths that `write` writes to, by format."""
         return {suffix: folder / f"{self.name}{suffix}" for suffix in FORMATS}
 
     def write(self, lab: Lab, folder: Path) -> Drawing:
-        """Draw it with the paper's parameters and write it into a folder, in each format."""
+        """Draw the figure with the paper's parameters and write it into a folder, once per format."""
         files, setup = self.files(folder), self.of_paper(lab)
         first, *others = files.values()
         with saved_figure(first, *self.size, *others) as figure:
@@ -62,9 +64,9 @@ class PaperFigure(Generic[P]):
     def plot(
         self, setup: P, *, seed: int, figure: Figure | None = None, size: tuple[float, float] | None = None
     ) -> Figure:
-        """Draw it with any parameters on `figure`, or on a new pyplot figure, and return that.
+        """Draw the figure with any parameters on `figure`, or on a new pyplot figure, and return it.
 
-        Its label, if it has none yet, becomes the caption.
+        The caption becomes its label, unless it has one already.
         """
         lab = Lab(seed)
         with _canvas(figure, *(size or self.size)) as drawn:
@@ -76,18 +78,18 @@ class PaperFigure(Generic[P]):
 
 @contextmanager
 def _canvas(figure: Figure | None, width: float, height: float) -> Iterator[Figure]:
-    """Provide the figure to draw on, in our style. A new figure is closed again if drawing fails."""
+    """Yield the figure to draw on, in our style. A new figure is closed again if drawing fails."""
     if figure is not None and not isinstance(figure, Figure):
-        raise InputError(f"figure must be a matplotlib Figure, not {figure!r}.")
-    from matplotlib import pyplot as plt  # noqa: PLC0415  (chooses a backend, which files do not need)
+        raise InputError(f"figure must be a matplotlib Figure, not {shown(figure)}.")
+    from matplotlib import pyplot as plt  # noqa: PLC0415  (selects a backend, which writing files does not need)
 
     with house_style():
         drawn = plt.figure(figsize=(width, height), layout="constrained") if figure is None else figure
         if drawn.get_layout_engine() is None:
-            drawn.set_layout_engine("constrained")  # legends stand outside the axes
+            drawn.set_layout_engine("constrained")  # places the legends outside the axes
         try:
             yield drawn
-            drawn.draw_without_rendering()  # ticks take their style when first drawn
+            drawn.draw_without_rendering()  # ticks get their style when first drawn
         except BaseException:
             if figure is None:
                 plt.close(drawn)

@@ -9,7 +9,7 @@ _MOST = 12
 
 
 def whole_ticks(axes: Axes, low: int, high: int) -> None:
-    """Put ticks at the whole numbers from `low` to `high` of the y axis, or at some where there are many."""
+    """Put y ticks at the whole numbers from `low` to `high`, or at some of them if there are many."""
     if high - low < _MOST:
         axes.set_yticks(range(low, high + 1))
     else:

@@ -15,7 +15,7 @@ _ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTIL
 
 @dataclass(frozen=True)
 class Reference:
-    """A row of the map: a statement's label, what it says, and the names of its code and of its tests."""
+    """A row of the map: a statement's label, its content, and the names of its code and tests."""
 
     label: str
     says: str
@@ -29,7 +29,7 @@ class Reference:
 
 
 def references() -> dict[str, Reference]:
-    """Return the rows by label. The map is in docs/ of a checkout, and in the package once that is built."""
+    """Return the rows by label. The map is in docs/ of a checkout, and inside the package once it is built."""
     packaged = Path(__file__).with_name("paper-map.md")
     file = packaged if packaged.exists() else _CHECKOUT / "docs" / "paper-map.md"
     found = {}

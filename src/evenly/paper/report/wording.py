@@ -1,4 +1,4 @@
-"""Numbers as text for readers."""
+"""Numbers as text for the report."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from evenly.paper.claims.claim import Measured, Verdict
 
 SYMBOLS = {Verdict.HOLDS: "✓", Verdict.NOTE: "✓*", Verdict.FAILS: "✗"}
 _TINY = 1e-3
-_ROUNDING = 1e-6  # a slack up to this is not worth a word
+_ROUNDING = 1e-6  # smaller slacks are not mentioned
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def measured_text(number: Measured) -> str:
-    """Format a number, its error and what it is compared with: 0.6402 ± 0.0003 (expected 0.6402, slack 0.001)."""
+    """Format a number, its error and what is expected: 0.6402 ± 0.0003 (expected 0.6402, slack 0.001)."""
     text = number_text(number.value, number.error)
     if number.expected is None:
         return text
     if number.relation != "=":
-        return f"{text} (has to be {number.relation} {_plain(float(f'{number.expected:.4g}'))})"
+        return f"{text} (must be {number.relation} {_plain(float(f'{number.expected:.4g}'))})"
     slack = f", slack {_plain(float(f'{number.slack:.2g}'))}" if number.slack > _ROUNDING else ""
     return f"{text} (expected {_plain(number.expected)}{slack})"
 
 
 def number_text(value: float, error: float | None = None) -> str:
-    """Format a number to the digits that its error leaves, or to six."""
+    """Format a number to the digits that its error justifies, or to six."""
     if error is None:
         return _plain(value)
     if not error:

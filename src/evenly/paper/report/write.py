@@ -1,4 +1,4 @@
-"""The report: one HTML file that needs no network and reads well on a phone or on a desktop."""
+"""The report: one HTML file that needs no network and is readable on a phone and on a desktop."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_report(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outco
 
 
 def report_text(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> str:
-    """Return the HTML. Links to code and tests are relative to the folder that the report is in."""
+    """Return the HTML. Links to code and tests are relative to the report's folder."""
     environment = Environment(
         loader=PackageLoader("evenly.paper.report", "."),
         autoescape=True,
@@ -68,5 +68,5 @@ def _by_section(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
 
 
 def _embedded(drawing: Drawing) -> str:
-    """Return the picture itself as a data URL."""
+    """Return the picture as a data URL."""
     return f"data:image/svg+xml;base64,{b64encode(drawing.files['.svg'].read_bytes()).decode()}"
