@@ -51,11 +51,19 @@ def number_from(name: str, value: object, low: float, high: float = math.inf) ->
     raise InputError(f"{name} must be {kind}, not {shown(value)}.")
 
 
+def finite_number(name: str, value: object) -> float:
+    """Return the value as a plain float, or raise InputError unless it is a finite number."""
+    number = _as_float(value)
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be a finite number, not {shown(value)}.")
+    return number
+
+
 def true_or_false(name: str, value: object) -> bool:
-    """Return the value, or raise InputError unless it is True or False."""
-    if not isinstance(value, bool):
+    """Return the value as a plain bool, or raise InputError unless it is True or False, NumPy's included."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise InputError(f"{name} must be true or false, not {shown(value)}.")
-    return value
+    return bool(value)
 
 
 def _as_float(value: object) -> float:

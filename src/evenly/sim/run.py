@@ -8,18 +8,19 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
-from evenly.policies import PARAMETERS, find_policy
+from evenly.inputs import shown, true_or_false, whole_number
+from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.intervals import batch_count
 from evenly.sim.result import Result
-from evenly.sim.scenario import Scenario, checked_scenario, whole_number
+from evenly.sim.scenario import Scenario, checked_scenario
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
@@ -124,6 +125,9 @@ def compare(
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     batches, workers = _checked_batches(batches), _checked_workers(workers)
     points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
+    mean_holding_times = true_or_false("mean_holding_times", mean_holding_times)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function, not {shown(progress)}.")
     if not given:
         return Comparison(results=())
     plans = []
@@ -138,7 +142,7 @@ def compare(
                 replications=replications,
                 seed=seed,
                 batches=count if replications == 1 else 0,
-                mean_holding_times=bool(mean_holding_times),
+                mean_holding_times=mean_holding_times,
                 points=points,
                 trajectories=kept,
             )
@@ -156,30 +160,30 @@ def compare(
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
     """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
+    system = checked_scenario(scenario)
     if not isinstance(policies, Iterable) or isinstance(policies, str):
-        raise InputError(f"policies must be a list of names, such as ['jsq'], not {policies!r}.")
-    return [replace(checked_scenario(scenario), policy=policy, **_dropped(policy)) for policy in policies]
+        raise InputError(f"policies must be a list of names, such as ['jsq'], not {shown(policies)}.")
+    names = [find_policy(name).name for name in islice(policies, len(POLICIES) + 1)]
+    check_distinct(names)
+    return [replace(system, policy=name, **_dropped(name)) for name in names]
 
 
 def _dropped(policy: str) -> dict[str, Any]:
-    """The parameters that the policy does not take, to be left out."""
+    """Return the parameters that the policy does not take, each as None."""
     return dict.fromkeys(name for name in PARAMETERS if name not in find_policy(policy).parameters)
 
 
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    if not isinstance(scenarios, Iterable) or isinstance(scenarios, str):
-        raise InputError(f"scenarios must be a list of them, not {_shown(scenarios)}.")
+    if not isinstance(scenarios, Iterable) or isinstance(scenarios, str | Scenario):
+        given = "one Scenario" if isinstance(scenarios, Scenario) else shown(scenarios)
+        raise InputError(f"scenarios must be a list of them, not {given}.")
     return [checked_scenario(scenario) for scenario in scenarios]
 
 
-def _shown(value: object) -> str:
-    return "one Scenario" if isinstance(value, Scenario) else f"{value!r}"
-
-
 def _checked_batches(batches: int | None) -> int | None:
-    if batches == 1:
+    if batches is not None and whole_number("batches", batches, 0, MAX_BATCHES) == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
-    return None if batches is None else whole_number("batches", batches, 0, MAX_BATCHES)
+    return None if batches is None else int(batches)
 
 
 def _checked_workers(workers: int | None) -> int | None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, wraps
-from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,8 +15,9 @@ from numpy.typing import NDArray
 from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
+from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.policies import DEFAULT, check_parameters, find_policy
-from evenly.workload.demand import Phase, check_schedule, parse_schedule
+from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
@@ -26,7 +25,11 @@ MAX_TASKS = 10**8  # where every task is stored
 MAX_SLOTS = 10**7  # where every slot is stored
 MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
 SHORTEST = 1e-15  # horizon
+LONGEST = 1e100  # horizon; beyond it, areas under the curves overflow
 SHORTEST_WINDOW = 1e-9  # in horizons
+SERVICE_RATES = (1e-100, 1e100)
+MAX_EVENTS = 1e15  # by the horizon; a clock with 53 bits cannot tell more apart
+MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostly rounding
 MAX_SAMPLE_SIZE = 512
 MAX_LEVELS = 10**6
 _SHORT = 72  # characters of a setting in a result's one line
@@ -103,16 +106,16 @@ class Scenario:
         if self.load is None and self.schedule is None:
             raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
         if self.load is not None:
-            self._keep("load", _positive("load", self.load))
+            self._keep("load", positive_number("load", self.load, MAX_LOAD))
             if self.schedule is not None:
                 raise InputError("A scenario takes a load or a schedule, not both.")
-        self._keep("service_rate", _positive("service_rate", self.service_rate))
+        self._keep("service_rate", number_from("service_rate", self.service_rate, *SERVICE_RATES))
         phases = self.phases  # checks the schedule
         if not isinstance(self.schedule, str | None):
             self._keep("schedule", phases)
         self._check_times()
         self._check_policy()
-        self._check_initial()
+        self._check_size(self._checked_start())
 
     def _keep(self, name: str, value: object) -> None:
         """Set a field to its checked value: plain numbers, also where NumPy's were given."""
@@ -156,10 +159,7 @@ class Scenario:
             return (Phase(0.0, float(self.load)),)
         if isinstance(self.schedule, str):
             return parse_schedule(self.schedule)
-        phases = self.schedule if isinstance(self.schedule, Sequence) else [self.schedule]
-        if not all(isinstance(phase, Phase) for phase in phases):
-            raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {self.schedule}.")
-        return check_schedule(phase for phase in phases if isinstance(phase, Phase))
+        return check_schedule(self.schedule if isinstance(self.schedule, Sequence) else [self.schedule])
 
     @property
     def steady(self) -> bool:
@@ -219,14 +219,18 @@ class Scenario:
         return low, round((mean - low) * self.pools)
 
     def _check_times(self) -> None:
-        self._keep("horizon", _positive("horizon", self.horizon))
-        self._keep("warmup", _positive("warmup", self.warmup, zero=True))
-        if self.horizon < SHORTEST:
-            raise InputError(f"The horizon must be at least {SHORTEST:g}, not {self.horizon:g}.")
+        self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))
+        self._keep("warmup", number_from("warmup", self.warmup, 0))
         if self.horizon - self.warmup < SHORTEST_WINDOW * self.horizon:
             raise InputError(
                 f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:.12g}."
             )
+        for phase in self.phases:
+            if phase.amplitude and self.horizon / phase.period > MAX_TURNS:
+                raise InputError(
+                    f"A wave's period must be at least {self.horizon / MAX_TURNS:g} with the horizon "
+                    f"{self.horizon:g}, not {phase.period:g}."
+                )
 
     def _check_policy(self) -> None:
         if self.threshold is not None:
@@ -259,28 +263,32 @@ class Scenario:
                 f"not {self.initial_threshold}."
             )
 
-    def _check_initial(self) -> None:
-        if isinstance(self.initial_tasks, np.ndarray) and self.initial_tasks.ndim != 1:
+    def _checked_start(self) -> int:
+        """Check the tasks at time 0, and return those of the fullest pool."""
+        start: Any = self.initial_tasks
+        if isinstance(start, np.ndarray) and start.ndim != 1:
             raise InputError(
                 "initial_tasks must be a number or a flat list with one for each pool, "
-                f"not an array of {self.initial_tasks.ndim} dimensions."
+                f"not an array of {start.ndim} dimensions."
             )
-        if isinstance(self.initial_tasks, Sequence | np.ndarray):
-            if len(self.initial_tasks) != self.pools:
+        if isinstance(start, Sequence | np.ndarray) and not isinstance(start, str | bytes):
+            if len(start) != self.pools:
                 raise InputError(
-                    f"initial_tasks must have {self.pools} numbers, one for each pool, "
-                    f"not {len(self.initial_tasks)}."
+                    f"initial_tasks must have {self.pools} numbers, one for each pool, not {len(start)}."
                 )
-            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in self.initial_tasks)
+            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in start)
             self._keep("initial_tasks", tasks)
             most = max(tasks)
         else:
-            self._keep("initial_tasks", _positive("initial_tasks", self.initial_tasks, zero=True))
-            if self.initial_tasks > MAX_LEVELS:
-                raise InputError(f"initial_tasks must be at most {MAX_LEVELS}, not {self.initial_tasks:g}.")
-            most = math.ceil(self.initial_tasks)
+            mean = number_from("initial_tasks", start, 0, MAX_LEVELS)
+            self._keep("initial_tasks", mean)
+            most = math.ceil(mean)
         if self.capacity is not None and most > self.capacity:
             raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
+        return most
+
+    def _check_size(self, most: int) -> None:
+        """Reject what takes too much memory, and a run that cannot get anywhere; `most` is the fullest start."""
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
         if not self.aggregate and self.pools * peak > MAX_TASKS:
             raise InputError(
@@ -289,30 +297,16 @@ class Scenario:
             )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
             raise InputError(f"{self.pools} pools with {peak:g} tasks each are too many: reduce one of them.")
+        events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
+        if events > MAX_EVENTS:
+            raise InputError(
+                f"Time for {events:.0e} events until the horizon is too fine to keep (at most {MAX_EVENTS:.0e}): "
+                "reduce horizon, service_rate, pools or load."
+            )
 
 
 def checked_scenario(scenario: object) -> Scenario:
     """The scenario, if it is one."""
     if not isinstance(scenario, Scenario):
-        raise InputError(f"scenario must be a Scenario, not {scenario!r}.")
+        raise InputError(f"scenario must be a Scenario, not {shown(scenario)}.")
     return scenario
-
-
-def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> int:
-    """The value as a plain whole number from low to high; anything else is refused."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high:
-        return int(value)
-    reason = f" ({why})" if why else ""
-    raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
-
-
-def _positive(name: str, value: object, *, zero: bool = False) -> float:
-    """The value as a plain finite positive number, or zero where that is fine; anything else is refused."""
-    number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-            number = float(value)
-    if math.isfinite(number) and (number > 0 or (number == 0 and zero)):
-        return number
-    kind = "zero or a positive number" if zero else "a positive number"
-    raise InputError(f"{name} must be {kind}, not {value}.")

@@ -26,6 +26,7 @@ _CODES = {
 }
 _SECONDS_A_CALL = 0.05  # how soon a run can be stopped
 _FIRST_EVENTS = 1000
+_WAVE_STEPS = 50_000  # levels to go through in a first call, up to a thousand times each
 _MAX_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
 MAX_PATH = 10**6
@@ -179,17 +180,24 @@ class Simulation:
     def _begin_phase(self, phase: Phase) -> None:
         """Start a phase, and rescale the remaining time to the next event."""
         state, rules = self._state, self._rules
-        self._budget = _FIRST_EVENTS  # an event of a wave can take far longer
+        self._budget = self._first_events(phase)
         first = self.time == 0
-        left = self._streams.holding[state["position"]]
-        if not first and state["rate"] > 0:
-            left = (state["next_time"] - state["time"]) * state["rate"]
+        left, rate = float(self._streams.holding[state["position"]]), float(state["rate"])
+        if not first and rate > 0:
+            left = (float(state["next_time"]) - self.time) * rate
         rules["load"], rules["amplitude"] = phase.load, phase.amplitude
         rules["period"], rules["start"] = phase.period, phase.start
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
-        state["rate"] = peak + state["total"] * self.scenario.service_rate
-        state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
+        rate = peak + int(state["total"]) * self.scenario.service_rate
+        state["rate"] = rate
+        state["next_time"] = self.time + left / rate if rate > 0 else math.inf
         state["gap"] = balance(self._book, self.scenario.pools, phase.load)
+
+    def _first_events(self, phase: Phase) -> int:
+        """Return how many events the first call of a kernel may take. Under a wave, each goes through all levels."""
+        if not phase.amplitude:
+            return _FIRST_EVENTS
+        return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))
 
     def _run_kernel(self, until: float, budget: int) -> None:
         """One call of a kernel; how many events the next may take follows from the time of this one."""

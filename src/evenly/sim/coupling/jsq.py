@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import positive_number, whole_number
 from evenly.sim.kernels.common import exponential, generator, level_of_rank, uniform
 from evenly.sim.kernels.jit import kernel
 from evenly.sim.kernels.rng import Bits, Floats
 from evenly.sim.run import simulate
-from evenly.sim.scenario import Scenario, whole_number
+from evenly.sim.scenario import Scenario
+from evenly.workload.demand import MAX_LOAD
 
 MAX_EVENTS = 10**6
 MAX_WORK = 10**9  # events times levels
@@ -235,6 +237,7 @@ def random_routing_probability(
 
     Paper: Prop. 3.
     """
+    load = positive_number("load", load, MAX_LOAD)
     scenario = Scenario(pools=pools, load=load, initial_tasks=load, horizon=horizon)
     result = simulate(scenario, replications=replications, seed=seed, batches=0)
     estimate = sum(window.without_token > 0 for window in result.windows) / replications

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
 from evenly.sim.run import MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
-from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario, whole_number
+from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario
 from evenly.sim.simulation import MAX_PATH, stops
 from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
@@ -141,9 +142,14 @@ def simulate_sizes(
     Paper: App. B.1, eq. (18). Departs: for loads that change, the arrivals are a unit-rate Poisson process at the
     time n times the integral of the load; with a constant load this is the paper's process of rate load at n t.
     """
-    _check(scenario, pools, seed, points, workers)
-    seed, points = int(seed), int(points)
-    scenarios = [replace(scenario, pools=size) for size in pools]
+    scenarios = _checked_systems(scenario, pools)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    points = whole_number("points", points, 2, MAX_POINTS)
+    if points * len(scenarios) > MAX_SNAPSHOTS:
+        raise InputError(
+            f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(scenarios)}."
+        )
+    workers = None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
     stop = threading.Event()
     threads = ThreadPoolExecutor(min(workers or usable_cores(), len(scenarios)))
     try:
@@ -157,7 +163,8 @@ def simulate_sizes(
         threads.shutdown(cancel_futures=True)
 
 
-def _check(scenario: Scenario, pools: Sequence[int], seed: int, points: int, workers: int | None) -> None:
+def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]:
+    """Return the scenario with each number of pools, or raise InputError if they cannot share their primitives."""
     checked_scenario(scenario)
     if scenario.policy != "threshold":
         raise InputError(f"The common probability space is for the policy threshold, not {scenario.policy}.")
@@ -165,15 +172,12 @@ def _check(scenario: Scenario, pools: Sequence[int], seed: int, points: int, wor
         raise InputError(f"The common probability space is for pools without a capacity, not {scenario.capacity}.")
     if any(phase.amplitude for phase in scenario.phases):
         raise InputError("The common probability space is for a load that changes in steps, not for waves.")
-    if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str):
-        raise InputError(f"pools must be a list of whole numbers, one for each system, not {pools}.")
+    if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str | bytes):
+        raise InputError(f"pools must be a list of whole numbers, one for each system, not {shown(pools)}.")
+    if isinstance(pools, np.ndarray) and pools.ndim != 1:
+        raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
-    whole_number("seed", seed, 0, 2**64 - 1)
-    whole_number("points", points, 2, MAX_POINTS)
-    if points * len(pools) > MAX_SNAPSHOTS:
-        raise InputError(f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(pools)}.")
-    if workers is not None:
-        whole_number("workers", workers, 1, MAX_WORKERS)
+    return [replace(scenario, pools=size) for size in pools]
 
 
 def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Event) -> Trajectory:
