@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ MAX_WORKERS = 1024
 _WAKE_UP = 0.1  # seconds between looks for an interrupt
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
+MAX_CELLS = 25_000_000  # samples times levels, and snapshots times levels: a few hundred megabytes each
 
 Progress = Callable[[float], None]  # called with the fraction done
 
@@ -147,6 +148,7 @@ def compare(
                 trajectories=kept,
             )
         )
+    _check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
     started = time.perf_counter()
     outcomes = _run_all(jobs, workers, progress)
@@ -200,6 +202,27 @@ def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
             f"points times trajectories must be at most {MAX_SNAPSHOTS}, not {trajectories * points}."
         )
     return points, trajectories
+
+
+def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[_Plan]) -> None:
+    """Reject a run whose records need gigabytes: each sample and each snapshot has a row of levels."""
+    samples = sum(
+        plan.replications * max(plan.batches, 1) * scenario.levels
+        for scenario, plan in zip(scenarios, plans, strict=True)
+    )
+    if samples > MAX_CELLS:
+        raise InputError(
+            f"The records of all samples have {samples} levels, more than {MAX_CELLS}: "
+            "reduce replications, batches, load, initial_tasks or threshold."
+        )
+    snapshots = sum(
+        plan.points * plan.trajectories * scenario.levels for scenario, plan in zip(scenarios, plans, strict=True)
+    )
+    if snapshots > MAX_CELLS:
+        raise InputError(
+            f"The snapshots have {snapshots} levels, more than {MAX_CELLS}: "
+            "reduce points, trajectories, load, initial_tasks or threshold."
+        )
 
 
 def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:
@@ -287,15 +310,16 @@ def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Repl
     edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
-    tallies = [simulation.tally()] if scenario.warmup == 0 else []
+    last = simulation.tally() if scenario.warmup == 0 else None
+    windows: list[Tally] = []
     at_grid, at_edge = set(grid), set(edges)
     for time_ in stops(scenario.horizon, edges, grid):
         simulation.advance(time_, tick)
         if time_ in at_grid:
             snapshots.append(_snapshot(simulation))
         if time_ in at_edge:
-            tallies.append(simulation.tally())
-    windows = [later - earlier for earlier, later in pairwise(tallies)]
+            earlier, last = last, simulation.tally()
+            windows += [] if earlier is None else [last - earlier]
     state = simulation.state
     has_threshold = int(simulation.state["threshold"]) >= 0
     return _Replication(

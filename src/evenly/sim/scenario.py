@@ -195,6 +195,14 @@ class Scenario:
             return int(min(math.floor(self.load_at_start) + 1, room))
         return 0 if self.alpha is not None else int(min(math.floor(self.load_at_start), room - 1))
 
+    @property
+    def levels(self) -> int:
+        """Numbers of tasks in a pool that a run keeps records of at first: from 0 to beyond load and start."""
+        start = self.initial_tasks
+        most = math.ceil(start) if isinstance(start, float) else max(start)
+        peak = math.ceil(max(phase.load + phase.amplitude for phase in self.phases))
+        return max(64, most + 9, self.initial_threshold + 8, peak + 8)
+
     def tasks_at_start(self) -> NDArray[np.int64]:
         """Tasks of each pool at time 0."""
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
@@ -300,8 +308,8 @@ class Scenario:
         events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
         if events > MAX_EVENTS:
             raise InputError(
-                f"Time for {events:.0e} events until the horizon is too fine to keep (at most {MAX_EVENTS:.0e}): "
-                "reduce horizon, service_rate, pools or load."
+                f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "
+                "cannot be told apart. Reduce horizon, service_rate, pools or load."
             )
 
 

@@ -55,9 +55,7 @@ class Simulation:
         self._set_rules(mean_holding)
         counts = scenario.at_least_at_start()
         learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
-        self._book = new_book(
-            counts, self._levels_needed(counts.size), _PATH_BUFFER if keep_path and learns else 0
-        )
+        self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
         if not scenario.aggregate:
@@ -172,10 +170,6 @@ class Simulation:
         state["squares"] = (2 * levels - 1)[1:] @ counts[1:]
         state["max_level"] = counts.size - 1
         state["threshold"] = self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else -2
-
-    def _levels_needed(self, occupied: int) -> int:
-        peak = max(phase.load + phase.amplitude for phase in self.scenario.phases)
-        return max(64, occupied + 8, self.scenario.initial_threshold + 8, math.ceil(peak) + 8)
 
     def _begin_phase(self, phase: Phase) -> None:
         """Start a phase, and rescale the remaining time to the next event."""

@@ -22,13 +22,14 @@ from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
-from evenly.sim.run import MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
+from evenly.sim.run import MAX_CELLS, MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
 from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario
 from evenly.sim.simulation import MAX_PATH, stops
 from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
 MAX_SYSTEMS = 100
+MAX_SHARED_LEVELS = 10**5
 _ARRIVALS, _SELECTION, _DEPARTURES = range(3)  # the first word of a generator's spawn key; a level is the second
 _FIRST_LEVELS = 16
 _PATH_BUFFER = 4096
@@ -149,6 +150,11 @@ def simulate_sizes(
         raise InputError(
             f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(scenarios)}."
         )
+    if points * len(scenarios) * scenario.levels > MAX_CELLS:
+        raise InputError(
+            f"{points} points times {len(scenarios)} systems times {scenario.levels} levels are more than "
+            f"{MAX_CELLS}: reduce points, load, initial_tasks or threshold."
+        )
     workers = None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
     stop = threading.Event()
     threads = ThreadPoolExecutor(min(workers or usable_cores(), len(scenarios)))
@@ -177,6 +183,10 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
     if isinstance(pools, np.ndarray) and pools.ndim != 1:
         raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
+    if scenario.levels > MAX_SHARED_LEVELS:  # each has a generator
+        raise InputError(
+            f"The common probability space is for loads, thresholds and tasks up to {MAX_SHARED_LEVELS} per pool."
+        )
     return [replace(scenario, pools=size) for size in pools]
 
 
