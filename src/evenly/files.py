@@ -15,6 +15,13 @@ from evenly.errors import InputError
 MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
 _WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
 _CHUNK = 65536
+_STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
+
+
+def path_text(path: str | Path) -> str:
+    """Return the path for an error message: as it is, or quoted and escaped if it would garble the line."""
+    text = str(path)
+    return text if text.isprintable() and text else repr(text)
 
 
 def read_text(path: Path, limit: int = MAX_TEXT) -> str:
@@ -22,15 +29,15 @@ def read_text(path: Path, limit: int = MAX_TEXT) -> str:
     try:
         content = _read(path, limit)
     except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
+        raise InputError(f"Cannot read {path_text(path)}: {(error.strerror or str(error)).lower()}.") from None
     except ValueError as error:  # a null byte in the path
-        raise InputError(f"Cannot read {str(path)!r}: {error}.") from None
+        raise InputError(f"Cannot read {path_text(path)}: {error}.") from None
     if len(content) > limit:
-        raise InputError(f"Cannot read {path}: it has more than {limit} bytes.")
+        raise InputError(f"Cannot read {path_text(path)}: it has more than {limit} bytes.")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"Cannot read {path}: it is not UTF-8 text.") from None
+        raise InputError(f"Cannot read {path_text(path)}: it is not UTF-8 text.") from None
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -56,11 +63,19 @@ def _read(path: Path, limit: int) -> bytes:
 def check_writable(path: Path) -> None:
     """Reject a path that cannot be written. Call it before the work whose result would be lost."""
     folder = path.parent
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        pass  # the checks below have better words for it
+    except OSError as error:  # a name that is too long
+        raise InputError(f"Cannot write {path_text(path)}: {(error.strerror or str(error)).lower()}.") from None
+    except ValueError as error:  # a null byte in the path
+        raise InputError(f"Cannot write {path_text(path)}: {error}.") from None
     if not folder.is_dir():
-        raise InputError(f"Cannot write {path}: there is no directory {folder}.")
+        raise InputError(f"Cannot write {path_text(path)}: there is no directory {path_text(folder)}.")
     if path.is_dir() or not os.access(folder, os.W_OK):
-        reason = "it is a directory" if path.is_dir() else f"the directory {folder} is not writable"
-        raise InputError(f"Cannot write {path}: {reason}.")
+        reason = "it is a directory" if path.is_dir() else f"the directory {path_text(folder)} is not writable"
+        raise InputError(f"Cannot write {path_text(path)}: {reason}.")
 
 
 def ensure_folder(path: Path) -> Path:
@@ -68,9 +83,11 @@ def ensure_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"Cannot make the folder {path}: {(error.strerror or str(error)).lower()}.") from None
+        raise InputError(
+            f"Cannot make the folder {path_text(path)}: {(error.strerror or str(error)).lower()}."
+        ) from None
     if not os.access(path, os.W_OK):
-        raise InputError(f"Cannot write to the folder {path}: permission denied.")
+        raise InputError(f"Cannot write to the folder {path_text(path)}: permission denied.")
     return path
 
 
@@ -81,7 +98,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Readers of `path` see the old content or the new one, never a part of it.
     """
     check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:_STEM]}-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:

@@ -115,7 +115,10 @@ def test_endless_visits_have_the_same_law() -> None:
         (lambda: some_visits(horizon=1e300), "visits are too many"),
         (lambda: some_visits(start=1), "must begin at time 0"),
         (lambda: some_visits(mean_stay="x"), "mean_stay must be .*, not 'x'"),
-        (lambda: list(islice(endless_visits(pools=1, load=0, mean_stay=1, seed=1), 1)), "positive number .*, not 0"),
+        (
+            lambda: list(islice(endless_visits(pools=1, load=0, mean_stay=1, seed=1), 1)),
+            "positive .*, not 0",
+        ),
         (lambda: list(islice(endless_visits(pools=1, load=-1, mean_stay=1, seed=1), 1)), "load"),
         (lambda: list(islice(endless_visits(pools=0, load=1, mean_stay=1, seed=1), 1)), "pools must be"),
     ],

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evenly.inputs import shown
 from evenly.policies import COMPARED, DEFAULT, EXACT, POLICIES
 
 _SYSTEM = "The system"
@@ -20,14 +21,14 @@ def _parse_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number.") from None
+        raise typer.BadParameter(f"{shown(text)} is not a number.") from None
 
 
 def _parse_whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+        raise typer.BadParameter(f"{shown(text)} is not a whole number.") from None
 
 
 def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)

@@ -188,7 +188,7 @@ class Simulation:
         state["gap"] = balance(self._book, self.scenario.pools, phase.load)
 
     def _first_events(self, phase: Phase) -> int:
-        """Return how many events the first call of a kernel may take. Under a wave, each goes through all levels."""
+        """Return the budget of the first call of a kernel. Under a wave, each event goes through all levels."""
         if not phase.amplitude:
             return _FIRST_EVENTS
         return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))
