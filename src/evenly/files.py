@@ -86,6 +86,8 @@ def ensure_folder(path: Path) -> Path:
         raise InputError(
             f"Cannot make the folder {path_text(path)}: {(error.strerror or str(error)).lower()}."
         ) from None
+    except ValueError as error:  # a null byte in the path
+        raise InputError(f"Cannot make the folder {path_text(path)}: {error}.") from None
     if not os.access(path, os.W_OK):
         raise InputError(f"Cannot write to the folder {path_text(path)}: permission denied.")
     return path

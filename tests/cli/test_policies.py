@@ -12,7 +12,7 @@ from tests.cli.conftest import Run
     [
         (("simulate", "--policy", "jsq", "--alpha", 0.9), "alpha is for policy threshold, not jsq"),
         (("simulate", "--policy", "jsq", "--threshold", 3), "threshold is for policy threshold or jbt, not jsq"),
-        (("simulate", "--choices", 3), "sample_size is for policy power-of-d, not threshold"),
+        (("simulate", "--choices", 3), "--sample-size is for policy power-of-d, not threshold"),
         (
             ("compare", "--policies", "jsq,random", "--alpha", 0.9),
             "alpha is for policy threshold, not jsq or random",

@@ -54,27 +54,17 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=("x" * 200_000,))  # more than a pipe holds
-    keep = os.open(pipe, os.O_RDWR)  # the reader may come first, and must not find a pipe without a writer
+    keep = os.open(pipe, os.O_RDWR)  # until the writer is there, a reader would find the end at once
+
+    def write() -> None:
+        with pipe.open("w") as stream:
+            stream.write("x" * 200_000)  # more than a pipe holds
+            os.close(keep)
+
+    writer = threading.Thread(target=write)
     writer.start()
-    reader = threading.Timer(0, lambda: None)
-    try:
-        text = _read_while_open(pipe, keep, writer)
-    finally:
-        reader.cancel()
-    assert text == "x" * 200_000
-
-
-def _read_while_open(pipe: Path, keep: int, writer: threading.Thread) -> str:
-    def close() -> None:
-        writer.join()
-        os.close(keep)
-
-    closer = threading.Thread(target=close)
-    closer.start()
-    text = read_text(pipe)
-    closer.join()
-    return text
+    assert read_text(pipe) == "x" * 200_000
+    writer.join()
 
 
 def test_a_path_is_named_as_it_is_unless_it_garbles_the_line() -> None:

@@ -69,6 +69,7 @@ def test_what_is_no_number_is_rejected_in_one_short_sentence(check: str, value: 
         (10**60, "1" + "0" * 56 + "..."),
         (10**5000, "a number with thousands of digits"),
     ],
+    ids=lambda value: str(type(value)),
 )
 def test_a_value_is_quoted_as_python_writes_it_and_cut_short(value: object, text: str) -> None:
     assert shown(value) == text

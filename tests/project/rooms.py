@@ -38,7 +38,9 @@ ROOMS: dict[str, Room] = {
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
-    "workload": Room(holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors", "inputs")),
+    "workload": Room(
+        holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors", "inputs")
+    ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
         may=("errors", "policies"),

@@ -100,8 +100,8 @@ def _run(values: Mapping[str, Any]) -> dict[str, Any]:
 def read_values(given: dict[str, Any], default_policies: str | None = None) -> dict[str, Any]:
     """Return the options in `given` and, for those not given, the values of the scenario file.
 
-    `policies` is the list of the policies to simulate: one, or several if there are `default_policies`. A parameter
-    of the file that none of them takes is left out, since one file serves several policies and commands.
+    `policies` is the list of the policies to simulate: one, or several if there are `default_policies`. A
+    parameter of the file that none of them takes is left out: one file serves several policies and commands.
     """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
