@@ -7,55 +7,31 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.inputs import shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
+from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import batch_count
+from evenly.sim.replication import Plan, Replication, replicate
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
-from evenly.sim.simulation import Simulation, Tick, stops
-from evenly.sim.tally import Tally
-from evenly.sim.trajectory import Ending, Trajectory
+from evenly.sim.simulation import Tick, compile_kernels
 
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
-_WAKE_UP = 0.1  # seconds between looks for an interrupt
+_WAKE_UP = 0.1  # seconds between checks for an interrupt
+_SHORT_RUN = 1.0  # seconds; a longer run is worth an estimate
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 MAX_CELLS = 25_000_000  # samples times levels, and snapshots times levels: a few hundred megabytes each
 
 Progress = Callable[[float], None]  # called with the fraction done
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """What to record of each replication."""
-
-    replications: int
-    seed: int
-    batches: int
-    mean_holding_times: bool
-    points: int
-    trajectories: int  # replications of which snapshots are kept
-
-
-@dataclass(frozen=True)
-class _Replication:
-    """What one replication yields."""
-
-    windows: list[Tally]
-    events: int
-    ending: Ending | None
-    trajectory: Trajectory | None
 
 
 def simulate(
@@ -139,7 +115,7 @@ def compare(
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
         plans.append(
-            _Plan(
+            Plan(
                 replications=replications,
                 seed=seed,
                 batches=count if replications == 1 else 0,
@@ -150,8 +126,9 @@ def compare(
         )
     _check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
+    compile_kernels(given)
     started = time.perf_counter()
-    outcomes = _run_all(jobs, workers, progress)
+    outcomes = _run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
     seconds = time.perf_counter() - started
     results = (
         _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
@@ -204,7 +181,7 @@ def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
     return points, trajectories
 
 
-def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[_Plan]) -> None:
+def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
     """Reject a run whose records need gigabytes: each sample and each snapshot has a row of levels."""
     samples = sum(
         plan.replications * max(plan.batches, 1) * scenario.levels
@@ -225,7 +202,7 @@ def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[_Plan]) -> None
         )
 
 
-def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:
+def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
     return Result(
         scenario=scenario,
         seed=plan.seed,
@@ -244,21 +221,19 @@ class _Stopped(Exception):  # noqa: N818  (not an error: another replication fai
     pass
 
 
-def _run_all(
-    jobs: list[tuple[Scenario, _Plan, int]], workers: int | None, progress: Progress | None
-) -> list[_Replication]:
+def _run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
     """Run all replications in threads: the kernels release the GIL."""
     stop = threading.Event()
-    finished = threading.Event()  # all have, or one has failed
+    finished = threading.Event()  # set when all are done, or one has failed
     lock = threading.Lock()
     done = 0.0  # in replications
     left = len(jobs)
     failures: list[BaseException] = []
 
-    def work(job: tuple[Scenario, _Plan, int]) -> _Replication:
+    def work(job: tuple[Scenario, Plan, int]) -> Replication:
         nonlocal left
         try:
-            return _replicate(*job, ticker(job[0].horizon))
+            return replicate(*job, ticker(job[0].horizon))
         except BaseException as error:
             failures.append(error)
             finished.set()
@@ -284,10 +259,12 @@ def _run_all(
 
         return tick
 
-    pool = ThreadPoolExecutor(min(workers or usable_cores(), len(jobs)))
+    pool = ThreadPoolExecutor(threads)
     try:
         futures = [pool.submit(work, job) for job in jobs]
-        while not finished.wait(_WAKE_UP):  # without a time-out an interrupt can go unheard
+        if not finished.wait(_SHORT_RUN):
+            log_estimate([(scenario, plan) for scenario, plan, index in jobs if index == 0], threads)
+        while not finished.wait(_WAKE_UP):  # without a timeout, Python may not notice an interrupt
             pass
         if failures:
             raise failures[0]
@@ -298,69 +275,5 @@ def _run_all(
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Replication:
-    """One replication; its random numbers depend on the seed and its index alone."""
-    seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
-    points = plan.points if index < plan.trajectories else 0
-    simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
-    edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
-    grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
-    snapshots = [_snapshot(simulation)] if grid else []
-    last = simulation.tally() if scenario.warmup == 0 else None
-    windows: list[Tally] = []
-    at_grid, at_edge = set(grid), set(edges)
-    for time_ in stops(scenario.horizon, edges, grid):
-        simulation.advance(time_, tick)
-        if time_ in at_grid:
-            snapshots.append(_snapshot(simulation))
-        if time_ in at_edge:
-            earlier, last = last, simulation.tally()
-            windows += [] if earlier is None else [last - earlier]
-    state = simulation.state
-    has_threshold = int(simulation.state["threshold"]) >= 0
-    return _Replication(
-        windows=windows,
-        events=int(state["events"]),
-        ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
-        trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
-    )
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    """The state of a system at one time."""
-
-    at_least: NDArray[np.int64]
-    threshold: int
-    tokens: int
-    imbalance: float
-
-
-def _snapshot(simulation: Simulation) -> _Snapshot:
-    state = simulation.state
-    return _Snapshot(simulation.at_least, int(state["threshold"]), int(state["tokens"]), simulation.imbalance)
-
-
-def _trajectory(
-    simulation: Simulation, seed: int, replication: int, grid: list[float], snapshots: list[_Snapshot]
-) -> Trajectory:
-    levels = max(snapshot.at_least.size for snapshot in snapshots) + 1
-    change_times, change_thresholds = simulation.path
-    return Trajectory(
-        scenario=simulation.scenario,
-        seed=seed,
-        replication=replication,
-        times=np.array(grid),
-        pools_at_least=np.array([np.pad(s.at_least, (0, levels - s.at_least.size)) for s in snapshots]),
-        threshold=np.array([max(snapshot.threshold, -1) for snapshot in snapshots]),
-        max_tasks=np.array([snapshot.at_least.size - 1 for snapshot in snapshots]),
-        imbalance=np.array([snapshot.imbalance for snapshot in snapshots]),
-        demand=np.array([simulation.scenario.demand(time_) for time_ in grid]),
-        tokens_held=np.array([snapshot.tokens for snapshot in snapshots]),
-        change_times=change_times,
-        change_thresholds=change_thresholds,
-    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -230,3 +231,21 @@ class Simulation:
 def stops(horizon: float, *more: Iterable[float]) -> list[float]:
     """All the times at which a run must stop, in order, the horizon last."""
     return sorted({horizon, *(time for times in more for time in times if 0 < time < horizon)})
+
+
+def compile_kernels(scenarios: Iterable[Scenario]) -> None:
+    """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
+    for by_level in {scenario.aggregate for scenario in scenarios}:
+        _compile("jsq" if by_level else "round-robin")
+
+
+def compile_all_kernels() -> None:
+    """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
+    _compile("jsq")
+    _compile("round-robin")
+
+
+@cache
+def _compile(policy: str) -> None:
+    """Run the policy's kernel once, on the smallest system."""
+    Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0)).advance(1.0, max_events=1)

@@ -51,7 +51,8 @@ class _Notice(event.Listener):  # type: ignore[misc]  # Numba is untyped
         """Log the first compilation of a function of this package."""
         if not self._given and start.data["dispatcher"].py_func.__module__.startswith("evenly."):
             self._given = True
-            _LOG.info("Compiling the simulator, which takes up to a minute. Later runs use the compiled code.")
+            text = "Compiling the simulator, which takes up to a minute. Later runs use the compiled code."
+            _LOG.info(text, extra={"stage": "compiling"})
 
     def on_end(self, end: Any) -> None:  # noqa: ANN401
         """Do nothing."""
