@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 
 MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
 _WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
@@ -18,8 +19,10 @@ _CHUNK = 65536
 _STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
 
 
-def path_text(path: str | Path) -> str:
+def path_text(path: object) -> str:
     """Return the path for an error message: as it is, or quoted and escaped if it would garble the line."""
+    if not isinstance(path, str | Path):
+        return shown(path)
     text = str(path)
     return text if text.isprintable() and text else repr(text)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Integral, Real
 
@@ -59,6 +60,13 @@ def finite_number(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, not {shown(value)}.")
     return number
+
+
+def is_listing(value: object) -> bool:
+    """Return True for anything that yields items one by one, except text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return False
+    return getattr(value, "ndim", 1) > 0  # a single number of NumPy claims to be iterable
 
 
 def true_or_false(name: str, value: object) -> bool:

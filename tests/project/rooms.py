@@ -31,7 +31,7 @@ ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors that load what they offer when it is first used."),
     "errors": Room(holds="Errors that are not our bugs, and their exit codes."),
     "inputs": Room(holds="Checks of values from outside, and how a refusal reads.", may=("errors",)),
-    "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors",)),
+    "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors", "inputs")),
     "policies": Room(
         holds="The only list of policy names and their parameters. No rules.", may=("errors", "inputs")
     ),
@@ -47,7 +47,7 @@ ROOMS: dict[str, Room] = {
         standard=_PURE,
     ),
     "plots": Room(
-        holds="Arrays to axes.", may=("files", "workload"), packages=(MATPLOTLIB, "numpy")
+        holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),
     "sim.kernels": Room(holds="Compiled loops, their records and random numbers.", packages=("numba", "numpy")),
     "sim": Room(
@@ -93,7 +93,7 @@ ROOMS: dict[str, Room] = {
     ),
     "advice": Room(
         holds="Which alpha to use: theory where it reaches, simulation beyond.",
-        may=("errors", "frames", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
+        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),

@@ -209,7 +209,7 @@ def test_only_a_scenario_is_simulated(scenario: Any) -> None:  # noqa: ANN401
     assert_says(error, ["scenario must be a Scenario"])
 
 
-@pytest.mark.parametrize("scenarios", [None, 5, "jsq", [1], Scenario(pools=1, load=1)], ids=str)
+@pytest.mark.parametrize("scenarios", [None, 5, "jsq", [1], np.array(3), Scenario(pools=1, load=1)], ids=str)
 def test_only_a_list_of_scenarios_is_compared(scenarios: Any) -> None:  # noqa: ANN401
     with pytest.raises(InputError) as error:
         compare(scenarios)

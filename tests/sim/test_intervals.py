@@ -68,7 +68,7 @@ def test_conf_int_is_not_a_number_where_one_sample_cannot_tell() -> None:
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
 def test_a_level_that_is_no_share_is_refused(level: float) -> None:
-    with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
+    with pytest.raises(InputError, match="level must be a number strictly between 0 and 1"):
         simulate(Scenario(pools=5, load=2.0, horizon=3.0)).conf_int(level)
 
 

@@ -413,12 +413,12 @@ def wrong(value: object) -> Any:  # noqa: ANN401
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: learned().conf_int(wrong("x")), "level must lie strictly between 0 and 1, not 'x'."),
+        (lambda: learned().conf_int(wrong("x")), "level must be a number strictly between 0 and 1, not 'x'."),
         (
             lambda: learned(replications=1).conf_int(wrong(None)),
-            "level must lie strictly between 0 and 1, not None.",
+            "level must be a number strictly between 0 and 1, not None.",
         ),
-        (lambda: learned().half_widths(1.0), "level must lie strictly between 0 and 1, not 1.0."),
+        (lambda: learned().half_widths(1.0), "level must be a number strictly between 0 and 1, not 1.0."),
         (lambda: simulate(wrong(4)), "scenario must be a Scenario, not 4."),
         (lambda: simulate_sizes(wrong(4), pools=[4]), "scenario must be a Scenario, not 4."),
         (lambda: compare(wrong(LEARNING)), "scenarios must be a list of them, not one Scenario."),

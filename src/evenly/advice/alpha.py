@@ -28,7 +28,7 @@ import numpy as np
 from evenly.advice.measure import Progress, measure
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
 from evenly.errors import InputError
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.inputs import positive_number, shown, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
 
 FRACTIONS = (0.0, 0.33, 0.67)
@@ -48,11 +48,11 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     rule is followed unmeasured.
     """
     pools = whole_number("pools", pools, 2, MAX_POOLS)
-    load_max = positive_load(load_max, "load_max")
+    load_max = positive_number("load_max", load_max, MAX_LOAD)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    if load_max > MAX_LOAD:
-        raise InputError(f"load_max must be at most {MAX_LOAD} for a recommendation, not {load_max:g}.")
-    measured_pools = min(pools, floor(MAX_TASKS / load_max))
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function, not {shown(progress)}.")
+    measured_pools = floor(min(pools, MAX_TASKS / load_max))
     loads = measured_loads(load_max)
     alphas = candidate_alphas(measured_pools, load_max)
     method, rows = measure(measured_pools, loads, alphas, seed, progress)

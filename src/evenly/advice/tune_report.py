@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import whole_number
 from evenly.theory import tuning
-from evenly.theory.inputs import plain_alpha, positive_load, whole_number
+from evenly.theory.inputs import plain_alpha, positive_load
 from evenly.theory.settling import Settling, predict_settling
 from evenly.theory.stability.predict import predict_stability, stable_pools
 from evenly.theory.stability.result import Stability

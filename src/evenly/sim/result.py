@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError, NotRecordedError
 from evenly.frames import Table, Tabular
+from evenly.inputs import shown
 from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
@@ -72,7 +73,7 @@ class Result(Means, Tabular):
     def half_widths(self, level: float = CONFIDENCE) -> dict[str, float]:
         """Return half the length of each interval of `conf_int`, by quantity; empty where they are NaN there."""
         if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-            raise InputError(f"level must lie strictly between 0 and 1, not {level!r}.")
+            raise InputError(f"level must be a number strictly between 0 and 1, not {shown(level)}.")
         if len(self.windows) < 2:
             return {}
         if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:

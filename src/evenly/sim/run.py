@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.inputs import shown, true_or_false, whole_number
+from evenly.inputs import is_listing, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.estimate import log_estimate
@@ -140,7 +140,7 @@ def compare(
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
     """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
     system = checked_scenario(scenario)
-    if not isinstance(policies, Iterable) or isinstance(policies, str):
+    if not is_listing(policies):
         raise InputError(f"policies must be a list of names, such as ['jsq'], not {shown(policies)}.")
     names = [find_policy(name).name for name in islice(policies, len(POLICIES) + 1)]
     check_distinct(names)
@@ -153,7 +153,7 @@ def _dropped(policy: str) -> dict[str, Any]:
 
 
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    if not isinstance(scenarios, Iterable) or isinstance(scenarios, str | Scenario):
+    if not is_listing(scenarios):
         given = "one Scenario" if isinstance(scenarios, Scenario) else shown(scenarios)
         raise InputError(f"scenarios must be a list of them, not {given}.")
     return [checked_scenario(scenario) for scenario in scenarios]

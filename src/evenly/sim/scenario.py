@@ -159,7 +159,8 @@ class Scenario:
             return (Phase(0.0, float(self.load)),)
         if isinstance(self.schedule, str):
             return parse_schedule(self.schedule)
-        return check_schedule(self.schedule if isinstance(self.schedule, Sequence) else [self.schedule])
+        given: Any = self.schedule
+        return check_schedule(given if isinstance(given, Sequence) else [given])
 
     @property
     def steady(self) -> bool:

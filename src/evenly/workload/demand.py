@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from evenly.errors import InputError
-from evenly.inputs import finite_number, number_from, positive_number, shown
+from evenly.inputs import finite_number, is_listing, number_from, positive_number, shown
 
 MAX_LOAD = 10**6
 MAX_PHASES = 10_000
@@ -60,7 +60,7 @@ def parse_schedule(text: str) -> tuple[Phase, ...]:
 
 def check_schedule(phases: Iterable[Phase]) -> tuple[Phase, ...]:
     """Return the phases as a tuple, or raise InputError unless they begin at time 0 and follow each other."""
-    if not isinstance(phases, Iterable):
+    if not is_listing(phases):
         raise InputError(_not_a_schedule(phases))
     schedule = tuple(islice(phases, MAX_PHASES + 1))
     if len(schedule) > MAX_PHASES:

@@ -41,7 +41,7 @@ def inlined(function: _Function) -> _Function:
     return cast(_Function, njit(inline="always", error_model="numpy")(function))
 
 
-class _Notice(event.Listener):  # type: ignore[misc]  # Numba is untyped
+class _Notice(event.Listener):
     """Logs, once per process, that kernels are being compiled. Numba does not report those it loads from disk."""
 
     def __init__(self) -> None:
@@ -58,4 +58,4 @@ class _Notice(event.Listener):  # type: ignore[misc]  # Numba is untyped
         """Do nothing."""
 
 
-event.register("numba:compile", _Notice())
+event.register("numba:compile", _Notice())  # type: ignore[no-untyped-call]
