@@ -1,4 +1,4 @@
-"""Checks of values that come from outside, and the one style of their refusals: "X must be ..., not V."."""
+"""Checks of values from outside, and the one style of their error messages: "X must be ..., not V."."""
 
 from __future__ import annotations
 

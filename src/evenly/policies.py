@@ -23,10 +23,10 @@ PARAMETERS = ("threshold", "alpha", "sample_size")  # besides the capacity, whic
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyInfo:
-    """A policy's name, its parameters, and which parts of the package know it.
+    """A policy's name, its parameters, and which parts of the package support it.
 
     `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
-    `solve_exact` covers it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
+    `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
     balancer offers it.
     """
 

@@ -325,7 +325,7 @@ def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.Mo
         ({"pools": 1, "load_max": 5}, "pools must lie between 2"),
         ({"pools": 2.5, "load_max": 5}, "pools must be a whole number"),
         ({"pools": 5, "load_max": 0}, "load_max must be a positive number, not 0"),
-        ({"pools": 5, "load_max": 1001}, "load_max must be a positive number of at most 1000, not 1001"),
+        ({"pools": 5, "load_max": 1001}, "load_max must be a number from 1e-100 to 1000, not 1001"),
         ({"pools": 50, "load_max": 3, "seed": -1}, "seed"),
     ],
 )

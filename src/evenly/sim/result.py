@@ -1,4 +1,4 @@
-"""What a simulation found: time averages with their intervals, tables, trajectories."""
+"""The result of a simulation: time averages with their intervals, tables, trajectories."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _LEVEL_UNITS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result(Means, Tabular):
-    """A scenario simulated: time averages from the warm-up on, over all replications.
+    """The result of simulating a scenario: time averages from the warm-up on, over all replications.
 
     scenario, seed, replications, batches, mean_holding_times: what was simulated, as given to `simulate`.
     seconds: wall-clock time that the run took; no part of equality.
     events: arrivals and departures in all replications, warm-up included.
-    windows: raw records of each sample that intervals rest on: one per replication, or one per batch.
+    windows: raw records of the samples behind the intervals: one per replication, or one per batch.
     endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.
-    trajectories: the replications recorded over time; empty unless `points` were asked for.
+    trajectories: the replications recorded over time; empty unless `points` were requested.
     """
 
     scenario: Scenario
@@ -105,7 +105,7 @@ class Result(Means, Tabular):
         return Table(self._first_trajectory().columns(), UNITS)
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """The table `levels`: one row per number of tasks."""
+        """Return the table `levels`: one row per number of tasks."""
         exactly = self.pools_with_exactly
         return {
             "tasks": np.arange(exactly.size),
@@ -123,7 +123,7 @@ class Result(Means, Tabular):
         return draw_levels(axes_or_new(ax), self.pools_with_exactly, max_tasks=self.max_tasks, label=label)
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw what `evenly simulate --plot` shows: the first replication over time, recorded with `points=`."""
+        """Draw the picture of `evenly simulate --plot`: the first replication over time. Needs `points=`."""
         return self._first_trajectory().plot_panels(figure=figure)
 
     def _first_trajectory(self) -> Trajectory:

@@ -50,7 +50,7 @@ def simulate(
 
     scenario: the system, its policy and its demand, and how long to run.
     replications: independent runs, 1 to 100,000 (default: 1). With two or more, intervals come from them.
-    seed: whole number from 0 to 2**64 - 1 (default: 1). Its result is the same on any number of cores.
+    seed: whole number from 0 to 2**64 - 1 (default: 1). The result is the same on any number of cores.
     batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
         (default: 20 if each lasts at least ten mean task times, else 0). Ignored with two or more replications.
     mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
@@ -59,7 +59,7 @@ def simulate(
         to 100,000 (default: 0).
     trajectories: replications that are recorded at these points, beginning with the first (default: all).
     workers: threads, 1 to 1024 (default: one per usable core).
-    progress: called with the fraction done, from 0 to 1, now and then and from several threads, one at a time.
+    progress: called from time to time with the fraction done, 0 to 1; from several threads, but never two at once.
 
     The discrete-time conversion behind `mean_holding_times` is due to Hordijk, Iglehart and Schassberger (1976).
     """
@@ -90,7 +90,7 @@ def compare(
 ) -> Comparison:
     """Simulate several scenarios on the same random numbers.
 
-    Under the same demand and without losses, all see the very same arrivals and departures.
+    Under the same demand and without losses, all have exactly the same arrivals and departures.
 
     scenarios: the systems; `with_policies` makes one per policy.
     replications, seed, batches, mean_holding_times, points, trajectories: as in `simulate`, for each scenario.

@@ -32,7 +32,7 @@ MAX_EVENTS = 1e15  # by the horizon; a clock with 53 bits cannot tell more apart
 MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostly rounding
 MAX_SAMPLE_SIZE = 512
 MAX_LEVELS = 10**6
-_SHORT = 72  # characters of a setting in a result's one line
+_SHORT = 72  # characters of the setting in a one-line summary
 
 
 OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
@@ -41,7 +41,7 @@ _Class = TypeVar("_Class")
 
 
 def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
-    """Let the constructor take the names that fields had before."""
+    """Let the constructor accept the former names of fields."""
     init: Any = scenario.__init__
 
     @wraps(init)
@@ -53,7 +53,7 @@ def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
 
 
 def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under today's names; refuse a name given in both spellings."""
+    """Return the values under the current names; reject a name given in both spellings."""
     renamed: dict[str, Any] = {}
     for name, value in values.items():
         new = OLD_NAMES.get(name, name)
@@ -82,7 +82,7 @@ class Scenario:
     horizon: time at which the run ends (default: 200).
     warmup: time from which averages are taken (default: 0).
 
-    A parameter that the policy does not take is refused.
+    A parameter that the policy does not take is rejected.
 
     Paper: Sec. 2; Sec. 4 (the remark on service rates: what counts is the offered load).
     """
@@ -123,7 +123,7 @@ class Scenario:
 
     @property
     def aggregate(self) -> bool:
-        """Whether the number of pools at each level is all that the policy needs."""
+        """True if the policy needs only the number of pools at each level."""
         return find_policy(self.policy).aggregate
 
     @property
@@ -142,7 +142,7 @@ class Scenario:
 
     @property
     def summary(self) -> str:
-        """Policy, pools and load in one short line: how results begin."""
+        """Policy, pools and load in one short line, with which results begin."""
         policy = self.label if self.alpha is None else f"{self.policy} α={self.alpha}"  # noqa: RUF001
         setting = self.setting if len(self.setting) <= _SHORT else f"{self.setting[: _SHORT - 3]}..."
         return f"{policy}, {setting}"
@@ -164,7 +164,7 @@ class Scenario:
 
     @property
     def steady(self) -> bool:
-        """Whether the load never changes."""
+        """True if the load never changes."""
         return len(self.phases) == 1 and self.phases[0].amplitude == 0
 
     @property
@@ -173,7 +173,7 @@ class Scenario:
         return self.phases[0].load
 
     def demand(self, time: float) -> float:
-        """Offered load per pool at a time."""
+        """Return the offered load per pool at a time."""
         return next(phase for phase in reversed(self.phases) if phase.start <= time).load_at(time)
 
     @cached_property
@@ -183,7 +183,7 @@ class Scenario:
 
     @property
     def sampled(self) -> int:
-        """Pools that power-of-d samples: as given, else two if there are as many."""
+        """Pools that power-of-d samples: as given, else 2, or 1 if there is only one pool."""
         return min(DEFAULT_SAMPLE_SIZE, self.pools) if self.sample_size is None else self.sample_size
 
     @property
@@ -205,7 +205,7 @@ class Scenario:
         return max(64, most + 9, self.initial_threshold + 8, peak + 8)
 
     def tasks_at_start(self) -> NDArray[np.int64]:
-        """Tasks of each pool at time 0."""
+        """Return the tasks of each pool at time 0."""
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
             return np.asarray(self.initial_tasks, np.int64)
         low, fuller = self._even_split(self.initial_tasks)
@@ -214,7 +214,7 @@ class Scenario:
         return tasks
 
     def at_least_at_start(self) -> NDArray[np.int64]:
-        """Number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
+        """Return the number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
             exactly = np.bincount(self.tasks_at_start())
             return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
@@ -223,7 +223,7 @@ class Scenario:
         return np.array(counts, np.int64)
 
     def _even_split(self, mean: float) -> tuple[int, int]:
-        """The tasks that every pool has, and how many pools have one more, for this mean per pool."""
+        """Return the tasks that every pool has, and how many pools have one more, for this mean per pool."""
         low = math.floor(mean)
         return low, round((mean - low) * self.pools)
 
@@ -315,7 +315,7 @@ class Scenario:
 
 
 def checked_scenario(scenario: object) -> Scenario:
-    """The scenario, if it is one."""
+    """Return the scenario, or raise InputError if it is something else."""
     if not isinstance(scenario, Scenario):
         raise InputError(f"scenario must be a Scenario, not {shown(scenario)}.")
     return scenario

@@ -1,6 +1,6 @@
 """One replication, advanced from stop to stop; between stops a kernel does the work.
 
-What happens does not depend on where the stops are: the next event is drawn before a stop and kept over it.
+Events do not depend on the stops: the next event is drawn before a stop and kept across it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ _CODES = {
     **{code.name.lower().replace("_", "-"): code for code in PolicyCode},
     "jiq": PolicyCode.JBT,  # with threshold 1
 }
-_SECONDS_A_CALL = 0.05  # how soon a run can be stopped
+_SECONDS_PER_CALL = 0.05  # so that a run can be stopped soon
 _FIRST_EVENTS = 1000
 _WAVE_STEPS = 50_000  # levels to go through in a first call, up to a thousand times each
 _MAX_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
+_BLAS_LEVELS = 10_000  # beyond it, BLAS starts threads, which on busy cores wait for each other
 MAX_PATH = 10**6
 
 Tick = Callable[[float], None]
@@ -72,7 +73,7 @@ class Simulation:
 
     @property
     def time(self) -> float:
-        """How far the simulation has come."""
+        """The current simulated time."""
         return float(self._state["time"])
 
     @property
@@ -87,7 +88,7 @@ class Simulation:
 
     @property
     def tasks(self) -> NDArray[np.int64] | None:
-        """Tasks of each pool, where the policy needs to know the pools apart."""
+        """Tasks of each pool; None if the policy needs only the number of pools at each level."""
         return None if self._table is None else self._table.tasks.copy()
 
     @property
@@ -100,7 +101,10 @@ class Simulation:
         counts = self.at_least
         counts = np.pad(counts, (0, max(0, math.floor(load) + 2 - counts.size)))
         balanced = np.clip(load + 1 - np.arange(counts.size), 0, 1)
-        return float(np.linalg.norm(counts / self.scenario.pools - balanced))
+        gaps = counts / self.scenario.pools - balanced
+        if gaps.size <= _BLAS_LEVELS:
+            return float(np.linalg.norm(gaps))
+        return math.sqrt(np.square(gaps).sum())
 
     @property
     def path(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -128,7 +132,7 @@ class Simulation:
                 tick(self.time)
 
     def tally(self) -> Tally:
-        """The records so far."""
+        """Return the records so far."""
         state, book = self._state, self._book
         arrivals = int(state["arrivals"])
         departures = int(state["events"]) - arrivals
@@ -195,20 +199,20 @@ class Simulation:
         return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))
 
     def _run_kernel(self, until: float, budget: int) -> None:
-        """One call of a kernel; how many events the next may take follows from the time of this one."""
+        """Call a kernel once, and set the budget of the next call by the time that this one takes."""
         started = perf_counter()
         if self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
             per_pool.advance(self._rules, self._state, self._book, self._streams, self._table, until, budget)
         seconds = perf_counter() - started
-        if seconds > _SECONDS_A_CALL:
+        if seconds > _SECONDS_PER_CALL:
             self._budget = max(self._budget // 2, 1)
-        elif budget == self._budget and seconds < _SECONDS_A_CALL / 4:
+        elif budget == self._budget and seconds < _SECONDS_PER_CALL / 4:
             self._budget = min(2 * self._budget, _MAX_EVENTS)
 
     def _make_room(self) -> None:
-        """Grow what is nearly full; the kernels stop in time."""
+        """Grow the arrays that are nearly full; the kernels return before they overflow."""
         state = self._state
         if max(state["max_level"], state["threshold"]) + 8 >= self._book.at_least.size:
             if self._book.at_least.size > 4 * MAX_LEVELS:
@@ -229,7 +233,7 @@ class Simulation:
 
 
 def stops(horizon: float, *more: Iterable[float]) -> list[float]:
-    """All the times at which a run must stop, in order, the horizon last."""
+    """Return all times at which a run must stop, in order, the horizon last."""
     return sorted({horizon, *(time for times in more for time in times if 0 < time < horizon)})
 
 

@@ -35,7 +35,7 @@ def command(
     save: options.Save = None,
     json: options.Json = None,
 ) -> None:
-    """Simulate one policy exactly: how many tasks share a pool, what the threshold does, what it costs."""
+    """Simulate one policy exactly: tasks per pool, threshold, messages."""
     given = dict(locals())
     request = read_request(given)
 

@@ -1,9 +1,9 @@
 """Systems of all sizes on one probability space: the same primitives drive every number of pools.
 
 One unit-rate Poisson process counts the arrivals, one sequence of uniforms chooses the levels that they go to,
-and each level has a unit-rate Poisson process of its own that counts the departures from pools with exactly so
-many tasks. A system of n pools runs these processes at its own clocks, and draws nothing else. Path by path, its
-occupancy then approaches solutions of the fluid equations as n grows.
+and each level has its own unit-rate Poisson process, which counts the departures from pools with exactly that
+number of tasks. A system of n pools runs these processes at its own clocks, and draws nothing else. Path by path,
+its occupancy approaches solutions of the fluid equations as n grows.
 
 Paper: App. B.1.
 """
@@ -33,8 +33,8 @@ MAX_SHARED_LEVELS = 10**5
 _ARRIVALS, _SELECTION, _DEPARTURES = range(3)  # the first word of a generator's spawn key; a level is the second
 _FIRST_LEVELS = 16
 _PATH_BUFFER = 4096
-_EVENTS_A_CALL = 200_000  # how soon a run can be stopped
-_WAKE_UP = 0.1  # seconds between looks for an interrupt
+_EVENTS_PER_CALL = 200_000  # so that a run can be stopped soon
+_WAKE_UP = 0.1  # seconds between checks for an interrupt
 
 
 class _System:
@@ -81,7 +81,7 @@ class _System:
         return np.concatenate([*times, np.zeros(0)]), np.concatenate([*values, np.zeros(0, np.int64)])
 
     def begin(self, phase: Phase) -> None:
-        """Put a load in force: the arrivals' clock goes on from where it is, at another rate."""
+        """Start a phase: the arrivals' clock continues from its reading, at a new rate."""
         record = self._record
         record["clock"] += record["arrival_rate"] * (phase.start - record["start"])
         record["start"] = phase.start
@@ -89,7 +89,7 @@ class _System:
 
     def advance(self, until: float, stop: threading.Event) -> None:
         while not stop.is_set():
-            if advance(self._record, self._book, self._shared, until, _EVENTS_A_CALL):
+            if advance(self._record, self._book, self._shared, until, _EVENTS_PER_CALL):
                 return
             self._make_room()
         raise CancelledError
@@ -160,10 +160,10 @@ def simulate_sizes(
     threads = ThreadPoolExecutor(min(workers or usable_cores(), len(scenarios)))
     try:
         futures = [threads.submit(_trajectory, each, seed, points, stop) for each in scenarios]
-        done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)  # without a time-out an interrupt can go unheard
+        done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)  # Python notices an interrupt after a timeout only
         while left and not any(future.exception() for future in done):
             done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)
-        return [future.result() for future in futures if future in done]  # raises what a system raised
+        return [future.result() for future in futures if future in done]  # raises the error of a system
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)
@@ -191,7 +191,7 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
 
 
 def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Event) -> Trajectory:
-    """One system from time 0 to the horizon."""
+    """Simulate one system from time 0 to the horizon."""
     system = _System(scenario, seed)
     grid = np.linspace(0.0, scenario.horizon, points).tolist()
     at_grid = set(grid)
@@ -225,7 +225,7 @@ def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Even
 
 
 def _imbalance(occupancy: Floats, demand: Floats) -> Floats:
-    """Per time, the distance between the occupancy and the balanced one for the demand right then.
+    """Return, per time, the distance between the occupancy and the balanced one for the demand at that time.
 
     Paper: e(t) in Sec. 5.3.
     """

@@ -1,8 +1,8 @@
-"""The per-pool kernel: exact simulation with every pool, task and token by name, at a cost flat in n.
+"""The per-pool kernel: exact simulation of every pool, task and token, at a cost per event that is flat in n.
 
 For policies that need identities: round-robin, join-below-threshold (join-idle-queue is threshold 1), pull.
-Tokens lie in an array in the very order in which `evenly.core.PoolSet` keeps them (append; discard moves the
-last one into the gap), so that kernel and core pick the same pool from the same random number.
+Tokens are kept in an array in exactly the order of `evenly.core.PoolSet` (append; discard moves the last one into
+the gap), so that kernel and core pick the same pool from the same random number.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _next_choice(state: Record, streams: Streams, choices: NDArray[np.float64]) 
 @inlined
 def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
               max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """A pool with `level - 1` tasks gets one more."""
+    """Record that a pool with `level - 1` tasks gets one more."""
     state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
     at_least[level] += 1
     area[level] -= state.time
@@ -122,7 +122,7 @@ def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area
 @inlined
 def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
                  max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """A pool with `level` tasks loses one."""
+    """Record that a pool with `level` tasks loses one."""
     state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
     at_least[level] -= 1
     area[level] += state.time
