@@ -16,14 +16,15 @@ from evenly.inputs import shown
 MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
 _WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
 _CHUNK = 65536
+_SHOWN = 200  # characters of a path in an error message
 _STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
 
 
 def path_text(path: object) -> str:
-    """Return the path for an error message: as it is, or quoted and escaped if it would garble the line."""
+    """Return the path for an error message: cut if it is long, escaped if it would garble the line."""
     if not isinstance(path, str | Path):
         return shown(path)
-    text = str(path)
+    text = str(path) if len(str(path)) <= _SHOWN else f"{str(path)[: _SHOWN - 3]}..."
     return text if text.isprintable() and text else repr(text)
 
 

@@ -104,7 +104,7 @@ def test_version(run: Run) -> None:
     assert run("--version").out.startswith("evenly 0.")
 
 
-def test_a_full_disk_behind_stdout_is_said_in_one_sentence() -> None:
+def test_a_full_disk_behind_stdout_gives_one_sentence() -> None:
     command = [sys.executable, "-m", "evenly", "exact", "--pools", "2", "--load", "1", "--json"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -113,7 +113,7 @@ def test_a_full_disk_behind_stdout_is_said_in_one_sentence() -> None:
     assert "Cannot write the output" in done.stderr
 
 
-def test_a_terminal_without_the_letters_gets_others() -> None:
+def test_a_terminal_without_unicode_gets_replacements() -> None:
     command = [sys.executable, "-m", "evenly", "compare", "--pools", "5", "--load", "2", "--horizon", "250"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -122,7 +122,7 @@ def test_a_terminal_without_the_letters_gets_others() -> None:
 
 
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
-    """A real terminal: the progress bar appears after a second, then comes the interrupt."""
+    """Use a real terminal: the progress bar appears after a second, then the interrupt is sent."""
     master, slave = pty.openpty()
     command = [
         # A test run in the background of a shell ignores the interrupt, and so would its children.

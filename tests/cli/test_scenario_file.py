@@ -1,4 +1,4 @@
-"""Scenario files: all that the options do, and clear words when something is wrong."""
+"""Scenario files: they do all that options do, and errors in them are clear."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -138,7 +138,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         (f"{'k' * 10**5} = 1", ["there is no key", "..."]),
     ],
 )
-def test_a_wrong_file_is_named_in_one_sentence(run: Run, write: Write, text: str, words: list[str]) -> None:
+def test_an_invalid_file_is_named_in_one_sentence(run: Run, write: Write, text: str, words: list[str]) -> None:
     outcome = run("simulate", "--scenario", write(text))
     assert outcome.code == 2
     assert outcome.out == ""

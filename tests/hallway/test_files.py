@@ -1,4 +1,4 @@
-"""Files that a user names: read up to a limit, never waited for long, and refused in one line."""
+"""Files that a user names: read up to a limit, never waited for long, and rejected in one line."""
 
 import os
 import threading
@@ -30,7 +30,7 @@ def test_text_is_read_whole(tmp_path: Path) -> None:
         ("a\nb", r"'a\\nb': no such file"),
     ],
 )
-def test_what_is_no_small_text_is_refused(path: str, words: str) -> None:
+def test_anything_but_a_small_text_file_is_rejected(path: str, words: str) -> None:
     with pytest.raises(InputError, match=f"Cannot read .*{words}") as error:
         read_text(Path(path))
     assert str(error.value).isprintable()
@@ -44,7 +44,7 @@ def test_the_limit_is_exact(tmp_path: Path) -> None:
         read_text(file, limit=4)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_rejected(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not UTF-8"):
@@ -70,12 +70,13 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
 def test_a_path_is_named_as_it_is_unless_it_garbles_the_line() -> None:
     assert path_text(Path("a b/c.toml")) == "a b/c.toml"
     assert path_text("") == "''"
+    assert path_text("x" * 5000) == "x" * 197 + "..."
     assert path_text("a\nb") == r"'a\nb'"
     assert path_text(os.fsdecode(b"\xff")) == r"'\udcff'"
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "missing/x", "/dev/null/x"])
-def test_what_cannot_be_written_is_refused_before_the_work(tmp_path: Path, name: str) -> None:
+def test_a_path_that_cannot_be_written_is_rejected_before_the_work(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="Cannot write") as error:
         check_writable(tmp_path / name)
     assert str(error.value).isprintable()

@@ -1,4 +1,4 @@
-"""Checks of values from outside: what passes, and the one sentence for what does not."""
+"""Checks of values from outside: valid values pass, others give one sentence."""
 
 import math
 import re
@@ -45,7 +45,7 @@ CHECKS: dict[str, Callable[[Any], object]] = {
 
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("value", WRONG_TYPES, ids=lambda value: str(type(value)))
-def test_what_is_no_number_is_rejected_in_one_short_sentence(check: str, value: Any) -> None:  # noqa: ANN401
+def test_anything_but_a_number_is_rejected_in_one_short_sentence(check: str, value: Any) -> None:  # noqa: ANN401
     with pytest.raises(InputError) as error:
         CHECKS[check](value)
     assert re.fullmatch(r"x must be .+, not .+\.", str(error.value))

@@ -58,7 +58,7 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> N
         "compare --policies random,power-of-d --sample-size 512 --pools 1000 --load 5 --horizon 2000 --json",
     ],
 )
-def test_a_long_run_says_how_long_and_can_be_stopped(arguments: str) -> None:
+def test_a_long_run_prints_an_estimate_and_can_be_stopped(arguments: str) -> None:
     command = ["env", "--default-signal=INT", sys.executable, "-m", "evenly", *arguments.split()]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)

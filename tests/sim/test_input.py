@@ -1,4 +1,4 @@
-"""What cannot be simulated is refused with one sentence: what was given, and what is allowed."""
+"""Bad input is rejected in one sentence, which says what was given and what is allowed."""
 
 import math
 import re
@@ -16,8 +16,8 @@ from evenly.workload.demand import parse_schedule
 
 NAN, INF = math.nan, math.inf
 
-# What is given, and what the sentence must say.
-REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+# The input, and words of the sentence.
+REJECTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": "best"}, ["'best'", "threshold, jsq, power-of-d, random, round-robin, jiq, jbt, pull"]),
     ({"pools": 0}, ["pools", "from 1 to 1000000000", "not 0"]),
     ({"pools": -3}, ["pools", "not -3"]),
@@ -140,21 +140,21 @@ def assert_says(error: pytest.ExceptionInfo[InputError], words: list[str]) -> No
     assert re.fullmatch(r"[^\n]+\.", sentence)
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED, ids=[repr(words) for _, words in REFUSED])
-def test_a_scenario_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+@pytest.mark.parametrize(("options", "words"), REJECTED, ids=[repr(words) for _, words in REJECTED])
+def test_an_invalid_scenario_is_rejected(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         Scenario(**{"pools": 5, "load": 2.0, **options})
     assert_says(error, words)
 
 
 @pytest.mark.parametrize(("schedule", "words"), SCHEDULES, ids=[text[:20] or "nothing" for text, _ in SCHEDULES])
-def test_a_schedule_that_makes_no_sense_is_refused(schedule: str, words: list[str]) -> None:
+def test_an_invalid_schedule_is_rejected(schedule: str, words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         Scenario(pools=5, schedule=schedule)
     assert_says(error, words)
 
 
-def test_a_schedule_without_phases_is_refused() -> None:
+def test_a_schedule_without_phases_is_rejected() -> None:
     with pytest.raises(InputError, match="begin at time 0"):
         Scenario(pools=5, schedule=[])
 
@@ -190,14 +190,14 @@ def test_a_schedule_without_phases_is_refused() -> None:
     ],
     ids=str,
 )
-def test_a_run_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+def test_an_invalid_run_is_rejected(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         simulate(Scenario(pools=5, load=2.0, horizon=1.0), **options)
     assert_says(error, words)
 
 
 @pytest.mark.parametrize("schedule", ["0:3,5:2", "0:3~1/2"])
-def test_a_steady_state_of_a_varying_demand_is_refused(schedule: str) -> None:
+def test_a_steady_state_of_a_varying_demand_is_rejected(schedule: str) -> None:
     with pytest.raises(InputError, match="constant load"):
         simulate(Scenario(pools=5, schedule=schedule), mean_holding_times=True)
 
@@ -285,9 +285,7 @@ def test_a_schedule_reads_back_as_it_prints() -> None:
     ],
     ids=str,
 )
-def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
-    options: dict[str, Any], threshold: int
-) -> None:
+def test_the_threshold_starts_as_given_or_at_its_default(options: dict[str, Any], threshold: int) -> None:
     assert Scenario(pools=5, load=2.7, **options).initial_threshold == threshold
 
 
@@ -301,7 +299,7 @@ def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
         ([3, 0, 1, 0], [3, 0, 1, 0]),
     ],
 )
-def test_the_initial_tasks_are_spread_as_evenly_as_can_be(initial: float | list[int], tasks: list[int]) -> None:
+def test_the_initial_tasks_are_spread_as_evenly_as_possible(initial: float | list[int], tasks: list[int]) -> None:
     scenario = Scenario(pools=4, load=2.0, initial_tasks=initial)
     assert scenario.tasks_at_start().tolist() == tasks
     counts = [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]

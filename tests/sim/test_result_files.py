@@ -1,4 +1,4 @@
-"""Results as files and as tables: what is written is what is read, and bad files are refused in one sentence."""
+"""Saved results and tables: a saved result reads back unchanged, and bad files are rejected in one sentence."""
 
 import io
 import json
@@ -102,7 +102,7 @@ def test_a_missing_directory_is_named_and_nothing_is_left_behind(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_ending_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_another_ending_is_rejected_and_nothing_is_left_behind(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"\.npz, not .*result\.txt"):
         simulated("fixed").save(tmp_path / "result.txt")
     assert list(tmp_path.iterdir()) == []
@@ -216,7 +216,7 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_rejected_in_one_sentence(kind: str, tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     simulated("learning").save(target)
     target.write_bytes(GARBAGE[kind](target.read_bytes()))
@@ -225,7 +225,7 @@ def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_unpacks_to_gigabytes_is_refused_unread(tmp_path: Path) -> None:
+def test_a_file_that_unpacks_to_gigabytes_is_rejected_unread(tmp_path: Path) -> None:
     target = tmp_path / "bomb.npz"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped, zipped.open("meta.npy", "w") as member:
         for _ in range(1025):
@@ -259,7 +259,7 @@ def test_devices_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [None, 5, "a\0b", b"x", ""], ids=str)
-def test_what_is_no_path_is_refused(path: Any) -> None:  # noqa: ANN401
+def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN401
     with pytest.raises(InputError):
         Result.load(path)
     with pytest.raises(InputError):

@@ -1,4 +1,4 @@
-"""Visits drawn ahead of time: their law, their repeatability, and what is rejected."""
+"""Visits drawn ahead of time: their law, their repeatability, and bad input."""
 
 from __future__ import annotations
 
