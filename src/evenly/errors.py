@@ -1,15 +1,15 @@
-"""What can go wrong without being our bug; the command line turns it into a sentence and an exit code.
+"""Errors that are not our bugs. The command line turns each into one sentence and an exit code.
 
-Anything else that is raised is our bug.
+Any other exception is a bug of ours.
 """
 
 
 class InputError(ValueError):
-    """Input that cannot be used: what was given and what is allowed, in one sentence. Exit code 2."""
+    """Input that cannot be used. The message says what was given and what is allowed. Exit code 2."""
 
 
 class NotRecordedError(InputError, AttributeError):
-    """Something that a result could hold but was not asked to; `hasattr` answers False."""
+    """Data that a result can hold but that was not recorded; `hasattr` returns False."""
 
 
 class WorkerKilledError(RuntimeError):

@@ -8,30 +8,39 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 
 MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
 _WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
 _CHUNK = 65536
+_SHOWN = 200  # characters of a path in an error message
+_STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
+
+
+def path_text(path: object) -> str:
+    """Return the path for an error message: cut if it is long, escaped if it would garble the line."""
+    if not isinstance(path, str | Path):
+        return shown(path)
+    text = str(path) if len(str(path)) <= _SHOWN else f"{str(path)[: _SHOWN - 3]}..."
+    return text if text.isprintable() and text else repr(text)
 
 
 def read_text(path: Path, limit: int = MAX_TEXT) -> str:
     """Return the text of a small file. Never reads more than `limit` bytes, and never waits long for a pipe."""
     try:
         content = _read(path, limit)
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except ValueError as error:  # a null byte in the path
-        raise InputError(f"Cannot read {str(path)!r}: {error}.") from None
+    except (OSError, ValueError) as error:  # also a null byte in the path
+        raise InputError(f"Cannot read {path_text(path)}: {_words(error)}.") from None
     if len(content) > limit:
-        raise InputError(f"Cannot read {path}: it has more than {limit} bytes.")
+        raise InputError(f"Cannot read {path_text(path)}: it has more than {limit} bytes.")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"Cannot read {path}: it is not UTF-8 text.") from None
+        raise InputError(f"Cannot read {path_text(path)}: it is not UTF-8 text.") from None
 
 
 def _read(path: Path, limit: int) -> bytes:
@@ -61,47 +70,50 @@ def check_regular(path: Path) -> None:
     except (OSError, ValueError):
         return
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
-        raise InputError(f"Cannot read {path} more than once: it is not a regular file.")
+        raise InputError(f"Cannot read {path_text(path)} more than once: it is not a regular file.")
 
 
 def check_writable(path: Path) -> None:
     """Reject a path that cannot be written. Call it before the work whose result would be lost."""
     try:
         reason = _why_not_writable(path)
-    except OSError as error:  # a name that is too long, a folder that may not be searched
-        reason = (error.strerror or str(error)).lower()
+    except (OSError, ValueError) as error:  # a name that is too long or has a null byte
+        reason = _words(error)
     if reason:
-        raise InputError(f"Cannot write {path}: {reason}.")
+        raise InputError(f"Cannot write {path_text(path)}: {reason}.")
 
 
 def _why_not_writable(path: Path) -> str:
     folder = path.parent
     if not folder.is_dir():
-        return f"there is no directory {folder}"
+        return f"there is no directory {path_text(folder)}"
     if path.is_dir():
         return "it is a directory"
-    if path.exists() and not path.is_file():  # a device or a pipe, which the renamed file would replace
-        return "it is not a regular file"
+    with suppress(FileNotFoundError):
+        if not stat.S_ISREG(path.stat().st_mode):  # a device or a pipe, which the renamed file would replace
+            return "it is not a regular file"
     try:
         with tempfile.TemporaryFile(dir=folder):  # permissions do not tell: root may not create files in /proc
             return ""
     except PermissionError:
-        return f"the directory {folder} is not writable"
+        return f"the directory {path_text(folder)} is not writable"
 
 
 def ensure_folder(path: Path) -> Path:
     """Return `path` as a writable folder, creating it and its parents if needed."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path):  # os.access lets root write to /proc
-            pass
+        with tempfile.TemporaryFile(dir=path):  # permissions do not tell: root may not create files in /proc
+            return path
     except FileExistsError:
-        raise InputError(f"Cannot write into {path}: it is not a folder.") from None
-    except OSError as error:
-        raise InputError(f"Cannot write into {path}: {(error.strerror or str(error)).lower()}.") from None
-    except ValueError as error:  # a null byte in the path
-        raise InputError(f"Cannot write into {str(path)!r}: {error}.") from None
-    return path
+        reason = "it is not a folder"
+    except (OSError, ValueError) as error:  # also a null byte in the name
+        reason = _words(error)
+    raise InputError(f"Cannot write into {path_text(path)}: {reason}.")
+
+
+def _words(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).lower()
 
 
 @contextmanager
@@ -111,7 +123,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     Readers of `path` see the old content or the new one, never a part of it.
     """
     check_writable(path)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem}-", suffix=path.suffix)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:_STEM]}-", suffix=path.suffix)
     os.close(handle)
     temporary = Path(name)
     try:

@@ -1,6 +1,6 @@
-"""What every result shares: a one-line repr, an HTML table for notebooks, data frames, equality and a hash.
+"""Features of all results: a one-line repr, an HTML table for notebooks, data frames, equality and a hash.
 
-Standard library only; pandas and polars are imported when a frame is asked for.
+Standard library only; pandas and polars are imported when a frame is requested.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Tabular(ReadOnly, Frames):
         raise NotImplementedError
 
     def _headline(self) -> str:
-        """The numbers that matter, in one line."""
+        """Return the numbers that matter, in one line."""
         raise NotImplementedError
 
     def _rows(self) -> Sequence[tuple[str, str]]:
-        """Label and value of each line of the HTML table."""
+        """Return the label and value of each line of the HTML table."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -124,11 +124,11 @@ class Table(Frames):
         return iter(self.data)
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Return the number of rows."""
         return len(next(iter(self.data.values()), ()))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns as lists, ready for JSON: None stands for what is not a number."""
+        """Return the columns as lists, ready for JSON; NaN becomes None."""
         return {name: [_without_nan(each) for each in _listed(column)] for name, column in self.data.items()}
 
     def __eq__(self, other: object) -> bool:
@@ -141,7 +141,7 @@ class Table(Frames):
         return f"Table({len(self)} rows: {', '.join(self.data)})"
 
     def _repr_html_(self) -> str:
-        """The first rows; a frame shows more."""
+        """Return the first rows; a frame shows more."""
         head = "".join(f'<th title="{escape(self.units.get(name, ""))}">{escape(name)}</th>' for name in self.data)
         rows = zip(*(_listed(column[:_SHOWN_ROWS]) for column in self.data.values()), strict=True)
         body = "".join(f"<tr>{''.join(f'<td>{escape(_cell(value))}</td>' for value in row)}</tr>" for row in rows)
@@ -150,13 +150,13 @@ class Table(Frames):
 
 
 def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
-    """Write a value and, if there is one, the half-width of its interval."""
+    """Format a value and, if there is one, the half-width of its interval."""
     error = "" if half_width is None else f" ± {half_width:.{digits}f}"
     return f"{value:.{digits}f}{error}"
 
 
 def percent(share: float) -> str:
-    """Write a share in per cent, never rounded to 0 or 100 unless it is."""
+    """Format a share in per cent, rounded to 0 or 100 only if it is exactly that."""
     if 0 < share < 0.0001:
         return "< 0.01 %"
     if 0.9999 < share < 1:
@@ -168,7 +168,7 @@ def _library(name: str) -> Any:  # noqa: ANN401  (a module)
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:  # it is there, but something that it needs is not
+        if error.name != name:  # it is installed, but one of its dependencies is not
             raise
         raise InputError(f"Data frames need {name}: pip install 'evenly[frames]'.") from None
 
@@ -183,8 +183,8 @@ def _without_nan(value: object) -> object:
 
 
 def _frozen(value: Any) -> Any:  # noqa: ANN401
-    """A read-only view of an array, an immutable copy of a dictionary, and anything else as it is."""
-    if hasattr(value, "setflags") and value.ndim > 0:  # an array, whose owner may go on writing to it
+    """Return a read-only view of an array, an immutable copy of a dictionary, and anything else unchanged."""
+    if hasattr(value, "setflags") and value.ndim > 0:  # an array, whose owner may still write to it
         view = value.view()
         view.setflags(write=False)
         return view
@@ -198,7 +198,7 @@ def _cell(value: object) -> str:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401
-    """The value as nested tuples of plain, hashable things, in which arrays compare by their entries."""
+    """Return the value as nested tuples of plain, hashable values, in which arrays compare by their entries."""
     if is_dataclass(value) and not isinstance(value, type):
         compared = (getattr(value, each.name) for each in fields(value) if each.compare)
         return type(value).__name__, tuple(_plain(each) for each in compared)

@@ -1,8 +1,9 @@
-"""Checks of values that come from outside, and the one style of their refusals: "X must be ..., not V."."""
+"""Checks of values from outside, and the one style of their error messages: "X must be ..., not V."."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Integral, Real
 
@@ -17,6 +18,8 @@ def shown(value: object) -> str:
         text = str(value) if isinstance(value, Real) and not isinstance(value, bool) else repr(value)
     except ValueError:  # Python refuses to print an integer of more than 4,300 digits
         return "a number with thousands of digits"
+    except Exception:  # whatever a foreign __repr__ raises
+        return f"an object of type {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
@@ -51,11 +54,26 @@ def number_from(name: str, value: object, low: float, high: float = math.inf) ->
     raise InputError(f"{name} must be {kind}, not {shown(value)}.")
 
 
+def finite_number(name: str, value: object) -> float:
+    """Return the value as a plain float, or raise InputError unless it is a finite number."""
+    number = _as_float(value)
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be a finite number, not {shown(value)}.")
+    return number
+
+
+def is_listing(value: object) -> bool:
+    """Return True for anything that yields items one by one, except text."""
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return False
+    return getattr(value, "ndim", 1) > 0  # a single number of NumPy claims to be iterable
+
+
 def true_or_false(name: str, value: object) -> bool:
-    """Return the value, or raise InputError unless it is True or False."""
-    if not isinstance(value, bool):
+    """Return the value as a plain bool, or raise InputError unless it is True or False, NumPy's included."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         raise InputError(f"{name} must be true or false, not {shown(value)}.")
-    return value
+    return bool(value)
 
 
 def _as_float(value: object) -> float:

@@ -1,4 +1,4 @@
-"""Front doors: packages that load what they offer when it is first used, so that importing them is quick.
+"""Front doors: packages that load each public name when it is first used, so that importing them is quick.
 
 The types of the names are in the package's `__init__.pyi`, since type checkers do not run code.
 """

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenly.errors import InputError
+from evenly.inputs import shown
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -22,10 +23,10 @@ PARAMETERS = ("threshold", "alpha", "sample_size")  # besides the capacity, whic
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyInfo:
-    """A policy's name, its parameters, and which parts of the package know it.
+    """A policy's name, its parameters, and which parts of the package support it.
 
     `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
-    `solve_exact` covers it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
+    `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
     balancer offers it.
     """
 
@@ -89,15 +90,24 @@ LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 
 def find_policy(name: object, among: Iterable[str] = tuple(POLICIES)) -> PolicyInfo:
-    """Return the policy of this name; refuse a name that is not among those available here."""
+    """Return the policy of this name, or raise InputError if it is not among those available here."""
     names = tuple(among)
     if not isinstance(name, str) or name not in names:
-        raise InputError(f"policy must be one of {', '.join(names)}, not {name!r}.")
+        raise InputError(f"policy must be one of {', '.join(names)}, not {shown(name)}.")
     return POLICIES[name]
 
 
+def check_distinct(names: Iterable[str]) -> None:
+    """Reject a policy that is named twice: the two would do exactly the same."""
+    seen: list[str] = []
+    for name in names:
+        if name in seen:
+            raise InputError(f"policies must name each policy once, not {shown(name)} twice.")
+        seen.append(name)
+
+
 def check_parameters(names: Iterable[str], given: Mapping[str, object], among: Iterable[str] = POLICIES) -> None:
-    """Refuse a parameter that none of the named policies takes: ignoring it would give a misleading result.
+    """Reject a parameter that none of the named policies takes: ignoring it would give a misleading result.
 
     `given` maps parameters to their values, None where not given.
     """

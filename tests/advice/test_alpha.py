@@ -199,7 +199,7 @@ def test_simulation_measures_what_the_exact_solution_does(
 
 
 def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The closer to 1, the more messages, for a balance that hardly differs."""
+    """The closer to 1, the more messages, for almost the same balance."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
     advice = recommend_alpha(pools=20, load_max=5.5)
     assert advice.method == "simulation"
@@ -262,14 +262,14 @@ def test_with_enough_pools_the_papers_rule_is_followed(
     assert advice.chosen.resync_per_task <= 0.1
 
 
-def test_a_smaller_system_stands_in_for_one_of_very_many_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_smaller_system_is_measured_in_place_of_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**5)
     monkeypatch.setattr(module, "MAX_TASKS", 2000)
     advice = recommend_alpha(pools=10**6, load_max=20)
     assert (advice.pools, advice.pools_measured) == (10**6, 100)
     assert advice.paper_rule_met
     assert advice.chosen is not None
-    assert advice.chosen.resync_per_task > 0.1  # too dear for a hundred pools, which will not have to pay
+    assert advice.chosen.resync_per_task > 0.1  # too many for a hundred pools, but the larger system sends fewer
 
 
 @pytest.mark.parametrize(
@@ -303,20 +303,20 @@ def test_whether_the_papers_rule_can_hold(pools: int, load_max: float, possible:
     assert advice.alpha_min == load_max / (load_max + 1)
 
 
-def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 2 * 10**4)
-    heard: list[float] = []
-    first = recommend_alpha(pools=30, load_max=2, seed=3, progress=heard.append)
+    fractions: list[float] = []
+    first = recommend_alpha(pools=30, load_max=2, seed=3, progress=fractions.append)
     assert first == recommend_alpha(pools=30, load_max=2, seed=3)
     assert first != recommend_alpha(pools=30, load_max=2, seed=4)
-    assert heard[-1] == pytest.approx(1)
+    assert fractions[-1] == pytest.approx(1)
     assert first.chosen is not None
     facts = json.loads(json.dumps(first.to_dict()))
     assert facts["recommended"] == first.alpha == first.chosen.alpha
     assert len(facts["candidates"]) == len(first.candidates)
-    heard.clear()
-    recommend_alpha(pools=2, load_max=0.5, progress=heard.append)
-    assert_allclose(heard, [0.5, 1.0])
+    fractions.clear()
+    recommend_alpha(pools=2, load_max=0.5, progress=fractions.append)
+    assert_allclose(fractions, [0.5, 1.0])
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_the_advice_is_repeatable_and_tells_how_far_it_is(monkeypatch: pytest.Mo
         ({"pools": 1, "load_max": 5}, "pools must lie between 2"),
         ({"pools": 2.5, "load_max": 5}, "pools must be a whole number"),
         ({"pools": 5, "load_max": 0}, "load_max must be a positive number, not 0"),
-        ({"pools": 5, "load_max": 1001}, "load_max must be at most 1000 for a recommendation, not 1001"),
+        ({"pools": 5, "load_max": 1001}, "load_max must be a number from 1e-100 to 1000, not 1001"),
         ({"pools": 50, "load_max": 3, "seed": -1}, "seed"),
     ],
 )

@@ -113,12 +113,12 @@ def test_each_question_gets_its_answer() -> None:
     finite = tune(load=1.5, alpha="0.8", pools=20)
     assert finite.stability == predict_stability(pools=20, load=1.5, alpha="0.8")
     assert finite.stable_pools == stable_pools(load=1.5, alpha="0.8")
-    heard: list[float] = []
-    search = tune(load_max=0.6, pools=3, seed=4, progress=heard.append)
+    fractions: list[float] = []
+    search = tune(load_max=0.6, pools=3, seed=4, progress=fractions.append)
     assert search.advice == recommend_alpha(pools=3, load_max=0.6, seed=4)
     assert search.recommended_alpha == advice().alpha
     assert search.seed == 4
-    assert heard[-1] == 1
+    assert fractions[-1] == 1
     both = tune(load_max=10, load=9.5, alpha="0.92")
     assert both.alpha_min == 10 / 11
     assert both.settling is not None
@@ -163,7 +163,7 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
         ({"load": 3, "alpha": 0.9, "initial_tasks": -1}, "initial_tasks must lie between 0 and 1000000"),
     ],
 )
-def test_what_makes_no_question_is_refused(question: dict[str, Any], words: str) -> None:
+def test_arguments_that_form_no_question_are_rejected(question: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         tune(**question)
 

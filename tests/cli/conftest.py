@@ -1,4 +1,4 @@
-"""Running the command in this process, as the console script would."""
+"""Run commands in this process, as the console script does."""
 
 import json
 from collections.abc import Callable
@@ -12,14 +12,14 @@ from evenly.cli.main import main
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command did."""
+    """The exit code and output of a command."""
 
     code: int
     out: str
     err: str
 
     def json(self) -> dict[str, Any]:
-        """The one JSON object on stdout."""
+        """Return the JSON object on stdout, which must be all of it."""
         value = json.loads(self.out)
         assert isinstance(value, dict)
         return value

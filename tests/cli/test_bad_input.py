@@ -32,7 +32,20 @@ SIMULATE = ("simulate", "--pools", 5, "--load", 1)
         ((*SIMULATE, "--horizon", 10, "--warmup", 11), ["warm-up", "horizon 10", "11"]),
         ((*SIMULATE, "--horizon", 10, "--warmup", 10), ["warm-up"]),
         ((*SIMULATE, "--horizon", 0), ["horizon"]),
-        ((*SIMULATE, "--policy", "power-of-d", "--choices", 6), ["sample_size", "6", "5"]),
+        ((*SIMULATE, "--policy", "power-of-d", "--choices", 6), ["--sample-size must be", "not 6", "5"]),
+        ((*SIMULATE, "--initial", "nan"), ["--initial-tasks must be", "not nan"]),
+        ((*SIMULATE, "--service-rate", "9" * 32), ["events", "1e+15", "Reduce"]),
+        ((*SIMULATE, "--service-rate", "9" * 400), ["--service-rate", "1e+100", "not inf"]),
+        ((*SIMULATE, "--service-rate", "1e-320"), ["--service-rate must be", "1e-100", "not 1e-320"]),
+        ((*SIMULATE, "--horizon", "1e300"), ["--horizon must be", "not 1e+300"]),
+        ((*SIMULATE, "--horizon", "1e99"), ["events", "1e+15"]),
+        ((*SIMULATE, "--seed", "9" * 60), ["--seed must be", "not 999"]),
+        ((*SIMULATE, "--seed", "9" * 5000), ["--seed", "is not a whole number"]),
+        ((*SIMULATE, "--replications", 10**5, "--initial", 10**6, "--horizon", 1), ["levels", "25000000"]),
+        ((*SIMULATE, "--scenario", "/dev/zero"), ["Cannot read /dev/zero", "more than 1000000 bytes"]),
+        ((*SIMULATE, "--scenario", "a\nb"), ["Cannot read 'a\\nb'"]),
+        ((*SIMULATE, "--scenario", "x" * 5000), ["Cannot read", "name too long"]),
+        ((*SIMULATE, "--plot", "x" * 5000 + ".png"), ["Cannot write", "name too long"]),
         ((*SIMULATE, "--policy", "nearest"), ["policy", "nearest", "jsq"]),
         ((*SIMULATE, "--policy", "pull"), ["pull", "capacity"]),
         ((*SIMULATE, "--capacity", 2, "--threshold", 2), ["threshold", "capacity 2"]),
@@ -50,6 +63,7 @@ SIMULATE = ("simulate", "--pools", 5, "--load", 1)
         (("simulte",), ["simulte"]),
         (("compare", "--pools", 5, "--load", 1, "--policies", "jsq,best"), ["policy", "best"]),
         (("compare", "--pools", 5, "--load", 1, "--policies", ","), ["at least one policy"]),
+        (("compare", "--pools", 5, "--load", 1, "--policies", "jsq,jsq"), ["each policy once", "'jsq' twice"]),
         (("exact", "--pools", 3), ["--pools and --load"]),
         (("exact", "--pools", 3, "--load", -1), ["load", "-1"]),
         (("exact", "--pools", 100, "--load", 50), ["states"]),
@@ -95,7 +109,7 @@ def test_version(run: Run) -> None:
     assert run("--version").out.startswith("evenly 0.")
 
 
-def test_a_full_disk_behind_stdout_is_said_in_one_sentence() -> None:
+def test_a_full_disk_behind_stdout_gives_one_sentence() -> None:
     command = [sys.executable, "-m", "evenly", "exact", "--pools", "2", "--load", "1", "--json"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -104,7 +118,7 @@ def test_a_full_disk_behind_stdout_is_said_in_one_sentence() -> None:
     assert "Cannot write the output" in done.stderr
 
 
-def test_a_terminal_without_the_letters_gets_others() -> None:
+def test_a_terminal_without_unicode_gets_replacements() -> None:
     command = [sys.executable, "-m", "evenly", "compare", "--pools", "5", "--load", "2", "--horizon", "250"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     done = subprocess.run(command, capture_output=True, env=environment, check=False)
@@ -113,7 +127,7 @@ def test_a_terminal_without_the_letters_gets_others() -> None:
 
 
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
-    """A real terminal: the progress bar appears after a second, then comes the interrupt."""
+    """Use a real terminal: the progress bar appears after a second, then the interrupt is sent."""
     master, slave = pty.openpty()
     command = [
         # A test run in the background of a shell ignores the interrupt, and so would its children.

@@ -40,7 +40,7 @@ def test_simulate_prints_the_contract_and_nothing_else(run: Run) -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_simulate_knows_every_policy(run: Run, policy: str) -> None:
+def test_simulate_runs_every_policy(run: Run, policy: str) -> None:
     outcome = run(
         "simulate", "--policy", policy, "--pools", 20, "--load", 2.5, "--capacity", 6, "--horizon", 50, "--json"
     )
@@ -75,7 +75,7 @@ def test_one_replication_without_batches_has_no_interval(run: Run) -> None:
     assert run("simulate", "--pools", 5, "--load", 1, "--horizon", 30, "--batches", 3, "--json").json()["ci95"]
 
 
-def test_simulate_prints_text_that_says_what_it_did(run: Run) -> None:
+def test_simulate_prints_its_inputs_and_results_as_text(run: Run) -> None:
     outcome = run("simulate", "--pools", 100, "--load", 5.5, "--alpha", 0.9, "--horizon", 100)
     assert outcome.code == 0
     for word in ("100 pools", "load 5.5", "messages per task", "optimum 5", "events in"):
@@ -132,7 +132,7 @@ def test_compare_claims_no_intervals_and_no_ceiling_where_there_are_none(run: Ru
     assert "above" not in moving
 
 
-def test_simulate_says_when_the_start_is_part_of_the_averages(run: Run) -> None:
+def test_simulate_notes_that_the_averages_include_the_start(run: Run) -> None:
     arguments = ("simulate", "--pools", 5, "--load", 2, "--horizon", 10)
     assert "--warmup" in run(*arguments).out
     assert "--warmup" not in run(*arguments, "--warmup", 5).out
@@ -164,7 +164,7 @@ def test_compare_shares_arrivals_and_departures(run: Run) -> None:
     assert [row["messages"]["per_task"] for row in rows.values()][:2] == [0, 4]
 
 
-def test_compare_prints_a_row_a_policy(run: Run) -> None:
+def test_compare_prints_one_row_per_policy(run: Run) -> None:
     outcome = run("compare", "--pools", 30, "--load", 2.5, "--horizon", 40, "--policies", "jiq,jbt,round-robin")
     assert outcome.code == 0
     for word in ("jiq", "jbt 3", "round-robin", "max", "spread", "above 3", "messages"):

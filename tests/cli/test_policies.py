@@ -1,4 +1,4 @@
-"""Options that a policy does not take are refused; in a file, which serves several policies, they are left out."""
+"""Options that a policy does not take are rejected; in a file, which serves several policies, they are ignored."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ from tests.cli.conftest import Run
 
 
 @pytest.mark.parametrize(
-    ("words", "refused"),
+    ("words", "sentence"),
     [
         (("simulate", "--policy", "jsq", "--alpha", 0.9), "alpha is for policy threshold, not jsq"),
         (("simulate", "--policy", "jsq", "--threshold", 3), "threshold is for policy threshold or jbt, not jsq"),
-        (("simulate", "--choices", 3), "sample_size is for policy power-of-d, not threshold"),
+        (("simulate", "--choices", 3), "--sample-size is for policy power-of-d, not threshold"),
         (
             ("compare", "--policies", "jsq,random", "--alpha", 0.9),
             "alpha is for policy threshold, not jsq or random",
@@ -21,13 +21,13 @@ from tests.cli.conftest import Run
         (("equilibrium", "--policy", "jsq", "--threshold", 3), "threshold is for policy threshold, not jsq"),
     ],
 )
-def test_a_parameter_that_the_policy_does_not_take_is_refused(
-    run: Run, words: tuple[object, ...], refused: str
+def test_a_parameter_that_the_policy_does_not_take_is_rejected(
+    run: Run, words: tuple[object, ...], sentence: str
 ) -> None:
     pools = () if words[0] == "equilibrium" else ("--pools", 3)
     outcome = run(*words, *pools, "--load", 1.5)
     assert (outcome.code, outcome.out) == (2, "")
-    assert refused in outcome.err
+    assert sentence in outcome.err
 
 
 def test_a_file_may_hold_parameters_of_several_policies(run: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Scenario files: all that the options do, and clear words when something is wrong."""
+"""Scenario files: they do all that options do, and errors in them are clear."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -106,14 +106,14 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         ("pools = 5\nload = 1\nzzzzqqqq = 2", ["'zzzzqqqq'", "did you mean"]),
         ("[[schedule]]\nstart = 0\nlod = 3", ["'lod'", "'load'"]),
         ("[[schedule]]\nstart = 0", ["no load"]),
-        (f"pools = 5\n[[schedule]]\nstart = 0\nload = 1{'0' * 400}", ["load must be a number"]),
+        (f"pools = 5\n[[schedule]]\nstart = 0\nload = 1{'0' * 400}", ["load must be a finite number"]),
         ("pools = 5\nload = 1\nservice-rate = 1\nservice_rate = 2", ["'service_rate' twice"]),
         (
             'pools = 5\nload = 1\npolicy = "power-of-d"\nchoices = "abc"',
             ["sample_size must be a whole number", "abc"],
         ),
         ("pools = 5\nschedule = [3]", ["each phase", "3"]),
-        ('pools = 5\n[[schedule]]\nstart = 0\nload = "x"', ["load must be a number", "'x'"]),
+        ('pools = 5\n[[schedule]]\nstart = 0\nload = "x"', ["load must be a finite number", "'x'"]),
         ('pools = "many"\nload = 1', ["pools must be a whole number", "many"]),
         ('pools = 5\nload = "much"', ["load must be a positive number", "much"]),
         ("pools = 5\nload = 1\nreplications = 1.5", ["replications must be a whole number", "1.5"]),
@@ -122,9 +122,23 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         ("pools = 5\nload = 1\npolicies = [1]", ["policies must be names", "[1]"]),
         ("pools = 5\nload = 1\ninitial = [1, 2]", ["initial_tasks must have 5 numbers", "not 2"]),
         ("pools = = 5", ["is not a TOML file"]),
+        ("pools = " + "[" * 10_000, ["is not a TOML file", "nested"]),
+        ("pools = " + "9" * 5000, ["is not a TOML file"]),
+        ("pools = 5\nload = 1979-05-27", ["load must be a positive number", "not datetime.date"]),
+        ("pools = 5\nload = nan", ["load must be a positive number", "not nan"]),
+        ("pools = 5\nload = {a = 1}", ["load must be a positive number", "not {'a': 1}"]),
+        ("pools = [5]\nload = 1", ["pools must be a whole number", "not [5]"]),
+        ("pools = 5\nload = 1\npolicy = 3", ["policy must be one of", "not 3"]),
+        ("pools = 5\nload = 1\nalpha = true", ["alpha", "True"]),
+        ("pools = 5\nload = 1\nsteady-state = 1", ["steady_state must be true or false", "not 1"]),
+        ("pools = 5\nload = 1\nsave = []", ["save must name a file", "'[]'"]),
+        ('pools = 5\nload = 1\nseed = "x"', ["seed must be a whole number", "not 'x'"]),
+        ('pools = 5\nload = 1\nwarmup = "x"', ["warmup must be", "not 'x'"]),
+        ("pools = 5\nschedule = 3", ["A schedule is a text", "not [3]"]),
+        (f"{'k' * 10**5} = 1", ["there is no key", "..."]),
     ],
 )
-def test_a_wrong_file_is_named_in_one_sentence(run: Run, write: Write, text: str, words: list[str]) -> None:
+def test_an_invalid_file_is_named_in_one_sentence(run: Run, write: Write, text: str, words: list[str]) -> None:
     outcome = run("simulate", "--scenario", write(text))
     assert outcome.code == 2
     assert outcome.out == ""

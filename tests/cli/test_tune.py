@@ -250,7 +250,7 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out alpha", "add load"]),
         (("--load-max", 5, "--pools", 1), ["pools", "2"]),
-        (("--load-max", 2000, "--pools", 5), ["load_max", "at most 1000", "2000"]),
+        (("--load-max", 2000, "--pools", 5), ["load_max", "to 1000", "2000"]),
         (("--load-max", 0), ["load_max", "positive", "0"]),
         (("--load", -1, "--alpha", 0.9), ["load", "-1"]),
         (("--load", 2, "--alpha", 1.2), ["alpha", "between 0 and 1", "1.2"]),

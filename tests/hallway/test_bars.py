@@ -1,4 +1,4 @@
-"""Several results on one axes: each has its label and its looks, none hides another."""
+"""Several results on one axes: each has its own label and style, and none hides another."""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -70,7 +70,7 @@ def test_a_third_result_takes_a_third_colour() -> None:
     assert legend(axes) == [f"threshold 1, {pools} pools, load 1.5: exact" for pools in (2, 3, 4)]
 
 
-def test_one_result_alone_looks_as_ever() -> None:
+def test_a_single_result_has_the_usual_style() -> None:
     axes = Figure().add_subplot()
     MAKE["exact"]().plot(ax=axes)
     assert [looks(each) for each in bars(axes)] == [(True, to_hex(BLUE))]

@@ -1,4 +1,4 @@
-"""What all results inherit: equality by value, a hash, one line, an HTML table, frames."""
+"""Features of all results: equality by value, a hash, one line, an HTML table, frames."""
 
 import copy
 import pickle
@@ -62,7 +62,7 @@ def test_any_difference_is_seen(other: object) -> None:
     assert found() != other
 
 
-def test_what_is_not_a_number_equals_itself() -> None:
+def test_nan_equals_itself() -> None:
     assert found(values=np.array([np.nan])) == found(values=np.array([np.nan]))
     assert found(values=np.array([np.nan])) != found(values=np.array([1.0]))
 
@@ -108,7 +108,7 @@ def test_tables_are_equal_by_value() -> None:
     assert Table({"a": [1, 2]}) != Table({"a": [1, 3]})
 
 
-def test_what_is_not_a_number_equals_itself_in_a_table_and_is_null_in_json() -> None:
+def test_nan_equals_itself_in_a_table_and_is_null_in_json() -> None:
     table = Table({"a": np.array([1.0, np.nan]), "b": ["x", float("nan")]})
     assert table == Table({"a": [1.0, np.nan], "b": ["x", np.nan]})
     assert hash(table) == hash(Table({"a": [1.0, np.nan], "b": ["x", np.nan]}))

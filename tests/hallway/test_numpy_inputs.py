@@ -1,4 +1,4 @@
-"""Numbers of NumPy are as good as plain ones: the same result, ready for JSON."""
+"""NumPy numbers give the same results as plain ones, ready for JSON."""
 
 import json
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def written(result: Any) -> str:  # noqa: ANN401
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_numbers_of_numpy_give_the_same_result(name: str) -> None:
+def test_numpy_numbers_give_the_same_result(name: str) -> None:
     function, given = FUNCTIONS[name]
     plain = function(**given)
     found = function(**{key: of_numpy(value) for key, value in given.items()})
@@ -81,7 +81,7 @@ def test_numbers_of_numpy_give_the_same_result(name: str) -> None:
     assert repr(found) == repr(plain)
 
 
-def test_a_run_with_numbers_of_numpy_is_saved(tmp_path: Path) -> None:
+def test_a_run_with_numpy_numbers_is_saved(tmp_path: Path) -> None:
     scenario = Scenario(pools=INT(5), load=FLOAT(2.5), alpha=FLOAT(0.9), threshold=INT(1), horizon=FLOAT(20))
     assert scenario == Scenario(pools=5, load=2.5, alpha=0.9, threshold=1, horizon=20.0)
     result = evenly.simulate(scenario, seed=INT(3), replications=INT(2), mean_holding_times=YES)

@@ -1,4 +1,4 @@
-"""The list of policies: the package takes names from here, and refuses parameters that a policy does not take."""
+"""The list of policies: the package takes names from here, and rejects parameters that a policy does not take."""
 
 import random
 from typing import Any
@@ -28,7 +28,7 @@ def test_core_makes_every_policy_from_its_name(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("parameter", PARAMETERS)
-def test_a_parameter_that_the_policy_does_not_take_is_refused(policy: str, parameter: str) -> None:
+def test_a_parameter_that_the_policy_does_not_take_is_rejected(policy: str, parameter: str) -> None:
     given = {parameter: VALUES[parameter]}
     if parameter in POLICIES[policy].parameters:
         Scenario(policy=policy, pools=3, load=1.5, capacity=4, **given)

@@ -31,30 +31,34 @@ ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors: packages that load their public names when first used."),
     "errors": Room(holds="Errors that are not our bugs, and their exit codes."),
     "inputs": Room(holds="Checks of input values, and the wording of rejections.", may=("errors",)),
-    "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors",)),
-    "policies": Room(holds="The only list of policy names and their parameters. No rules.", may=("errors",)),
+    "files": Room(holds="Bounded reads, atomic writes, checks of paths.", may=("errors", "inputs")),
+    "policies": Room(
+        holds="The only list of policy names and their parameters. No rules.", may=("errors", "inputs")
+    ),
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
-    "workload": Room(holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors",)),
+    "workload": Room(
+        holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors", "inputs")
+    ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
         may=("errors", "policies"),
         standard=_PURE,
     ),
     "plots": Room(
-        holds="Arrays to axes.", may=("files", "workload"), packages=(MATPLOTLIB, "numpy")
+        holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),
     "sim.kernels": Room(holds="Compiled loops, their records and random numbers.", packages=("numba", "numpy")),
     "sim": Room(
         holds="One system in virtual time: scenario, run, result, saved files; a slow reference that drives core.",
-        may=("core", "errors", "files", "frames", "policies", "sim.kernels", "workload"),
+        may=("core", "errors", "files", "frames", "inputs", "policies", "sim.kernels", "workload"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB, "scipy"),
     ),
     "sim.coupling": Room(
         holds="Several systems on one probability space.",
-        may=("errors", "frames", "sim", "sim.kernels", "workload"),
+        may=("errors", "frames", "inputs", "sim", "sim.kernels", "workload"),
         packages=("numpy",),
     ),
     "theory": Room(
@@ -89,7 +93,7 @@ ROOMS: dict[str, Room] = {
     ),
     "advice": Room(
         holds="Which alpha to use: theory where it reaches, simulation beyond.",
-        may=("errors", "frames", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
+        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),
@@ -161,7 +165,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli": Room(
         holds="Options, input, output, progress: what the commands share.",
-        may=("errors", "files", "policies"),
+        may=("errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
         lazily=("sim", "workload"),
     ),

@@ -1,4 +1,4 @@
-"""What the tests of this layer share: scenarios of every kind, the reference's path, and honest bounds."""
+"""Shared by the tests of the simulator: scenarios of every kind, the reference's path, statistical bounds."""
 
 import math
 from bisect import bisect_right

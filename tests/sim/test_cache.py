@@ -1,34 +1,69 @@
-"""Compiled kernels on disk belong to the sources as they are now."""
+"""Compiled kernels on disk match the current sources. A run reports compilation, and does not count its time."""
 
+import json
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import evenly
 
+# Runs the command, and reports when the last compilation ended relative to the time that the run claims.
 CODE = """
 import sys
+from time import perf_counter
 sys.path.insert(0, sys.argv[1])
 import evenly
 assert evenly.__file__.startswith(sys.argv[1])
-print(evenly.simulate(evenly.Scenario(policy="jsq", pools=5, load=2.0, horizon=5.0)).spread)
+import json
+from contextlib import redirect_stdout
+from io import StringIO
+from numba.core import event
+from evenly.cli.main import main
+
+ended = [0.0]
+
+class Clock(event.Listener):
+    def on_start(self, start): ...
+    def on_end(self, end): ended.append(perf_counter())
+
+event.register("numba:compile", Clock())
+out = StringIO()
+with redirect_stdout(out):
+    assert main("simulate --policy jsq --pools 5 --load 2 --horizon 5 --json".split()) == 0
+found = json.loads(out.getvalue())
+print(json.dumps({
+    "spread": found["spread"]["mean"],
+    "compiled": len(ended) > 1,
+    "after": found["seconds"] <= perf_counter() - ended[-1],
+}))
 """
 
 
-def spread(folder: Path) -> float:
+def run(folder: Path) -> tuple[dict[str, Any], str]:
     command = [sys.executable, "-c", CODE, str(folder)]
-    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert isinstance(found, dict)
+    return found, done.stderr
 
 
 def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_path: Path) -> None:
     shutil.copytree(
         Path(evenly.__file__).parent, tmp_path / "evenly", ignore=shutil.ignore_patterns("__pycache__")
     )
-    before = spread(tmp_path)
+    before, notice = run(tmp_path)
+    assert before["compiled"]
+    assert notice.startswith("Compiling the simulator")
+    assert notice.count("\n") == 1
+    assert before["after"]  # the time of the run begins after the compilation
+    assert run(tmp_path) == ({**before, "compiled": False}, "")
     ledger = tmp_path / "evenly" / "sim" / "kernels" / "ledger.py"
     text = ledger.read_text(encoding="utf-8")
     changed = text.replace("    return math.sqrt(max(float(pools)", "    return 2.0 * math.sqrt(max(float(pools)")
     assert changed != text
     ledger.write_text(changed, encoding="utf-8")
-    assert spread(tmp_path) == 2 * before
+    after, notice = run(tmp_path)
+    assert after["spread"] == 2 * before["spread"]
+    assert notice.startswith("Compiling the simulator")

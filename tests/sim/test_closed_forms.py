@@ -1,4 +1,4 @@
-"""Long-run averages against laws known in closed form. False-alarm rate: 1e-9 a comparison."""
+"""Long-run averages against laws known in closed form. False-alarm rate: 1e-9 per comparison."""
 
 import math
 from collections.abc import Callable
@@ -20,7 +20,7 @@ LENGTH: dict[str, Any] = {
 
 
 def erlang_b(servers: int, load: float) -> float:
-    """The share lost by so many servers without a queue, by the usual recursion."""
+    """Return the share lost by `servers` servers without a queue (Erlang B), by the usual recursion."""
     blocked = 1.0
     for server in range(1, servers + 1):
         blocked = load * blocked / (server + load * blocked)
@@ -113,7 +113,7 @@ def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(
 def test_jiq_with_single_places_loses_as_erlang_says() -> None:
     result = run({"policy": "jiq", "pools": 7, "load": 0.8, "capacity": 1})
     assert_mean(samples(result, lambda means: means.lost_share), erlang_b(7, 5.6))
-    # One message a departure, and none at an arrival: no pool is idle with a task.
+    # One message per departure, and none at an arrival: no pool is idle with a task.
     assert_mean(samples(result, lambda means: means.messages_per_task), 1 - erlang_b(7, 5.6))
 
 
@@ -145,7 +145,7 @@ def test_round_robin_has_the_law_of_its_renewal_arrivals(
     assert_levels(result, round_robin_law(pools, load, 8))
 
 
-def test_jsq_sends_a_message_a_departure_and_power_of_d_two_a_choice() -> None:
+def test_jsq_sends_one_message_per_departure_and_power_of_d_two_per_choice() -> None:
     jsq = run({"policy": "jsq", "pools": 5, "load": 2.0})
     departures = jsq.window.events - jsq.window.arrivals
     assert jsq.messages_per_task == pytest.approx(departures / jsq.window.arrivals, rel=1e-12)

@@ -210,7 +210,7 @@ def test_a_pool_above_the_capacity_only_loses_tasks_each_at_unit_rate() -> None:
         ({"load": 5000.0, "events": 10**6}, "1000000 events on 5003 levels are too many"),
     ],
 )
-def test_bad_input_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+def test_bad_input_is_rejected(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         couple_with_jsq(**{"pools": 3, "load": 2.5, **arguments})
 
@@ -225,6 +225,6 @@ def test_bad_input_is_refused(arguments: dict[str, Any], sentence: str) -> None:
         ({"seed": -1}, "seed must be a whole number"),
     ],
 )
-def test_bad_input_to_random_routing_is_refused(arguments: dict[str, Any], sentence: str) -> None:
+def test_bad_input_to_random_routing_is_rejected(arguments: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         random_routing_probability(**{"pools": 3, "load": 2.5, "horizon": 1.0, "replications": 2, **arguments})

@@ -1,22 +1,23 @@
-"""What cannot be simulated is refused with one sentence: what was given, and what is allowed."""
+"""Bad input is rejected in one sentence, which says what was given and what is allowed."""
 
 import math
 import re
 from decimal import Decimal
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 import pytest
 
 from evenly.errors import InputError
-from evenly.sim import Phase, Scenario, compare, simulate
+from evenly.sim import Phase, Scenario, compare, simulate, with_policies
 from evenly.sim.run import MAX_REPLICATIONS
 from evenly.workload.demand import parse_schedule
 
 NAN, INF = math.nan, math.inf
 
-# What is given, and what the sentence must say.
-REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+# The input, and words of the sentence.
+REJECTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"policy": "best"}, ["'best'", "threshold, jsq, power-of-d, random, round-robin, jiq, jbt, pull"]),
     ({"pools": 0}, ["pools", "from 1 to 1000000000", "not 0"]),
     ({"pools": -3}, ["pools", "not -3"]),
@@ -31,8 +32,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"load": 0}, ["load", "positive", "not 0"]),
     ({"load": NAN}, ["load", "positive", "not nan"]),
     ({"load": INF}, ["load", "positive", "not inf"]),
-    ({"load": "3"}, ["load", "positive", "not 3"]),
-    ({"load": 2e6}, ["load", "between 0 and 1000000", "not 2e+06"]),
+    ({"load": "3"}, ["load", "positive", "not '3'"]),
+    ({"load": 2e6}, ["load", "at most 1e+06", "not 2000000.0"]),
     ({"alpha": 0}, ["alpha", "strictly between 0 and 1", "not 0"]),
     ({"alpha": 1}, ["alpha", "strictly between 0 and 1", "not 1"]),
     ({"alpha": 1.2}, ["alpha", "strictly between 0 and 1", "not 1.2"]),
@@ -49,9 +50,32 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"horizon": 0}, ["horizon", "positive", "not 0"]),
     ({"horizon": -2.0}, ["horizon", "positive", "not -2"]),
     ({"horizon": INF}, ["horizon", "positive", "not inf"]),
-    ({"service_rate": 0}, ["service_rate", "positive", "not 0"]),
-    ({"service_rate": -1.0}, ["service_rate", "positive", "not -1"]),
-    ({"service_rate": NAN}, ["service_rate", "positive", "not nan"]),
+    ({"service_rate": 0}, ["service_rate", "from 1e-100 to 1e+100", "not 0"]),
+    ({"service_rate": -1.0}, ["service_rate", "from 1e-100 to 1e+100", "not -1"]),
+    ({"service_rate": NAN}, ["service_rate", "from 1e-100 to 1e+100", "not nan"]),
+    ({"service_rate": 1e-320}, ["service_rate", "from 1e-100", "not 1e-320"]),
+    ({"service_rate": 10**32}, ["4e+35 events", "beyond 1e+15", "Reduce horizon"]),
+    ({"service_rate": 10**60}, ["events", "beyond 1e+15", "Reduce horizon"]),
+    ({"service_rate": int("9" * 400)}, ["service_rate", "to 1e+100", "not 999999"]),
+    ({"service_rate": 10**5000}, ["service_rate", "thousands of digits"]),
+    ({"horizon": 1e15}, ["events", "beyond 1e+15", "Reduce horizon"]),
+    ({"horizon": 1e200}, ["horizon", "to 1e+100", "not 1e+200"]),
+    ({"horizon": 1e-308}, ["horizon", "from 1e-15", "not 1e-308"]),
+    ({"load": 1e-5, "service_rate": 1e16}, ["events", "too many"]),
+    ({"load": None, "schedule": "0:2~1/1e-11"}, ["period", "at least 2e-10", "not 1e-11"]),
+    ({"load": None, "schedule": "0:2~1/1e-308"}, ["period", "at least 1e-100", "not 1e-308"]),
+    ({"load": None, "schedule": [1, 2]}, ["schedule", "list of phases", "not [1, 2]"]),
+    ({"load": None, "schedule": 3}, ["schedule", "list of phases", "not [3]"]),
+    ({"load": None, "schedule": {"start": 0}}, ["schedule", "list of phases"]),
+    ({"load": [1]}, ["load", "positive", "not [1]"]),
+    ({"pools": "many"}, ["pools", "whole number", "not 'many'"]),
+    ({"pools": 10**60}, ["pools", "whole number"]),
+    ({"policy": ["jsq"]}, ["policy", "not ['jsq']"]),
+    ({"policy": None}, ["policy", "not None"]),
+    ({"threshold": 10**60}, ["threshold", "to 1000000"]),
+    ({"capacity": 10**60}, ["capacity", "to 1000000"]),
+    ({"warmup": "x"}, ["warmup", "not 'x'"]),
+    ({"horizon": None}, ["horizon", "not None"]),
     ({"policy": "power-of-d", "sample_size": 6}, ["sample_size", "1 to 5", "number of pools", "not 6"]),
     ({"policy": "power-of-d", "sample_size": 0}, ["sample_size", "1 to 5", "not 0"]),
     ({"policy": "power-of-d", "sample_size": 1.5}, ["sample_size", "whole number", "not 1.5"]),
@@ -62,11 +86,11 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"initial": []}, ["initial", "5 numbers", "not 0"]),
     ({"initial": [1, 2, 3, 4, -1]}, ["initial", "not -1"]),
     ({"initial": [1, 2, 3, 4, 1.5]}, ["initial", "whole number", "not 1.5"]),
-    ({"initial": "12345"}, ["initial", "whole number"]),
-    ({"initial": -1}, ["initial", "zero or a positive", "not -1"]),
+    ({"initial": "12345"}, ["initial", "number from 0", "not '12345'"]),
+    ({"initial": -1}, ["initial", "number from 0 to 1e+06", "not -1"]),
     ({"initial": None}, ["initial", "not None"]),
     ({"initial": NAN}, ["initial", "not nan"]),
-    ({"initial": 2e6}, ["initial", "at most 1000000", "not 2e+06"]),
+    ({"initial": 2e6}, ["initial", "number from 0 to 1e+06", "not 2000000.0"]),
     ({"capacity": 0}, ["capacity", "whole number from 1", "not 0"]),
     ({"capacity": 2.5}, ["capacity", "whole number", "not 2.5"]),
     ({"capacity": 2, "threshold": 2}, ["threshold", "at most 1 with capacity 2", "not 2"]),
@@ -93,16 +117,20 @@ SCHEDULES: list[tuple[str, list[str]]] = [
     ("0:3~/2", ["time:load~amplitude/period", "'0:3~/2'"]),
     ("1:3", ["begin at time 0"]),
     ("-1:3,0:2", ["begin at time 0"]),
-    ("0:3,5:2,4:1", ["increase", "0, 5, 4"]),
-    ("0:3,0:4", ["increase", "0, 0"]),
-    ("0:-1", ["load", "between 0 and 1000000", "not -1"]),
-    ("0:nan", ["load", "finite", "not nan"]),
+    ("0:3,5:2,4:1", ["increase", "from 5 to 4"]),
+    ("0:3,0:4", ["increase", "from 0 to 0"]),
+    ("0:-1", ["load", "from 0 to 1e+06", "not -1"]),
+    ("0:nan", ["load", "from 0 to 1e+06", "not nan"]),
     ("nan:3", ["start", "finite", "not nan"]),
-    ("0:inf", ["load", "finite", "not inf"]),
-    ("0:3~4/2", ["amplitude", "between 0 and the load 3", "not 4"]),
-    ("0:3~-1/2", ["amplitude", "between 0 and the load 3", "not -1"]),
+    ("0:inf", ["load", "from 0 to 1e+06", "not inf"]),
+    ("0:3~4/2", ["amplitude", "at most the load 3", "not 4"]),
+    ("0:3~-1/2", ["amplitude", "zero or a positive", "not -1"]),
     ("0:3~1/0", ["period", "positive", "not 0"]),
     ("0:3~1/-2", ["period", "positive", "not -2"]),
+    (",".join(f"{start}:1" for start in range(10_001)), ["at most 10,000 phases"]),
+    ("0:1," * 10**5, ["at most 10,000 phases"]),
+    ("0:" + "(" * 10**5, ["time:load", "(((...", "not '0:((("]),
+    ("0:1\0", ["time:load"]),
 ]
 
 
@@ -112,21 +140,21 @@ def assert_says(error: pytest.ExceptionInfo[InputError], words: list[str]) -> No
     assert re.fullmatch(r"[^\n]+\.", sentence)
 
 
-@pytest.mark.parametrize(("options", "words"), REFUSED, ids=[str(options) for options, _ in REFUSED])
-def test_a_scenario_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+@pytest.mark.parametrize(("options", "words"), REJECTED, ids=[repr(words) for _, words in REJECTED])
+def test_an_invalid_scenario_is_rejected(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         Scenario(**{"pools": 5, "load": 2.0, **options})
     assert_says(error, words)
 
 
-@pytest.mark.parametrize(("schedule", "words"), SCHEDULES, ids=[text or "nothing" for text, _ in SCHEDULES])
-def test_a_schedule_that_makes_no_sense_is_refused(schedule: str, words: list[str]) -> None:
+@pytest.mark.parametrize(("schedule", "words"), SCHEDULES, ids=[text[:20] or "nothing" for text, _ in SCHEDULES])
+def test_an_invalid_schedule_is_rejected(schedule: str, words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         Scenario(pools=5, schedule=schedule)
     assert_says(error, words)
 
 
-def test_a_schedule_without_phases_is_refused() -> None:
+def test_a_schedule_without_phases_is_rejected() -> None:
     with pytest.raises(InputError, match="begin at time 0"):
         Scenario(pools=5, schedule=[])
 
@@ -151,19 +179,85 @@ def test_a_schedule_without_phases_is_refused() -> None:
         ({"points": 10**6}, ["points", "to 100000", "not 1000000"]),
         ({"points": 2.5}, ["points", "whole number", "not 2.5"]),
         ({"workers": -1}, ["workers", "not -1"]),
+        ({"workers": 10**6}, ["workers", "to 1024", "not 1000000"]),
+        ({"mean_holding_times": "no"}, ["mean_holding_times", "true or false", "not 'no'"]),
+        ({"mean_holding_times": 1}, ["mean_holding_times", "true or false", "not 1"]),
+        ({"progress": "bar"}, ["progress", "function", "not 'bar'"]),
+        ({"seed": "one"}, ["seed", "whole number", "not 'one'"]),
+        ({"batches": True}, ["batches", "whole number", "not True"]),
+        ({"points": [1]}, ["points", "whole number", "not [1]"]),
+        ({"trajectories": -1}, ["trajectories", "not -1"]),
     ],
     ids=str,
 )
-def test_a_run_that_makes_no_sense_is_refused(options: dict[str, Any], words: list[str]) -> None:
+def test_an_invalid_run_is_rejected(options: dict[str, Any], words: list[str]) -> None:
     with pytest.raises(InputError) as error:
         simulate(Scenario(pools=5, load=2.0, horizon=1.0), **options)
     assert_says(error, words)
 
 
 @pytest.mark.parametrize("schedule", ["0:3,5:2", "0:3~1/2"])
-def test_a_steady_state_of_a_varying_demand_is_refused(schedule: str) -> None:
+def test_a_steady_state_of_a_varying_demand_is_rejected(schedule: str) -> None:
     with pytest.raises(InputError, match="constant load"):
         simulate(Scenario(pools=5, schedule=schedule), mean_holding_times=True)
+
+
+@pytest.mark.parametrize("scenario", [{}, None, "jsq", 5, [], Scenario], ids=str)
+def test_only_a_scenario_is_simulated(scenario: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InputError) as error:
+        simulate(scenario)
+    assert_says(error, ["scenario must be a Scenario"])
+
+
+@pytest.mark.parametrize("scenarios", [None, 5, "jsq", [1], np.array(3), Scenario(pools=1, load=1)], ids=str)
+def test_only_a_list_of_scenarios_is_compared(scenarios: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InputError) as error:
+        compare(scenarios)
+    assert_says(error, ["must be a"])
+
+
+@pytest.mark.parametrize(
+    ("policies", "words"),
+    [
+        (["jsq", "random", "jsq"], ["each policy once", "'jsq' twice"]),
+        (["best"], ["policy", "not 'best'"]),
+        ([["jsq"]], ["policy", "not ['jsq']"]),
+        ("jsq", ["list of names", "not 'jsq'"]),
+        (3, ["list of names", "not 3"]),
+        (repeat("jsq"), ["each policy once"]),
+    ],
+    ids=str,
+)
+def test_policies_to_compare_are_distinct_names(policies: Any, words: list[str]) -> None:  # noqa: ANN401
+    with pytest.raises(InputError) as error:
+        with_policies(Scenario(pools=1, load=1), policies)
+    assert_says(error, words)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "words"),
+    [
+        (("a", 1), ["start", "finite number", "not 'a'"]),
+        ((0, "x"), ["load", "not 'x'"]),
+        ((0, None), ["load", "not None"]),
+        ((0, 1, "y"), ["amplitude", "not 'y'"]),
+        ((0, 1, 1, [2]), ["period", "not [2]"]),
+        ((0, 10**400), ["load", "not 1000"]),
+        ((math.inf, 1), ["start", "not inf"]),
+    ],
+    ids=str,
+)
+def test_a_phase_takes_numbers_only(numbers: Any, words: list[str]) -> None:  # noqa: ANN401
+    with pytest.raises(InputError) as error:
+        Phase(*numbers)
+    assert_says(error, words)
+
+
+@pytest.mark.parametrize("load", [1e-308, 5e-324])
+def test_a_load_next_to_zero_is_simulated_without_a_warning(load: float) -> None:
+    """The time to the next event overflows; pytest turns warnings into errors."""
+    for policy in ("threshold", "jiq"):
+        assert simulate(Scenario(policy=policy, pools=2, load=load, horizon=1.0)).events == 0
 
 
 def test_nothing_to_compare_compares_to_nothing() -> None:
@@ -191,9 +285,7 @@ def test_a_schedule_reads_back_as_it_prints() -> None:
     ],
     ids=str,
 )
-def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
-    options: dict[str, Any], threshold: int
-) -> None:
+def test_the_threshold_starts_as_given_or_at_its_default(options: dict[str, Any], threshold: int) -> None:
     assert Scenario(pools=5, load=2.7, **options).initial_threshold == threshold
 
 
@@ -207,7 +299,7 @@ def test_the_threshold_starts_where_it_is_told_or_where_it_is_best(
         ([3, 0, 1, 0], [3, 0, 1, 0]),
     ],
 )
-def test_the_initial_tasks_are_spread_as_evenly_as_can_be(initial: float | list[int], tasks: list[int]) -> None:
+def test_the_initial_tasks_are_spread_as_evenly_as_possible(initial: float | list[int], tasks: list[int]) -> None:
     scenario = Scenario(pools=4, load=2.0, initial_tasks=initial)
     assert scenario.tasks_at_start().tolist() == tasks
     counts = [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]

@@ -1,4 +1,4 @@
-"""The 95 % intervals: their formula, and that they hold the truth as often as they say.
+"""The 95 % intervals: their formula and their coverage.
 
 Counts of successes are binomial; the bounds below have a false-alarm rate of 1e-7 each.
 """
@@ -67,8 +67,8 @@ def test_conf_int_is_not_a_number_where_one_sample_cannot_tell() -> None:
 
 
 @pytest.mark.parametrize("level", [0, 1, -0.5, 95, math.nan])
-def test_a_level_that_is_no_share_is_refused(level: float) -> None:
-    with pytest.raises(InputError, match="level must lie strictly between 0 and 1"):
+def test_a_level_outside_0_to_1_is_rejected(level: float) -> None:
+    with pytest.raises(InputError, match="level must be a number strictly between 0 and 1"):
         simulate(Scenario(pools=5, load=2.0, horizon=3.0)).conf_int(level)
 
 
@@ -126,7 +126,7 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
     assert lowered == pytest.approx(0.122, abs=0.001)
     freedom = replications - 1
     least, most = (float(chi2.ppf(chance, freedom)) / freedom for chance in (RARE / 2, 1 - RARE / 2))
-    # Samples are slightly skewed and the window is finite: five percent more room.
+    # Samples are slightly skewed and the window is finite: allow five per cent more.
     for truth, mean_holding_times in ((usual, False), (lowered, True)):
         found = variance_times_length(
             mean_holding_times=mean_holding_times, replications=replications, length=length
@@ -135,7 +135,7 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
     assert lowered * most * 1.05 < usual * least * 0.95
 
 
-def test_batches_too_short_to_be_apart_give_no_interval() -> None:
+def test_batches_that_are_too_short_give_no_interval() -> None:
     scenario = Scenario(policy="random", pools=5, load=2.0, horizon=100.0)
     assert simulate(scenario, batches=10).half_widths()
     assert simulate(scenario, batches=20).half_widths() == {}

@@ -58,7 +58,7 @@ def test_the_per_pool_kernel_makes_room_for_many_tasks(policy: str) -> None:
     assert_step_together(Scenario(policy=policy, pools=12, load=150.0), steps=2500, seed=5)
 
 
-def test_every_pool_is_its_own_under_the_policies_that_know_them() -> None:
+def test_per_pool_policies_track_each_pool() -> None:
     for policy in POLICIES:
         known = Simulation(scenario_of({"policy": policy, "capacity": 9}), np.random.SeedSequence(1)).tasks
         assert (known is None) == (policy in AGGREGATE_POLICIES)

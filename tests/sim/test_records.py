@@ -1,4 +1,4 @@
-"""What is recorded, recomputed from the reference's path: sums over pools and over intervals, nothing clever."""
+"""The records, recomputed naively from the reference's path as sums over pools and intervals."""
 
 import math
 from collections import Counter
@@ -65,7 +65,7 @@ def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: 
 
 
 def distribution(window: Sequence[Piece], values: Callable[[Moment], Sequence[int]]) -> FloatArray:
-    """By number, the time average of how often it is among the values."""
+    """Return, per number, the time average of how often it is among the values."""
     sums: Counter[int] = Counter()
     for piece in window:
         for value in values(piece.state):
@@ -106,7 +106,7 @@ def fine_imbalance(scenario: Scenario, path: Sequence[Moment]) -> float:
 
 
 @pytest.mark.parametrize("name", ["learning", "jsq with capacity", "steps, jbt", "steps, threshold"])
-def test_every_batch_is_the_window_that_it_should_be(name: str) -> None:
+def test_every_batch_is_its_window_of_the_path(name: str) -> None:
     scenario = scenario_of(OPTIONS[name], horizon=HORIZON, warmup=WARMUP)
     path = reference_path(scenario, first_seed(8))
     result = simulate(scenario, seed=8, batches=3)

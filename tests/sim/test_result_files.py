@@ -1,7 +1,10 @@
-"""Results as files and as tables: what is written is what is read, and bad files are refused in one sentence."""
+"""Saved results and tables: a saved result reads back unchanged, and bad files are rejected in one sentence."""
 
 import io
 import json
+import os
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from dataclasses import fields
 from decimal import Decimal
@@ -99,8 +102,8 @@ def test_a_missing_directory_is_named_and_nothing_is_left_behind(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_ending_is_refused_and_nothing_is_left_behind(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"\.npz, not result\.txt"):
+def test_another_ending_is_rejected_and_nothing_is_left_behind(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.npz, not .*result\.txt"):
         simulated("fixed").save(tmp_path / "result.txt")
     assert list(tmp_path.iterdir()) == []
 
@@ -157,6 +160,19 @@ def scrambled(saved: bytes) -> bytes:
     return saved[: half - 40] + bytes(80) + saved[half + 40 :]
 
 
+def set_array(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]], None]:  # noqa: ANN401
+    return lambda arrays, _: arrays.update({name: value})
+
+
+def endless_array(saved: bytes) -> bytes:
+    """A header that announces 8 TB, and 24 bytes of data."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as zipped:
+        zipped.writestr("meta.npy", array_alone().replace(b"(3,), }" + b" " * 12, b"(1000000000000,), }"))
+    assert b"1000000000000" in stream.getvalue()
+    return stream.getvalue()
+
+
 GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda saved: b"",
     "text": lambda saved: b"policy,pools\njsq,5\n",
@@ -174,18 +190,80 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "nothing but the old format": lambda saved: meta({"format": 1}),
     "a missing sample": lambda saved: changed(saved, lambda arrays, _: arrays.pop("sample.0.gap")),
     "a scenario of another kind": lambda saved: changed(saved, lambda _, data: data["scenario"].update(colour=1)),
+    "a scenario that is a list": lambda saved: changed(saved, lambda _, data: data.update(scenario=[1])),
+    "a schedule of numbers": lambda saved: changed(saved, lambda _, data: data["scenario"].update(schedule=[1])),
+    "deeply nested JSON": lambda saved: archive(meta=np.array("[" * 10**5)),
+    "endless digits": lambda saved: archive(meta=np.array('{"format": ' + "9" * 10**5 + "}")),
+    "too few samples": lambda saved: changed(saved, lambda _, data: data.update(samples=1)),
+    "no sample": lambda saved: changed(saved, lambda _, data: data.update(samples=0, replications=0)),
+    "endless samples": lambda saved: changed(
+        saved, lambda _, data: data.update(samples=10**12, replications=10**12)
+    ),
+    "a sample of text": lambda saved: changed(saved, set_array("sample.0.gap", np.array("x"))),
+    "a sample of no length": lambda saved: changed(saved, set_array("sample.0.time", np.array(0.0))),
+    "a sample of the wrong shape": lambda saved: changed(saved, set_array("sample.0.at_least", np.zeros((2, 2)))),
+    "a sample that is not finite": lambda saved: changed(saved, set_array("sample.0.spread", np.array(np.nan))),
+    "a trajectory cut short": lambda saved: changed(saved, set_array("trajectory.0.imbalance", np.zeros(2))),
+    "a threshold beyond memory": lambda saved: changed(
+        saved, set_array("trajectory.0.threshold", np.full(5, 2**62))
+    ),
+    "an array without end": endless_array,
+    "a seed of text": lambda saved: changed(saved, lambda _, data: data.update(seed="x")),
+    "a time of text": lambda saved: changed(saved, lambda _, data: data.update(seconds="x")),
+    "endings of text": lambda saved: changed(saved, lambda _, data: data.update(endings=["x"])),
     "an impossible scenario": lambda saved: changed(saved, lambda _, data: data["scenario"].update(pools=-1)),
 }
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_a_file_that_is_no_result_is_refused_in_one_sentence(kind: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_result_is_rejected_in_one_sentence(kind: str, tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     simulated("learning").save(target)
     target.write_bytes(GARBAGE[kind](target.read_bytes()))
     with pytest.raises(InputError) as error:
         Result.load(target)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_that_unpacks_to_gigabytes_is_rejected_unread(tmp_path: Path) -> None:
+    target = tmp_path / "bomb.npz"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped, zipped.open("meta.npy", "w") as member:
+        for _ in range(1025):
+            member.write(bytes(2**20))
+    assert target.stat().st_size < 2**21
+    tracemalloc.start()
+    with pytest.raises(InputError, match="unpacks to 1074790400 bytes, more than 1073741824"):
+        Result.load(target)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+def test_a_pickle_does_not_run(tmp_path: Path) -> None:
+    target = tmp_path / "result.npz"
+
+    class Bomb:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return Path.touch, (tmp_path / "ran",)
+
+    target.write_bytes(archive(meta=np.array(Bomb(), dtype=object)))
+    with pytest.raises(InputError, match="is not a saved result"):
+        Result.load(target)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_devices_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(InputError, match="not a regular file"):
+            Result.load(path)
+
+
+@pytest.mark.parametrize("path", [None, 5, "a\0b", b"x", ""], ids=str)
+def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN401
+    with pytest.raises(InputError):
+        Result.load(path)
+    with pytest.raises(InputError):
+        simulated("fixed").save(path)
 
 
 def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:

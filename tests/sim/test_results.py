@@ -1,4 +1,4 @@
-"""Results show themselves: one line, an HTML table, frames, pictures; and they compare by value."""
+"""Results as one line, an HTML table, frames and pictures; equality by value."""
 
 import copy
 import math
@@ -86,7 +86,7 @@ def test_the_tables_hold_what_the_report_says() -> None:
     assert report["lost_share"] == result.lost_share
 
 
-def test_a_trajectory_that_was_not_recorded_is_refused_with_the_remedy() -> None:
+def test_a_trajectory_that_was_not_recorded_raises_an_error_with_the_remedy() -> None:
     result = learned(points=0)
     with pytest.raises(InputError, match="points="):
         _ = result.trajectory
@@ -373,7 +373,7 @@ def test_a_coupling_keeps_what_was_asked_and_counts_the_differences() -> None:
     assert couple_with_jsq(pools=4, load=1.5, initial_tasks=2).initial_tasks == 2.0
 
 
-def test_a_report_keeps_all_inputs_under_todays_names() -> None:
+def test_a_report_keeps_all_inputs_under_their_current_names() -> None:
     scenario = Scenario(
         policy="power-of-d", pools=4, load=2.0, initial_tasks=[3, 0, 0, 1], horizon=5.0, capacity=4
     )
@@ -406,19 +406,19 @@ def test_results_are_read_only_and_so_are_their_copies() -> None:
 
 
 def wrong(value: object) -> Any:  # noqa: ANN401
-    """A value that type checkers would refuse."""
+    """Return a value that type checkers would reject."""
     return value
 
 
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: learned().conf_int(wrong("x")), "level must lie strictly between 0 and 1, not 'x'."),
+        (lambda: learned().conf_int(wrong("x")), "level must be a number strictly between 0 and 1, not 'x'."),
         (
             lambda: learned(replications=1).conf_int(wrong(None)),
-            "level must lie strictly between 0 and 1, not None.",
+            "level must be a number strictly between 0 and 1, not None.",
         ),
-        (lambda: learned().half_widths(1.0), "level must lie strictly between 0 and 1, not 1.0."),
+        (lambda: learned().half_widths(1.0), "level must be a number strictly between 0 and 1, not 1.0."),
         (lambda: simulate(wrong(4)), "scenario must be a Scenario, not 4."),
         (lambda: simulate_sizes(wrong(4), pools=[4]), "scenario must be a Scenario, not 4."),
         (lambda: compare(wrong(LEARNING)), "scenarios must be a list of them, not one Scenario."),
@@ -428,7 +428,7 @@ def wrong(value: object) -> Any:  # noqa: ANN401
         (lambda: with_policies(wrong(4), ["jsq"]), "scenario must be a Scenario, not 4."),
     ],
 )
-def test_a_thing_of_the_wrong_kind_is_refused_in_a_sentence(call: Callable[[], object], sentence: str) -> None:
+def test_a_value_of_the_wrong_type_is_rejected_in_one_sentence(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(InputError) as refused:
         call()
     assert str(refused.value) == sentence

@@ -1,4 +1,4 @@
-"""One seed, several systems: what must be common to them, and what only rescales."""
+"""One seed, several systems: the events that they share, and the time that only rescales."""
 
 from fractions import Fraction
 from typing import Any

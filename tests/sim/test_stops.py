@@ -1,4 +1,4 @@
-"""Where a run stops, how it is cut and on how many cores it runs must not change what happens."""
+"""Stops, batches, slices and the number of cores must not change a run."""
 
 import numpy as np
 import pytest
@@ -91,7 +91,7 @@ def test_rounding_does_not_add_up_in_the_imbalance() -> None:
 
 
 def test_rounding_does_not_add_up_in_the_spread() -> None:
-    for pools in (3, 7, 10, 49, 98, 187):  # reciprocals that are no binary fractions
+    for pools in (3, 7, 10, 49, 98, 187):  # their reciprocals are not binary fractions
         for level in (1, 5, 11, 23):
             scenario = Scenario(policy="jsq", pools=pools, schedule="0:0", initial_tasks=level, horizon=1e-9)
             result = simulate(scenario)
@@ -121,10 +121,10 @@ def test_a_replication_depends_on_the_seed_and_its_index_alone() -> None:
 
 
 def test_progress_rises_to_one() -> None:
-    heard: list[float] = []
-    simulate(scenario_of({}, horizon=20.0), replications=4, points=5, workers=1, progress=heard.append)
-    assert heard == sorted(heard)
-    assert heard[-1] == pytest.approx(1.0)
+    fractions: list[float] = []
+    simulate(scenario_of({}, horizon=20.0), replications=4, points=5, workers=1, progress=fractions.append)
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == pytest.approx(1.0)
 
 
 def test_snapshots_are_kept_of_the_first_replications_only_when_asked() -> None:

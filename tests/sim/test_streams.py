@@ -79,7 +79,7 @@ def ziggurat_edges() -> list[float]:
 
 
 def exponential(word: int, spare: Xoshiro, edges: list[float]) -> float:
-    """Marsaglia and Tsang's method in real arithmetic, a strip a byte (numbered as in their tables)."""
+    """Marsaglia and Tsang's method in real arithmetic, one strip per byte (numbered as in their tables)."""
     while True:
         number = word & 255
         place = 0 if number == 0 else 256 - number  # their strip 255 lies on the base strip
@@ -113,7 +113,7 @@ def seed_words(seed: int, which: int, count: int) -> list[int]:
 
 
 def lanes(seed: int, which: int) -> Iterator[Xoshiro]:
-    """The generators of a stream, in turn for ever; the words of all their states lie side by side."""
+    """Yield from the generators of a stream, in turn, endlessly; the words of their states are contiguous."""
     words = seed_words(seed, which, 4 * LANES)
     return cycle([Xoshiro(words[lane::LANES]) for lane in range(LANES)])
 

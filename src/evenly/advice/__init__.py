@@ -1,4 +1,4 @@
-"""Advice for finite systems, drawn from theory where it reaches and from simulation beyond."""
+"""Advice for finite systems, from theory where it applies and from simulation elsewhere."""
 
 from evenly.lazy import front_door
 

@@ -1,18 +1,18 @@
 """Recommend an alpha for a given number of pools.
 
-In the large-system limit any alpha above the paper's bound will do. In a finite system the threshold moves to
-and fro, all the more the closer alpha is to 1, and each move costs a round of messages; a small alpha lets a
-threshold that is too large stay, and balance suffers. So candidates are measured and weighed:
+In the large-system limit any alpha above the paper's bound will do. In a finite system the threshold fluctuates,
+more so the closer alpha is to 1, and each change costs a round of messages. A small alpha lets a threshold stay
+too large, and balance suffers. So candidates are measured and compared:
 
 1. Good: spread over pools, relative to the shortest queue's, within 2 % of the best candidate's at the worst of
-   the loads. A bad balance hurts whenever it occurs.
+   the loads. Bad balance hurts whenever it occurs.
 2. Cheap: at most a tenth of a resync message per task on average over the loads, on top of the two that a task
    costs at most.
 3. Of the good and cheap ones the largest, since the closer alpha is to 1, the fewer loads there are with a
    threshold that settles too high (Cor. 2). If none is cheap, the good one with the fewest resync messages.
 
 The measured loads are the largest ones up to `load_max` with fractional parts 0, 0.33 and 0.67, and `load_max`
-itself: balance depends on where the load lies between whole numbers, and hardly on the whole number below it.
+itself: balance depends on the fractional part of the load, and only weakly on its whole part.
 
 Paper: Sec. 4.5. Departs: the paper's rule, eq. (13), does not look at the number of pools.
 """
@@ -28,31 +28,32 @@ import numpy as np
 from evenly.advice.measure import Progress, measure
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
 from evenly.errors import InputError
-from evenly.theory.inputs import positive_load, whole_number
+from evenly.inputs import number_from, shown, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
 
 FRACTIONS = (0.0, 0.33, 0.67)
+MIN_LOAD = 1e-100
 MAX_LOAD = 1000
 FEW_POOLS = 16  # up to which every candidate is tried
-MANY_TASKS = 10**5  # above which half the candidates must do
-MAX_TASKS = 2 * 10**5  # a smaller system stands in for one with more
+MANY_TASKS = 10**5  # above which half the candidates are tried
+MAX_TASKS = 2 * 10**5  # a smaller system is measured in place of one with more
 
 
 def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
     """Recommend an alpha for loads up to `load_max`: measure candidates and choose one.
 
-    Exact where the chains are small, else by simulations on the same randomness as the shortest queue's, which
-    start overloaded with a threshold to match: one that stays too high is seen. A smaller system stands in for
-    one with more than `MAX_TASKS` tasks; more pools only make changes rarer, so then the choice is among the
-    candidates above `alpha_min`, whatever they cost the smaller one. If it has too few pools for any, the paper's
-    rule is followed unmeasured.
+    Small chains are solved exactly. Others are simulated on the same random numbers as JSQ, from an overloaded
+    start with a matching threshold, so that a threshold that stays too high shows. A smaller system is measured in
+    place of one with more than `MAX_TASKS` tasks. More pools only make changes rarer, so the choice is then among
+    the candidates above `alpha_min`, whatever their cost in the smaller system. If it has too few pools for any
+    such candidate, the paper's rule is followed without a measurement.
     """
     pools = whole_number("pools", pools, 2, MAX_POOLS)
-    load_max = positive_load(load_max, "load_max")
+    load_max = number_from("load_max", load_max, MIN_LOAD, MAX_LOAD)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    if load_max > MAX_LOAD:
-        raise InputError(f"load_max must be at most {MAX_LOAD} for a recommendation, not {load_max:g}.")
-    measured_pools = min(pools, floor(MAX_TASKS / load_max))
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function, not {shown(progress)}.")
+    measured_pools = floor(min(pools, MAX_TASKS / load_max))
     loads = measured_loads(load_max)
     alphas = candidate_alphas(measured_pools, load_max)
     method, rows = measure(measured_pools, loads, alphas, seed, progress)
@@ -73,7 +74,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
 
 
 def _chosen_alpha(pools: int, measured_pools: int, load_max: float, candidates: Sequence[Candidate]) -> float:
-    """By the measurements; where a smaller system stood in, by the paper's rule first."""
+    """Choose by the measurements; if a smaller system was measured, by the paper's rule first."""
     if measured_pools == pools or not rule_possible(pools, load_max):
         return choose(candidates).alpha
     follows = [candidate for candidate in candidates if meets_rule(candidate.alpha, load_max)]
@@ -83,7 +84,7 @@ def _chosen_alpha(pools: int, measured_pools: int, load_max: float, candidates: 
 
 
 def choose(candidates: Sequence[Candidate]) -> Candidate:
-    """The largest alpha that is good and cheap, else the cheapest of the good ones."""
+    """Return the largest alpha that is good and cheap, else the cheapest of the good ones."""
     best = min(candidate.relative_spread for candidate in candidates)
     good = [candidate for candidate in candidates if candidate.relative_spread <= TOLERATED * best]
     cheap = [candidate for candidate in good if candidate.resync_per_task <= CHEAP]
@@ -93,7 +94,7 @@ def choose(candidates: Sequence[Candidate]) -> Candidate:
 
 
 def measured_loads(load_max: float) -> tuple[float, ...]:
-    """The largest loads up to `load_max` with each of the fractional parts, and `load_max`."""
+    """Return the largest loads up to `load_max` with each of the fractional parts, and `load_max`."""
     loads = {float(load_max)}
     for part in FRACTIONS:
         load = round(floor(round(load_max - part, 9)) + part, 2)
@@ -103,7 +104,7 @@ def measured_loads(load_max: float) -> tuple[float, ...]:
 
 
 def candidate_alphas(pools: int, load_max: float) -> list[float]:
-    """Short decimals; only the whole number below alpha times the pools matters, and it stays below pools - 1.
+    """Return short decimals. Only floor(alpha * pools) matters, and it stays below pools - 1.
 
     All of them for few pools; for many, some whose distance to 1 grows by a factor, and one just above the
     paper's bound.

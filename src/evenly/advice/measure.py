@@ -1,4 +1,4 @@
-"""Candidates for alpha measured beside the shortest queue: exactly where that is quick, else by simulation."""
+"""Measure candidates for alpha against JSQ: exactly where that is quick, else by simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_BATCHES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """A candidate at one load, beside the shortest queue; rates are per mean task time.
+    """A candidate at one load, compared with JSQ; rates are per mean task time.
 
     `error` is half of the 95 % interval of the relative spread: 0 if exact, None if the run was too short to tell.
     """
@@ -44,11 +44,11 @@ class Measurement:
 
     @property
     def relative_spread(self) -> float:
-        """Standard deviation over pools, relative to the shortest queue's."""
+        """Standard deviation over pools, relative to that of JSQ."""
         return self.spread / self.jsq_spread
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the fields, ready for JSON."""
         return {
             "load": self.load,
             "spread": self.spread,
@@ -66,7 +66,7 @@ class Measurement:
 def measure(
     pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
 ) -> tuple[str, list[list[Measurement]]]:
-    """Measure each alpha at each load: how it was done, and one row per alpha with one column per load."""
+    """Measure each alpha at each load. Return the method, and one row per alpha with one column per load."""
     rows = _solve(pools, loads, alphas, progress)
     if rows is not None:
         return "exact", rows
@@ -76,7 +76,7 @@ def measure(
 def _solve(
     pools: int, loads: Sequence[float], alphas: Sequence[float], progress: Progress | None
 ) -> list[list[Measurement]] | None:
-    """Exact measurements, one row per alpha; None if a chain has too many states."""
+    """Return exact measurements, one row per alpha; None if a chain has too many states."""
     columns: list[list[Measurement]] = []
     total = len(loads) * (len(alphas) + 1)
     try:
@@ -89,7 +89,7 @@ def _solve(
                 if progress is not None:
                     progress((len(columns) * (len(alphas) + 1) + len(laws)) / total)
             columns.append([_from_law(law, laws[0]) for law in laws[1:]])
-    except InputError:  # all else that it refuses was refused before
+    except InputError:  # all other bad input was rejected before
         return None
     return [list(row) for row in zip(*reversed(columns), strict=True)]
 
@@ -111,7 +111,7 @@ def _from_law(law: ExactLaw, jsq: ExactLaw) -> Measurement:
 def _simulate(
     pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
 ) -> list[list[Measurement]]:
-    """Simulated measurements, one row per alpha."""
+    """Return simulated measurements, one row per alpha."""
     window = max(SHORTEST_WINDOW, EVENTS / (2 * pools * loads[-1]))
     batches = min(BATCHES, floor(window / BATCH_TASKS))
     scenarios = []

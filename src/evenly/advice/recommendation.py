@@ -1,4 +1,4 @@
-"""The alpha that is recommended, and the candidates it was chosen from."""
+"""The recommended alpha, and the candidates it was chosen from."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHEAP = 0.1  # resync messages per task
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
-    """An alpha and what it was measured to do."""
+    """An alpha and its measurements."""
 
     alpha: float
     measurements: tuple[Measurement, ...]
@@ -37,7 +37,7 @@ class Candidate:
 
     @property
     def relative_spread(self) -> float:
-        """At the worst load."""
+        """Spread relative to JSQ, at the worst load."""
         return self.worst.relative_spread
 
     @property
@@ -56,7 +56,7 @@ class Candidate:
         return float(np.mean([measured.share_optimal for measured in self.measurements]))
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Return the fields, ready for JSON."""
         return {
             "alpha": self.alpha,
             "relative_spread": self.relative_spread,
@@ -72,9 +72,9 @@ class Candidate:
 class Advice(Tabular):
     """The alpha to use, and the candidates it was chosen from, in order of alpha.
 
-    `pools_measured` is less than `pools` where a smaller system stood in; with more pools the threshold is only
-    steadier. `paper_rule_possible` says whether an alpha above `alpha_min` leaves the two rules apart. `method` is
-    "exact" or "simulation".
+    `pools_measured` is less than `pools` if a smaller system was measured instead; with more pools the threshold
+    is only steadier. `paper_rule_possible` is True if some alpha above `alpha_min` keeps the two rules apart.
+    `method` is "exact" or "simulation".
     """
 
     pools: int
@@ -89,21 +89,21 @@ class Advice(Tabular):
 
     @property
     def chosen(self) -> Candidate | None:
-        """The candidate that is recommended; None if it is the paper's rule and could not be measured."""
+        """The recommended candidate; None if it follows the paper's rule and was not measured."""
         return next((candidate for candidate in self.candidates if candidate.alpha == self.alpha), None)
 
     @property
     def paper_rule_possible(self) -> bool:
-        """Whether the pools are enough for the paper's rule, eq. (13)."""
+        """True if there are enough pools for the paper's rule, eq. (13)."""
         return rule_possible(self.pools, self.load_max)
 
     @property
     def paper_rule_met(self) -> bool:
-        """Whether the recommended alpha follows the paper's rule, eq. (13)."""
+        """True if the recommended alpha follows the paper's rule, eq. (13)."""
         return meets_rule(self.alpha, self.load_max)
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per candidate: its spread at the worst load, and means over the loads."""
+        """Return one row per candidate: its spread at the worst load, and means over the loads."""
         return {
             "alpha": [candidate.alpha for candidate in self.candidates],
             "relative_spread": [candidate.relative_spread for candidate in self.candidates],
@@ -116,7 +116,7 @@ class Advice(Tabular):
 
     @property
     def measurements(self) -> Table:
-        """What was measured, one row per candidate and load."""
+        """The measurements, one row per candidate and load."""
         rows = [(each.alpha, measured) for each in self.candidates for measured in each.measurements]
         names = (
             *("load", "spread", "jsq_spread", "relative_spread", "error", "max_tasks", "jsq_max_tasks"),
@@ -131,7 +131,7 @@ class Advice(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: part of what `evenly tune --json` prints."""
+        """Return the object that is part of `evenly tune --json`."""
         return {
             "pools": self.pools,
             "pools_measured": self.pools_measured,
@@ -147,7 +147,7 @@ class Advice(Tabular):
         }
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
-        """Draw the spread against alpha, one line per load, with the alpha to take."""
+        """Draw the spread against alpha, one line per load, and mark the recommended alpha."""
         from evenly.plots import style, tune
 
         axes = style.axes_or_new(ax)
@@ -184,7 +184,7 @@ class Advice(Tabular):
 
     @property
     def rule_verdict(self) -> str:
-        """What becomes of the paper's rule, in words."""
+        """The paper's rule and whether it is met, in words."""
         bound = f"alpha above {self.load_max:g}/{self.load_max + 1:g} = {self.alpha_min:.6f}"
         if self.chosen is None:
             few = f"{self.pools_measured:,} pools are too few"
@@ -219,10 +219,10 @@ class Advice(Tabular):
 
 
 def rule_possible(pools: int, load_max: float) -> bool:
-    """Tell whether some alpha above the paper's bound leaves the two rules apart with `pools` pools."""
+    """Return True if some alpha above the paper's bound keeps the two rules apart with `pools` pools."""
     return exact_alpha_min(load_max) < 1 - Fraction(1, pools)
 
 
 def meets_rule(alpha: float, load_max: float) -> bool:
-    """Tell whether alpha is above the paper's bound for loads up to `load_max`."""
+    """Return True if alpha is above the paper's bound for loads up to `load_max`."""
     return Fraction(str(alpha)) > exact_alpha_min(load_max)

@@ -1,11 +1,11 @@
-"""Tune a system: find an alpha for it, or tell what to expect of one.
+"""Tune a system: find an alpha for it, or predict what a given alpha does.
 
-Four questions have an answer, by what is given:
+The arguments select one of four questions:
 
 - `load_max`: an alpha for loads up to it in the large-system limit, by the paper's rule;
-- `load_max` and `pools`: an alpha for that many pools, from measurements (`recommend_alpha`);
+- `load_max` and `pools`: an alpha for `pools` pools, from measurements (`recommend_alpha`);
 - `load` and `alpha`: where and how soon the threshold settles in the large-system limit (`predict_settling`);
-- `load`, `alpha` and `pools`: that, and how stable the threshold of that many pools is (`predict_stability`).
+- `load`, `alpha` and `pools`: that, and how stable the threshold of `pools` pools is (`predict_stability`).
 
 Paper: Sec. 4.5; Prop. 6, Cor. 2, Prop. 7.
 """
@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import whole_number
 from evenly.theory import tuning
-from evenly.theory.inputs import plain_alpha, positive_load, whole_number
+from evenly.theory.inputs import plain_alpha, positive_load
 from evenly.theory.settling import Settling, predict_settling
 from evenly.theory.stability.predict import predict_stability, stable_pools
 from evenly.theory.stability.result import Stability
@@ -39,7 +40,7 @@ _KEYS = (
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class TuneReport(Tabular):
-    """The answer to a question about alpha; None where something was not asked for.
+    """The answer to a question about alpha; None for what was not asked.
 
     `alpha_min` is the paper's bound for loads up to `load_max`, `suggested_alpha` an alpha above it.
     `stable_pools` is the fewest pools from which on the threshold is off the optimum for at most 1 % of the time.
@@ -69,7 +70,7 @@ class TuneReport(Tabular):
         return self.advice or self.stability or self.settling
 
     def columns(self) -> Mapping[str, Any]:
-        """The main table of the most specific part: candidates, thresholds, settling or the paper's rule."""
+        """Return the table of the most specific part: candidates, thresholds, settling or the paper's rule."""
         if self._main is not None:
             return self._main.columns()
         return {
@@ -79,7 +80,7 @@ class TuneReport(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the object that `evenly tune --json` prints, with the same keys whatever was asked."""
+        """Return the object that `evenly tune --json` prints, with the same keys for every question."""
         return {
             **dict.fromkeys(_KEYS),
             "load_max": self.load_max,
@@ -149,11 +150,11 @@ def tune(
     seed: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TuneReport:
-    """Find an alpha for loads up to `load_max`, or tell what to expect of `alpha` under `load`.
+    """Find an alpha for loads up to `load_max`, or predict what `alpha` does under `load`.
 
     Without `pools` the answer is for the large-system limit. `initial_tasks` (default: 0) is the number of tasks
     per pool at time 0, or a sequence with the tasks of each pool. `seed` (default: 1) and `progress` are for the
-    measurements that `load_max` and `pools` ask for.
+    measurements for `load_max` and `pools`.
     """
     _check_question(load_max, load, alpha, initial_tasks, pools, seed)
     load_max = None if load_max is None else positive_load(load_max, "load_max")
@@ -199,7 +200,7 @@ def _check_question(
     pools: int | None,
     seed: int | None,
 ) -> None:
-    """Refuse parameters that make no question together."""
+    """Reject arguments that do not form one of the questions."""
     if load is None and load_max is None:
         raise InputError(
             "Give load_max, the highest load, to get an alpha, or load and alpha to see what to expect."

@@ -1,30 +1,34 @@
-"""From options and scenario file to what the simulator takes."""
+"""Merge options and scenario file into the arguments of the simulator."""
 
 from __future__ import annotations
 
-import contextlib
+import re
 import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
-from evenly.policies import DEFAULT, PARAMETERS, POLICIES, check_parameters, find_policy
+from evenly.files import check_writable, path_text, read_text
+from evenly.inputs import finite_number, shown, true_or_false
+from evenly.policies import DEFAULT, PARAMETERS, POLICIES, check_distinct, check_parameters, find_policy
 
 if TYPE_CHECKING:
     from evenly.sim import Scenario
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
-_PARAMETERS = {"steady_state": "mean_holding_times"}  # of `simulate`, where the option has another name
 _PREDICTION_KEYS = ("points",)
 _OUTPUT_KEYS = ("plot", "save", "json")
+_LONGEST_KEY = 40  # characters to compare with the known keys
 PICTURES = (".png", ".svg", ".pdf")
 
 
 @dataclass(frozen=True)
 class Request:
-    """Scenarios, how to run them and what to do with the results."""
+    """The scenarios, how to run them and where the results go."""
 
     scenarios: list[Scenario]
     run: dict[str, Any]
@@ -34,32 +38,46 @@ class Request:
 
 
 def read_request(given: dict[str, Any], default_policies: str | None = None) -> Request:
-    """The request made by the options given and, where they say nothing, the scenario file.
+    """Return the request made by the options in `given` and, for options not given, by the scenario file.
 
-    Keys of the file that the command has no use for are left alone, so that one file serves all commands.
+    Keys of the file that the command has no use for are ignored, so that one file serves all commands.
     """
     values = read_values(given, default_policies)
     policies = values.pop("policies")
     if default_policies is not None:
         values.pop("save", None)
     if "pools" not in values:
-        raise InputError("Say how many pools there are: --pools N.")
-    request = Request(
-        scenarios=_scenarios(values, policies),
-        run={_PARAMETERS.get(key, key): _checked_run(key, values[key]) for key in _RUN_KEYS if key in values},
-        plot=picture_path(values.get("plot")),
-        save=_path("save", values.get("save"), (".npz",)),
-        json=flag("json", values.get("json", False)),
-    )
+        raise InputError("Give the number of pools: --pools N.")
+    with options_named(given):
+        request = Request(
+            scenarios=_scenarios(values, policies),
+            run=_run(values),
+            plot=picture_path(values.get("plot")),
+            save=_path("save", values.get("save"), (".npz",)),
+            json=true_or_false("json", values.get("json", False)),
+        )
     _check_targets(request)
     return request
 
 
+@contextmanager
+def options_named(given: Mapping[str, Any]) -> Iterator[None]:
+    """Let an InputError about a parameter that was given as an option name the option: --sample-size."""
+    try:
+        yield
+    except InputError as error:
+        name, _, rest = str(error).partition(" ")
+        if given.get(name) is None or not re.match("must |is for ", rest):
+            raise
+        raise InputError(f"--{name.replace('_', '-')} {rest}") from None
+
+
 def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
-    """One scenario per policy, each with the parameters that it takes; one that none takes is refused."""
+    """Return one scenario per policy, each with the parameters that it takes. One that none takes is rejected."""
     from evenly.sim import Scenario
 
     infos = [find_policy(policy) for policy in policies]
+    check_distinct(policies)
     check_parameters(policies, values)
     keys = [key for key in scenario_keys() if key in values and key != "policy"]
     return [
@@ -71,11 +89,19 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
     ]
 
 
-def read_values(given: dict[str, Any], default_policies: str | None = None) -> dict[str, Any]:
-    """The options given and the values of the scenario file, which give way to them.
+def _run(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `simulate`, which checks them; one of them has another name there."""
+    run = {key: values[key] for key in _RUN_KEYS if key in values}
+    if "steady_state" in run:
+        run["mean_holding_times"] = true_or_false("steady_state", run.pop("steady_state"))
+    return run
 
-    `policies` is the list of the policies asked for: one, or several in a comparison with `default_policies`. A
-    parameter of the file that none of them takes is left out, since one file serves several policies and commands.
+
+def read_values(given: dict[str, Any], default_policies: str | None = None) -> dict[str, Any]:
+    """Return the options in `given` and, for those not given, the values of the scenario file.
+
+    `policies` is the list of the policies to simulate: one, or several if there are `default_policies`. A
+    parameter of the file that none of them takes is left out: one file serves several policies and commands.
     """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
@@ -98,7 +124,7 @@ def _known(names: list[object]) -> list[str]:
 
 
 def scenario_keys() -> list[str]:
-    """The names of what makes a scenario."""
+    """Return the names of the fields of a scenario."""
     from evenly.sim import Scenario
 
     return [field.name for field in fields(Scenario)]
@@ -106,8 +132,6 @@ def scenario_keys() -> list[str]:
 
 def _check_targets(request: Request) -> None:
     """Fail before the work, not after it."""
-    from evenly.files import check_writable
-
     for path in (request.plot, request.save):
         if path is not None:
             check_writable(path)
@@ -115,11 +139,12 @@ def _check_targets(request: Request) -> None:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a TOML file: {error}.") from None
+        raw = tomllib.loads(read_text(path))
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:  # Python's limits on digits and nesting; TOMLDecodeError
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise InputError(f"{path_text(path)} is not a TOML file: {reason.splitlines()[0].rstrip('.')}.") from None
     from evenly.sim.scenario import OLD_NAMES
 
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
@@ -128,7 +153,7 @@ def _read_file(path: Path) -> dict[str, Any]:
         key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
         _check_key(path, key, known)
         if key in values:
-            raise InputError(f"{path} has the key {key!r} twice, in two spellings.")
+            raise InputError(f"{path_text(path)} has the key {shown(key)} twice, in two spellings.")
         values[key] = value
     if isinstance(values.get("schedule"), list):
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]
@@ -139,58 +164,40 @@ def _phase(path: Path, phase: object) -> object:
     from evenly.workload.demand import Phase
 
     if not isinstance(phase, dict):
-        raise InputError(f"{path}: each phase of the schedule is a table with start and load, not {phase!r}.")
+        raise InputError(
+            f"{path_text(path)}: each phase of the schedule is a table with start and load, not {shown(phase)}."
+        )
     names = [field.name for field in fields(Phase)]
     for key in phase:
         _check_key(path, key, names)
     for key in ("start", "load"):
         if key not in phase:
-            raise InputError(f"{path}: a phase of the schedule has no {key}.")
-    return Phase(**{key: _phase_number(path, key, value) for key, value in phase.items()})
-
-
-def _phase_number(path: Path, key: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-            return float(value)
-    raise InputError(f"{path}: a phase's {key} must be a number, not {value!r}.")
+            raise InputError(f"{path_text(path)}: a phase of the schedule has no {key}.")
+    return Phase(
+        **{key: finite_number(f"{path_text(path)}: a phase's {key}", value) for key, value in phase.items()}
+    )
 
 
 def _check_key(path: Path, key: str, known: list[str]) -> None:
     if key in known:
         return
-    nearest = get_close_matches(key, known, n=1, cutoff=0.0)[0]
-    raise InputError(f"{path}: there is no key {key!r}; did you mean {nearest!r}?")
+    nearest = get_close_matches(key[:_LONGEST_KEY], known, n=1, cutoff=0.0)[0]
+    raise InputError(f"{path_text(path)}: there is no key {shown(key)}; did you mean {nearest!r}?")
 
 
 def _split(names: object) -> list[str]:
-    """Names from "a,b" or from a list."""
+    """Return the names in "a,b" or in a list."""
     parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in parts):
-        raise InputError(f"policies must be names with commas between them, or a list of names, not {names!r}.")
+        raise InputError(f"policies must be names separated by commas, or a list of names, not {shown(names)}.")
     policies = [name.strip() for name in parts if name.strip()]
     if not policies:
         raise InputError("Name at least one policy to compare.")
     return policies
 
 
-def _checked_run(key: str, value: object) -> object:
-    if key == "steady_state":
-        return flag(key, value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{key} must be a whole number, not {value!r}.")
-    return value
-
-
-def flag(key: str, value: object) -> bool:
-    """The value, if it is true or false."""
-    if not isinstance(value, bool):
-        raise InputError(f"{key} must be true or false, not {value!r}.")
-    return value
-
-
 def picture_path(value: object) -> Path | None:
-    """Where a picture goes, in a format that can be drawn."""
+    """Return the path of a picture, or raise InputError unless its ending is a format that can be drawn."""
     return _path("plot", value, PICTURES)
 
 
@@ -198,5 +205,5 @@ def _path(key: str, value: object, endings: tuple[str, ...]) -> Path | None:
     if value is None:
         return None
     if not isinstance(value, str | Path) or Path(value).suffix not in endings:
-        raise InputError(f"{key} must name a file that ends in {' or '.join(endings)}, not {str(value)!r}.")
+        raise InputError(f"{key} must name a file that ends in {' or '.join(endings)}, not {shown(str(value))}.")
     return Path(value)

@@ -1,4 +1,4 @@
-"""The options that commands share. None means not given: the scenario file or the default decides."""
+"""The options that commands share. None means not given: the scenario file or the default applies."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from evenly.inputs import shown
 from evenly.policies import COMPARED, DEFAULT, EXACT, POLICIES
 
 _SYSTEM = "The system"
@@ -20,14 +21,14 @@ def _parse_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number.") from None
+        raise typer.BadParameter(f"{shown(text)} is not a number.") from None
 
 
 def _parse_whole(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+        raise typer.BadParameter(f"{shown(text)} is not a whole number.") from None
 
 
 def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
@@ -43,7 +44,7 @@ def _number(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
 
 
 def policy_help(names: Iterable[str]) -> str:
-    """The policies to choose from, the default marked."""
+    """Return the policies to choose from, with the default marked."""
     *others, last = [f"{name} (default)" if name == DEFAULT else name for name in names]
     return f"{', '.join(others)} or {last}."
 
@@ -60,11 +61,11 @@ Policies = Annotated[
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
     int | None,
-    _whole(_SYSTEM, "First threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
+    _whole(_SYSTEM, "Initial threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
 FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "Fixed threshold.")]
 Kind = Annotated[
-    str | None, _option(_SYSTEM, "Insist on an equilibrium of this kind: large, small or balanced.", "NAME")
+    str | None, _option(_SYSTEM, "Require an equilibrium of this kind: large, small or balanced.", "NAME")
 ]
 Alpha = Annotated[str | None, _option(_SYSTEM, "Let the threshold learn, with this alpha between 0 and 1.", "X")]
 SampleSize = Annotated[
@@ -88,9 +89,9 @@ Schedule = Annotated[
     str | None,
     _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
-Horizon = Annotated[float | None, _number(_RUN, "When the run ends (default: 200).")]
+Horizon = Annotated[float | None, _number(_RUN, "Time at which the run ends (default: 200).")]
 FluidHorizon = Annotated[float | None, _number(_RUN, "Last time, in mean task times (default: 20).")]
-Warmup = Annotated[float | None, _number(_RUN, "When the averages begin (default: 0).")]
+Warmup = Annotated[float | None, _number(_RUN, "Time from which averages are taken (default: 0).")]
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "The same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
@@ -114,7 +115,8 @@ Paths = Annotated[
     int | None, _whole(_RUN, "Paths to draw at random from the balanced state (default: 5; 0 for none).")
 ]
 ScenarioFile = Annotated[
-    Path | None, _option(_RUN, "A TOML file with any of these options; those given here win.", "FILE.toml")
+    Path | None,
+    _option(_RUN, "TOML file with any of these options; options given here take precedence.", "FILE.toml"),
 ]
 Figures = Annotated[
     list[str] | None,

@@ -9,8 +9,9 @@ from typing import Any
 
 import typer
 
-from evenly.cli.inputs import flag, picture_path
+from evenly.cli.inputs import picture_path
 from evenly.files import check_writable
+from evenly.inputs import true_or_false
 
 
 def plot_path(values: Mapping[str, Any]) -> Path | None:
@@ -23,7 +24,7 @@ def plot_path(values: Mapping[str, Any]) -> Path | None:
 
 def wants_json(values: Mapping[str, Any]) -> bool:
     """Return True if --json was given."""
-    return flag("json", values.get("json", False))
+    return true_or_false("json", values.get("json", False))
 
 
 def emit(

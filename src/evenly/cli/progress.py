@@ -1,24 +1,32 @@
-"""A progress bar on stderr for work that lasts longer than a second, on a terminal only."""
+"""Progress on stderr: a bar for work that lasts longer than a second, on a terminal only, and notices anywhere."""
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-PATIENCE = 1.0
+_BAR_AFTER_S = 1.0
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
-    """Yields a function that takes the fraction done; the bar only pulses if it is never called."""
+    """Yield a function that takes the fraction done; the bar only pulses if it is never called.
+
+    Meanwhile, what the simulator logs is printed: that it compiles, and how long a long run will take.
+    """
     if not sys.stderr.isatty():
-        yield lambda _: None
+        with _notices(lambda text, _: typer.echo(text, err=True)):
+            yield lambda _: None
         return
 
     from rich.console import Console
@@ -33,12 +41,47 @@ def progress_bar(label: str) -> Iterator[Callable[[float], None]]:
         transient=True,
     )
     task = bar.add_task(label, total=None)
-    timer = threading.Timer(PATIENCE, bar.start)
+
+    def show(text: str, stage: str | None) -> None:
+        bar.console.print(text, highlight=False, soft_wrap=True)
+        if stage is not None:
+            bar.update(task, description=stage)
+
+    timer = threading.Timer(_BAR_AFTER_S, bar.start)
     timer.daemon = True
     timer.start()
     try:
-        yield lambda fraction: bar.update(task, total=1.0, completed=fraction)
+        with _notices(show):
+            yield lambda fraction: bar.update(task, description=label, total=1.0, completed=fraction)
     finally:
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+@contextmanager
+def _notices(show: Callable[[str, str | None], None]) -> Iterator[None]:
+    """Show what `evenly.sim` logs: each text, and the stage that it begins, if any."""
+    logger, handler = logging.getLogger("evenly.sim"), _Notices(show)
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
+
+
+class _Notices(logging.Handler):
+    """Passes log records of this process on. Forked workers keep silent: they would repeat each other."""
+
+    def __init__(self, show: Callable[[str, str | None], None]) -> None:
+        super().__init__()
+        self._show = show
+        self._process = os.getpid()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
+        if record.process == self._process:
+            self._show(record.getMessage(), getattr(record, "stage", None))

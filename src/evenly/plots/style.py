@@ -12,7 +12,9 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from evenly.errors import InputError
 from evenly.files import atomic_write
+from evenly.inputs import shown
 
 # Okabe and Ito's palette, told apart by colour-blind readers; markers and dashes serve the others.
 INK = "#222222"
@@ -61,16 +63,23 @@ def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterat
 def figure_or_new(figure: Figure | None, width: float = 8.0, height: float = 5.2) -> Figure:
     """Return the figure given, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
     if figure is not None:
-        return figure
+        return _checked("figure", figure, Figure)
     from matplotlib import pyplot  # noqa: PLC0415  (a saved figure needs no pyplot, which takes time to load)
 
     return pyplot.figure(figsize=(width, height), layout="constrained")
 
 
+def _checked(name: str, value: object, kind: type[_Returned]) -> _Returned:
+    """Return the value, or raise InputError unless it is of this Matplotlib class."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a Matplotlib {kind.__name__} or None, not {shown(value)}.")
+    return value
+
+
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
     """Return the axes given, as they are, or new ones in our style on a pyplot figure of their own."""
     if ax is not None:
-        return ax
+        return _checked("ax", ax, Axes)
     with house_style():
         return figure_or_new(None, width, height).add_subplot()
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from evenly.plots.shares import Line
 
-_LONGEST = 180  # characters of the one line, before it says how many results are left
+_LONGEST = 180  # characters of the one-line summary; it then counts the results left out
 _SHORT = 60  # characters of a setting or of a label in it
 
 
@@ -41,11 +41,11 @@ class Comparison(Tabular, Sequence[Result]):
     def __getitem__(self, place: slice) -> Comparison: ...
 
     def __getitem__(self, place: int | slice) -> Result | Comparison:
-        """A result, or a comparison of some of them."""
+        """Return a result, or a comparison of a slice of them."""
         return Comparison(results=self.results[place]) if isinstance(place, slice) else self.results[place]
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per scenario: its inputs, each mean of `Result.scalars()`, and the ends of its 95 % interval.
+        """Return one row per scenario: inputs, each mean of `Result.scalars()`, and the ends of its 95 % interval.
 
         The interval of `spread` is `spread_low` to `spread_high`. Numbers that a scenario does not have are NaN.
         """
@@ -70,7 +70,7 @@ class Comparison(Tabular, Sequence[Result]):
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None, title: str | None = None) -> Figure:
-        """Draw what `evenly compare --plot` shows: the lines of `plot` with the legend below them.
+        """Draw the picture of `evenly compare --plot`: the lines of `plot` with the legend below them.
 
         title: text above the lines (default: pools, load and time, as far as shared; "" for none).
         """
@@ -105,14 +105,14 @@ class Comparison(Tabular, Sequence[Result]):
         return [(label, f"max {result.max_tasks:.2f}") for result, label in pairs]
 
     def _repr_html_(self) -> str:
-        """The table that `evenly compare` prints."""
+        """Return the table that `evenly compare` prints."""
         return (
             Table(summary.comparison_cells(self.results))._repr_html_() if self.results else "<p>no scenarios</p>"
         )
 
 
 def _inputs(result: Result) -> dict[str, Any]:
-    """What was simulated, as plain values: one row of a table."""
+    """Return the inputs of a run as plain values: one row of a table."""
     scenario = result.scenario
     takes = find_policy(scenario.policy).parameters
     return {

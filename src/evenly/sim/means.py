@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
+from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Averages, FloatArray, Tally, averages, total
 
@@ -125,7 +127,7 @@ class Means:
 
     def share_above(self, tasks: int) -> float:
         """Return the share of tasks in pools with more than `tasks` tasks."""
-        return float(self.task_share[tasks + 1 :].sum())
+        return float(self.task_share[whole_number("tasks", tasks, 0, 2**62) + 1 :].sum())
 
     def utility(self, quality: Callable[[float], float]) -> float:
         """Return the time average of the overall utility: the sum over pools of X * quality(1 / X), X tasks there.
@@ -134,6 +136,8 @@ class Means:
 
         Paper: Sec. 2.
         """
+        if not callable(quality):
+            raise InputError(f"quality must be a function, not {shown(quality)}.")
         shares = self.pools_with_exactly
         return self.scenario.pools * sum(
             float(shares[tasks]) * tasks * quality(1 / tasks) for tasks in range(1, shares.size)

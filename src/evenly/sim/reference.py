@@ -1,10 +1,9 @@
 """The slow reference: drives the objects of `evenly.core` with the kernels' random numbers, event by event.
 
-It knows no rule of any policy. It draws the same numbers in the same order as the kernels, says which task
-departs, and turns a uniform into one of the candidates that the policy offers; everything else is decided by
-`evenly.core`.
-Where pools are interchangeable the kernels see levels only, so there candidates are ordered by their tasks:
-any fixed order of the candidates is as good for a uniform choice.
+It contains no policy rules. It draws the same numbers in the same order as the kernels, selects the task that
+departs, and turns a uniform into one of the candidates that the policy offers. `evenly.core` decides the rest.
+Where pools are interchangeable, the kernels know levels only, so candidates are ordered by their tasks: for a
+uniform choice, any fixed order will do.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ T = TypeVar("T")
 
 
 def new_policy(scenario: Scenario) -> Policy:
-    """The scenario's policy as core objects, without pools yet."""
+    """Return the scenario's policy as a core object, still without pools."""
     takes = find_policy(scenario.policy).parameters
     return make_policy(
         scenario.policy,
@@ -68,11 +67,11 @@ class ReferenceSimulation:
         return {kind: count - self._joining[kind] for kind, count in asdict(self.policy.messages).items()}
 
     def tasks(self) -> list[int]:
-        """Tasks of each pool."""
+        """Return the tasks of each pool."""
         return [self.policy.tasks(pool) for pool in range(self.scenario.pools)]
 
     def at_least(self) -> list[int]:
-        """Number of pools with at least i tasks, up to the maximum."""
+        """Return the number of pools with at least i tasks, up to the maximum."""
         tasks = self.tasks()
         return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
 

@@ -1,4 +1,4 @@
-"""What a simulation found: time averages with their intervals, tables, trajectories."""
+"""The result of a simulation: time averages with their intervals, tables, trajectories."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError, NotRecordedError
 from evenly.frames import Table, Tabular
+from evenly.inputs import shown
 from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
@@ -37,14 +38,14 @@ _LEVEL_UNITS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result(Means, Tabular):
-    """A scenario simulated: time averages from the warm-up on, over all replications.
+    """The result of simulating a scenario: time averages from the warm-up on, over all replications.
 
     scenario, seed, replications, batches, mean_holding_times: what was simulated, as given to `simulate`.
     seconds: wall-clock time that the run took; no part of equality.
     events: arrivals and departures in all replications, warm-up included.
-    windows: raw records of each sample that intervals rest on: one per replication, or one per batch.
+    windows: raw records of the samples behind the intervals: one per replication, or one per batch.
     endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.
-    trajectories: the replications recorded over time; empty unless `points` were asked for.
+    trajectories: the replications recorded over time; empty unless `points` were requested.
     """
 
     scenario: Scenario
@@ -72,7 +73,7 @@ class Result(Means, Tabular):
     def half_widths(self, level: float = CONFIDENCE) -> dict[str, float]:
         """Return half the length of each interval of `conf_int`, by quantity; empty where they are NaN there."""
         if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
-            raise InputError(f"level must lie strictly between 0 and 1, not {level!r}.")
+            raise InputError(f"level must be a number strictly between 0 and 1, not {shown(level)}.")
         if len(self.windows) < 2:
             return {}
         if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
@@ -104,7 +105,7 @@ class Result(Means, Tabular):
         return Table(self._first_trajectory().columns(), UNITS)
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """The table `levels`: one row per number of tasks."""
+        """Return the table `levels`: one row per number of tasks."""
         exactly = self.pools_with_exactly
         return {
             "tasks": np.arange(exactly.size),
@@ -122,7 +123,7 @@ class Result(Means, Tabular):
         return draw_levels(axes_or_new(ax), self.pools_with_exactly, max_tasks=self.max_tasks, label=label)
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw what `evenly simulate --plot` shows: the first replication over time, recorded with `points=`."""
+        """Draw the picture of `evenly simulate --plot`: the first replication over time. Needs `points=`."""
         return self._first_trajectory().plot_panels(figure=figure)
 
     def _first_trajectory(self) -> Trajectory:

@@ -6,8 +6,8 @@ A file holds one array per field of each `Tally` and `Trajectory`, named by the 
 from __future__ import annotations
 
 import json
+import stat
 import zipfile
-import zlib
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
-from evenly.files import atomic_write
+from evenly.files import atomic_write, path_text
+from evenly.inputs import number_from, positive_number, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, find_policy
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, with_new_names
@@ -33,23 +34,17 @@ _FIRST_NAMES = {
 _FIRST_META = {"mean_holding_times": "steady_state"}  # of the description in format 1
 _RUN = ("seed", "replications", "batches", "mean_holding_times", "seconds", "events")
 _NO_ARRAYS = ("scenario", "seed", "replication")  # fields of a trajectory that the description holds
-_DAMAGE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    EOFError,
-    NotImplementedError,
-)  # what garbage can raise
+MAX_BYTES = 2**30  # of all arrays, uncompressed: a small file can hold endless zeros
+_MAX_THRESHOLD = 10**7
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def save(result: Result, path: str | Path) -> None:
-    """Write the result to an .npz file, whole or not at all."""
-    target = Path(path)
+    """Write the result to an .npz file, atomically."""
+    target = Path(path) if isinstance(path, str | Path) else Path()
     if target.suffix != ".npz":
-        raise InputError(f"A result is saved to a file that ends in .npz, not {target.name}.")
+        raise InputError(f"A result is saved to a file that ends in .npz, not {shown(target.name or path)}.")
     arrays: Arrays = {}
     for index, window in enumerate(result.windows):
         arrays |= _arrays(f"sample.{index}", window)
@@ -61,17 +56,32 @@ def save(result: Result, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> Result:
-    """Read a result from a file; refuse in one sentence what is no result."""
+    """Read a result from a file, or raise InputError if it holds none."""
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            data = {name: stored[name] for name in stored.files}
-        return _result(data)
+        return _result(_read_arrays(Path(path)))
     except InputError as error:
-        raise InputError(f"{path} is not a result that this version can read: {error}") from None
+        raise InputError(f"{path_text(path)} is not a result that this version can read: {error}") from None
     except OSError as error:
-        raise InputError(f"Cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
-    except (*_DAMAGE, zipfile.BadZipFile, zlib.error) as error:
-        raise InputError(f"{path} is not a saved result, or damaged ({type(error).__name__}).") from None
+        raise InputError(f"Cannot read {path_text(path)}: {(error.strerror or str(error)).lower()}.") from None
+    except Exception as error:  # garbage can raise almost anything, in zipfile, in NumPy and here
+        raise InputError(
+            f"{path_text(path)} is not a saved result, or damaged ({type(error).__name__})."
+        ) from None
+
+
+def _read_arrays(file: Path) -> Arrays:
+    """Return all arrays of a file by name. Pickled objects, which could run code, are not read."""
+    mode = file.stat().st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(0, "is a directory")
+    if not stat.S_ISREG(mode):  # a pipe or a device could keep us waiting
+        raise OSError(0, "not a regular file")
+    with zipfile.ZipFile(file) as archive:
+        size = sum(member.file_size for member in archive.infolist())
+    if size > MAX_BYTES:  # zipfile reads no more than these sizes
+        raise InputError(f"it unpacks to {size} bytes, more than {MAX_BYTES}.")
+    with np.load(file, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
 
 
 def _meta(result: Result) -> dict[str, Any]:
@@ -91,30 +101,61 @@ def _meta(result: Result) -> dict[str, Any]:
 def _result(data: Arrays) -> Result:
     meta = json.loads(str(data["meta"]))
     if meta["format"] not in (1, FORMAT):
-        raise InputError(f"its format is {meta['format']}, not 1 or {FORMAT}.")
+        raise InputError(f"its format is {shown(meta['format'])}, not 1 or {FORMAT}.")
     first = meta["format"] == 1
     names, run_names = (_FIRST_NAMES, _FIRST_META) if first else ({}, {})
     scenario = _scenario(meta["scenario"], drop=first)
-    run = {name: meta[run_names.get(name, name)] for name in _RUN}
+    run = _checked_run({name: meta[run_names.get(name, name)] for name in _RUN}, most=len(data))
+    samples = run["replications"] * max(run["batches"], 1)
+    if meta["samples"] != samples:
+        raise InputError(f"it has {shown(meta['samples'])} samples, not {samples}.")
+    recorded = whole_number("the number of trajectories", meta["trajectories"], 0, run["replications"])
     return Result(
         scenario=scenario,
         **run,
-        windows=tuple(Tally(**_read(Tally, data, f"sample.{index}", names)) for index in range(meta["samples"])),
-        endings=tuple(Ending(**ending) for ending in meta["endings"]),
+        windows=tuple(_tally(data, index, names) for index in range(samples)),
+        endings=tuple(_ending(**ending) for ending in meta["endings"]),
         trajectories=tuple(
-            Trajectory(
-                scenario=scenario,
-                seed=meta["seed"],
-                replication=index,
-                **_read(Trajectory, data, f"trajectory.{index}", names),
-            )
-            for index in range(meta["trajectories"])
+            _trajectory(data, index, names, scenario=scenario, seed=run["seed"]) for index in range(recorded)
         ),
     )
 
 
+def _checked_run(run: dict[str, Any], *, most: int) -> dict[str, Any]:
+    """Return how the scenario was run; each replication or batch has arrays, `most` in all."""
+    return {
+        "seed": whole_number("seed", run["seed"], 0, 2**64 - 1),
+        "replications": whole_number("replications", run["replications"], 1, most),
+        "batches": whole_number("batches", run["batches"], 0, most),
+        "mean_holding_times": true_or_false("mean_holding_times", run["mean_holding_times"]),
+        "seconds": number_from("seconds", run["seconds"], 0),
+        "events": whole_number("events", run["events"], 0, 2**63 - 1),
+    }
+
+
+def _tally(data: Arrays, index: int, names: dict[str, str]) -> Tally:
+    tally = Tally(**_read(Tally, data, f"sample.{index}", names))
+    positive_number("the time of a sample", tally.time)
+    return tally
+
+
+def _ending(threshold: int, since: float) -> Ending:
+    return Ending(whole_number("a threshold", threshold, 0, _MAX_THRESHOLD), number_from("a time", since, 0))
+
+
+def _trajectory(data: Arrays, index: int, names: dict[str, str], *, scenario: Scenario, seed: int) -> Trajectory:
+    values = _read(Trajectory, data, f"trajectory.{index}", names)
+    changes = {values[name].size for name in ("change_times", "change_thresholds")}
+    points = {value.shape[0] for name, value in values.items() if not name.startswith("change_")}
+    if len(changes) > 1 or len(points) > 1 or values["times"].size < 2:
+        raise InputError("the lengths of its arrays do not agree.")
+    for threshold in (values["threshold"].min(), values["threshold"].max()):
+        whole_number("a threshold", threshold, -1, _MAX_THRESHOLD)
+    return Trajectory(scenario=scenario, seed=seed, replication=index, **values)
+
+
 def _scenario(values: dict[str, Any], *, drop: bool) -> Scenario:
-    """A scenario from its description; `drop` leaves out parameters that the policy ignored in format 1."""
+    """Return the scenario of a description; `drop` leaves out parameters that the policy ignored in format 1."""
     if isinstance(values["schedule"], list):
         values["schedule"] = [Phase(**phase) for phase in values["schedule"]]
     scenario = with_new_names(values)
@@ -130,7 +171,18 @@ def _arrays(prefix: str, item: Tally | Trajectory) -> Arrays:
 
 
 def _read(kind: type[Any], data: Arrays, prefix: str, names: dict[str, str]) -> dict[str, Any]:
-    """The fields of a dataclass back from their arrays; single numbers become plain ones."""
-    wanted = [f.name for f in fields(kind) if f.name not in _NO_ARRAYS]
-    values = {name: data[f"{prefix}.{names.get(name, name)}"] for name in wanted}
-    return {name: value.item() if value.ndim == 0 else value for name, value in values.items()}
+    """Return the fields of a dataclass from their arrays, checked; single numbers become plain ones."""
+    values: dict[str, Any] = {}
+    for each in fields(kind):
+        if each.name in _NO_ARRAYS:
+            continue
+        array = data[f"{prefix}.{names.get(each.name, each.name)}"]
+        whole = "int" in str(each.type)
+        number = each.type in ("int", "float")
+        dimensions = 0 if number else 2 if each.name == "pools_at_least" else 1
+        if array.dtype != (np.int64 if whole else np.float64) or array.ndim != dimensions:
+            raise InputError(f"its array {each.name} has the wrong type or shape.")
+        if not np.isfinite(array).all():
+            raise InputError(f"its array {each.name} has an entry that is not finite.")
+        values[each.name] = array.item() if number else array
+    return values

@@ -5,55 +5,33 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evenly.errors import InputError
-from evenly.policies import PARAMETERS, find_policy
+from evenly.inputs import is_listing, shown, true_or_false, whole_number
+from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
+from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import batch_count
+from evenly.sim.replication import Plan, Replication, replicate
 from evenly.sim.result import Result
-from evenly.sim.scenario import Scenario, checked_scenario, whole_number
-from evenly.sim.simulation import Simulation, Tick, stops
-from evenly.sim.tally import Tally
-from evenly.sim.trajectory import Ending, Trajectory
+from evenly.sim.scenario import Scenario, checked_scenario
+from evenly.sim.simulation import Tick, compile_kernels
 
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
-_WAKE_UP = 0.1  # seconds between looks for an interrupt
+_WAKE_UP = 0.1  # seconds between checks for an interrupt
+_SHORT_RUN = 1.0  # seconds; a longer run is worth an estimate
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
+MAX_CELLS = 25_000_000  # samples times levels, and snapshots times levels: a few hundred megabytes each
 
 Progress = Callable[[float], None]  # called with the fraction done
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Plan:
-    """What to record of each replication."""
-
-    replications: int
-    seed: int
-    batches: int
-    mean_holding_times: bool
-    points: int
-    trajectories: int  # replications of which snapshots are kept
-
-
-@dataclass(frozen=True)
-class _Replication:
-    """What one replication yields."""
-
-    windows: list[Tally]
-    events: int
-    ending: Ending | None
-    trajectory: Trajectory | None
 
 
 def simulate(
@@ -72,7 +50,7 @@ def simulate(
 
     scenario: the system, its policy and its demand, and how long to run.
     replications: independent runs, 1 to 100,000 (default: 1). With two or more, intervals come from them.
-    seed: whole number from 0 to 2**64 - 1 (default: 1). Its result is the same on any number of cores.
+    seed: whole number from 0 to 2**64 - 1 (default: 1). The result is the same on any number of cores.
     batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
         (default: 20 if each lasts at least ten mean task times, else 0). Ignored with two or more replications.
     mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
@@ -81,7 +59,7 @@ def simulate(
         to 100,000 (default: 0).
     trajectories: replications that are recorded at these points, beginning with the first (default: all).
     workers: threads, 1 to 1024 (default: one per usable core).
-    progress: called with the fraction done, from 0 to 1, now and then and from several threads, one at a time.
+    progress: called from time to time with the fraction done, 0 to 1; from several threads, but never two at once.
 
     The discrete-time conversion behind `mean_holding_times` is due to Hordijk, Iglehart and Schassberger (1976).
     """
@@ -112,7 +90,7 @@ def compare(
 ) -> Comparison:
     """Simulate several scenarios on the same random numbers.
 
-    Under the same demand and without losses, all see the very same arrivals and departures.
+    Under the same demand and without losses, all have exactly the same arrivals and departures.
 
     scenarios: the systems; `with_policies` makes one per policy.
     replications, seed, batches, mean_holding_times, points, trajectories: as in `simulate`, for each scenario.
@@ -124,6 +102,9 @@ def compare(
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     batches, workers = _checked_batches(batches), _checked_workers(workers)
     points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
+    mean_holding_times = true_or_false("mean_holding_times", mean_holding_times)
+    if progress is not None and not callable(progress):
+        raise InputError(f"progress must be a function, not {shown(progress)}.")
     if not given:
         return Comparison(results=())
     plans = []
@@ -134,18 +115,20 @@ def compare(
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
         plans.append(
-            _Plan(
+            Plan(
                 replications=replications,
                 seed=seed,
                 batches=count if replications == 1 else 0,
-                mean_holding_times=bool(mean_holding_times),
+                mean_holding_times=mean_holding_times,
                 points=points,
                 trajectories=kept,
             )
         )
+    _check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
+    compile_kernels(given)
     started = time.perf_counter()
-    outcomes = _run_all(jobs, workers, progress)
+    outcomes = _run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
     seconds = time.perf_counter() - started
     results = (
         _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
@@ -156,30 +139,30 @@ def compare(
 
 def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
     """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
-    if not isinstance(policies, Iterable) or isinstance(policies, str):
-        raise InputError(f"policies must be a list of names, such as ['jsq'], not {policies!r}.")
-    return [replace(checked_scenario(scenario), policy=policy, **_dropped(policy)) for policy in policies]
+    system = checked_scenario(scenario)
+    if not is_listing(policies):
+        raise InputError(f"policies must be a list of names, such as ['jsq'], not {shown(policies)}.")
+    names = [find_policy(name).name for name in islice(policies, len(POLICIES) + 1)]
+    check_distinct(names)
+    return [replace(system, policy=name, **_dropped(name)) for name in names]
 
 
 def _dropped(policy: str) -> dict[str, Any]:
-    """The parameters that the policy does not take, to be left out."""
+    """Return the parameters that the policy does not take, each as None."""
     return dict.fromkeys(name for name in PARAMETERS if name not in find_policy(policy).parameters)
 
 
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    if not isinstance(scenarios, Iterable) or isinstance(scenarios, str):
-        raise InputError(f"scenarios must be a list of them, not {_shown(scenarios)}.")
+    if not is_listing(scenarios):
+        given = "one Scenario" if isinstance(scenarios, Scenario) else shown(scenarios)
+        raise InputError(f"scenarios must be a list of them, not {given}.")
     return [checked_scenario(scenario) for scenario in scenarios]
 
 
-def _shown(value: object) -> str:
-    return "one Scenario" if isinstance(value, Scenario) else f"{value!r}"
-
-
 def _checked_batches(batches: int | None) -> int | None:
-    if batches == 1:
+    if batches is not None and whole_number("batches", batches, 0, MAX_BATCHES) == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
-    return None if batches is None else whole_number("batches", batches, 0, MAX_BATCHES)
+    return None if batches is None else int(batches)
 
 
 def _checked_workers(workers: int | None) -> int | None:
@@ -198,7 +181,28 @@ def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
     return points, trajectories
 
 
-def _gather(scenario: Scenario, plan: _Plan, outcomes: list[_Replication], seconds: float) -> Result:
+def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
+    """Reject a run whose records need gigabytes: each sample and each snapshot has a row of levels."""
+    samples = sum(
+        plan.replications * max(plan.batches, 1) * scenario.levels
+        for scenario, plan in zip(scenarios, plans, strict=True)
+    )
+    if samples > MAX_CELLS:
+        raise InputError(
+            f"The records of all samples have {samples} levels, more than {MAX_CELLS}: "
+            "reduce replications, batches, load, initial_tasks or threshold."
+        )
+    snapshots = sum(
+        plan.points * plan.trajectories * scenario.levels for scenario, plan in zip(scenarios, plans, strict=True)
+    )
+    if snapshots > MAX_CELLS:
+        raise InputError(
+            f"The snapshots have {snapshots} levels, more than {MAX_CELLS}: "
+            "reduce points, trajectories, load, initial_tasks or threshold."
+        )
+
+
+def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
     return Result(
         scenario=scenario,
         seed=plan.seed,
@@ -217,21 +221,19 @@ class _Stopped(Exception):  # noqa: N818  (not an error: another replication fai
     pass
 
 
-def _run_all(
-    jobs: list[tuple[Scenario, _Plan, int]], workers: int | None, progress: Progress | None
-) -> list[_Replication]:
+def _run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
     """Run all replications in threads: the kernels release the GIL."""
     stop = threading.Event()
-    finished = threading.Event()  # all have, or one has failed
+    finished = threading.Event()  # set when all are done, or one has failed
     lock = threading.Lock()
     done = 0.0  # in replications
     left = len(jobs)
     failures: list[BaseException] = []
 
-    def work(job: tuple[Scenario, _Plan, int]) -> _Replication:
+    def work(job: tuple[Scenario, Plan, int]) -> Replication:
         nonlocal left
         try:
-            return _replicate(*job, ticker(job[0].horizon))
+            return replicate(*job, ticker(job[0].horizon))
         except BaseException as error:
             failures.append(error)
             finished.set()
@@ -257,10 +259,12 @@ def _run_all(
 
         return tick
 
-    pool = ThreadPoolExecutor(min(workers or usable_cores(), len(jobs)))
+    pool = ThreadPoolExecutor(threads)
     try:
         futures = [pool.submit(work, job) for job in jobs]
-        while not finished.wait(_WAKE_UP):  # without a time-out an interrupt can go unheard
+        if not finished.wait(_SHORT_RUN):
+            log_estimate([(scenario, plan) for scenario, plan, index in jobs if index == 0], threads)
+        while not finished.wait(_WAKE_UP):  # without a timeout, Python may not notice an interrupt
             pass
         if failures:
             raise failures[0]
@@ -271,68 +275,5 @@ def _run_all(
 
 
 def usable_cores() -> int:
-    """Cores that this process may run on."""
+    """Return the number of cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _replicate(scenario: Scenario, plan: _Plan, index: int, tick: Tick) -> _Replication:
-    """One replication; its random numbers depend on the seed and its index alone."""
-    seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
-    points = plan.points if index < plan.trajectories else 0
-    simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
-    edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
-    grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
-    snapshots = [_snapshot(simulation)] if grid else []
-    tallies = [simulation.tally()] if scenario.warmup == 0 else []
-    at_grid, at_edge = set(grid), set(edges)
-    for time_ in stops(scenario.horizon, edges, grid):
-        simulation.advance(time_, tick)
-        if time_ in at_grid:
-            snapshots.append(_snapshot(simulation))
-        if time_ in at_edge:
-            tallies.append(simulation.tally())
-    windows = [later - earlier for earlier, later in pairwise(tallies)]
-    state = simulation.state
-    has_threshold = int(simulation.state["threshold"]) >= 0
-    return _Replication(
-        windows=windows,
-        events=int(state["events"]),
-        ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
-        trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
-    )
-
-
-@dataclass(frozen=True)
-class _Snapshot:
-    """The state of a system at one time."""
-
-    at_least: NDArray[np.int64]
-    threshold: int
-    tokens: int
-    imbalance: float
-
-
-def _snapshot(simulation: Simulation) -> _Snapshot:
-    state = simulation.state
-    return _Snapshot(simulation.at_least, int(state["threshold"]), int(state["tokens"]), simulation.imbalance)
-
-
-def _trajectory(
-    simulation: Simulation, seed: int, replication: int, grid: list[float], snapshots: list[_Snapshot]
-) -> Trajectory:
-    levels = max(snapshot.at_least.size for snapshot in snapshots) + 1
-    change_times, change_thresholds = simulation.path
-    return Trajectory(
-        scenario=simulation.scenario,
-        seed=seed,
-        replication=replication,
-        times=np.array(grid),
-        pools_at_least=np.array([np.pad(s.at_least, (0, levels - s.at_least.size)) for s in snapshots]),
-        threshold=np.array([max(snapshot.threshold, -1) for snapshot in snapshots]),
-        max_tasks=np.array([snapshot.at_least.size - 1 for snapshot in snapshots]),
-        imbalance=np.array([snapshot.imbalance for snapshot in snapshots]),
-        demand=np.array([simulation.scenario.demand(time_) for time_ in grid]),
-        tokens_held=np.array([snapshot.tokens for snapshot in snapshots]),
-        change_times=change_times,
-        change_thresholds=change_thresholds,
-    )

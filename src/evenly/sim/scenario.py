@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, wraps
-from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,8 +15,9 @@ from numpy.typing import NDArray
 from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
+from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.policies import DEFAULT, check_parameters, find_policy
-from evenly.workload.demand import Phase, check_schedule, parse_schedule
+from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
@@ -26,10 +25,14 @@ MAX_TASKS = 10**8  # where every task is stored
 MAX_SLOTS = 10**7  # where every slot is stored
 MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
 SHORTEST = 1e-15  # horizon
+LONGEST = 1e100  # horizon; beyond it, areas under the curves overflow
 SHORTEST_WINDOW = 1e-9  # in horizons
+SERVICE_RATES = (1e-100, 1e100)
+MAX_EVENTS = 1e15  # by the horizon; a clock with 53 bits cannot tell more apart
+MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostly rounding
 MAX_SAMPLE_SIZE = 512
 MAX_LEVELS = 10**6
-_SHORT = 72  # characters of a setting in a result's one line
+_SHORT = 72  # characters of the setting in a one-line summary
 
 
 OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
@@ -38,7 +41,7 @@ _Class = TypeVar("_Class")
 
 
 def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
-    """Let the constructor take the names that fields had before."""
+    """Let the constructor accept the former names of fields."""
     init: Any = scenario.__init__
 
     @wraps(init)
@@ -50,7 +53,7 @@ def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
 
 
 def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values under today's names; refuse a name given in both spellings."""
+    """Return the values under the current names; reject a name given in both spellings."""
     renamed: dict[str, Any] = {}
     for name, value in values.items():
         new = OLD_NAMES.get(name, name)
@@ -79,7 +82,7 @@ class Scenario:
     horizon: time at which the run ends (default: 200).
     warmup: time from which averages are taken (default: 0).
 
-    A parameter that the policy does not take is refused.
+    A parameter that the policy does not take is rejected.
 
     Paper: Sec. 2; Sec. 4 (the remark on service rates: what counts is the offered load).
     """
@@ -103,16 +106,16 @@ class Scenario:
         if self.load is None and self.schedule is None:
             raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
         if self.load is not None:
-            self._keep("load", _positive("load", self.load))
+            self._keep("load", positive_number("load", self.load, MAX_LOAD))
             if self.schedule is not None:
                 raise InputError("A scenario takes a load or a schedule, not both.")
-        self._keep("service_rate", _positive("service_rate", self.service_rate))
+        self._keep("service_rate", number_from("service_rate", self.service_rate, *SERVICE_RATES))
         phases = self.phases  # checks the schedule
         if not isinstance(self.schedule, str | None):
             self._keep("schedule", phases)
         self._check_times()
         self._check_policy()
-        self._check_initial()
+        self._check_size(self._checked_start())
 
     def _keep(self, name: str, value: object) -> None:
         """Set a field to its checked value: plain numbers, also where NumPy's were given."""
@@ -120,7 +123,7 @@ class Scenario:
 
     @property
     def aggregate(self) -> bool:
-        """Whether the number of pools at each level is all that the policy needs."""
+        """True if the policy needs only the number of pools at each level."""
         return find_policy(self.policy).aggregate
 
     @property
@@ -139,7 +142,7 @@ class Scenario:
 
     @property
     def summary(self) -> str:
-        """Policy, pools and load in one short line: how results begin."""
+        """Policy, pools and load in one short line, with which results begin."""
         policy = self.label if self.alpha is None else f"{self.policy} α={self.alpha}"  # noqa: RUF001
         setting = self.setting if len(self.setting) <= _SHORT else f"{self.setting[: _SHORT - 3]}..."
         return f"{policy}, {setting}"
@@ -156,14 +159,12 @@ class Scenario:
             return (Phase(0.0, float(self.load)),)
         if isinstance(self.schedule, str):
             return parse_schedule(self.schedule)
-        phases = self.schedule if isinstance(self.schedule, Sequence) else [self.schedule]
-        if not all(isinstance(phase, Phase) for phase in phases):
-            raise InputError(f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {self.schedule}.")
-        return check_schedule(phase for phase in phases if isinstance(phase, Phase))
+        given: Any = self.schedule
+        return check_schedule(given if isinstance(given, Sequence) else [given])
 
     @property
     def steady(self) -> bool:
-        """Whether the load never changes."""
+        """True if the load never changes."""
         return len(self.phases) == 1 and self.phases[0].amplitude == 0
 
     @property
@@ -172,7 +173,7 @@ class Scenario:
         return self.phases[0].load
 
     def demand(self, time: float) -> float:
-        """Offered load per pool at a time."""
+        """Return the offered load per pool at a time."""
         return next(phase for phase in reversed(self.phases) if phase.start <= time).load_at(time)
 
     @cached_property
@@ -182,7 +183,7 @@ class Scenario:
 
     @property
     def sampled(self) -> int:
-        """Pools that power-of-d samples: as given, else two if there are as many."""
+        """Pools that power-of-d samples: as given, else 2, or 1 if there is only one pool."""
         return min(DEFAULT_SAMPLE_SIZE, self.pools) if self.sample_size is None else self.sample_size
 
     @property
@@ -195,8 +196,16 @@ class Scenario:
             return int(min(math.floor(self.load_at_start) + 1, room))
         return 0 if self.alpha is not None else int(min(math.floor(self.load_at_start), room - 1))
 
+    @property
+    def levels(self) -> int:
+        """Numbers of tasks in a pool that a run keeps records of at first: from 0 to beyond load and start."""
+        start = self.initial_tasks
+        most = math.ceil(start) if isinstance(start, float) else max(start)
+        peak = math.ceil(max(phase.load + phase.amplitude for phase in self.phases))
+        return max(64, most + 9, self.initial_threshold + 8, peak + 8)
+
     def tasks_at_start(self) -> NDArray[np.int64]:
-        """Tasks of each pool at time 0."""
+        """Return the tasks of each pool at time 0."""
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
             return np.asarray(self.initial_tasks, np.int64)
         low, fuller = self._even_split(self.initial_tasks)
@@ -205,7 +214,7 @@ class Scenario:
         return tasks
 
     def at_least_at_start(self) -> NDArray[np.int64]:
-        """Number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
+        """Return the number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
         if isinstance(self.initial_tasks, Sequence | np.ndarray):
             exactly = np.bincount(self.tasks_at_start())
             return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
@@ -214,19 +223,23 @@ class Scenario:
         return np.array(counts, np.int64)
 
     def _even_split(self, mean: float) -> tuple[int, int]:
-        """The tasks that every pool has, and how many pools have one more, for this mean per pool."""
+        """Return the tasks that every pool has, and how many pools have one more, for this mean per pool."""
         low = math.floor(mean)
         return low, round((mean - low) * self.pools)
 
     def _check_times(self) -> None:
-        self._keep("horizon", _positive("horizon", self.horizon))
-        self._keep("warmup", _positive("warmup", self.warmup, zero=True))
-        if self.horizon < SHORTEST:
-            raise InputError(f"The horizon must be at least {SHORTEST:g}, not {self.horizon:g}.")
+        self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))
+        self._keep("warmup", number_from("warmup", self.warmup, 0))
         if self.horizon - self.warmup < SHORTEST_WINDOW * self.horizon:
             raise InputError(
                 f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:.12g}."
             )
+        for phase in self.phases:
+            if phase.amplitude and self.horizon / phase.period > MAX_TURNS:
+                raise InputError(
+                    f"A wave's period must be at least {self.horizon / MAX_TURNS:g} with the horizon "
+                    f"{self.horizon:g}, not {phase.period:g}."
+                )
 
     def _check_policy(self) -> None:
         if self.threshold is not None:
@@ -259,28 +272,32 @@ class Scenario:
                 f"not {self.initial_threshold}."
             )
 
-    def _check_initial(self) -> None:
-        if isinstance(self.initial_tasks, np.ndarray) and self.initial_tasks.ndim != 1:
+    def _checked_start(self) -> int:
+        """Check the tasks at time 0, and return those of the fullest pool."""
+        start: Any = self.initial_tasks
+        if isinstance(start, np.ndarray) and start.ndim != 1:
             raise InputError(
                 "initial_tasks must be a number or a flat list with one for each pool, "
-                f"not an array of {self.initial_tasks.ndim} dimensions."
+                f"not an array of {start.ndim} dimensions."
             )
-        if isinstance(self.initial_tasks, Sequence | np.ndarray):
-            if len(self.initial_tasks) != self.pools:
+        if isinstance(start, Sequence | np.ndarray) and not isinstance(start, str | bytes):
+            if len(start) != self.pools:
                 raise InputError(
-                    f"initial_tasks must have {self.pools} numbers, one for each pool, "
-                    f"not {len(self.initial_tasks)}."
+                    f"initial_tasks must have {self.pools} numbers, one for each pool, not {len(start)}."
                 )
-            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in self.initial_tasks)
+            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in start)
             self._keep("initial_tasks", tasks)
             most = max(tasks)
         else:
-            self._keep("initial_tasks", _positive("initial_tasks", self.initial_tasks, zero=True))
-            if self.initial_tasks > MAX_LEVELS:
-                raise InputError(f"initial_tasks must be at most {MAX_LEVELS}, not {self.initial_tasks:g}.")
-            most = math.ceil(self.initial_tasks)
+            mean = number_from("initial_tasks", start, 0, MAX_LEVELS)
+            self._keep("initial_tasks", mean)
+            most = math.ceil(mean)
         if self.capacity is not None and most > self.capacity:
             raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
+        return most
+
+    def _check_size(self, most: int) -> None:
+        """Reject what takes too much memory, and a run that cannot get anywhere; `most` is the fullest start."""
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
         if not self.aggregate and self.pools * peak > MAX_TASKS:
             raise InputError(
@@ -289,30 +306,16 @@ class Scenario:
             )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
             raise InputError(f"{self.pools} pools with {peak:g} tasks each are too many: reduce one of them.")
+        events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
+        if events > MAX_EVENTS:
+            raise InputError(
+                f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "
+                "cannot be told apart. Reduce horizon, service_rate, pools or load."
+            )
 
 
 def checked_scenario(scenario: object) -> Scenario:
-    """The scenario, if it is one."""
+    """Return the scenario, or raise InputError if it is something else."""
     if not isinstance(scenario, Scenario):
-        raise InputError(f"scenario must be a Scenario, not {scenario!r}.")
+        raise InputError(f"scenario must be a Scenario, not {shown(scenario)}.")
     return scenario
-
-
-def whole_number(name: str, value: object, low: int, high: int, why: str = "") -> int:
-    """The value as a plain whole number from low to high; anything else is refused."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high:
-        return int(value)
-    reason = f" ({why})" if why else ""
-    raise InputError(f"{name} must be a whole number from {low} to {high}{reason}, not {value}.")
-
-
-def _positive(name: str, value: object, *, zero: bool = False) -> float:
-    """The value as a plain finite positive number, or zero where that is fine; anything else is refused."""
-    number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):  # a whole number beyond all floats
-            number = float(value)
-    if math.isfinite(number) and (number > 0 or (number == 0 and zero)):
-        return number
-    kind = "zero or a positive number" if zero else "a positive number"
-    raise InputError(f"{name} must be {kind}, not {value}.")

@@ -1,12 +1,13 @@
 """One replication, advanced from stop to stop; between stops a kernel does the work.
 
-What happens does not depend on where the stops are: the next event is drawn before a stop and kept over it.
+Events do not depend on the stops: the next event is drawn before a stop and kept across it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -24,10 +25,12 @@ _CODES = {
     **{code.name.lower().replace("_", "-"): code for code in PolicyCode},
     "jiq": PolicyCode.JBT,  # with threshold 1
 }
-_SECONDS_A_CALL = 0.05  # how soon a run can be stopped
+_SECONDS_PER_CALL = 0.05  # so that a run can be stopped soon
 _FIRST_EVENTS = 1000
+_WAVE_STEPS = 50_000  # levels to go through in a first call, up to a thousand times each
 _MAX_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
+_BLAS_LEVELS = 10_000  # beyond it, BLAS starts threads, which on busy cores wait for each other
 MAX_PATH = 10**6
 
 Tick = Callable[[float], None]
@@ -54,9 +57,7 @@ class Simulation:
         self._set_rules(mean_holding)
         counts = scenario.at_least_at_start()
         learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
-        self._book = new_book(
-            counts, self._levels_needed(counts.size), _PATH_BUFFER if keep_path and learns else 0
-        )
+        self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
         if not scenario.aggregate:
@@ -72,7 +73,7 @@ class Simulation:
 
     @property
     def time(self) -> float:
-        """How far the simulation has come."""
+        """The current simulated time."""
         return float(self._state["time"])
 
     @property
@@ -87,7 +88,7 @@ class Simulation:
 
     @property
     def tasks(self) -> NDArray[np.int64] | None:
-        """Tasks of each pool, where the policy needs to know the pools apart."""
+        """Tasks of each pool; None if the policy needs only the number of pools at each level."""
         return None if self._table is None else self._table.tasks.copy()
 
     @property
@@ -100,7 +101,10 @@ class Simulation:
         counts = self.at_least
         counts = np.pad(counts, (0, max(0, math.floor(load) + 2 - counts.size)))
         balanced = np.clip(load + 1 - np.arange(counts.size), 0, 1)
-        return float(np.linalg.norm(counts / self.scenario.pools - balanced))
+        gaps = counts / self.scenario.pools - balanced
+        if gaps.size <= _BLAS_LEVELS:
+            return float(np.linalg.norm(gaps))
+        return math.sqrt(np.square(gaps).sum())
 
     @property
     def path(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -128,7 +132,7 @@ class Simulation:
                 tick(self.time)
 
     def tally(self) -> Tally:
-        """The records so far."""
+        """Return the records so far."""
         state, book = self._state, self._book
         arrivals = int(state["arrivals"])
         departures = int(state["events"]) - arrivals
@@ -172,40 +176,43 @@ class Simulation:
         state["max_level"] = counts.size - 1
         state["threshold"] = self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else -2
 
-    def _levels_needed(self, occupied: int) -> int:
-        peak = max(phase.load + phase.amplitude for phase in self.scenario.phases)
-        return max(64, occupied + 8, self.scenario.initial_threshold + 8, math.ceil(peak) + 8)
-
     def _begin_phase(self, phase: Phase) -> None:
         """Start a phase, and rescale the remaining time to the next event."""
         state, rules = self._state, self._rules
-        self._budget = _FIRST_EVENTS  # an event of a wave can take far longer
+        self._budget = self._first_events(phase)
         first = self.time == 0
-        left = self._streams.holding[state["position"]]
-        if not first and state["rate"] > 0:
-            left = (state["next_time"] - state["time"]) * state["rate"]
+        left, rate = float(self._streams.holding[state["position"]]), float(state["rate"])
+        if not first and rate > 0:
+            left = (float(state["next_time"]) - self.time) * rate
         rules["load"], rules["amplitude"] = phase.load, phase.amplitude
         rules["period"], rules["start"] = phase.period, phase.start
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
-        state["rate"] = peak + state["total"] * self.scenario.service_rate
-        state["next_time"] = state["time"] + left / state["rate"] if state["rate"] > 0 else math.inf
+        rate = peak + int(state["total"]) * self.scenario.service_rate
+        state["rate"] = rate
+        state["next_time"] = self.time + left / rate if rate > 0 else math.inf
         state["gap"] = balance(self._book, self.scenario.pools, phase.load)
 
+    def _first_events(self, phase: Phase) -> int:
+        """Return the budget of the first call of a kernel. Under a wave, each event goes through all levels."""
+        if not phase.amplitude:
+            return _FIRST_EVENTS
+        return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))
+
     def _run_kernel(self, until: float, budget: int) -> None:
-        """One call of a kernel; how many events the next may take follows from the time of this one."""
+        """Call a kernel once, and set the budget of the next call by the time that this one takes."""
         started = perf_counter()
         if self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
             per_pool.advance(self._rules, self._state, self._book, self._streams, self._table, until, budget)
         seconds = perf_counter() - started
-        if seconds > _SECONDS_A_CALL:
+        if seconds > _SECONDS_PER_CALL:
             self._budget = max(self._budget // 2, 1)
-        elif budget == self._budget and seconds < _SECONDS_A_CALL / 4:
+        elif budget == self._budget and seconds < _SECONDS_PER_CALL / 4:
             self._budget = min(2 * self._budget, _MAX_EVENTS)
 
     def _make_room(self) -> None:
-        """Grow what is nearly full; the kernels stop in time."""
+        """Grow the arrays that are nearly full; the kernels return before they overflow."""
         state = self._state
         if max(state["max_level"], state["threshold"]) + 8 >= self._book.at_least.size:
             if self._book.at_least.size > 4 * MAX_LEVELS:
@@ -226,5 +233,23 @@ class Simulation:
 
 
 def stops(horizon: float, *more: Iterable[float]) -> list[float]:
-    """All the times at which a run must stop, in order, the horizon last."""
+    """Return all times at which a run must stop, in order, the horizon last."""
     return sorted({horizon, *(time for times in more for time in times if 0 < time < horizon)})
+
+
+def compile_kernels(scenarios: Iterable[Scenario]) -> None:
+    """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
+    for by_level in {scenario.aggregate for scenario in scenarios}:
+        _compile("jsq" if by_level else "round-robin")
+
+
+def compile_all_kernels() -> None:
+    """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
+    _compile("jsq")
+    _compile("round-robin")
+
+
+@cache
+def _compile(policy: str) -> None:
+    """Run the policy's kernel once, on the smallest system."""
+    Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0)).advance(1.0, max_events=1)

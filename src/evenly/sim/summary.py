@@ -1,4 +1,4 @@
-"""What a result shows of itself, in a line and as a table; the command line prints the same words."""
+"""The one-line summary and the table of a result; the command line prints the same text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 def headline(result: Result) -> str:
-    """The scenario, the fullest pool and the spread in one line."""
+    """Return the scenario, the fullest pool and the spread in one line."""
     fullest = plus_minus(result.max_tasks, result.half_widths().get("max_tasks"), 2)
     return f"{result.scenario.summary}: max {fullest}, spread {result.spread:.2f}"
 
 
 def rows(result: Result) -> list[tuple[str, str]]:
-    """The means with their intervals, as `evenly simulate` prints them."""
+    """Return the means with their intervals, as `evenly simulate` prints them."""
     widths = result.half_widths()
     resync = f", and {result.resync_per_task:.3f} to resync" if result.window.resync else ""
     found = [
@@ -50,7 +50,7 @@ def _threshold_row(result: Result) -> list[tuple[str, str]]:
 
 
 def shared_setting(results: Sequence[Result]) -> str:
-    """What all results have in common, in one line: pools, load and capacity, or the ranges they span."""
+    """Return what all results have in common, in one line: pools, load and capacity, or their ranges."""
     scenarios = [result.scenario for result in results]
     fewest, most = min(each.pools for each in scenarios), max(each.pools for each in scenarios)
     pools = f"{most:,} pools" if fewest == most else f"{fewest:,} to {most:,} pools"
@@ -74,13 +74,13 @@ def _load_words(scenario: Scenario) -> str:
 
 
 def shared_span(results: Sequence[Result]) -> str | None:
-    """The time that the averages are over, if it is the same for all."""
+    """Return the time span of the averages, or None if it differs."""
     spans = {f"time {each.scenario.warmup:g} to {each.scenario.horizon:g}" for each in results}
     return spans.pop() if len(spans) == 1 else None
 
 
 def labels(results: Sequence[Result]) -> list[str]:
-    """One label per result: its policy and, where that is not enough to tell them apart, what differs."""
+    """Return one label per result: its policy and, if policies repeat, the inputs that differ."""
     names = [result.scenario.label for result in results]
     for words in zip(*(_distinctions(result) for result in results), strict=True):
         if len(set(names)) == len(names):
@@ -95,7 +95,7 @@ def labels(results: Sequence[Result]) -> list[str]:
 
 
 def _distinctions(result: Result) -> list[str]:
-    """What tells results of one policy apart, in the order in which it is looked at."""
+    """Return the inputs that can tell results of one policy apart, in the order in which they are tried."""
     scenario = result.scenario
     start = scenario.initial_tasks
     tasks = f"{sum(start) / len(start):g}" if isinstance(start, Sequence) else f"{start:g}"
@@ -114,12 +114,12 @@ def _distinctions(result: Result) -> list[str]:
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, cut to `most` characters."""
+    """Return the text, cut to `most` characters."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
-    """The columns of `evenly compare`, one row per result."""
+    """Return the columns of `evenly compare`, one row per result."""
     pairs = [(result, result.half_widths()) for result in results]
     cells = {
         "policy": labels(results),
@@ -127,7 +127,7 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
         "spread": [plus_minus(result.spread, width.get("spread")) for result, width in pairs],
     }
     loads = {result.scenario.load_at_start for result in results}
-    if len(loads) == 1 and all(result.scenario.steady for result in results):  # else there is no one ceiling
+    if len(loads) == 1 and all(result.scenario.steady for result in results):  # else there is no single ceiling
         ceiling = math.ceil(loads.pop())
         cells[f"above {ceiling}"] = [percent(result.share_above(ceiling)) for result in results]
     cells |= {
@@ -140,9 +140,9 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
 
 
 def share_label(result: Result, label: str) -> str:
-    """A result's entry in the legend of the resource shares."""
+    """Return a result's entry in the legend of the resource shares."""
     scenario = result.scenario
-    if not scenario.steady:  # there is no one ceiling of the load
+    if not scenario.steady:  # there is no single ceiling of the load
         return f"{label}: spread {result.spread:.2f}"
     ceiling = math.ceil(scenario.load_at_start)
     above = 100 * result.share_above(ceiling)

@@ -1,4 +1,4 @@
-"""Cumulative records of one simulation, and what the difference between two of them says about a window."""
+"""Cumulative records of one simulation, and the averages over the window between two of them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Tally(ReadOnly):
 
 
 def total(tallies: Sequence[Tally]) -> Tally:
-    """Sum of the tallies."""
+    """Return the sum of the tallies."""
     return reduce(Tally.__add__, tallies)
 
 
@@ -80,7 +80,7 @@ class Averages(ReadOnly):
     lost_share: float
 
     def scalars(self) -> dict[str, float]:
-        """The means that get a confidence interval."""
+        """Return the means that get a confidence interval, by name."""
         values = {
             "mean_tasks": self.mean_tasks,
             "max_tasks": self.max_tasks,

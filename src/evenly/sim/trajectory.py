@@ -81,7 +81,7 @@ class Trajectory(Tabular):
         return np.asarray(self.occupancy[:, 1:].sum(axis=1))
 
     def tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Green and yellow tokens at the dispatcher at each time; for the threshold policy only."""
+        """Return the green and yellow tokens at the dispatcher at each time; for the threshold policy only."""
         if self.threshold[0] < 0:
             raise InputError("Only the threshold policy has green and yellow tokens.")
         rows = np.arange(self.times.size)
@@ -90,7 +90,7 @@ class Trajectory(Tabular):
         return pools - padded[rows, self.threshold], pools - padded[rows, self.threshold + 1]
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """One row per time; what each column holds is in `UNITS`."""
+        """Return one row per time; `UNITS` describes the columns."""
         columns: dict[str, NDArray[Any]] = {
             "time": self.times,
             "demand": self.demand,
@@ -106,7 +106,7 @@ class Trajectory(Tabular):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: the run, the columns as lists, and the changes of the threshold."""
+        """Return the run, the columns as lists and the changes of the threshold, ready for JSON."""
         return {
             "policy": self.scenario.policy,
             "pools": self.scenario.pools,
@@ -127,7 +127,7 @@ class Trajectory(Tabular):
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw what `evenly simulate --plot` shows: what `plot` draws, the imbalance, and the pools by tasks."""
+        """Draw the picture of `evenly simulate --plot`: the lines of `plot`, the imbalance, the pools by tasks."""
         from evenly.plots.style import figure_or_new
         from evenly.plots.trajectory import draw_panels
 

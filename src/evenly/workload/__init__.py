@@ -1,4 +1,4 @@
-"""What arrives: demand over time. Described here with the standard library alone, sampled elsewhere."""
+"""Arriving work: demand over time. Described here with the standard library alone, sampled elsewhere."""
 
 from evenly.workload.demand import Phase, check_schedule, parse_schedule
 

@@ -8,11 +8,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from evenly.errors import InputError
+from evenly.inputs import finite_number, is_listing, number_from, positive_number, shown
 
 MAX_LOAD = 10**6
+MAX_PHASES = 10_000
+SHORTEST_PERIOD = 1e-100  # below it, the angle of the sine overflows
+_TOO_MANY = f"A schedule must have at most {MAX_PHASES:,} phases."
 
 
 @dataclass(frozen=True)
@@ -25,20 +29,21 @@ class Phase:
     period: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("start", "load", "amplitude", "period"):
-            if not math.isfinite(getattr(self, name)):
-                raise InputError(f"A phase's {name} must be a finite number, not {getattr(self, name)}.")
-        if not 0 <= self.load <= MAX_LOAD:
-            raise InputError(f"The load must lie between 0 and {MAX_LOAD}, not {self.load:g}.")
-        if not 0 <= self.amplitude <= self.load:
-            raise InputError(
-                f"A wave's amplitude must lie between 0 and the load {self.load:g}, not {self.amplitude:g}."
-            )
-        if self.period <= 0:
-            raise InputError(f"A wave's period must be positive, not {self.period:g}.")
+        self._keep("start", finite_number("A phase's start", self.start))
+        self._keep("load", number_from("A phase's load", self.load, 0, MAX_LOAD))
+        amplitude = number_from("A wave's amplitude", self.amplitude, 0)
+        if amplitude > self.load:
+            raise InputError(f"A wave's amplitude must be at most the load {self.load:g}, not {amplitude:g}.")
+        self._keep("amplitude", amplitude)
+        period = positive_number("A wave's period", self.period)
+        self._keep("period", number_from("A wave's period", period, SHORTEST_PERIOD))
+
+    def _keep(self, name: str, value: float) -> None:
+        """Set a field to its checked value, a plain float."""
+        object.__setattr__(self, name, value)
 
     def load_at(self, time: float) -> float:
-        """Offered load per pool at a time in this phase."""
+        """Return the offered load per pool at a time in this phase."""
         return self.load + self.amplitude * math.sin(2 * math.pi * (time - self.start) / self.period)
 
     def __str__(self) -> str:
@@ -47,19 +52,31 @@ class Phase:
 
 
 def parse_schedule(text: str) -> tuple[Phase, ...]:
-    """Phases from "0:5.5,20:10,30:3"; "33:8~2/6" swings by 2 around 8 with period 6."""
+    """Return the phases of a text such as "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6."""
+    if text.count(",") >= MAX_PHASES:
+        raise InputError(_TOO_MANY)
     return check_schedule(_parse_phase(part) for part in text.split(","))
 
 
 def check_schedule(phases: Iterable[Phase]) -> tuple[Phase, ...]:
-    """The phases, if they begin at time 0 and follow each other."""
-    schedule = tuple(phases)
-    starts = [phase.start for phase in schedule]
-    if not starts or starts[0] != 0:
+    """Return the phases as a tuple, or raise InputError unless they begin at time 0 and follow each other."""
+    if not is_listing(phases):
+        raise InputError(_not_a_schedule(phases))
+    schedule = tuple(islice(phases, MAX_PHASES + 1))
+    if len(schedule) > MAX_PHASES:
+        raise InputError(_TOO_MANY)
+    if not all(isinstance(phase, Phase) for phase in schedule):
+        raise InputError(_not_a_schedule(phases))
+    if not schedule or schedule[0].start != 0:
         raise InputError("A schedule must begin at time 0, as in 0:5.5,20:10.")
-    if any(later <= earlier for earlier, later in pairwise(starts)):
-        raise InputError(f"A schedule's times must increase, not {', '.join(f'{s:g}' for s in starts)}.")
+    for earlier, later in pairwise(phase.start for phase in schedule):
+        if later <= earlier:
+            raise InputError(f"A schedule's times must increase, not go from {earlier:g} to {later:g}.")
     return schedule
+
+
+def _not_a_schedule(given: object) -> str:
+    return f"A schedule is a text such as 0:5.5,20:10 or a list of phases, not {shown(given)}."
 
 
 def _parse_phase(text: str) -> Phase:
@@ -74,5 +91,5 @@ def _parse_phase(text: str) -> Phase:
         raise
     except ValueError:
         raise InputError(
-            f"A schedule lists time:load or time:load~amplitude/period, as in 0:5.5,20:10~1/4, not {text!r}."
+            f"A schedule lists time:load or time:load~amplitude/period, as in 0:5.5,20:10~1/4, not {shown(text)}."
         ) from None

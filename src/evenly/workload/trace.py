@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from evenly.errors import InputError
-from evenly.workload.demand import Phase, check_schedule
+from evenly.inputs import number_from, positive_number, whole_number
+from evenly.workload.demand import MAX_LOAD, Phase, check_schedule
+
+MAX_POOLS = 10**9
+MAX_VISITS = 10**7
+_STAYS = (1e-9, 1e9)  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,12 @@ def draw_visits(
     are exponential. The times of the schedule and of the visits are in seconds.
     """
     phases = check_schedule(schedule)
-    _check(pools, mean_stay)
-    if not (math.isfinite(horizon) and horizon >= 0):
-        raise InputError(f"The horizon must be a number of seconds, not {horizon:g}.")
-    rng = random.Random(seed)
+    pools, mean_stay = _checked(pools, mean_stay)
+    horizon = number_from("horizon", horizon, 0)
+    expected = horizon * pools * max(phase.load + phase.amplitude for phase in phases) / mean_stay
+    if expected > MAX_VISITS:
+        raise InputError(f"About {expected:.0e} visits are too many (at most {MAX_VISITS}): reduce the horizon.")
+    rng = random.Random(_checked_seed(seed))
     visits: list[Visit] = []
     ends = [*(phase.start for phase in phases[1:]), horizon]
     for phase, end in zip(phases, ends, strict=True):
@@ -45,16 +51,13 @@ def draw_visits(
 
 
 def endless_visits(*, pools: int, load: float, mean_stay: float, seed: int) -> Iterator[Visit]:
-    """Draw sessions at a constant load, without an end."""
-    phase = Phase(0.0, load)
-    _check(pools, mean_stay)
-    if load == 0:
-        raise InputError("The load of endless visits must be positive, not 0.")
-    return _arrivals(random.Random(seed), phase, pools, mean_stay)
+    """Draw sessions at a constant load, endlessly."""
+    phase = Phase(0.0, positive_number("load", load, MAX_LOAD))
+    return _arrivals(random.Random(_checked_seed(seed)), phase, *_checked(pools, mean_stay))
 
 
 def _arrivals(rng: random.Random, phase: Phase, pools: int, mean_stay: float) -> Iterator[Visit]:
-    """Yield arrivals from the phase's start on, without an end.
+    """Yield arrivals from the phase's start on, endlessly.
 
     A wave is sampled by thinning: candidates arrive at the rate of the peak, and each is kept with the probability
     load / peak at its time.
@@ -69,8 +72,9 @@ def _arrivals(rng: random.Random, phase: Phase, pools: int, mean_stay: float) ->
         yield Visit(time, rng.expovariate(1 / mean_stay))
 
 
-def _check(pools: int, mean_stay: float) -> None:
-    if pools < 1:
-        raise InputError(f"There must be at least 1 pool, not {pools}.")
-    if not (math.isfinite(mean_stay) and mean_stay > 0):
-        raise InputError(f"The mean stay must be a positive number of seconds, not {mean_stay:g}.")
+def _checked(pools: int, mean_stay: float) -> tuple[int, float]:
+    return whole_number("pools", pools, 1, MAX_POOLS), number_from("mean_stay", mean_stay, *_STAYS)
+
+
+def _checked_seed(seed: int) -> int:
+    return whole_number("seed", seed, 0, 2**64 - 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from evenly.cli import options
-from evenly.cli.inputs import read_request
+from evenly.cli.inputs import options_named, read_request
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
@@ -35,14 +35,16 @@ def command(
     save: options.Save = None,
     json: options.Json = None,
 ) -> None:
-    """Simulate one policy exactly: how many tasks share a pool, what the threshold does, what it costs."""
-    request = read_request(locals())
+    """Simulate one policy exactly: tasks per pool, threshold, messages."""
+    given = dict(locals())
+    request = read_request(given)
 
     from evenly.cli.text.simulation import simulation_text
     from evenly.sim import simulate
+    from evenly.sim.run import MAX_CELLS
 
-    points = _POINTS if request.plot or request.save else 0
-    with progress_bar("simulating") as progress:
+    points = min(_POINTS, max(2, MAX_CELLS // request.scenarios[0].levels)) if request.plot or request.save else 0
+    with options_named(given), progress_bar("simulating") as progress:
         result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
     if request.plot:
         from evenly.plots.style import saved_figure

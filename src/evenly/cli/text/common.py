@@ -1,4 +1,4 @@
-"""What the text of several commands shares."""
+"""Text that several commands share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_ROWS = 40
 
 
 def histogram(shares: Sequence[float], things: str) -> list[str]:
-    """Rows of bars for the shares that can be seen, or for the largest of them if there are many."""
+    """Return rows of bars for the visible shares, or for the largest of them if there are many."""
     seen = [level for level, share in enumerate(shares) if share >= WORTH_A_LINE]
     if not seen:
         return []

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def simulation_text(result: Result) -> str:
-    """Return what `evenly simulate` prints."""
+    """Return the output of `evenly simulate`."""
     scenario = result.scenario
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
     lines = [
@@ -25,13 +25,13 @@ def simulation_text(result: Result) -> str:
         *histogram(result.pools_with_exactly.tolist(), "pools"),
     ]
     if scenario.warmup == 0:
-        lines += ["", "The start is part of the averages; --warmup T leaves out what comes before T."]
+        lines += ["", "The averages include the start; --warmup T leaves out the time before T."]
     lines += ["", f"{result.events:,} events in {result.seconds:.2f} s"]
     return "\n".join(lines)
 
 
 def print_comparison(comparison: Comparison) -> None:
-    """Print what `evenly compare` says: one row per policy."""
+    """Print the output of `evenly compare`: one row per policy."""
     from rich import box
     from rich.console import Console
     from rich.table import Table

@@ -2,8 +2,8 @@
 
 If tasks are discarded while every pool has floor(load) + 1 tasks or more, both systems agree at every event in
 the number of tasks up to the threshold and in the number of pools above it, though not in the rest of their
-states. Without the discarding they agree until the first task that finds all pools so full, and the probability
-that there is one in a given time vanishes as the number of pools grows.
+states. Without the discarding they agree until the first task that finds all pools that full, and the probability
+of such a task in a given time vanishes as the number of pools grows.
 
 Paper: Sec. 3.4, Props. 2 and 3.
 """
@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.frames import Tabular
+from evenly.inputs import positive_number, whole_number
 from evenly.sim.kernels.common import exponential, generator, level_of_rank, uniform
 from evenly.sim.kernels.jit import kernel
 from evenly.sim.kernels.rng import Bits, Floats
 from evenly.sim.run import simulate
-from evenly.sim.scenario import Scenario, whole_number
+from evenly.sim.scenario import Scenario
+from evenly.workload.demand import MAX_LOAD
 
 MAX_EVENTS = 10**6
 MAX_WORK = 10**9  # events times levels
@@ -58,7 +60,7 @@ class CoupledRun(Tabular):
         return int((self.jsq != self.threshold).any(axis=1).sum())
 
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """One row per event: its time, and both columns of each system."""
+        """Return one row per event: its time, and both columns of each system."""
         return {
             "time": self.times,
             "jsq_tasks_below": self.jsq[:, 0],
@@ -68,7 +70,7 @@ class CoupledRun(Tabular):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: what was asked, the columns as lists, and the final states."""
+        """Return the inputs, the columns as lists and the final states, ready for JSON."""
         start = self.initial_tasks
         return {
             "pools": self.pools,
@@ -235,6 +237,7 @@ def random_routing_probability(
 
     Paper: Prop. 3.
     """
+    load = positive_number("load", load, MAX_LOAD)
     scenario = Scenario(pools=pools, load=load, initial_tasks=load, horizon=horizon)
     result = simulate(scenario, replications=replications, seed=seed, batches=0)
     estimate = sum(window.without_token > 0 for window in result.windows) / replications

@@ -1,9 +1,9 @@
 """Systems of all sizes on one probability space: the same primitives drive every number of pools.
 
 One unit-rate Poisson process counts the arrivals, one sequence of uniforms chooses the levels that they go to,
-and each level has a unit-rate Poisson process of its own that counts the departures from pools with exactly so
-many tasks. A system of n pools runs these processes at its own clocks, and draws nothing else. Path by path, its
-occupancy then approaches solutions of the fluid equations as n grows.
+and each level has its own unit-rate Poisson process, which counts the departures from pools with exactly that
+number of tasks. A system of n pools runs these processes at its own clocks, and draws nothing else. Path by path,
+its occupancy approaches solutions of the fluid equations as n grows.
 
 Paper: App. B.1.
 """
@@ -19,20 +19,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
-from evenly.sim.run import MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
-from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario, whole_number
+from evenly.sim.run import MAX_CELLS, MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
+from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario
 from evenly.sim.simulation import MAX_PATH, stops
 from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
 MAX_SYSTEMS = 100
+MAX_SHARED_LEVELS = 10**5
 _ARRIVALS, _SELECTION, _DEPARTURES = range(3)  # the first word of a generator's spawn key; a level is the second
 _FIRST_LEVELS = 16
 _PATH_BUFFER = 4096
-_EVENTS_A_CALL = 200_000  # how soon a run can be stopped
-_WAKE_UP = 0.1  # seconds between looks for an interrupt
+_EVENTS_PER_CALL = 200_000  # so that a run can be stopped soon
+_WAKE_UP = 0.1  # seconds between checks for an interrupt
 
 
 class _System:
@@ -79,7 +81,7 @@ class _System:
         return np.concatenate([*times, np.zeros(0)]), np.concatenate([*values, np.zeros(0, np.int64)])
 
     def begin(self, phase: Phase) -> None:
-        """Put a load in force: the arrivals' clock goes on from where it is, at another rate."""
+        """Start a phase: the arrivals' clock continues from its reading, at a new rate."""
         record = self._record
         record["clock"] += record["arrival_rate"] * (phase.start - record["start"])
         record["start"] = phase.start
@@ -87,7 +89,7 @@ class _System:
 
     def advance(self, until: float, stop: threading.Event) -> None:
         while not stop.is_set():
-            if advance(self._record, self._book, self._shared, until, _EVENTS_A_CALL):
+            if advance(self._record, self._book, self._shared, until, _EVENTS_PER_CALL):
                 return
             self._make_room()
         raise CancelledError
@@ -141,23 +143,34 @@ def simulate_sizes(
     Paper: App. B.1, eq. (18). Departs: for loads that change, the arrivals are a unit-rate Poisson process at the
     time n times the integral of the load; with a constant load this is the paper's process of rate load at n t.
     """
-    _check(scenario, pools, seed, points, workers)
-    seed, points = int(seed), int(points)
-    scenarios = [replace(scenario, pools=size) for size in pools]
+    scenarios = _checked_systems(scenario, pools)
+    seed = whole_number("seed", seed, 0, 2**64 - 1)
+    points = whole_number("points", points, 2, MAX_POINTS)
+    if points * len(scenarios) > MAX_SNAPSHOTS:
+        raise InputError(
+            f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(scenarios)}."
+        )
+    if points * len(scenarios) * scenario.levels > MAX_CELLS:
+        raise InputError(
+            f"{points} points times {len(scenarios)} systems times {scenario.levels} levels are more than "
+            f"{MAX_CELLS}: reduce points, load, initial_tasks or threshold."
+        )
+    workers = None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
     stop = threading.Event()
     threads = ThreadPoolExecutor(min(workers or usable_cores(), len(scenarios)))
     try:
         futures = [threads.submit(_trajectory, each, seed, points, stop) for each in scenarios]
-        done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)  # without a time-out an interrupt can go unheard
+        done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)  # Python notices an interrupt after a timeout only
         while left and not any(future.exception() for future in done):
             done, left = wait(futures, _WAKE_UP, FIRST_EXCEPTION)
-        return [future.result() for future in futures if future in done]  # raises what a system raised
+        return [future.result() for future in futures if future in done]  # raises the error of a system
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)
 
 
-def _check(scenario: Scenario, pools: Sequence[int], seed: int, points: int, workers: int | None) -> None:
+def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]:
+    """Return the scenario with each number of pools, or raise InputError if they cannot share their primitives."""
     checked_scenario(scenario)
     if scenario.policy != "threshold":
         raise InputError(f"The common probability space is for the policy threshold, not {scenario.policy}.")
@@ -165,19 +178,20 @@ def _check(scenario: Scenario, pools: Sequence[int], seed: int, points: int, wor
         raise InputError(f"The common probability space is for pools without a capacity, not {scenario.capacity}.")
     if any(phase.amplitude for phase in scenario.phases):
         raise InputError("The common probability space is for a load that changes in steps, not for waves.")
-    if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str):
-        raise InputError(f"pools must be a list of whole numbers, one for each system, not {pools}.")
+    if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str | bytes):
+        raise InputError(f"pools must be a list of whole numbers, one for each system, not {shown(pools)}.")
+    if isinstance(pools, np.ndarray) and pools.ndim != 1:
+        raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
-    whole_number("seed", seed, 0, 2**64 - 1)
-    whole_number("points", points, 2, MAX_POINTS)
-    if points * len(pools) > MAX_SNAPSHOTS:
-        raise InputError(f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(pools)}.")
-    if workers is not None:
-        whole_number("workers", workers, 1, MAX_WORKERS)
+    if scenario.levels > MAX_SHARED_LEVELS:  # each has a generator
+        raise InputError(
+            f"The common probability space is for loads, thresholds and tasks up to {MAX_SHARED_LEVELS} per pool."
+        )
+    return [replace(scenario, pools=size) for size in pools]
 
 
 def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Event) -> Trajectory:
-    """One system from time 0 to the horizon."""
+    """Simulate one system from time 0 to the horizon."""
     system = _System(scenario, seed)
     grid = np.linspace(0.0, scenario.horizon, points).tolist()
     at_grid = set(grid)
@@ -211,7 +225,7 @@ def _trajectory(scenario: Scenario, seed: int, points: int, stop: threading.Even
 
 
 def _imbalance(occupancy: Floats, demand: Floats) -> Floats:
-    """Per time, the distance between the occupancy and the balanced one for the demand right then.
+    """Return, per time, the distance between the occupancy and the balanced one for the demand at that time.
 
     Paper: e(t) in Sec. 5.3.
     """

@@ -1,1 +1,1 @@
-"""The compiled loops, and what they share: random streams, records, the compiler's settings."""
+"""The compiled loops, their random streams and records, and the compiler's settings."""

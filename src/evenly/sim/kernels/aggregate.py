@@ -1,4 +1,4 @@
-"""The aggregate kernel: exact simulation on level counts, at a cost and in a memory that do not grow with n.
+"""The aggregate kernel: exact simulation on level counts, with cost and memory that do not grow with n.
 
 Pools with the same number of tasks are interchangeable, so the counts `at_least` are a Markov chain by
 themselves. A second home of the dispatching and learning rules, next to `evenly.core`: tests drive both with
@@ -32,13 +32,13 @@ _THRESHOLD = int(PolicyCode.THRESHOLD)
 _JSQ = int(PolicyCode.JSQ)
 _POWER_OF_D = int(PolicyCode.POWER_OF_D)
 
-# An unsigned index spares the check for a negative one that would count from the end: a tenth of all the time.
+# An unsigned index needs no check for a negative one, which counts from the end: this saves a tenth of the time.
 at = np.uintp
 
 
 @inlined
 def _level_of_rank(at_least: NDArray[np.int64], pools: int, rank: int, top: int) -> int:
-    """Tasks of the pool with this rank, counted from the emptiest; none of that rank has more than `top`."""
+    """Return the tasks of the pool with this rank, counted from the emptiest; it has at most `top`."""
     level = top
     while at_least[at(level)] + rank < pools:
         level -= 1
@@ -47,7 +47,7 @@ def _level_of_rank(at_least: NDArray[np.int64], pools: int, rank: int, top: int)
 
 @inlined
 def _level_of_task(at_least: NDArray[np.int64], task: int, top: int) -> int:
-    """Tasks in the pool of this task, when tasks are counted from the fullest pools down."""
+    """Return the tasks in the pool of this task, when tasks are counted from the fullest pools down."""
     here = top * at_least[at(top)]
     below = int(task >= here)
     level = top - below
@@ -62,7 +62,7 @@ def _level_of_task(at_least: NDArray[np.int64], task: int, top: int) -> int:
 
 @kernel
 def lowest_of_sample(uniforms: NDArray[np.float64], ranks: NDArray[np.int64], pools: int) -> int:
-    """The lowest of ranks.size distinct ranks, drawn uniformly; `ranks` is scratch space."""
+    """Return the lowest of ranks.size distinct ranks, drawn uniformly; `ranks` is scratch space."""
     for drawn in range(ranks.size):
         rank = int(uniforms[drawn] * (pools - drawn))
         # ranks[:drawn] is sorted; a draw among the ranks that are left skips those already taken.

@@ -1,7 +1,7 @@
 """The kernel of the common probability space: events of one system, driven by primitives that all sizes share.
 
 A third home of the dispatching and learning rules, next to `evenly.core` and `aggregate`: here a task's level
-comes from the appendix's intervals, and each level's departures from a process of its own.
+comes from the appendix's intervals, and each level's departures from its own process.
 
 Paper: App. B.1.
 """
@@ -22,9 +22,9 @@ SYSTEM = np.dtype(
     [
         ("pools", np.int64),
         ("learning", np.int64),
-        ("fall_at", np.int64),  # the threshold falls when at most this many pools have that many tasks
+        ("fall_at", np.int64),  # the threshold falls when at most this many pools have at least `threshold` tasks
         ("service_rate", np.float64),
-        # The arrivals' clock shows `clock` at `start`, and from then on runs at `arrival_rate`.
+        # The arrivals' clock reads `clock` at `start`, and runs at `arrival_rate` from then on.
         ("start", np.float64),
         ("clock", np.float64),
         ("arrival_rate", np.float64),
@@ -39,11 +39,11 @@ SYSTEM = np.dtype(
 
 
 class Book(NamedTuple):
-    """What grows: counts, the departure clocks of the levels, and the threshold's path."""
+    """The arrays that grow: counts, the departure clocks of the levels, and the threshold's path."""
 
     at_least: NDArray[np.int64]
     left: Floats  # on each level's own clock, until its next departure
-    departures: Bits  # a generator a level
+    departures: Bits  # one generator per level
     path_time: Floats
     path_value: NDArray[np.int64]
 
@@ -56,26 +56,26 @@ class Shared(NamedTuple):
 
 
 def generator(seed: int, *key: int) -> Bits:
-    """The state of an xoshiro256++ generator that depends on the seed and the key alone."""
+    """Return the state of an xoshiro256++ generator that depends on the seed and the key alone."""
     words = np.random.SeedSequence(seed, spawn_key=key).generate_state(4, np.uint64)
     return np.asarray(words, np.uint64).reshape(4, 1)
 
 
 @kernel
 def uniform(state: Bits) -> float:
-    """The generator's next number on [0, 1)."""
+    """Return the generator's next number on [0, 1)."""
     return float(unit(next_bits(state)))
 
 
 @kernel
 def exponential(state: Bits) -> float:
-    """The generator's next standard exponential."""
+    """Return the generator's next standard exponential."""
     return -math.log1p(-uniform(state))
 
 
 @kernel
 def level_of_rank(at_least: NDArray[np.int64], pools: int, rank: int, lowest: int) -> int:
-    """Tasks of the pool with this rank, counted from the emptiest; no pool has fewer than `lowest`.
+    """Return the tasks of the pool with this rank, counted from the emptiest; no pool has fewer than `lowest`.
 
     A uniform U lies in the interval I_i or J_i exactly if the rank floor(U * pools) or floor(U * pools below the
     threshold) belongs to a pool with i - 1 tasks: the ends of the intervals are whole numbers on that scale.
@@ -97,7 +97,7 @@ def _arrival_time(system: Record) -> float:
 
 @kernel
 def _next_departure(system: Record, book: Book) -> tuple[int, float]:
-    """The level whose clock is the first to strike, and when."""
+    """Return the level with the next departure, and its time."""
     first, shortest = 0, math.inf
     for level in range(max(system.lowest, 1), system.highest + 1):
         tasks = level * (book.at_least[level] - book.at_least[level + 1])
@@ -108,7 +108,7 @@ def _next_departure(system: Record, book: Book) -> tuple[int, float]:
 
 @kernel
 def _run_clocks(system: Record, book: Book, now: float) -> None:
-    """Each level's clock runs at the rate at which tasks leave its pools; where there are none it stands still."""
+    """Advance each level's clock at the rate at which tasks leave its pools; without tasks it stands still."""
     elapsed = max(now - system.time, 0.0) * system.service_rate
     for level in range(max(system.lowest, 1), system.highest + 1):
         tasks = level * (book.at_least[level] - book.at_least[level + 1])
@@ -127,12 +127,12 @@ def _depart(system: Record, book: Book, level: int) -> None:
 
 @kernel
 def _arrive(system: Record, book: Book, shared: Shared) -> None:
-    """Dispatch a task and learn: both look at the counts right before it, and learning acts after the dispatch.
+    """Dispatch a task and learn: both use the counts right before it, and learning acts after the dispatch.
 
     Paper: eqs. (17) and (18b).
     """
     system.next_arrival += exponential(shared.arrivals)
-    selection = uniform(shared.selection)  # every task has one, whether it decides anything or not
+    selection = uniform(shared.selection)  # every task draws one, even if it decides nothing
     pools, threshold = system.pools, system.threshold
     green = pools - book.at_least[threshold]
     yellow = pools - book.at_least[threshold + 1]
@@ -156,9 +156,9 @@ def _arrive(system: Record, book: Book, shared: Shared) -> None:
 
 @kernel
 def advance(system: Record, book: Book, shared: Shared, until: float, budget: int) -> bool:
-    """Whether all up to the time `until` has happened; if not, the budget is spent or the book needs room.
+    """Return True once everything up to `until` has happened; False if the budget is spent or the book is full.
 
-    What happens does not depend on where a call ends: the clocks are read at events only.
+    Events do not depend on where a call ends: the clocks are read at events only.
     """
     for _ in range(budget):
         level, departure = _next_departure(system, book)

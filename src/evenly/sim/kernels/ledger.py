@@ -1,7 +1,7 @@
-"""What a simulated system is and what is recorded of it; both kernels write here and nowhere else.
+"""The state of a simulated system and its records; both kernels write here and nowhere else.
 
 `at_least[i]` is the number of pools with at least i tasks. One event changes one entry of it by one, so the
-records cost a few operations an event, whatever the number of pools: the time integral of at_least[i] is kept
+records cost a few operations per event, whatever the number of pools: the time integral of at_least[i] is kept
 as `area[i]`, from which each change subtracts (change * time); adding at_least[i] * now gives the integral.
 """
 
@@ -20,7 +20,7 @@ _Number = TypeVar("_Number", np.int64, np.float64)
 
 
 class PolicyCode(IntEnum):
-    """Policies, as the kernels know them."""
+    """The policies as numbers, for the kernels."""
 
     THRESHOLD = 0
     JSQ = 1
@@ -42,7 +42,7 @@ RULES = np.dtype(
         ("capacity", np.int64),
         ("below", np.int64),  # join-below-threshold's threshold
         ("learning", np.int64),
-        ("fall_at", np.int64),  # the threshold falls when at most this many pools have that many tasks
+        ("fall_at", np.int64),  # the threshold falls when at most this many pools have at least `threshold` tasks
         ("highest", np.int64),  # the threshold rises no further
         ("mean_holding", np.int64),
         ("service_rate", np.float64),
@@ -65,8 +65,8 @@ STATE = np.dtype(
         ("threshold", np.int64),  # negative for policies without one
         ("position", np.int64),  # in the buffers of holding times and events
         ("choice_position", np.int64),
-        ("turn", np.int64),  # whose turn it is under round-robin
-        ("tokens", np.int64),  # how many tokens the per-pool kernel's dispatcher holds
+        ("turn", np.int64),  # the next pool under round-robin
+        ("tokens", np.int64),  # tokens at the dispatcher, in the per-pool kernel
         # counters
         ("events", np.int64),
         ("arrivals", np.int64),
@@ -81,7 +81,7 @@ STATE = np.dtype(
         ("gap", np.float64),  # see `distance`
         ("gap_area", np.float64),  # time integral of the distance to balance
         ("spread_area", np.float64),  # time integral of the standard deviation of tasks over pools
-        ("since", np.float64),  # up to when the last two are integrated
+        ("since", np.float64),  # the time up to which the last two are integrated
         ("max_since", np.float64),
         ("threshold_since", np.float64),
         ("last_change", np.float64),
@@ -102,7 +102,7 @@ class Book(NamedTuple):
 
 
 def new_book(at_least: NDArray[np.int64], levels: int, path: int) -> Book:
-    """An empty book for `levels` levels that holds the given counts."""
+    """Return an empty book for `levels` levels that holds the given counts."""
     counts = np.zeros(levels, np.int64)
     counts[: at_least.size] = at_least
     full, area, max_time, threshold_time = (np.zeros(levels) for _ in range(4))
@@ -110,7 +110,7 @@ def new_book(at_least: NDArray[np.int64], levels: int, path: int) -> Book:
 
 
 def grown(book: Book) -> Book:
-    """The same book with twice the levels."""
+    """Return the same book with twice the levels."""
     return book._replace(
         at_least=_doubled(book.at_least),
         full=_doubled(book.full),
@@ -126,7 +126,7 @@ def _doubled(array: NDArray[_Number]) -> NDArray[_Number]:
 
 @inlined
 def load_at(rules: Record, time: float) -> float:
-    """Offered load per pool at a time, within the phase in force."""
+    """Return the offered load per pool at a time within the phase in force."""
     if rules.amplitude == 0.0:
         return float(rules.load)
     turn = 2.0 * math.pi * (time - rules.start) / rules.period
@@ -152,21 +152,22 @@ def balance(book: Book, pools: int, load: float) -> float:
 
 @inlined
 def distance(gap: float, count: int, part: float) -> float:
-    """Euclidean distance to balance, times pools: `gap` knows all but the `part` of pools that the level above
-    floor(load), where there are `count`, should have.
+    """Return the Euclidean distance to balance, times pools.
+
+    `gap` covers all levels but the one above floor(load), which has `count` pools and should have `part`.
     """
     return math.sqrt(max(gap + part * (part - 2.0 * count), 0.0))
 
 
 @inlined
 def part_of(pools: int, load: float) -> float:
-    """Pools that should have one task more than floor(load)."""
+    """Return the pools that should have one task more than floor(load)."""
     return pools * (load - math.floor(load))
 
 
 @kernel
 def wave_distance(rules: Record, at_least: NDArray[np.int64], time: float) -> float:
-    """Euclidean distance to balance under a wave, times pools."""
+    """Return the Euclidean distance to balance under a wave, times pools."""
     load = load_at(rules, time)
     total = 0.0
     for level in range(at_least.size):
@@ -177,7 +178,7 @@ def wave_distance(rules: Record, at_least: NDArray[np.int64], time: float) -> fl
 
 @kernel
 def _quadrature(rules: Record, at_least: NDArray[np.int64], begin: float, length: float) -> float:
-    """Integral of the distance over at most a period: Gauss's rule with two points on panels of a 512th of it."""
+    """Integrate the distance over at most a period: Gauss's rule with two points on panels of a 512th of it."""
     panels = 1 + int(length / rules.period * 512.0)
     half = 0.5 * length / panels
     area = 0.0
@@ -190,7 +191,7 @@ def _quadrature(rules: Record, at_least: NDArray[np.int64], begin: float, length
 
 @kernel
 def wave_area(rules: Record, at_least: NDArray[np.int64], begin: float, end: float) -> float:
-    """Time integral of the distance while the load swings and no task comes or goes: whole periods are alike."""
+    """Integrate the distance while the load swings and no task arrives or departs: whole periods are alike."""
     periods = math.floor((end - begin) / rules.period)
     area = 0.0
     if periods > 0:
@@ -201,7 +202,7 @@ def wave_area(rules: Record, at_least: NDArray[np.int64], begin: float, end: flo
 
 @inlined
 def spread(total: int, squares: int, pools: int) -> float:
-    """Standard deviation of tasks over pools."""
+    """Return the standard deviation of tasks over pools."""
     # Products of whole numbers, as floats: no rounding below 2**53.
     return math.sqrt(max(float(pools) * squares - float(total) * total, 0.0)) * (1.0 / pools)
 

@@ -1,8 +1,8 @@
-"""The per-pool kernel: exact simulation with every pool, task and token by name, at a cost flat in n.
+"""The per-pool kernel: exact simulation of every pool, task and token, at a cost per event that is flat in n.
 
 For policies that need identities: round-robin, join-below-threshold (join-idle-queue is threshold 1), pull.
-Tokens lie in an array in the very order in which `evenly.core.PoolSet` keeps them (append; discard moves the
-last one into the gap), so that kernel and core pick the same pool from the same random number.
+Tokens are kept in an array in exactly the order of `evenly.core.PoolSet` (append; discard moves the last one into
+the gap), so that kernel and core pick the same pool from the same random number.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ _JBT = int(PolicyCode.JBT)
 _PULL = int(PolicyCode.PULL)
 
 IntArray = NDArray[np.int64]
+ShortArray = NDArray[np.int32]  # enough for ten million pools or slots, at half the memory
 
 
 class PoolTable(NamedTuple):
     """Pools, tasks and tokens. A token is a pool; under pull, a slot of a pool (pool * capacity + slot)."""
 
     tasks: IntArray  # of each pool
-    owner: IntArray  # the pool of each task
-    tokens: IntArray
-    place: IntArray  # where a token lies in `tokens`; -1 when the dispatcher does not have it
-    busy: IntArray  # under pull, the taken slots of each pool as a stack
+    owner: ShortArray  # the pool of each task
+    tokens: ShortArray
+    place: ShortArray  # of a token in `tokens`; -1 when the dispatcher does not have it
+    busy: ShortArray  # under pull, the taken slots of each pool as a stack
 
 
 def new_pool_table(tasks: IntArray, policy: PolicyCode, *, threshold: int, capacity: int) -> tuple[PoolTable, int]:
-    """Pools that joined one after the other, with these tasks; and the number of tokens they sent."""
+    """Return pools that joined one after the other, with these tasks, and the number of tokens they sent."""
     slots = capacity if policy == PolicyCode.PULL else 0
     held = np.zeros(0, np.int64)
     if policy == PolicyCode.PULL:
@@ -53,30 +54,38 @@ def new_pool_table(tasks: IntArray, policy: PolicyCode, *, threshold: int, capac
     elif policy == PolicyCode.JBT:
         held = np.flatnonzero(tasks < threshold)
     universe = tasks.size * max(slots, 1)
-    tokens = np.zeros(universe, np.int64)
-    place = np.full(universe, -1, np.int64)
+    tokens = np.zeros(universe, np.int32)
+    place = np.full(universe, -1, np.int32)
     tokens[: held.size] = held
     place[held] = np.arange(held.size)
-    owner = np.repeat(np.arange(tasks.size), tasks)
-    room = np.zeros(max(1024, owner.size), np.int64)
-    busy = np.tile(np.arange(slots), tasks.size)
-    return PoolTable(tasks.astype(np.int64), np.concatenate([owner, room]), tokens, place, busy), held.size
+    busy = np.tile(np.arange(slots, dtype=np.int32), tasks.size)
+    return PoolTable(tasks.astype(np.int64), _owners(tasks), tokens, place, busy), held.size
+
+
+def _owners(tasks: IntArray) -> ShortArray:
+    """Return the pool of each task, with room for more. Works in place: there can be a hundred million tasks."""
+    ends = np.cumsum(tasks)
+    total = int(ends[-1])
+    owners = np.zeros(total + max(1024, total // 8), np.int32)
+    np.add.at(owners[:total], ends[ends < total], 1)
+    np.cumsum(owners[:total], out=owners[:total])
+    return owners
 
 
 def grown_pool_table(table: PoolTable) -> PoolTable:
-    """The same table with room for twice the tasks."""
+    """Return the same table with room for twice the tasks."""
     return table._replace(owner=np.concatenate([table.owner, np.zeros_like(table.owner)]))
 
 
 @inlined
-def _put(state: Record, tokens: IntArray, place: IntArray, token: int) -> None:
+def _put(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
     place[token] = state.tokens
     tokens[state.tokens] = token
     state.tokens += 1
 
 
 @inlined
-def _discard(state: Record, tokens: IntArray, place: IntArray, token: int) -> None:
+def _discard(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
     state.tokens -= 1
     last = tokens[state.tokens]
     gap = place[token]
@@ -98,7 +107,7 @@ def _next_choice(state: Record, streams: Streams, choices: NDArray[np.float64]) 
 @inlined
 def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
               max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """A pool with `level - 1` tasks gets one more."""
+    """Record that a pool with `level - 1` tasks gets one more."""
     state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
     at_least[level] += 1
     area[level] -= state.time
@@ -113,7 +122,7 @@ def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area
 @inlined
 def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
                  max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """A pool with `level` tasks loses one."""
+    """Record that a pool with `level` tasks loses one."""
     state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
     at_least[level] -= 1
     area[level] += state.time

@@ -1,8 +1,8 @@
 """Random numbers for the simulators: three independent streams, the same for kernels and reference.
 
 One stream each for the holding times, the events (arrival, or which task departs) and the choices (which
-pool an arrival gets). Apart from each other they give common random numbers for free: two policies that
-draw different numbers of choices still see the very same arrivals and departures.
+pool an arrival gets). Separate streams give common random numbers for free: two policies that draw different
+numbers of choices still get exactly the same arrivals and departures.
 
 The generator is xoshiro256++ (Blackman and Vigna, 2021), sixty-four of them side by side and taken in turn, which
 vector instructions do at once; exponentials come from a 256-strip ziggurat (Marsaglia and Tsang, 2000) with
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 class Streams(NamedTuple):
-    """Generator states (four words a lane) and the buffers they fill."""
+    """Generator states (four words per lane) and the buffers they fill."""
 
     holding_state: Bits
     event_state: Bits
@@ -45,7 +45,7 @@ class Streams(NamedTuple):
 
 
 def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> Streams:
-    """Streams of one replication, with the first buffers filled."""
+    """Return the streams of one replication, with the first buffers filled."""
     words = np.asarray(seed.generate_state(4, np.uint64), np.uint64)
     streams = Streams(
         holding_state=np.zeros((4, LANES), np.uint64),
@@ -66,7 +66,7 @@ def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> 
 
 
 def _ziggurat_tables() -> tuple[Bits, Floats, Floats]:
-    """Acceptance bounds, widths and heights of the strips under exp(-x)."""
+    """Return the acceptance bounds, widths and heights of the strips under exp(-x)."""
     accept = np.zeros(_STRIPS, np.uint64)
     width = np.zeros(_STRIPS)
     height = np.zeros(_STRIPS)
@@ -106,7 +106,7 @@ def _seed_lanes(word: np.uint64, state: Bits) -> None:
 
 @kernel
 def _fill_bits(state: Bits, out: Bits) -> None:
-    """xoshiro256++ in every lane; compilers turn the inner loop into vector instructions."""
+    """Run xoshiro256++ in every lane; compilers turn the inner loop into vector instructions."""
     lanes_a, lanes_b, lanes_c, lanes_d = state[0], state[1], state[2], state[3]
     for first in range(0, out.size, LANES):
         part = out[first : first + LANES]
@@ -124,7 +124,7 @@ def _fill_bits(state: Bits, out: Bits) -> None:
 
 @kernel
 def unit(bits: np.uint64) -> np.float64:
-    """A uniform on [0, 1) from the upper 53 bits."""
+    """Return a uniform on [0, 1) from the upper 53 bits."""
     return np.float64(bits >> np.uint64(11)) * (1.0 / _TWO_53)
 
 
@@ -137,7 +137,7 @@ def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
 
 @kernel
 def _fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], spare: Bits, out: Floats) -> None:
-    """The ziggurat without branches; the one draw in a hundred that it rejects is mended afterwards."""
+    """Run the ziggurat without branches; the one draw in a hundred that it rejects is redone afterwards."""
     _fill_bits(state, scratch)
     count = 0
     for m in range(out.size):
@@ -154,7 +154,7 @@ def _fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], s
 
 @kernel
 def _mended(bits: np.uint64, spare: Bits) -> float:
-    """The exponential of a draw that is not inside its strip for sure; new draws come from the spare."""
+    """Return the exponential of a draw that may be outside its strip; new draws come from the spare."""
     while True:
         strip = bits & np.uint64(_STRIPS - 1)
         mantissa = bits >> np.uint64(11)
@@ -172,7 +172,7 @@ def _mended(bits: np.uint64, spare: Bits) -> float:
 
 @kernel
 def next_bits(state: Bits) -> np.uint64:
-    """xoshiro256++, one number from one lane."""
+    """Return the next number of xoshiro256++ with one lane."""
     a, b, c, d = state[0, 0], state[1, 0], state[2, 0], state[3, 0]
     out: np.uint64 = _rotate(a + d, 23) + a
     c ^= a

@@ -1,0 +1,99 @@
+"""One replication of a scenario: its samples, the ending of its threshold and, if recorded, its trajectory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim.scenario import Scenario
+from evenly.sim.simulation import Simulation, Tick, stops
+from evenly.sim.tally import Tally
+from evenly.sim.trajectory import Ending, Trajectory
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """The replications of a scenario, and what to record of each."""
+
+    replications: int
+    seed: int
+    batches: int
+    mean_holding_times: bool
+    points: int
+    trajectories: int  # replications that are recorded
+
+
+@dataclass(frozen=True)
+class Replication:
+    """The records of one replication."""
+
+    windows: list[Tally]
+    events: int
+    ending: Ending | None
+    trajectory: Trajectory | None
+
+
+def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replication:
+    """Simulate one replication. Its random numbers depend on the seed and its index alone."""
+    seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
+    points = plan.points if index < plan.trajectories else 0
+    simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
+    edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
+    grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
+    snapshots = [_snapshot(simulation)] if grid else []
+    last = simulation.tally() if scenario.warmup == 0 else None
+    windows: list[Tally] = []
+    at_grid, at_edge = set(grid), set(edges)
+    for time_ in stops(scenario.horizon, edges, grid):
+        simulation.advance(time_, tick)
+        if time_ in at_grid:
+            snapshots.append(_snapshot(simulation))
+        if time_ in at_edge:
+            earlier, last = last, simulation.tally()
+            windows += [] if earlier is None else [last - earlier]
+    state = simulation.state
+    has_threshold = int(simulation.state["threshold"]) >= 0
+    return Replication(
+        windows=windows,
+        events=int(state["events"]),
+        ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
+        trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
+    )
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    """The state of a system at one time."""
+
+    at_least: NDArray[np.int64]
+    threshold: int
+    tokens: int
+    imbalance: float
+
+
+def _snapshot(simulation: Simulation) -> _Snapshot:
+    state = simulation.state
+    return _Snapshot(simulation.at_least, int(state["threshold"]), int(state["tokens"]), simulation.imbalance)
+
+
+def _trajectory(
+    simulation: Simulation, seed: int, replication: int, grid: list[float], snapshots: list[_Snapshot]
+) -> Trajectory:
+    levels = max(snapshot.at_least.size for snapshot in snapshots) + 1
+    change_times, change_thresholds = simulation.path
+    return Trajectory(
+        scenario=simulation.scenario,
+        seed=seed,
+        replication=replication,
+        times=np.array(grid),
+        pools_at_least=np.array([np.pad(s.at_least, (0, levels - s.at_least.size)) for s in snapshots]),
+        threshold=np.array([max(snapshot.threshold, -1) for snapshot in snapshots]),
+        max_tasks=np.array([snapshot.at_least.size - 1 for snapshot in snapshots]),
+        imbalance=np.array([snapshot.imbalance for snapshot in snapshots]),
+        demand=np.array([simulation.scenario.demand(time_) for time_ in grid]),
+        tokens_held=np.array([snapshot.tokens for snapshot in snapshots]),
+        change_times=change_times,
+        change_thresholds=change_thresholds,
+    )
