@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 
 from evenly.errors import InputError
 
@@ -14,7 +14,7 @@ _SHOWN = 60  # characters of a rejected value
 def shown(value: object) -> str:
     """Return the value as an error message quotes it: text in quotes, numbers plain, anything long cut short."""
     try:
-        text = str(value) if isinstance(value, Real) and not isinstance(value, bool) else repr(value)
+        text = str(value) if isinstance(value, Number) and not isinstance(value, bool) else repr(value)
     except ValueError:  # Python refuses to print an integer of more than 4,300 digits
         return "a number with thousands of digits"
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."

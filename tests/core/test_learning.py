@@ -29,7 +29,8 @@ def test_every_two_digit_alpha_is_read_as_written(pools: int) -> None:
 def test_alpha_outside_the_open_interval_is_refused(alpha: float | str) -> None:
     with pytest.raises(InputError) as refusal:
         LearningRule(alpha)
-    assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {alpha}."
+    shown = repr(alpha) if alpha in ("x", "") else alpha
+    assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {shown}."
 
 
 @pytest.mark.parametrize(("yellow", "step"), [(0, 1), (1, 1), (2, 0)])

@@ -39,7 +39,7 @@ ROOMS: dict[str, Room] = {
     "workload": Room(holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors",)),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
-        may=("errors", "policies"),
+        may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
     "plots": Room(
