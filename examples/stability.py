@@ -1,8 +1,8 @@
-"""How much of the time a learned threshold is off the optimum: predicted, and simulated.
+"""Compare the share of time that a learned threshold is off the optimum, as predicted and as simulated.
 
-Each point is a simulation of the whole policy with its 95 % interval, each line a prediction that simulates
-nothing. The teeth of the lines are no noise: with one more pool it may take one more below the threshold to make
-it fall. Excursions above the optimum then last longer, and those below it become rarer.
+Each point is a simulation of the whole policy with its 95 % interval. Each line is a prediction, without any
+simulation. Its teeth are not noise: with one more pool, one more pool below the threshold may be needed to make it
+fall. Then excursions above the optimum last longer, and those below it become rarer.
 
     python -m examples.stability --out docs/images/stability.png
 """
@@ -33,15 +33,15 @@ CASES = {
 QUICK_CASES = {(2.9, "0.97"): (50, 100), (5.5, "0.93"): (20, 50)}
 TASKS, QUICK_TASKS = 1e8, 2e5  # in each simulation
 REPLICATIONS = 16
-WARMUP = 15.0  # mean service times; after them the start is forgotten but for 3e-7
+WARMUP = 15.0  # mean service times; exp(-15) is 3e-7, so the start no longer matters
 NAMES = ("share_above", "share_below", "change_rate", "resync_per_task")
-POINTS, QUICK_POINTS = 100, 8  # of a line
+POINTS, QUICK_POINTS = 100, 8  # per line
 
 
 def simulated(
     load: float, alpha: str, pools: int, tasks: float, replications: int = REPLICATIONS, seed: int = 1
 ) -> dict[str, list[float]]:
-    """The same numbers as a prediction's, a value for each replication."""
+    """Simulate the numbers that a prediction has, with one value per replication."""
     length = max(tasks / (pools * load * replications), 1.0)
     scenario = Scenario(
         pools=pools,
@@ -66,13 +66,13 @@ def simulated(
 
 
 def line_sizes(sizes: Sequence[int], points: int) -> list[int]:
-    """Pools of a line's points: those simulated, and many in between."""
+    """Return the numbers of pools for a line: the simulated ones, and many in between."""
     between = np.geomspace(sizes[0], sizes[-1], points).round().astype(int).tolist()
     return sorted({*sizes, *between})
 
 
 def print_row(found: Stability, columns: dict[str, list[float]]) -> None:
-    """A line of the table."""
+    """Print one row of the table."""
     cells = [f"{found.load:>5g} {found.alpha:>5g} {found.pools:>6}"]
     for name in NAMES:
         values = columns[name]
@@ -86,7 +86,7 @@ def draw(
     points: dict[tuple[float, str], list[tuple[int, float, float]]],
     path: Path,
 ) -> None:
-    """Share of the time off the optimum against the number of pools."""
+    """Draw the share of time off the optimum against the number of pools."""
     with saved_figure(path, 7.2, 4.6) as figure:
         axes = figure.add_subplot()
         for (case, found), color, dash, marker in zip(lines.items(), COLORS, DASHES, MARKERS, strict=False):
@@ -114,8 +114,8 @@ def draw(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Predict, simulate, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("stability.png"), help="where the picture goes")
-    parser.add_argument("--quick", action="store_true", help="few and short simulations")
+    parser.add_argument("--out", type=Path, default=Path("stability.png"), help="file to write")
+    parser.add_argument("--quick", action="store_true", help="run few and short simulations")
     asked = parser.parse_args(arguments)
     cases, tasks, per_line = (QUICK_CASES, QUICK_TASKS, QUICK_POINTS) if asked.quick else (CASES, TASKS, POINTS)
     print(f"{tasks:,.0f} tasks in each simulation. Predicted, then simulated with 95 % intervals:\n")

@@ -17,6 +17,8 @@ def shown(value: object) -> str:
         text = str(value) if isinstance(value, Number) and not isinstance(value, bool) else repr(value)
     except ValueError:  # Python refuses to print an integer of more than 4,300 digits
         return "a number with thousands of digits"
+    if "\n" in text:  # an array, say
+        text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 

@@ -1,4 +1,4 @@
-"""One contract for every policy: what whoever drives a policy may rely on."""
+"""One contract for every policy: what a caller may rely on."""
 
 import random
 
@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.core import Choose, Policy, Pull
+from evenly.core.base import CountingPolicy
 from evenly.errors import InputError
 from tests.core.support import CASES, Case, Watched, choice, filled, first, loads, ordered
 
@@ -102,7 +103,7 @@ def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
 
 
 @limited
-def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
+def test_a_full_pool_takes_no_unpicked_task_either(case: Case) -> None:
     assert case.capacity is not None
     policy = case.make()
     filled(policy, [case.capacity, 0])
@@ -112,7 +113,7 @@ def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
 
 
 @limited
-def test_a_pool_cannot_join_with_more_than_it_holds(case: Case) -> None:
+def test_a_pool_cannot_join_with_more_tasks_than_its_capacity(case: Case) -> None:
     assert case.capacity is not None
     policy = case.make()
     with pytest.raises(InputError, match="'a'"):
@@ -122,7 +123,7 @@ def test_a_pool_cannot_join_with_more_than_it_holds(case: Case) -> None:
 
 
 @every_policy
-def test_a_pool_cannot_join_with_less_than_nothing(case: Case) -> None:
+def test_a_pool_cannot_join_with_a_negative_number_of_tasks(case: Case) -> None:
     policy = case.make()
     with pytest.raises(InputError, match="'a'"):
         policy.join("a", -1)
@@ -130,7 +131,7 @@ def test_a_pool_cannot_join_with_less_than_nothing(case: Case) -> None:
 
 
 @every_policy
-def test_joining_with_tasks_takes_departures(case: Case) -> None:
+def test_tasks_brought_by_a_new_pool_can_depart(case: Case) -> None:
     policy = case.make()
     policy.join("a", 1)
     policy.join("b")
@@ -140,7 +141,7 @@ def test_joining_with_tasks_takes_departures(case: Case) -> None:
 
 
 @every_policy
-def test_who_left_gets_no_task_and_may_come_back_empty(case: Case) -> None:
+def test_a_pool_that_left_gets_no_task_and_may_join_again(case: Case) -> None:
     policy, choose = case.make(), choice(4)
     filled(policy, [1, 0, 1])
     policy.arrive(choose)
@@ -173,7 +174,7 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
 
 
 @every_policy
-def test_no_randomness_but_the_given_one(case: Case) -> None:
+def test_all_randomness_comes_from_the_caller(case: Case) -> None:
     def run() -> list[object]:
         policy, choose = case.make(), choice(5)
         filled(policy, [1, 0, 0, 1, 0])
@@ -186,7 +187,7 @@ def test_no_randomness_but_the_given_one(case: Case) -> None:
 
 
 @every_policy
-def test_one_task_at_a_time(case: Case) -> None:
+def test_an_arrival_adds_one_task_to_the_returned_pool(case: Case) -> None:
     policy, choose = case.make(), choice(6)
     filled(policy, [0] * 5)
     for _ in range(50):
@@ -213,7 +214,14 @@ def test_messages_start_at_zero_and_never_shrink(case: Case) -> None:
         assert all(new >= old for old, new in zip(before, after, strict=True))
 
 
-def test_the_standard_choice_will_do() -> None:
+def test_a_subclass_must_pick_the_pool() -> None:
+    policy = CountingPolicy()
+    policy.join("a")
+    with pytest.raises(NotImplementedError):
+        policy.arrive(first)
+
+
+def test_the_standard_library_has_a_choice() -> None:
     choose: Choose = random.Random(1).choice
     watched: Choose = Watched()
     plain: Choose = first

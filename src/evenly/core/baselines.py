@@ -24,7 +24,7 @@ class JoinShortestQueue(CountingPolicy):
     def __init__(self, capacity: int | None = None) -> None:
         super().__init__(capacity)
         self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with that number, at least one
-        self._lowest = 0
+        self._lowest: int  # level, where there are pools
 
     def _pick(self, choose: Choose) -> PoolId:
         return chosen(choose, self._levels[self._lowest])
@@ -35,7 +35,8 @@ class JoinShortestQueue(CountingPolicy):
 
     def _left(self, pool: PoolId, tasks: int) -> None:
         self._remove(pool, tasks)
-        self._lowest = min(self._levels, default=0)
+        if self._levels:
+            self._lowest = min(self._levels)
 
     def _arrived(self, pool: PoolId, tasks: int) -> None:
         self._remove(pool, tasks - 1)

@@ -20,7 +20,7 @@ def _exact(alpha: float | str | Decimal) -> Fraction:
         value = Decimal(str(alpha))
         written = shown(alpha).strip("'")  # a number given as text is allowed, so it is shown as a number
     except (InvalidOperation, ValueError):  # ValueError: an integer too long to print, or broken Unicode
-        value, written = Decimal(0), shown(alpha)
+        value, written = Decimal("nan"), shown(alpha)
     if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {written}.")
     if -int(value.as_tuple().exponent) > _MAX_DECIMALS:

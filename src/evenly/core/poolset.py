@@ -97,6 +97,6 @@ class Prefix(Sequence[T], Generic[T]):
 
     def __contains__(self, item: object) -> bool:
         try:
-            return self._position.get(item, self._length) < self._length  # type: ignore[call-overload,no-any-return]
+            return self._position.get(item, self._length) < self._length  # type: ignore[arg-type]
         except TypeError:  # not hashable, so not in the set
             return False

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, our style, saved figures, and axes of the caller or new ones."""
+"""What all pictures share: colors, style, saved figures, and the choice between given and new axes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from evenly.files import atomic_write
 
-# Okabe and Ito's palette, told apart by colour-blind readers; markers and dashes serve the others.
+# Okabe and Ito's palette is safe for color-blind readers; markers and dashes help in black and white.
 INK = "#222222"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 COLORS = (RED, ORANGE, BLUE, GREEN, PURPLE, SKY, INK, "#999999")
@@ -30,7 +30,7 @@ SETTINGS: Any = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
-    "svg.hashsalt": "evenly",  # the same numbers give the same file
+    "svg.hashsalt": "evenly",  # equal numbers give equal files
 }
 
 _Given = ParamSpec("_Given")
@@ -38,7 +38,7 @@ _Returned = TypeVar("_Returned")
 
 
 def house_style() -> AbstractContextManager[None]:
-    """Our settings, for axes that are created while they hold."""
+    """Return a context in which new axes get our style."""
     return mpl.rc_context(SETTINGS)
 
 
@@ -46,7 +46,7 @@ def house_style() -> AbstractContextManager[None]:
 def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
     """Yield an empty figure in our style, `width` by `height` inches, and save it to `path` and to each of `more`.
 
-    Each file is written whole or not at all. The ending of its name is the format.
+    Each file is written atomically, in the format that its suffix names.
     """
     with house_style():
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -55,20 +55,20 @@ def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterat
             no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(target.suffix[1:].lower())
             with atomic_write(target) as temporary:
                 figure.savefig(temporary, dpi=160, metadata=no_date)
-            figure.set_layout_engine("none")  # the places found for the first are right for the others
+            figure.set_layout_engine("none")  # keep the layout of the first file
 
 
 def figure_or_new(figure: Figure | None, width: float = 8.0, height: float = 5.2) -> Figure:
-    """Return the figure given, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
+    """Return the given figure, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
     if figure is not None:
         return figure
-    from matplotlib import pyplot  # noqa: PLC0415  (a saved figure needs no pyplot, which takes time to load)
+    from matplotlib import pyplot  # noqa: PLC0415  (pyplot is slow to load, and a saved figure does not need it)
 
     return pyplot.figure(figsize=(width, height), layout="constrained")
 
 
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
-    """Return the axes given, as they are, or new ones in our style on a pyplot figure of their own."""
+    """Return the given axes, unchanged, or new ones in our style on a new pyplot figure."""
     if ax is not None:
         return ax
     with house_style():
@@ -76,7 +76,7 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axe
 
 
 def styled(draw: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
-    """Let a function that makes its own axes draw in our style, on any figure."""
+    """Decorate a function that creates axes, so that they get our style."""
 
     @wraps(draw)
     def in_style(*args: _Given.args, **kwargs: _Given.kwargs) -> _Returned:
