@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, print a table, and with --write keep it in the documentation."""
+"""Measure, print a table, and with --write update the page in the documentation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.measure import Figure
 
 
 def machine() -> str:
-    """The processor, what else it had to do, and the versions that matter."""
+    """Return the processor, its load average, and the versions that matter."""
     model = platform.processor() or platform.machine()
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
@@ -27,7 +27,7 @@ def machine() -> str:
 
 
 def row(figure: Figure) -> str:
-    """A line of the table."""
+    """Return one row of the table."""
     sign = ">=" if figure.at_least else "<="
     goal = "" if figure.goal is None else f"{sign} {figure.goal:g}"
     met = {True: "yes", False: "**no**", None: ""}[figure.met]
@@ -40,7 +40,7 @@ def _short(value: float) -> str:
 
 
 def simulator(rounds: int, scale: float) -> Iterator[Figure]:
-    """The figures of all that runs without a network, as they come."""
+    """Yield the figures that need no network, as they are measured."""
     yield from measure.against_simpy(rounds, scale)
     yield from measure.against_cpp(rounds, scale)
     yield from measure.against_size(rounds, scale)
@@ -50,7 +50,7 @@ def simulator(rounds: int, scale: float) -> Iterator[Figure]:
 
 
 def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
-    """What the sections of the page show, none of it measured yet."""
+    """Return the figures of each section of the page. They are measured when they are iterated over."""
     return {
         "simulator": simulator(rounds, scale),
         "live-balance": live_balance.evenness(scale),
@@ -60,7 +60,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
 
 
 def printed(table: Iterator[Figure]) -> list[str]:
-    """Print the lines of a table as they are measured, and return them."""
+    """Print the rows of a table as they are measured, and return them."""
     rows = []
     print(page.TABLE, end="")
     for figure in table:
@@ -70,18 +70,20 @@ def printed(table: Iterator[Figure]) -> list[str]:
 
 
 def main() -> None:
-    """Measure and print; write the page when asked."""
+    """Measure and print, and write the page if asked to."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measurements of each figure (default: 15)")
     parser.add_argument("--scale", type=float, default=5.0, help="length of each measurement (default: 5)")
-    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page, docs/benchmarks.md say")
+    parser.add_argument(
+        "--write", type=Path, metavar="FILE", help="also write the page (docs/benchmarks.md)"
+    )
     parser.add_argument(
         "--only",
         nargs="+",
         choices=page.MEASURED,
         metavar="SECTION",
         default=list(page.MEASURED),
-        help="measure only these, and leave the rest of the page as it is: %(choices)s",
+        help="measure only these sections, and keep the rest of the page: %(choices)s",
     )
     options = parser.parse_args()
     where = machine()

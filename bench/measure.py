@@ -1,4 +1,4 @@
-"""What is measured, side by side in one run: these ratios hold on a noisy machine where times do not."""
+"""Benchmarks of the simulator, side by side in one run: on a noisy machine, ratios hold and times do not."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number against its goal."""
+    """A measured number and its goal."""
 
     what: str
     value: float
@@ -39,14 +39,14 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None where there is none."""
+        """True if the goal is met, None if there is no goal."""
         if self.goal is None:
             return None
         return self.value >= self.goal if self.at_least else self.value <= self.goal
 
 
 def kernel_rate(horizon: float, *, pools: int = POOLS, steady_state: bool = False) -> float:
-    """Events a second of the aggregate kernel, learning threshold, from a balanced start."""
+    """Return the events per second of the aggregate kernel, with a learning threshold, from a balanced start."""
     scenario = Scenario(pools=pools, load=LOAD, alpha=ALPHA, threshold=10, initial_tasks=LOAD, horizon=1e9)
     simulation = Simulation(scenario, np.random.SeedSequence(1), mean_holding=steady_state)
     simulation.advance(min(horizon, 1.0))
@@ -57,7 +57,7 @@ def kernel_rate(horizon: float, *, pools: int = POOLS, steady_state: bool = Fals
 
 
 def chain_rate(program: Path, horizon: float, *, steady_state: bool = False) -> float:
-    """Events a second of the C++ program."""
+    """Return the events per second of the C++ program."""
     run = opponents.run_chain(
         program, POOLS, LOAD, float(ALPHA), horizon=horizon, seed=1, mean_holding=steady_state
     )
@@ -65,30 +65,30 @@ def chain_rate(program: Path, horizon: float, *, steady_state: bool = False) -> 
 
 
 def simpy_rate(horizon: float) -> float:
-    """Events a second of the SimPy model."""
+    """Return the events per second of the SimPy model."""
     run = simpy_model.run(POOLS, LOAD, float(ALPHA), horizon, 1)
     return run["events"] / run["seconds"]
 
 
 class Rows:
-    """Measurements taken in turn, one row per round, so that a slow spell of the machine hits all alike."""
+    """Measurements taken in turn, one row per round, so that a slow moment of the machine affects all of them."""
 
     def __init__(self, rounds: int, *measures: Callable[[], float]) -> None:
         for measure in measures:
-            measure()  # compiled, cached and warm
+            measure()  # compile, cache and warm up
         self._rows = [[measure() for measure in measures] for _ in range(rounds)]
 
     def median(self, column: int) -> float:
-        """The middle one of a column."""
+        """Return the median of a column."""
         return statistics.median(row[column] for row in self._rows)
 
     def ratio(self, over: int, under: int) -> float:
-        """The middle one of the ratios within rounds."""
+        """Return the median of the ratios within rounds."""
         return statistics.median(row[over] / row[under] for row in self._rows)
 
 
 def against_simpy(rounds: int, scale: float) -> list[Figure]:
-    """The kernel against a straightforward model in the best-known simulation library."""
+    """Compare the kernel with a straightforward model in the best-known simulation library."""
     rows = Rows(rounds, lambda: kernel_rate(60 * scale), lambda: simpy_rate(4 * scale))
     return [
         Figure("aggregate kernel", rows.median(0) / 1e6, "million events/s"),
@@ -98,7 +98,7 @@ def against_simpy(rounds: int, scale: float) -> list[Figure]:
 
 
 def against_cpp(rounds: int, scale: float) -> list[Figure]:
-    """The kernel against the same chain in C++, where there is a compiler."""
+    """Compare the kernel with the same chain in C++, if there is a compiler."""
     with tempfile.TemporaryDirectory() as folder:
         program = opponents.compile_chain(Path(folder))
         if program is None:
@@ -120,7 +120,7 @@ def against_cpp(rounds: int, scale: float) -> list[Figure]:
 
 
 def against_size(rounds: int, scale: float) -> list[Figure]:
-    """A million pools against a thousand, and the memory of a whole process."""
+    """Compare a million pools with a thousand, and measure the memory of a whole process."""
     rows = Rows(
         rounds,
         lambda: kernel_rate(40 * scale, pools=10**3),
@@ -137,7 +137,7 @@ def against_size(rounds: int, scale: float) -> list[Figure]:
 
 
 def on_two_cores(rounds: int, scale: float) -> list[Figure]:
-    """Replications on two cores against one."""
+    """Compare replications on two cores and on one."""
     scenario = Scenario(pools=POOLS, load=LOAD, alpha=ALPHA, horizon=100 * scale)
 
     def speed(workers: int) -> float:
@@ -149,7 +149,7 @@ def on_two_cores(rounds: int, scale: float) -> list[Figure]:
 
 
 def start_up(rounds: int) -> list[Figure]:
-    """What a user waits for, in fresh processes; the first simulation compiles."""
+    """Measure start-up times in fresh processes. The first simulation compiles."""
     evenly = [sys.executable, "-m", "evenly"]
     run = [*evenly, "simulate", "--pools", "100", "--load", "5.5", "--alpha", "0.9", "--horizon", "10"]
     rows = Rows(

@@ -1,6 +1,6 @@
-"""The opponents of the simulator: a C++ program written by hand, and a SimPy model.
+"""The opponents of the simulator: a hand-written C++ program, and a SimPy model.
 
-An opponent counts only while it simulates the same system, so `check_agreement` compares the two.
+A comparison is fair only if both simulate the same system, so `check_agreement` compares their results.
 """
 
 import json
@@ -23,13 +23,13 @@ SOURCE = Path(__file__).with_name("chain.cpp")
 COMPILERS = ("g++", "c++", "clang++")
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-Wall", "-Wextra")
 FALSE_ALARM = 1e-6
-"""Chance that one comparison fails although both programs are right."""
+"""Probability that a comparison fails although both programs are right."""
 ROUNDING = 1e-9
-"""Difference that rounding alone may make, where chance makes none."""
+"""Difference that rounding alone may cause, where there is no randomness."""
 
 
 class Messages(TypedDict):
-    """Counts of messages by kind, and of tasks."""
+    """Counts of messages by kind, and the count of tasks."""
 
     green: int
     yellow: int
@@ -38,7 +38,7 @@ class Messages(TypedDict):
 
 
 class ChainResult(TypedDict):
-    """What the C++ program prints; times are shares of the horizon."""
+    """The output of the C++ program; times are shares of the horizon."""
 
     events: int
     seconds: float
@@ -58,7 +58,7 @@ class DisagreementError(Exception):
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two estimates of one number, and how far apart chance may put them."""
+    """Two estimates of one number, and the largest difference that chance explains."""
 
     name: str
     chain: float
@@ -67,15 +67,15 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether chance explains the difference."""
+        """True if chance explains the difference."""
         return abs(self.chain - self.simpy) <= self.bound + ROUNDING
 
     def __str__(self) -> str:
-        return f"{self.name}: C++ {self.chain:.5f}, SimPy {self.simpy:.5f}, allowed apart {self.bound:.5f}"
+        return f"{self.name}: C++ {self.chain:.5f}, SimPy {self.simpy:.5f}, allowed difference {self.bound:.5f}"
 
 
 def compile_chain(folder: Path) -> Path | None:
-    """Compile the C++ program into the folder; None where there is no compiler."""
+    """Compile the C++ program into the folder, and return its path, or None if there is no compiler."""
     compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
     if compiler is None:
         return None
@@ -119,10 +119,9 @@ def check_agreement(
     chain_runs: int = 200,
     simpy_runs: int = 100,
 ) -> tuple[Comparison, ...]:
-    """Compare both opponents on independent runs; raise where chance does not explain the difference.
+    """Compare both opponents on independent runs, and raise if chance does not explain a difference.
 
-    The scenario taken unless told otherwise is small, so that the threshold rises and falls all the time:
-    there, a wrong rule shows.
+    The default scenario is small, so that the threshold rises and falls all the time and a wrong rule shows.
     """
     chain = [run_chain(program, pools, load, alpha, horizon=horizon, seed=seed) for seed in range(chain_runs)]
     simpy = [simpy_model.run(pools, load, alpha, horizon, seed) for seed in range(simpy_runs)]
@@ -146,7 +145,7 @@ def check_agreement(
 
 
 def _mean_tasks_variance(pools: int, load: float, horizon: float) -> float:
-    """Exact variance of a run's time average of tasks per pool, from the empty system.
+    """Return the exact variance of a run's time average of tasks per pool, from the empty system.
 
     Whatever the policy, the total is an M/M/infinity queue: for s < t the covariance of its values at s and t
     is pools load (1 - e^-s) e^-(t - s). Integrate twice over the horizon.
@@ -156,14 +155,14 @@ def _mean_tasks_variance(pools: int, load: float, horizon: float) -> float:
 
 
 def _compare_mean_tasks(chain: Sequence[float], simpy: Sequence[float], variance: float) -> Comparison:
-    """The variance of a run is known, so the bound is a normal quantile."""
+    """Compare means. The variance of a run is known, so the bound is a normal quantile."""
     deviation = math.sqrt(variance * (1 / len(chain) + 1 / len(simpy)))
     quantile = float(stats.norm.isf(FALSE_ALARM / 2))
     return Comparison("mean tasks", statistics.fmean(chain), statistics.fmean(simpy), quantile * deviation)
 
 
 def _compare_shares(name: str, chain: Sequence[float], simpy: Sequence[float]) -> Comparison:
-    """If the programs agree their runs have one law, so pool the sample variances (Student's test)."""
+    """Compare shares. If the programs agree, so do their distributions: pool the variances (Student's test)."""
     freedom = len(chain) + len(simpy) - 2
     squares = statistics.variance(chain) * (len(chain) - 1) + statistics.variance(simpy) * (len(simpy) - 1)
     deviation = math.sqrt(squares / freedom * (1 / len(chain) + 1 / len(simpy)))
@@ -172,11 +171,11 @@ def _compare_shares(name: str, chain: Sequence[float], simpy: Sequence[float]) -
 
 
 def main() -> None:
-    """Check the opponents against each other and print what was compared."""
+    """Check the opponents against each other, and print the comparisons."""
     with tempfile.TemporaryDirectory() as folder:
         program = compile_chain(Path(folder))
         if program is None:
-            print(f"no compiler ({', '.join(COMPILERS)}) found: nothing to compare")
+            print(f"no compiler found ({', '.join(COMPILERS)}): nothing to compare")
             return
         for comparison in check_agreement(program):
             print(comparison)

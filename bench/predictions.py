@@ -1,4 +1,4 @@
-"""How long the predictions take, next to what a plain use of SciPy takes."""
+"""Measure the time of the predictions, and of a plain use of SciPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evenly.theory.fluid.modes import fill_equations, threshold_gap
 from evenly.theory.fluid.predict import predict_fluid
 
 LOAD = 10.5
-FULL = float(np.log(LOAD / 0.5))  # when the pools, empty at first, have reached the threshold
+FULL = float(np.log(LOAD / 0.5))  # time at which initially empty pools reach the threshold
 
 
 def _seconds(work: Callable[[], object]) -> Callable[[], float]:
@@ -27,7 +27,7 @@ def _seconds(work: Callable[[], object]) -> Callable[[], float]:
 
 
 def _plain() -> object:
-    """The same equations up to shortly before the first event, which a general solver cannot pass."""
+    """Solve the same equations until shortly before the first event, which a general solver cannot pass."""
     start = np.concatenate([np.ones(9), np.zeros(2)])  # gaps below the threshold, pools above it
     gap_at = threshold_gap(lambda time: LOAD * (1 - float(np.exp(-time))), 10, 12)
     equations = fill_equations(lambda _: LOAD, gap_at, 10, 12)
@@ -37,7 +37,7 @@ def _plain() -> object:
 
 
 def predictions(rounds: int) -> list[Figure]:
-    """Fluid solutions and equilibria, warm."""
+    """Measure fluid solutions and equilibria, after a warm-up."""
     rows = Rows(
         rounds,
         _seconds(lambda: predict_fluid(load=LOAD, horizon=20.0)),

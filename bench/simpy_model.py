@@ -1,7 +1,7 @@
 """The learning threshold policy as a SimPy model: every pool, task and token is an object.
 
-The policy keeps one token set for the pools below the threshold and one for those at it, so that a pool is
-picked, filed and unfiled in constant time. Only a change of the threshold looks at all pools, and it is rare.
+The policy keeps one token set for the pools below the threshold and one for the pools at it, so that a pool is
+picked, added and removed in constant time. Only a change of the threshold visits all pools, and it is rare.
 """
 
 import time
@@ -15,7 +15,7 @@ import simpy
 
 
 class SimpyResult(TypedDict):
-    """What one run reports; `threshold_time` holds shares of the horizon."""
+    """The result of a run; `threshold_time` holds shares of the horizon."""
 
     events: int
     seconds: float
@@ -24,7 +24,7 @@ class SimpyResult(TypedDict):
 
 
 class Pool:
-    """A pool: its number of tasks, and where its token lies."""
+    """A pool: its number of tasks, and the set and position of its token."""
 
     __slots__ = ("place", "tasks", "tokens")
 
@@ -46,13 +46,13 @@ class TokenSet:
         return len(self.pools)
 
     def add(self, pool: Pool) -> None:
-        """File the pool's token here."""
+        """Add the pool's token."""
         pool.tokens = self
         pool.place = len(self.pools)
         self.pools.append(pool)
 
     def remove(self, pool: Pool) -> None:
-        """Take the pool's token out; the last token fills the gap."""
+        """Remove the pool's token; the last token fills the gap."""
         last = self.pools.pop()
         if last is not pool:
             self.pools[pool.place] = last
@@ -79,14 +79,14 @@ class System:
         self.rebuild_tokens()
 
     def arrive_forever(self) -> Generator[simpy.Event]:
-        """The arrival process."""
+        """Run the arrival process."""
         env, rng, rate = self.env, self.rng, self.arrival_rate
         while True:
             yield env.timeout(rng.expovariate(rate))
             self.arrive()
 
     def arrive(self) -> None:
-        """Dispatch one task, start its service, then learn from the tokens seen before."""
+        """Dispatch one task, start its service, then learn from the tokens before the arrival."""
         below, at = len(self.below), len(self.at)
         pool = self.choose()
         pool.tasks += 1
@@ -100,12 +100,12 @@ class System:
             self.move_threshold(1 if rise else -1)
 
     def choose(self) -> Pool:
-        """A pool below the threshold, else one at it, else any; uniformly at random."""
+        """Return a pool below the threshold, else one at it, else any pool, uniformly at random."""
         candidates = self.below.pools or self.at.pools or self.pools
         return candidates[int(self.rng.random() * len(candidates))]
 
     def serve(self, pool: Pool) -> Generator[simpy.Event]:
-        """The life of a task."""
+        """Run the life of a task."""
         yield self.env.timeout(self.rng.expovariate(1.0))
         self.level_time[pool.tasks] += self.env.now
         pool.tasks -= 1
@@ -113,7 +113,7 @@ class System:
         self.departures += 1
 
     def refile(self, pool: Pool) -> None:
-        """Put the pool's token where its number of tasks says, if it has one."""
+        """Move the pool's token to the set for its number of tasks, if any."""
         tokens: TokenSet | None = None
         if pool.tasks < self.threshold:
             tokens = self.below
@@ -126,32 +126,32 @@ class System:
                 tokens.add(pool)
 
     def move_threshold(self, step: int) -> None:
-        """Change the threshold and file all tokens anew."""
+        """Change the threshold and rebuild all tokens."""
         self.close_threshold_time()
         self.threshold += step
         self.rebuild_tokens()
 
     def close_threshold_time(self) -> None:
-        """Book the time spent at the threshold until now."""
+        """Record the time spent at the threshold until now."""
         self.threshold_time[self.threshold] += self.env.now - self.threshold_since
         self.threshold_since = self.env.now
 
     def rebuild_tokens(self) -> None:
-        """File every pool's token from scratch."""
+        """Rebuild every pool's token."""
         self.below, self.at = TokenSet(), TokenSet()
         for pool in self.pools:
             pool.tokens = None
             self.refile(pool)
 
     def mean_tasks(self) -> float:
-        """Time average of the tasks per pool until now."""
+        """Return the time average of the tasks per pool until now."""
         now = self.env.now
         present = self.arrivals - self.departures
         return (sum(self.level_time.values()) + present * now) / (len(self.pools) * now)
 
 
 def run(pools: int, load: float, alpha: float, horizon: float, seed: int) -> SimpyResult:
-    """Simulate from the empty system with threshold 0; `seconds` times the event loop alone."""
+    """Simulate from the empty system with threshold 0. `seconds` is the time of the event loop alone."""
     fall_at = int(Fraction(str(alpha)) * pools)
     env = simpy.Environment()
     system = System(env, pools, load, fall_at, Random(seed))

@@ -1,4 +1,4 @@
-"""`wrk` as the client: it takes a few percent of a core, so its own delays are not taken for those of a server."""
+"""`wrk` as the client: it uses only a few percent of a core, so its own delays do not count as the server's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DELAY = "function delay() return math.random({}, {}) end"
 
 @dataclass(frozen=True)
 class Answers:
-    """What a run got: how many answers in how long, and the times from sending to answer, in milliseconds."""
+    """The outcome of a run: answers, failures, seconds, and latency percentiles in milliseconds."""
 
     answered: int
     failed: int
@@ -34,14 +34,14 @@ class Answers:
 
 
 def program() -> str | None:
-    """Where it is installed."""
+    """Return the path of `wrk`, or None if it is not installed."""
     return shutil.which("wrk")
 
 
 def requests(wrk: str, address: Address, seconds: float, delays: tuple[int, int] | None = None) -> Answers:
-    """Send requests over the connections for whole seconds, one at least.
+    """Send requests over all connections for a whole number of seconds, at least one.
 
-    With delays, each connection waits before each request, evenly distributed between these milliseconds.
+    With `delays`, each connection waits before each request for a random time between these milliseconds.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(_REPORT + (_DELAY.format(*delays) if delays else ""))
@@ -51,5 +51,5 @@ def requests(wrk: str, address: Address, seconds: float, delays: tuple[int, int]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     got = Answers(**json.loads(said.splitlines()[-1]))
     if got.failed:
-        raise RuntimeError(f"wrk says: {said}")
+        raise RuntimeError(f"wrk reports failures: {said}")
     return got
