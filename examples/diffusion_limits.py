@@ -59,7 +59,7 @@ def quantities(limit_paths: int) -> list[Quantity]:
             lambda at: smooth.cdf(at, time=TIME),
             0.0,
             smooth.variance(TIME),
-            "minus n / 2, divided by √n",
+            "minus n / 2, in units of √n",
             -5.0,
         ),
         _reflected_quantity("tasks missing below 3", lambda q, n: 3.0 * n - q[:, 1:4].sum(axis=1), below),
@@ -71,7 +71,7 @@ def _reflected_quantity(name: str, count: Callable[[Array, int], Array], ordered
     def law(at: Array) -> Array:
         return np.asarray(np.searchsorted(ordered, at) / ordered.size)
 
-    return Quantity(3, name, count, law, float(ordered.mean()), float(ordered.var()), "divided by √n", 0.0)
+    return Quantity(3, name, count, law, float(ordered.mean()), float(ordered.var()), "in units of √n", 0.0)
 
 
 def sampled(load: float, pools: int, policy: str, systems: int) -> Array:

@@ -59,6 +59,17 @@ def test_jsq_follows_pools_that_leave_and_join() -> None:
     assert policy.arrive(first) == "a"
 
 
+def test_jsq_forgets_the_levels_that_a_pool_has_left() -> None:
+    policy, watched = JoinShortestQueue(), Watched()
+    filled(policy, [2, 2])
+    policy.depart(0)
+    policy.arrive(first)
+    policy.depart(0)
+    policy.leave(0)
+    policy.arrive(watched)
+    assert watched.seen == [[1]]
+
+
 def test_jsq_loses_a_task_only_when_all_are_full() -> None:
     policy, choose = JoinShortestQueue(capacity=2), choice(1)
     filled(policy, [2, 0, 1])
