@@ -74,9 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--rounds", type=int, default=15, help="measurements of each figure (default: 15)")
     parser.add_argument("--scale", type=float, default=5.0, help="length of each measurement (default: 5)")
-    parser.add_argument(
-        "--write", type=Path, metavar="FILE", help="also write the page (docs/benchmarks.md)"
-    )
+    parser.add_argument("--write", type=Path, metavar="FILE", help="also write the page (docs/benchmarks.md)")
     parser.add_argument(
         "--only",
         nargs="+",

@@ -112,6 +112,7 @@ def test_numpy_integers_become_plain_ones() -> None:
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
+        (lambda: Dispatcher(0, None, -1), "highest must be a whole number from 0 to 1000000000000, not -1."),
         (lambda: Dispatcher(3, None, 2), "threshold must be a whole number from 0 to 2, not 3."),
         (lambda: Dispatcher(1, None, 2).restart(3), "threshold must be a whole number from 0 to 2, not 3."),
         (

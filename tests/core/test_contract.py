@@ -147,6 +147,9 @@ def test_a_pool_that_left_gets_no_task_and_may_join_again(case: Case) -> None:
     policy.arrive(choose)
     policy.leave(0)
     assert ordered(policy.pools) == [1, 2]
+    for event in (policy.tasks, policy.depart, policy.record_arrival, policy.leave):
+        with pytest.raises(InputError, match="Pool 0 is not a member"):
+            event(0)
     assert 0 not in [policy.arrive(choose) for _ in range(20)]
     policy.join(0)
     assert policy.tasks(0) == 0

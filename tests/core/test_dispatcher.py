@@ -55,7 +55,7 @@ def test_green_implies_yellow_and_no_token_is_held_twice() -> None:
 
 def test_messages_from_non_members_are_ignored() -> None:
     tokens = dispatcher()
-    assert not tokens.receive(green("z"))
+    assert tokens.receive(green("z")) is False
     assert not tokens.green
 
 

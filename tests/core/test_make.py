@@ -36,6 +36,7 @@ def test_alpha_makes_the_threshold_learn() -> None:
     learning, fixed = make_policy("threshold", alpha="0.57"), make_policy("threshold")
     assert isinstance(learning, ThresholdPolicy)
     assert isinstance(fixed, ThresholdPolicy)
+    assert learning.threshold == fixed.threshold == 0
     assert repr(learning.dispatcher.rule) == "LearningRule(0.57)"
     assert fixed.dispatcher.rule is None
 

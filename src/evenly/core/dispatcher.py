@@ -135,7 +135,7 @@ class Dispatcher:
         threshold = self._notice.threshold + step
         if step == 0 or not 0 <= threshold <= self._highest:
             return None
-        if step > 0:
+        if step == 1:
             # A pool at or below the old threshold is below the new one: yellow turns green, and stays yellow.
             self._green = PoolSet(self._yellow)
         else:

@@ -73,7 +73,7 @@ class Pool:
                 f"to {notice.threshold}: thresholds move by one."
             )
         self._notice = notice
-        if step > 0:
+        if step == 1:
             return (self._message(Color.YELLOW),) if self.tasks == notice.threshold else ()
         return (self._message(Color.GREEN),) if self.tasks < notice.threshold else ()
 
