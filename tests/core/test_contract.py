@@ -1,6 +1,7 @@
 """One contract for every policy: what a caller may rely on."""
 
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -158,6 +159,21 @@ def test_a_pool_that_left_gets_no_task_and_may_join_again(case: Case) -> None:
             if policy.tasks(pool):
                 policy.depart(pool)
     assert 0 in [policy.arrive(choose) for _ in range(100)]
+
+
+class NamedPool:
+    """A pool whose name is an object, as in the live balancer."""
+
+
+@every_policy
+def test_a_pool_that_left_is_not_kept_in_memory(case: Case) -> None:
+    policy, pool = case.make(), NamedPool()
+    policy.join(pool)
+    policy.arrive(first)
+    policy.leave(pool)
+    reference = weakref.ref(pool)
+    del pool
+    assert reference() is None
 
 
 @every_policy
