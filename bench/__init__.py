@@ -1,1 +1,1 @@
-"""Benchmarks: how fast the simulator is, and against whom."""
+"""Benchmarks of the simulator and of the live balancer, next to alternatives."""

@@ -1,4 +1,4 @@
-// The aggregate Markov chain of the learning threshold policy, by hand in C++17: the fast opponent of the
+// The aggregate Markov chain of the learning threshold policy, hand-written in C++17: the fast opponent of the
 // Numba kernel. It is exact, and keeps the same records as the kernel.
 //
 //   c++ -std=c++17 -O3 -march=native -o chain chain.cpp
@@ -94,7 +94,7 @@ class Exponential {
   static constexpr double kTailStart = 7.69711747013104972;
   static constexpr double kStripArea = 3.949659822581572e-3;
 
-  // A point of the strip [0, outer) left of `inner` lies under the curve for sure.
+  // A point of the strip [0, outer) left of `inner` is always under the curve.
   void set_strip(int strip, double outer, double inner) {
     width_[strip] = outer * kTwoToMinus53;
     inside_[strip] = static_cast<std::uint64_t>(inner / outer / kTwoToMinus53);

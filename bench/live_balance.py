@@ -1,4 +1,4 @@
-"""How even the sessions are: evenly against common balancers, on the same visits at the same time.
+"""Measure how evenly sessions are spread: evenly and common balancers, on the same visits at the same time.
 
 Every balancer has its own pools, once with one gateway and once with four. JSQ is replayed on the same visits
 without a network or delays. All balancers get the visits at the same time, so that a slow moment of the machine
@@ -33,8 +33,8 @@ from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
 
 POOLS, LOAD = 20, 5.5
-MEAN_STAY = 4.0  # seconds: long compared with the milliseconds until the end of a session is known
-SETTLE = 5 * MEAN_STAY  # seconds that are left out, while the pools fill and the threshold is learned
+MEAN_STAY = 4.0  # seconds: long compared with the milliseconds that it takes to notice the end of a session
+SETTLE = 5 * MEAN_STAY  # seconds excluded while the pools fill and the threshold is learned
 BATCHES = 10
 GATEWAYS = (1, 4)
 REPLAYS = 5  # of JSQ, which breaks ties at random
@@ -52,7 +52,7 @@ class System:
 
 @dataclass(frozen=True)
 class Averages:
-    """Time averages, batch by batch."""
+    """Time averages per batch."""
 
     batches: Sequence[Balance]
 
@@ -70,7 +70,7 @@ class Averages:
         """Return the ratio of the spreads on the same visits, and the half-width of its 95 % interval."""
         pairs = zip(self.batches, other.batches, strict=True)
         ratio = self.spread / other.spread
-        # A ratio of means: its deviation comes from the residuals of the batches.
+        # A ratio of means: its standard error comes from the residuals of the batches.
         rests = [(one.spread - ratio * two.spread) / other.spread for one, two in pairs]
         return ratio, half_width(rests)
 
@@ -159,7 +159,7 @@ def _evenly(processes: Processes, folder: Path, number: int, pools: Sequence[Add
 
 
 async def measured(begin: float, end: float) -> list[Figure]:
-    """Drive all balancers with the same visits at once."""
+    """Drive all balancers with the same visits at the same time."""
     visits = visits_until(end)
     with tempfile.TemporaryDirectory() as folder:
         async with systems(Path(folder)) as found:

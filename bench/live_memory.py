@@ -1,6 +1,6 @@
 """Memory per open session: 10,000 idle WebSocket sessions, in the picker and in Envoy.
 
-A session takes two file descriptors of Envoy, so the limit of open files decides how many Envoys there are.
+A session needs two file descriptors in Envoy, so the limit on open files determines the number of Envoys.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from evenly.workload.trace import Visit
 POOLS = 20
 SESSIONS = 10_000
 OPENED_PER_SECOND = 200
-TIMEOUT_S = 60.0  # after the last start
+TIMEOUT_S = 60.0  # after the last session was started
 
 
 def resident_bytes(process: Process) -> int:
-    """Return the private memory of a process, as the kernel counts it."""
+    """Return the private memory of a process, as reported by the kernel."""
     lines = Path(f"/proc/{process.number}/smaps_rollup").read_text().splitlines()
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("Private_"))
 
 
 async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: int) -> asyncio.Task[object]:
     """Open `count` sessions, and return when the pools count them all. They last until the task is cancelled."""
-    for_good = 10 * TIMEOUT_S + count / OPENED_PER_SECOND
-    visits = [Visit(number / OPENED_PER_SECOND, for_good) for number in range(count)]
+    beyond_the_end = 10 * TIMEOUT_S + count / OPENED_PER_SECOND
+    visits = [Visit(number / OPENED_PER_SECOND, beyond_the_end) for number in range(count)]
     task: asyncio.Task[object] = asyncio.create_task(drive(visits, gateways))
     deadline = time.monotonic() + count / OPENED_PER_SECOND + TIMEOUT_S
     while (there := await asyncio.to_thread(_open_sessions, pools[0])) < count:
@@ -48,7 +48,7 @@ async def opened(gateways: Sequence[Address], pools: Sequence[Address], count: i
 
 
 def _open_sessions(pool: Address) -> int:
-    """Return the sum of all counts, which any pool of the process reports."""
+    """Return the number of sessions of all pools, which every pool of the process reports."""
     return sum(json.loads(fetch(f"http://{pool}/sessions") or "{}").values())
 
 

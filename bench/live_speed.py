@@ -1,8 +1,8 @@
 """Speed of the picker: session starts per second, processor time per session, and the latency added to a request.
 
-Load generator, Envoy, pools and picker share the cores of one machine, so the throughput shows their cost
-together. The picker's own cost is its processor time per session. A client that calls the picker directly, as
-Envoy does but at a lower cost, measures what one whole core reaches.
+Load generator, Envoy, pools and picker share the cores of one machine, so the throughput reflects their total
+cost. The picker's own cost is its processor time per session. A client that calls the picker directly, as Envoy
+does but more cheaply, measures what one whole core can do.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Rig:
 
 @contextmanager
 def answering_pools(folder: Path) -> Iterator[list[Address]]:
-    """Start pools that answer at once, in another process than the measured Envoy."""
+    """Start pools that answer immediately, in a separate process from the measured Envoy."""
     admin, *pools = free_addresses(1 + POOLS)
     with Processes() as processes:
         processes.add(envoy(rivals.answering_pools(pools, admin), folder)).wait()
@@ -88,7 +88,7 @@ def answering_pools(folder: Path) -> Iterator[list[Address]]:
 
 @contextmanager
 def started(folder: Path, pools: Sequence[Address], *, naive: bool = False) -> Iterator[Rig]:
-    """Start a picker and its Envoy, and stop them with the block."""
+    """Start a picker and its Envoy, and stop them at the end of the block."""
     gateway, plain, envoy_admin, listen, admin = free_addresses(5)
     config = envoy_config(listen=gateway, picker=listen, pools=pools, admin=envoy_admin, health_path=None)
     listeners = config["static_resources"]["listeners"]
@@ -116,7 +116,7 @@ def without_picker(listener: Config, address: Address) -> Config:
 
 
 class Flood:
-    """Throughput by rounds: starts per second, and the picker's processor time per start."""
+    """Throughput per round: starts per second, and the picker's processor time per start."""
 
     def __init__(self) -> None:
         self.rates: list[float] = []
@@ -138,7 +138,7 @@ class Flood:
 
 
 def floods(ours: Rig, theirs: Rig, rounds: int, seconds: float) -> list[Figure]:
-    """Measure the maximum throughput with evenly's picker, with the naive one and with none, in turn."""
+    """Measure the maximum throughput with evenly's picker, the naive picker and no picker, in turn."""
     program = wrk.program()
     if program is None:
         return [Figure("starts through Envoy", math.nan, NO_WRK)]

@@ -29,7 +29,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured number against its goal."""
+    """A measured number and its goal."""
 
     what: str
     value: float

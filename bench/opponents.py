@@ -1,4 +1,4 @@
-"""The opponents of the simulator: a C++ program written by hand, and a SimPy model.
+"""The opponents of the simulator: a hand-written C++ program, and a SimPy model.
 
 The comparison is only fair if both simulate the same system, which `check_agreement` verifies.
 """
@@ -175,7 +175,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         program = compile_chain(Path(folder))
         if program is None:
-            print(f"no compiler ({', '.join(COMPILERS)}) found: nothing to compare")
+            print(f"no compiler found ({', '.join(COMPILERS)}): nothing to compare")
             return
         for comparison in check_agreement(program):
             print(comparison)

@@ -1,4 +1,4 @@
-"""Real processes for a benchmark: they start together, end with the block, and report their processor time."""
+"""Real processes for benchmarks: they start together, stop at the end of the block, and report processor time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from evenly.live.envoy.process import find_envoy
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 30.0  # for a process to start
-ALPHA = "0.65"  # what the picker computes for 20 pools in its first seconds, on an idle core
+ALPHA = "0.65"  # the picker computes it for 20 pools in its first seconds, on an idle core
 _ports = iter(random.sample(range(10_000, 32_000), 22_000))  # below the ephemeral ports of the kernel
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -29,7 +29,7 @@ Config = dict[str, Any]
 
 
 def free_addresses(count: int) -> list[Address]:
-    """Return free addresses. None is returned twice, so a process may start to listen later."""
+    """Return free addresses. No address is returned twice, so a process may bind its address later."""
     found: list[Address] = []
     while len(found) < count:
         port = next(_ports)
@@ -39,7 +39,7 @@ def free_addresses(count: int) -> list[Address]:
 
 
 def tries(complaint: str) -> Iterator[None]:
-    """Yield for each try, up to the timeout. Then raise a RuntimeError with the complaint."""
+    """Yield once per try, until the timeout. Then raise a RuntimeError with the complaint."""
     deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         yield
@@ -48,7 +48,7 @@ def tries(complaint: str) -> Iterator[None]:
 
 
 class Process:
-    """A process that ends with the block and must not end before. Several can start at the same time."""
+    """A process that is stopped at the end of the block and must not end before. Several can start in parallel."""
 
     def __init__(self, command: Sequence[str], ready: Callable[[], bool]) -> None:
         self._ready = ready
@@ -62,7 +62,7 @@ class Process:
 
     def wait(self) -> None:
         """Wait until it is ready."""
-        for _ in tries(f"{self._process.args!r} did not come up"):
+        for _ in tries(f"{self._process.args!r} did not start"):
             self.check()
             if self._ready():
                 return
@@ -87,14 +87,14 @@ class Process:
 
 
 class Processes(ExitStack):
-    """Processes that start together and end with the block."""
+    """Processes that start together and are stopped at the end of the block."""
 
     def __init__(self) -> None:
         super().__init__()
         self._all: list[Process] = []
 
     def add(self, process: Process) -> Process:
-        """Add a process, which ends with the block."""
+        """Add a process, which is stopped at the end of the block."""
         self._all.append(self.enter_context(process))
         return process
 
@@ -105,7 +105,7 @@ class Processes(ExitStack):
 
 
 def listens(address: Address) -> bool:
-    """Return whether the address accepts connections."""
+    """Return True if the address accepts connections."""
     try:
         socket.create_connection(address, timeout=1).close()
     except OSError:
@@ -114,7 +114,7 @@ def listens(address: Address) -> bool:
 
 
 def fetch(url: str) -> str | None:
-    """Return the response of a local HTTP server, or None if there is none."""
+    """Return the response of a local HTTP server, or None if there is no response."""
     try:
         with _direct.open(url, timeout=5) as answer:
             return str(answer.read().decode())
@@ -129,9 +129,9 @@ def cpu_seconds(process: int) -> float:
 
 
 def busy_seconds() -> float:
-    """Return the processor time that all cores together have spent on work."""
+    """Return the total busy time of all cores."""
     fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-    return (sum(fields) - fields[3] - fields[4]) / _TICKS  # all but idle and I/O wait
+    return (sum(fields) - fields[3] - fields[4]) / _TICKS  # without idle and I/O wait
 
 
 def evenly_picker(listen: Address, admin: Address, pools: Sequence[Address]) -> Process:

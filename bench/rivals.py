@@ -71,7 +71,7 @@ def listener(address: Address, route: Config) -> Config:
 
 
 def answering_pools(pools: Sequence[Address], admin: Address) -> Config:
-    """Return the config of an Envoy that acts as the pools: each answers at once, at almost no cost."""
+    """Return the config of an Envoy that acts as the pools: each answers immediately, at almost no cost."""
     return {
         "admin": {"address": _socket(admin)},
         "static_resources": {"listeners": [_answering(pool) for pool in pools]},

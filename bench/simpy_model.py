@@ -1,7 +1,7 @@
 """The learning threshold policy as a SimPy model: every pool, task and token is an object.
 
-The policy keeps one token set for the pools below the threshold and one for those at it, so that a pool is
-picked, filed and unfiled in constant time. Only a change of the threshold looks at all pools, and it is rare.
+The policy keeps one token set for the pools below the threshold and one for the pools at it, so that a pool is
+picked, added and removed in constant time. Only a change of the threshold visits all pools, and it is rare.
 """
 
 import time
@@ -46,7 +46,7 @@ class TokenSet:
         return len(self.pools)
 
     def add(self, pool: Pool) -> None:
-        """File the pool's token here."""
+        """Add the pool's token."""
         pool.tokens = self
         pool.place = len(self.pools)
         self.pools.append(pool)
@@ -86,7 +86,7 @@ class System:
             self.arrive()
 
     def arrive(self) -> None:
-        """Dispatch one task, start its service, then learn from the tokens seen before."""
+        """Dispatch one task, start its service, then learn from the tokens before the arrival."""
         below, at = len(self.below), len(self.at)
         pool = self.choose()
         pool.tasks += 1
@@ -137,7 +137,7 @@ class System:
         self.threshold_since = self.env.now
 
     def rebuild_tokens(self) -> None:
-        """File every pool's token from scratch."""
+        """Rebuild every pool's token."""
         self.below, self.at = TokenSet(), TokenSet()
         for pool in self.pools:
             pool.tokens = None
@@ -151,7 +151,7 @@ class System:
 
 
 def run(pools: int, load: float, alpha: float, horizon: float, seed: int) -> SimpyResult:
-    """Simulate from the empty system with threshold 0; `seconds` times the event loop alone."""
+    """Simulate from the empty system with threshold 0. `seconds` is the time of the event loop alone."""
     fall_at = int(Fraction(str(alpha)) * pools)
     env = simpy.Environment()
     system = System(env, pools, load, fall_at, Random(seed))

@@ -1,4 +1,4 @@
-"""A client that speaks to a picker as Envoy does, without Envoy: as fast as it can, or at a constant rate."""
+"""A client that calls a picker as Envoy does, but without Envoy: as fast as possible, or at a constant rate."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from evenly.live.envoy.ext_proc import PATH
 from evenly.live.wire import frames
 from evenly.live.wire.protobuf import field, struct
 
-AT_ONCE = 64  # open sessions in a flood, as many as with Envoy
+AT_ONCE = 64  # open sessions in a flood, the same number as with Envoy
 
 
 class Sessions(asyncio.Protocol):
-    """Sessions straight at a picker, in Envoy's messages: headers, answer, headers, answer, reset."""
+    """Sessions opened directly at a picker, with Envoy's messages: headers, answer, headers, answer, reset."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
-        self.again = False  # whether another session starts when one ends
+        self.again = False  # if True, another session starts when one ends
         self._turns: dict[bytes, float] = {}
         self._next = 1
         self._rest = b""
         self._served: dict[bytes, bytes] = {}
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Send the preface, with a window for all answers to come."""
+        """Send the preface, with a flow-control window that fits all answers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         room = frames.frame(frames.WINDOW_UPDATE, 0, frames.NO_STREAM, frames.WORD.pack(2**30))
@@ -94,7 +94,7 @@ _REQUEST = frames.framed(field(2, field(1, field(1, field(1, ":method") + field(
 
 
 async def flood(picker: Address, seconds: float) -> int:
-    """Return the number of sessions that a picker takes from one client in `seconds`, `AT_ONCE` at a time."""
+    """Return the number of sessions that a picker serves to one client in `seconds`, `AT_ONCE` at a time."""
     loop = asyncio.get_running_loop()
     transport, sessions = await loop.create_connection(Sessions, picker.host, picker.port)
     sessions.again = True
@@ -117,7 +117,7 @@ async def answer_times(picker: Address, pace: float, seconds: float) -> list[flo
 async def at_pace(pace: float, seconds: float, send: Callable[[], None], times: list[float]) -> list[float]:
     """Send `pace` sessions per second, whatever comes back: a server that stalls does not slow its clients down.
 
-    Returns the times of the answers, which are collected in `times`; a session without an answer took `inf`.
+    Return the response times, which are collected in `times`, with `inf` for each session without an answer.
     """
     began, sent = time.perf_counter(), 0
     while sent < int(pace * seconds):

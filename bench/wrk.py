@@ -41,7 +41,7 @@ def program() -> str | None:
 def requests(wrk: str, address: Address, seconds: float, delays: tuple[int, int] | None = None) -> Answers:
     """Send requests over the connections for a whole number of seconds, at least one.
 
-    With delays, each connection waits before each request, evenly distributed between these milliseconds.
+    With `delays`, each connection waits before each request for a random time between these milliseconds.
     """
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
         script.write(_REPORT + (_DELAY.format(*delays) if delays else ""))
@@ -51,5 +51,5 @@ def requests(wrk: str, address: Address, seconds: float, delays: tuple[int, int]
         said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     got = Answers(**json.loads(said.splitlines()[-1]))
     if got.failed:
-        raise RuntimeError(f"wrk says: {said}")
+        raise RuntimeError(f"wrk reports failures: {said}")
     return got

@@ -1,7 +1,7 @@
-"""How fast large systems approach the diffusion limits: the distribution at time 2, from the balanced state.
+"""Measure how fast large systems approach the diffusion limits: distributions at time 2, from the balanced state.
 
 Load 2.5 leads to an Ornstein-Uhlenbeck process, load 3 to a reflected one. Distances are Kolmogorov's. Near 0 the
-limit for "pools above" is so steep that the steps of 1 / sqrt(n) stay visible for a long time.
+limit of "pools with 4 or more" is so steep that steps of 1 / sqrt(n) remain visible even in large systems.
 
     python -m examples.diffusion_limits --out docs/images/diffusion.png
 """
@@ -34,7 +34,7 @@ POLICIES = ("threshold", "jsq")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A count in a system, its scaling, and the distribution that it converges to."""
+    """A count in a system, and the limit of its distribution after scaling."""
 
     load: float
     name: str
@@ -59,7 +59,7 @@ def quantities(limit_paths: int) -> list[Quantity]:
             lambda at: smooth.cdf(at, time=TIME),
             0.0,
             smooth.variance(TIME),
-            "less n / 2, in √n",
+            "minus n / 2, in units of √n",
             -5.0,
         ),
         _reflected_quantity("tasks missing below 3", lambda q, n: 3.0 * n - q[:, 1:4].sum(axis=1), below),
@@ -71,19 +71,19 @@ def _reflected_quantity(name: str, count: Callable[[Array, int], Array], ordered
     def law(at: Array) -> Array:
         return np.asarray(np.searchsorted(ordered, at) / ordered.size)
 
-    return Quantity(3, name, count, law, float(ordered.mean()), float(ordered.var()), "in √n", 0.0)
+    return Quantity(3, name, count, law, float(ordered.mean()), float(ordered.var()), "in units of √n", 0.0)
 
 
 def sampled(load: float, pools: int, policy: str, systems: int) -> Array:
     """Return the pools with at least i tasks at the end, one row per system."""
     scenario = Scenario(policy=policy, pools=pools, load=load, initial_tasks=load, horizon=TIME)
-    seed = 1 if policy == "threshold" else 2  # the same seed would give the same numbers of tasks
+    seed = 1 if policy == "threshold" else 2  # with the same seed both would have the same numbers of tasks
     runs = simulate(scenario, replications=systems, seed=seed, points=2).trajectories
     return np.array([np.pad(run.pools_at_least[-1], (0, 10))[:10] for run in runs], float)
 
 
 def distance(values: Array, law: Law) -> float:
-    """Return the Kolmogorov distance between samples, which may have ties, and a continuous distribution."""
+    """Return Kolmogorov's distance between samples, which may have ties, and a continuous distribution."""
     points, counts = np.unique(values, return_counts=True)
     after = np.cumsum(counts) / values.size
     at = law(points)
@@ -91,7 +91,7 @@ def distance(values: Array, law: Law) -> float:
 
 
 def draw(samples: list[tuple[Quantity, dict[int, Array]]], path: Path) -> None:
-    """Draw one panel per quantity: distribution functions of systems of every size, and of the limit."""
+    """Draw one panel per quantity: the distribution functions of systems of each size, and of the limit."""
     with saved_figure(path, 9.6, 3.8) as figure:
         panels = figure.subplots(1, len(samples), sharey=True)
         for axes, (quantity, by_size) in zip(panels, samples, strict=True):
@@ -119,14 +119,12 @@ def draw(samples: list[tuple[Quantity, dict[int, Array]]], path: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("diffusion.png"), help="where the picture goes")
-    parser.add_argument("--quick", action="store_true", help="few and small systems")
+    parser.add_argument("--out", type=Path, default=Path("diffusion.png"), help="file to write")
+    parser.add_argument("--quick", action="store_true", help="simulate few and small systems")
     asked = parser.parse_args(arguments)
     sizes, systems = (QUICK_SIZES, QUICK_SYSTEMS) if asked.quick else (SIZES, SYSTEMS)
     measured = quantities(QUICK_LIMIT_PATHS if asked.quick else LIMIT_PATHS)
-    print(
-        f"{systems:,} systems of each size, at time {TIME:g}; sampling error alone leaves a distance of", end=" "
-    )
+    print(f"{systems:,} systems of each size, at time {TIME:g}; noise alone gives a distance of", end=" ")
     print(f"{0.87 / sqrt(systems):.3f} on average\n")
     print(f"{'load':>4}  {'quantity':<22} {'policy':<10} {'pools':>6} {'distance':>9} {'mean':>8} {'variance':>9}")
     found = {

@@ -1,7 +1,7 @@
-"""How fast large systems approach the fluid limit: sup-norm distance against the number of pools.
+"""Measure how fast large systems approach the fluid limit: sup-norm distance against the number of pools.
 
-One seed drives the systems of all sizes (the common probability space of the paper's appendix), so each seed
-gives a line of distances; they fall like n^(-1/2).
+Each seed drives systems of all sizes (on the common probability space of the paper's appendix) and gives one line
+of distances, which fall like n^(-1/2).
 
     python -m examples.fluid_limit --out docs/images/fluid-limit.png
 """
@@ -29,7 +29,7 @@ POINTS = 601
 
 @dataclass(frozen=True)
 class Case:
-    """A system whose limit is known."""
+    """A system with a known limit."""
 
     name: str
     load: float
@@ -50,7 +50,7 @@ class Case:
         )
 
     def scenario(self) -> Scenario:
-        """Return the scenario. The number of pools is filled in later."""
+        """Return the scenario to simulate. `simulate_sizes` replaces the number of pools."""
         return Scenario(
             pools=1,
             load=self.load,
@@ -62,7 +62,7 @@ class Case:
 
 
 STATIC = Case("threshold 3, from empty", 5.5, 3, None, 0.0, 6.0)  # all three modes
-LEARNING = Case("learning, alpha 0.93, from 9 tasks a pool", 5.5, 9, "0.93", 9.0, 6.0)
+LEARNING = Case("learning, alpha 0.93, from 9 tasks per pool", 5.5, 9, "0.93", 9.0, 6.0)
 
 
 def distances(case: Case, sizes: Sequence[int], seeds: Sequence[int]) -> NDArray[np.float64]:
@@ -103,9 +103,9 @@ def draw(results: dict[str, NDArray[np.float64]], sizes: Sequence[int], path: Pa
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("fluid-limit.png"), help="where the picture goes")
+    parser.add_argument("--out", type=Path, default=Path("fluid-limit.png"), help="file to write")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of pools")
-    parser.add_argument("--seeds", type=int, default=20, help="how many seeds")
+    parser.add_argument("--seeds", type=int, default=20, help="number of seeds (default: %(default)s)")
     asked = parser.parse_args(arguments)
     if asked.seeds < 1:
         parser.error(f"--seeds must be at least 1, not {asked.seeds}")

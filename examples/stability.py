@@ -1,8 +1,8 @@
-"""Share of time that a learned threshold is off the optimum: predicted, and simulated.
+"""Compare the share of time that a learned threshold is off the optimum, as predicted and as simulated.
 
 Each point is a simulation of the whole policy with its 95 % interval. Each line is a prediction, without any
-simulation. The teeth of the lines are not noise: with one more pool, the threshold may need one more pool below it
-before it falls. Excursions above the optimum then last longer, and those below it become rarer.
+simulation. Its teeth are not noise: with one more pool, one more pool below the threshold may be needed to make it
+fall. Then excursions above the optimum last longer, and those below it become rarer.
 
     python -m examples.stability --out docs/images/stability.png
 """
@@ -33,15 +33,15 @@ CASES = {
 QUICK_CASES = {(2.9, "0.97"): (50, 100), (5.5, "0.93"): (20, 50)}
 TASKS, QUICK_TASKS = 1e8, 2e5  # in each simulation
 REPLICATIONS = 16
-WARMUP = 15.0  # mean service times; after that, 3e-7 of the start is left
+WARMUP = 15.0  # mean service times; exp(-15) is 3e-7, so the start no longer matters
 NAMES = ("share_above", "share_below", "change_rate", "resync_per_task")
-POINTS, QUICK_POINTS = 100, 8  # of a line
+POINTS, QUICK_POINTS = 100, 8  # per line
 
 
 def simulated(
     load: float, alpha: str, pools: int, tasks: float, replications: int = REPLICATIONS, seed: int = 1
 ) -> dict[str, list[float]]:
-    """The numbers of a prediction, simulated: one value per replication."""
+    """Simulate the numbers that a prediction has, with one value per replication."""
     length = max(tasks / (pools * load * replications), 1.0)
     scenario = Scenario(
         pools=pools,
@@ -66,13 +66,13 @@ def simulated(
 
 
 def line_sizes(sizes: Sequence[int], points: int) -> list[int]:
-    """Return the numbers of pools for a line: those simulated, and many in between."""
+    """Return the numbers of pools for a line: the simulated ones, and many in between."""
     between = np.geomspace(sizes[0], sizes[-1], points).round().astype(int).tolist()
     return sorted({*sizes, *between})
 
 
 def print_row(found: Stability, columns: dict[str, list[float]]) -> None:
-    """Return a row of the table."""
+    """Print one row of the table."""
     cells = [f"{found.load:>5g} {found.alpha:>5g} {found.pools:>6}"]
     for name in NAMES:
         values = columns[name]
@@ -114,8 +114,8 @@ def draw(
 def main(arguments: Sequence[str] | None = None) -> None:
     """Predict, simulate, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, default=Path("stability.png"), help="where the picture goes")
-    parser.add_argument("--quick", action="store_true", help="few and short simulations")
+    parser.add_argument("--out", type=Path, default=Path("stability.png"), help="file to write")
+    parser.add_argument("--quick", action="store_true", help="run few and short simulations")
     asked = parser.parse_args(arguments)
     cases, tasks, per_line = (QUICK_CASES, QUICK_TASKS, QUICK_POINTS) if asked.quick else (CASES, TASKS, POINTS)
     print(f"{tasks:,.0f} tasks in each simulation. Predicted, then simulated with 95 % intervals:\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from numbers import Integral, Real
+from numbers import Integral, Number, Real
 
 from evenly.errors import InputError
 
@@ -15,11 +15,13 @@ _SHOWN = 60  # characters of a rejected value
 def shown(value: object) -> str:
     """Return the value as an error message quotes it: text in quotes, numbers plain, anything long cut short."""
     try:
-        text = str(value) if isinstance(value, Real) and not isinstance(value, bool) else repr(value)
+        text = str(value) if isinstance(value, Number) and not isinstance(value, bool) else repr(value)
     except ValueError:  # Python refuses to print an integer of more than 4,300 digits
         return "a number with thousands of digits"
     except Exception:  # whatever a foreign __repr__ raises
         return f"an object of type {type(value).__name__}"
+    if "\n" in text:  # an array, say
+        text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 

@@ -1,4 +1,4 @@
-"""What the tests of this layer share: the list of all policies, and choices that can be watched."""
+"""Shared by the tests of core: the list of all policies, and choices that record their candidates."""
 
 import random
 from collections.abc import Callable, Iterable, Sequence
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Case:
-    """A policy of the contract suite, with the capacity it is made with."""
+    """A policy of the contract suite, and its capacity."""
 
     name: str
     make: Callable[[], Policy]
@@ -64,7 +64,7 @@ CASES = _cases()
 
 @dataclass
 class Watched:
-    """A choice by a given index, which notes the candidates it was given."""
+    """A choice by index that records its candidates."""
 
     index: int = 0
     seen: list[list[Any]] = field(default_factory=list)
@@ -85,7 +85,7 @@ def first(candidates: Sequence[T], /) -> T:
 
 
 def filled(policy: Policy, tasks: Sequence[int]) -> None:
-    """Let pools 0, 1, ... join with these tasks."""
+    """Add pools 0, 1, ... with these tasks."""
     for pool, count in enumerate(tasks):
         policy.join(pool, count)
 
@@ -96,7 +96,7 @@ def loads(policy: Policy) -> dict[PoolId, int]:
 
 
 def ordered(pools: Iterable[PoolId]) -> list[Any]:
-    """Return the pools in the order of their names, for comparisons that do not care about order."""
+    """Return the pools sorted, for comparisons in which order does not matter."""
     return sorted(cast("Iterable[Any]", pools))
 
 

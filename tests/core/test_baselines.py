@@ -1,4 +1,4 @@
-"""What sets each rival apart: whom it picks, and what it costs in messages."""
+"""What sets each baseline apart: the pools it picks, and its messages."""
 
 from collections.abc import Callable
 
@@ -46,6 +46,30 @@ def test_jsq_chooses_among_exactly_the_least_loaded(history: list[tuple[str, int
         assert policy.messages == MessageCount(other=departures)
 
 
+def test_jsq_follows_pools_that_leave_and_join() -> None:
+    policy = JoinShortestQueue()
+    filled(policy, [1, 4, 4])
+    policy.leave(0)
+    assert policy.arrive(first) == 1
+    policy.join(0, 3)
+    assert policy.arrive(first) == 0
+    for pool in (0, 1, 2):
+        policy.leave(pool)
+    policy.join("a", 2)
+    assert policy.arrive(first) == "a"
+
+
+def test_jsq_forgets_the_levels_that_a_pool_has_left() -> None:
+    policy, watched = JoinShortestQueue(), Watched()
+    filled(policy, [2, 2])
+    policy.depart(0)
+    policy.arrive(first)
+    policy.depart(0)
+    policy.leave(0)
+    policy.arrive(watched)
+    assert watched.seen == [[1]]
+
+
 def test_jsq_loses_a_task_only_when_all_are_full() -> None:
     policy, choose = JoinShortestQueue(capacity=2), choice(1)
     filled(policy, [2, 0, 1])
@@ -71,7 +95,7 @@ def test_power_of_d_takes_the_first_least_of_distinct_pools(
         picked = policy.arrive(watched)
         sampled = [candidates[index % len(candidates)] for candidates in watched.seen]
         assert len(sampled) == min(choices, len(tasks)) == len(set(sampled))
-        for turn, candidates in enumerate(watched.seen):  # each time all that were not sampled yet
+        for turn, candidates in enumerate(watched.seen):  # each time all pools not sampled yet
             assert ordered(candidates) == ordered(set(before) - set(sampled[:turn]))
         assert picked == min(sampled, key=before.__getitem__)
         sampled_so_far += len(sampled)
@@ -82,11 +106,11 @@ def test_power_of_d_takes_the_first_least_of_distinct_pools(
 def test_power_of_d_loses_the_task_if_the_winner_is_full() -> None:
     policy = PowerOfD(2, capacity=1)
     filled(policy, [1, 0, 1])
-    assert policy.arrive(first) is None  # samples 0; the last takes its place and is sampled, too: 2
+    assert policy.arrive(first) is None  # samples pool 0; pool 2 takes its place, and is sampled next
     assert policy.messages.other == 4
 
 
-def test_random_routing_sends_nothing() -> None:
+def test_random_routing_sends_no_messages() -> None:
     policy, watched = RandomRouting(), Watched(7)
     filled(policy, [0, 5, 9])
     assert policy.arrive(watched) == 1
@@ -99,7 +123,7 @@ def turns(policy: Policy, count: int) -> list[object]:
     return [policy.arrive(Watched()) for _ in range(count)]
 
 
-def test_round_robin_goes_in_the_order_of_joining_without_choosing() -> None:
+def test_round_robin_follows_the_order_of_joining_and_never_chooses() -> None:
     policy, watched = RoundRobin(), Watched()
     filled(policy, [3, 0, 7])
     assert [policy.arrive(watched) for _ in range(7)] == [0, 1, 2, 0, 1, 2, 0]
@@ -112,7 +136,7 @@ def test_round_robin_goes_in_the_order_of_joining_without_choosing() -> None:
     ("leaver", "rest"),
     [(0, [2, 3, 4, 1, 2]), (1, [2, 3, 4, 0, 2]), (2, [3, 4, 0, 1, 3]), (4, [2, 3, 0, 1, 2])],
 )
-def test_round_robin_keeps_the_turns_when_a_pool_leaves(leaver: int, rest: list[int]) -> None:
+def test_round_robin_keeps_its_order_when_a_pool_leaves(leaver: int, rest: list[int]) -> None:
     policy = RoundRobin()
     filled(policy, [0] * 5)
     assert turns(policy, 2) == [0, 1]
@@ -120,7 +144,7 @@ def test_round_robin_keeps_the_turns_when_a_pool_leaves(leaver: int, rest: list[
     assert turns(policy, 5) == rest
 
 
-def test_round_robin_lets_a_newcomer_wait_for_a_full_round() -> None:
+def test_a_new_pool_waits_a_full_round_under_round_robin() -> None:
     policy = RoundRobin()
     filled(policy, [0] * 3)
     assert turns(policy, 2) == [0, 1]
@@ -128,7 +152,7 @@ def test_round_robin_lets_a_newcomer_wait_for_a_full_round() -> None:
     assert turns(policy, 5) == [2, 0, 1, 3, 2]
 
 
-def test_round_robin_passes_on_after_a_loss() -> None:
+def test_a_lost_task_uses_up_the_turn_under_round_robin() -> None:
     policy = RoundRobin(capacity=2)
     filled(policy, [2, 0])
     assert turns(policy, 5) == [None, 1, None, 1, None]
@@ -137,7 +161,7 @@ def test_round_robin_passes_on_after_a_loss() -> None:
 @pytest.mark.parametrize(("make", "threshold"), [(JoinIdleQueue, 1), (lambda: JoinBelowThreshold(3), 3)])
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(history=HISTORY)
-def test_tokens_are_the_pools_below_the_threshold(
+def test_pools_below_the_threshold_have_tokens(
     make: Callable[[], Policy], threshold: int, history: list[tuple[str, int]]
 ) -> None:
     policy, joined, expected = make(), 0, MessageCount()
@@ -163,14 +187,24 @@ def test_tokens_are_the_pools_below_the_threshold(
         assert policy.messages == expected
 
 
-def test_jbt_spends_the_token_and_appends_the_new_one() -> None:
+def test_jbt_discards_the_token_of_a_task_that_was_not_picked() -> None:
+    policy, watched = JoinBelowThreshold(2), Watched()
+    filled(policy, [1, 0, 0])
+    policy.record_arrival(0)  # now at the threshold
+    policy.record_arrival(1)  # still below it: the new token comes last
+    assert policy.messages == MessageCount(resync=3, green=1)
+    policy.arrive(watched)
+    assert watched.seen == [[2, 1]]
+
+
+def test_jbt_uses_the_token_and_appends_the_new_one() -> None:
     policy, watched = JoinBelowThreshold(2), Watched()
     filled(policy, [0, 1, 0])
     assert [policy.arrive(watched) for _ in range(3)] == [0, 2, 0]
     assert watched.seen == [[0, 1, 2], [2, 1, 0], [0, 1, 2]]
 
 
-def test_pull_keeps_a_token_for_every_free_place() -> None:
+def test_pull_has_one_token_per_free_slot() -> None:
     policy, watched = Pull(3), Watched(1)
     policy.join("a", 1)
     policy.join("b", 2)
@@ -179,7 +213,7 @@ def test_pull_keeps_a_token_for_every_free_place() -> None:
     assert watched.seen[-1] == [("a", 1), ("a", 2), ("b", 2)]
     assert policy.arrive(watched) == "b"
     assert watched.seen[-1] == [("a", 1), ("b", 2)]
-    policy.depart("a")  # the place used last is freed first
+    policy.depart("a")  # the slot used last is freed first
     policy.depart("b")
     policy.depart("b")
     assert policy.messages == MessageCount(green=3, resync=3)
@@ -187,14 +221,27 @@ def test_pull_keeps_a_token_for_every_free_place() -> None:
     assert watched.seen[-1] == [("a", 1), ("a", 2), ("b", 2), ("b", 1)]
 
 
-def test_pull_loses_a_task_without_choosing_when_no_place_is_free() -> None:
+def test_pull_gives_the_first_free_slot_to_a_task_that_was_not_picked() -> None:
+    policy, watched = Pull(4), Watched(2)
+    policy.join("a", 1)
+    policy.arrive(watched)
+    policy.record_arrival("a")
+    policy.arrive(watched)
+    assert watched.seen == [[("a", 1), ("a", 2), ("a", 3)], [("a", 2)]]
+    policy.depart("a")
+    policy.depart("a")
+    policy.arrive(watched)
+    assert watched.seen[-1] == [("a", 2), ("a", 1)]
+
+
+def test_pull_loses_a_task_without_choosing_when_no_slot_is_free() -> None:
     policy, watched = Pull(1), Watched()
     filled(policy, [1, 1])
     assert policy.arrive(watched) is None
     assert watched.seen == []
 
 
-def test_pull_forgets_the_places_of_who_left() -> None:
+def test_pull_forgets_the_slots_of_a_pool_that_left() -> None:
     policy, watched = Pull(2), Watched()
     filled(policy, [1, 0, 2])
     policy.leave(1)
@@ -207,7 +254,7 @@ def test_pull_forgets_the_places_of_who_left() -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=100)
 @given(HISTORY)
-def test_pull_tokens_are_the_free_places(history: list[tuple[str, int]]) -> None:
+def test_pull_offers_exactly_the_free_slots(history: list[tuple[str, int]]) -> None:
     policy, joined = Pull(4), 0
     for event, index in history:
         counts = loads(policy)
@@ -241,6 +288,6 @@ def test_pull_tokens_are_the_free_places(history: list[tuple[str, int]]) -> None
         lambda: RoundRobin(0),
     ],
 )
-def test_impossible_settings_are_refused(make: Callable[[], Policy]) -> None:
-    with pytest.raises(InputError, match=r"must be at (least|most) .*, not -?\d\.$"):
+def test_impossible_settings_are_rejected(make: Callable[[], Policy]) -> None:
+    with pytest.raises(InputError, match=r"must be a whole number from 1 to .*, not -?\d\.$"):
         make()

@@ -1,12 +1,14 @@
-"""One contract for every policy: what whoever drives a policy may rely on."""
+"""One contract for every policy: what a caller may rely on."""
 
 import random
+import weakref
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.core import Choose, Policy, Pull
+from evenly.core.base import CountingPolicy
 from evenly.errors import InputError
 from tests.core.support import CASES, Case, Watched, choice, filled, first, loads, ordered
 
@@ -102,7 +104,7 @@ def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
 
 
 @limited
-def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
+def test_a_full_pool_takes_no_unpicked_task_either(case: Case) -> None:
     assert case.capacity is not None
     policy = case.make()
     filled(policy, [case.capacity, 0])
@@ -112,7 +114,7 @@ def test_a_full_pool_takes_no_task_from_elsewhere_either(case: Case) -> None:
 
 
 @limited
-def test_a_pool_cannot_join_with_more_than_it_holds(case: Case) -> None:
+def test_a_pool_cannot_join_with_more_tasks_than_its_capacity(case: Case) -> None:
     assert case.capacity is not None
     policy = case.make()
     with pytest.raises(InputError, match="'a'"):
@@ -122,7 +124,7 @@ def test_a_pool_cannot_join_with_more_than_it_holds(case: Case) -> None:
 
 
 @every_policy
-def test_a_pool_cannot_join_with_less_than_nothing(case: Case) -> None:
+def test_a_pool_cannot_join_with_a_negative_number_of_tasks(case: Case) -> None:
     policy = case.make()
     with pytest.raises(InputError, match="'a'"):
         policy.join("a", -1)
@@ -130,7 +132,7 @@ def test_a_pool_cannot_join_with_less_than_nothing(case: Case) -> None:
 
 
 @every_policy
-def test_joining_with_tasks_takes_departures(case: Case) -> None:
+def test_tasks_brought_by_a_new_pool_can_depart(case: Case) -> None:
     policy = case.make()
     policy.join("a", 1)
     policy.join("b")
@@ -140,12 +142,15 @@ def test_joining_with_tasks_takes_departures(case: Case) -> None:
 
 
 @every_policy
-def test_who_left_gets_no_task_and_may_come_back_empty(case: Case) -> None:
+def test_a_pool_that_left_gets_no_task_and_may_join_again(case: Case) -> None:
     policy, choose = case.make(), choice(4)
     filled(policy, [1, 0, 1])
     policy.arrive(choose)
     policy.leave(0)
     assert ordered(policy.pools) == [1, 2]
+    for event in (policy.tasks, policy.depart, policy.record_arrival, policy.leave):
+        with pytest.raises(InputError, match="Pool 0 is not a member"):
+            event(0)
     assert 0 not in [policy.arrive(choose) for _ in range(20)]
     policy.join(0)
     assert policy.tasks(0) == 0
@@ -154,6 +159,21 @@ def test_who_left_gets_no_task_and_may_come_back_empty(case: Case) -> None:
             if policy.tasks(pool):
                 policy.depart(pool)
     assert 0 in [policy.arrive(choose) for _ in range(100)]
+
+
+class NamedPool:
+    """A pool whose name is an object, as in the live balancer."""
+
+
+@every_policy
+def test_a_pool_that_left_is_not_kept_in_memory(case: Case) -> None:
+    policy, pool = case.make(), NamedPool()
+    policy.join(pool)
+    policy.arrive(first)
+    policy.leave(pool)
+    reference = weakref.ref(pool)
+    del pool
+    assert reference() is None
 
 
 @every_policy
@@ -173,7 +193,7 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
 
 
 @every_policy
-def test_no_randomness_but_the_given_one(case: Case) -> None:
+def test_all_randomness_comes_from_the_caller(case: Case) -> None:
     def run() -> list[object]:
         policy, choose = case.make(), choice(5)
         filled(policy, [1, 0, 0, 1, 0])
@@ -186,7 +206,7 @@ def test_no_randomness_but_the_given_one(case: Case) -> None:
 
 
 @every_policy
-def test_one_task_at_a_time(case: Case) -> None:
+def test_an_arrival_adds_one_task_to_the_returned_pool(case: Case) -> None:
     policy, choose = case.make(), choice(6)
     filled(policy, [0] * 5)
     for _ in range(50):
@@ -213,7 +233,14 @@ def test_messages_start_at_zero_and_never_shrink(case: Case) -> None:
         assert all(new >= old for old, new in zip(before, after, strict=True))
 
 
-def test_the_standard_choice_will_do() -> None:
+def test_a_subclass_must_pick_the_pool() -> None:
+    policy = CountingPolicy()
+    policy.join("a")
+    with pytest.raises(NotImplementedError):
+        policy.arrive(first)
+
+
+def test_the_standard_library_has_a_choice() -> None:
     choose: Choose = random.Random(1).choice
     watched: Choose = Watched()
     plain: Choose = first

@@ -1,4 +1,4 @@
-"""The dispatcher's role: which token it spends, which messages it believes, when it moves the threshold."""
+"""The dispatcher's role: which token it uses, which messages it accepts, when it moves the threshold."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def dispatcher(
     return made
 
 
-def test_green_comes_first_and_is_spent() -> None:
+def test_green_tokens_are_used_first() -> None:
     watched = Watched(1)
     tokens = dispatcher(green("a"), yellow("b"), green("c"))
     assert tokens.dispatch(watched) == "c"
@@ -28,7 +28,7 @@ def test_green_comes_first_and_is_spent() -> None:
     assert list(tokens.yellow) == ["a", "b", "c"]
 
 
-def test_yellow_comes_second_and_is_spent() -> None:
+def test_yellow_tokens_are_used_second() -> None:
     watched = Watched(0)
     tokens = dispatcher(yellow("b"), yellow("c"))
     assert tokens.dispatch(watched) == "b"
@@ -36,31 +36,31 @@ def test_yellow_comes_second_and_is_spent() -> None:
     assert list(tokens.yellow) == ["c"]
 
 
-def test_without_tokens_any_pool() -> None:
+def test_without_tokens_any_pool_is_picked() -> None:
     watched = Watched(4)
     assert dispatcher().dispatch(watched) == "e"
     assert watched.seen == [list("abcdefghij")]
 
 
-def test_without_pools_none() -> None:
+def test_without_pools_there_is_no_pick() -> None:
     made = Dispatcher(1, LearningRule(0.5), None)
     assert made.dispatch(first) is None
     assert made.learn() is None
 
 
-def test_green_brings_yellow_and_no_token_is_held_twice() -> None:
+def test_green_implies_yellow_and_no_token_is_held_twice() -> None:
     tokens = dispatcher(green("a"), green("a"), yellow("a"))
     assert list(tokens.green) == list(tokens.yellow) == ["a"]
 
 
-def test_messages_of_strangers_are_ignored() -> None:
+def test_messages_from_non_members_are_ignored() -> None:
     tokens = dispatcher()
-    assert not tokens.receive(green("z"))
+    assert tokens.receive(green("z")) is False
     assert not tokens.green
 
 
 def test_messages_of_an_old_epoch_are_ignored() -> None:
-    tokens = dispatcher(alpha="0.5")  # no tokens: the next dispatch makes the threshold rise
+    tokens = dispatcher(alpha="0.5")  # no tokens: the next dispatch raises the threshold
     tokens.dispatch(first)
     assert tokens.learn() == notice(3, 1)
     assert not tokens.receive(green("a", 0))
@@ -71,7 +71,7 @@ def test_messages_of_an_old_epoch_are_ignored() -> None:
     assert list(tokens.yellow) == ["a"]
 
 
-def test_leaving_takes_the_tokens_along() -> None:
+def test_a_pool_that_leaves_loses_its_tokens() -> None:
     tokens = dispatcher(green("a"), green("b"))
     tokens.leave("a")
     assert list(tokens.green) == list(tokens.yellow) == ["b"]
@@ -95,7 +95,7 @@ def test_on_a_fall_green_turns_yellow_and_old_yellow_is_void() -> None:
     assert list(tokens.yellow) == list("fbcde")
 
 
-def test_the_verdict_is_taken_before_the_dispatch() -> None:
+def test_the_rule_sees_the_tokens_before_the_dispatch() -> None:
     # Two yellow tokens before, one after: the threshold stays. Six green before, five after: it falls.
     stays = dispatcher(yellow("a"), yellow("b"), alpha="0.4")
     stays.dispatch(first)
@@ -105,7 +105,7 @@ def test_the_verdict_is_taken_before_the_dispatch() -> None:
     assert falls.learn() == notice(1, 1)
 
 
-def test_a_verdict_is_acted_on_once() -> None:
+def test_a_step_is_applied_once() -> None:
     tokens = dispatcher(alpha="0.5")
     tokens.dispatch(first)
     assert tokens.learn() is not None
@@ -113,7 +113,7 @@ def test_a_verdict_is_acted_on_once() -> None:
     assert (tokens.threshold, tokens.epoch) == (3, 1)
 
 
-def test_the_threshold_stays_within_its_limits() -> None:
+def test_the_threshold_never_exceeds_the_highest() -> None:
     capped = dispatcher(alpha="0.5", highest=2)
     capped.dispatch(first)
     assert capped.learn() is None
@@ -121,7 +121,7 @@ def test_the_threshold_stays_within_its_limits() -> None:
 
 
 def test_the_threshold_never_goes_below_zero() -> None:
-    # Cannot come from true messages: the tokens claim pools with less than 0 tasks.
+    # True messages cannot lead here: the tokens claim that pools have fewer than 0 tasks.
     floor = dispatcher(*(green(pool) for pool in "abcdefghij"), alpha="0.5", threshold=0)
     floor.dispatch(first)
     assert floor.learn() is None
@@ -135,7 +135,7 @@ def test_without_a_rule_the_threshold_stays() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "highest"), [(-1, None), (3, 2)])
-def test_impossible_thresholds_are_refused(threshold: int, highest: int | None) -> None:
+def test_impossible_thresholds_are_rejected(threshold: int, highest: int | None) -> None:
     with pytest.raises(InputError, match=f"not {threshold}"):
         Dispatcher(threshold, None, highest)
 

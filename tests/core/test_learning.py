@@ -1,4 +1,4 @@
-"""The learning rule alone, against the formula of the paper in exact fractions."""
+"""The learning rule alone, against the paper's formula in exact fractions."""
 
 from decimal import Decimal
 from fractions import Fraction
@@ -26,10 +26,11 @@ def test_every_two_digit_alpha_is_read_as_written(pools: int) -> None:
 
 
 @pytest.mark.parametrize("alpha", [0, 1, 0.0, 1.0, -0.5, 1.5, "0", "1", "x", "", float("nan"), float("inf")])
-def test_alpha_outside_the_open_interval_is_refused(alpha: float | str) -> None:
+def test_alpha_outside_the_open_interval_is_rejected(alpha: float | str) -> None:
     with pytest.raises(InputError) as refusal:
         LearningRule(alpha)
-    assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {alpha}."
+    shown = repr(alpha) if alpha in ("x", "") else alpha
+    assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {shown}."
 
 
 @pytest.mark.parametrize(("yellow", "step"), [(0, 1), (1, 1), (2, 0)])
@@ -37,7 +38,7 @@ def test_rises_when_all_pools_but_one_are_above(yellow: int, step: int) -> None:
     assert LearningRule(0.5).step(pools=10, green=0, yellow=yellow) == step
 
 
-def test_both_at_once_cancel() -> None:
+def test_a_rise_and_a_fall_at_once_cancel() -> None:
     # Nine of ten pools have more than the threshold, which is both n - 1 and at most 0.9 n.
     assert LearningRule("0.9").step(pools=10, green=1, yellow=1) == 0
     assert LearningRule("0.89").step(pools=10, green=1, yellow=1) == 1
@@ -45,7 +46,7 @@ def test_both_at_once_cancel() -> None:
 
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.data())
-def test_step_is_the_formula(data: st.DataObject) -> None:
+def test_step_follows_the_formula(data: st.DataObject) -> None:
     alpha = data.draw(st.decimals("0.001", "0.999", places=3))
     pools = data.draw(st.integers(1, 60))
     yellow = data.draw(st.integers(0, pools))
@@ -61,5 +62,5 @@ def test_threshold_zero_never_falls(pools: int, alpha: float) -> None:
     assert LearningRule(alpha).step(pools, green=0, yellow=pools) >= 0
 
 
-def test_repr_names_alpha() -> None:
+def test_repr_shows_alpha() -> None:
     assert repr(LearningRule("0.57")) == "LearningRule(0.57)"

@@ -1,4 +1,4 @@
-"""The paper's policy as a whole: tokens true to the tasks, messages as stated, the threshold as learned."""
+"""The paper's policy as a whole: tokens that match the tasks, message counts, the learned threshold."""
 
 from fractions import Fraction
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from evenly.core import LearningRule, PoolId, ThresholdPolicy
+from evenly.core import Dispatcher, LearningRule, PoolId, ThresholdPolicy
 from evenly.errors import InputError
 from tests.core.support import Watched, choice, filled, first, loads, ordered
 
@@ -15,7 +15,7 @@ ALPHAS = [None, "0.1", "0.34", "0.5", "0.57", "0.75", "0.9", "0.99"]
 
 
 class TrueToTheTasks(RuleBasedStateMachine):
-    """Any history of events, next to a model that knows nothing but the tasks of every pool."""
+    """Any history of events, next to a model that knows only the tasks of every pool."""
 
     @initialize(
         alpha=st.sampled_from(ALPHAS),
@@ -98,7 +98,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
         return sorted(below or at or before)
 
     def learned(self, before: dict[int, int]) -> int:
-        """Return the change of the threshold by the formula of the paper, from the tasks right before."""
+        """Return the paper's change of the threshold, from the tasks right before the arrival."""
         if self.alpha is None:
             return 0
         pools, level = len(before), self.threshold
@@ -131,7 +131,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
         self.model[pool] -= 1
 
     @invariant()
-    def tokens_are_true(self) -> None:
+    def tokens_match_the_tasks(self) -> None:
         tokens = self.policy.dispatcher
         green, yellow = ordered(tokens.green), ordered(tokens.yellow)
         assert green == sorted(p for p, count in self.model.items() if count < self.threshold)
@@ -140,20 +140,20 @@ class TrueToTheTasks(RuleBasedStateMachine):
         assert len(green) + len(yellow) <= 2 * len(self.model)
 
     @invariant()
-    def tasks_are_true(self) -> None:
+    def tasks_match_the_model(self) -> None:
         assert loads(self.policy) == self.model
 
     @invariant()
-    def threshold_is_as_learned(self) -> None:
+    def threshold_follows_the_formula(self) -> None:
         assert self.policy.threshold == self.threshold >= 0
         assert self.policy.dispatcher.epoch == self.changes
         assert self.capacity is None or self.threshold < self.capacity
 
     @invariant()
-    def messages_are_as_stated(self) -> None:
+    def messages_are_counted(self) -> None:
         sent = self.policy.messages
         assert (sent.green, sent.yellow, sent.resync, sent.other) == (self.green, self.yellow, self.resync, 0)
-        # At most two a task; one for a task that a pool brought along, whose arrival was elsewhere.
+        # At most two per task; one for a task that a pool had when it joined, since it did not arrive here.
         assert sent.green + sent.yellow <= 2 * self.arrivals + self.tasks_brought
 
 
@@ -161,7 +161,7 @@ TestTrueToTheTasks = TrueToTheTasks.TestCase
 TestTrueToTheTasks.settings = settings(derandomize=True, deadline=None, max_examples=400, stateful_step_count=40)
 
 
-def test_a_long_run_sends_at_most_two_messages_a_task() -> None:
+def test_a_long_run_sends_at_most_two_messages_per_task() -> None:
     policy = ThresholdPolicy(0, LearningRule("0.8"))
     filled(policy, [0] * 10)
     choose, departures = choice(1), 0
@@ -186,19 +186,19 @@ def rising(tasks: list[int], threshold: int) -> ThresholdPolicy:
 
 
 def test_resync_on_a_rise() -> None:
-    # All pools but one are above the threshold 2. The task goes to pool 0, which then has 3 tasks, too.
+    # All pools but one are above threshold 2. The task goes to pool 0, which then has 3 tasks, too.
     policy = rising([2, 3, 3, 5, 4], 2)
     before = policy.messages.resync
     assert policy.arrive(first) == 0
     assert policy.threshold == 3
-    assert policy.messages.resync - before == 3  # those with exactly 3: pools 0, 1, 2
+    assert policy.messages.resync - before == 3  # pools 0, 1 and 2 have exactly 3
     assert not policy.dispatcher.green
     assert ordered(policy.dispatcher.yellow) == [0, 1, 2]
     assert (policy.messages.green, policy.messages.yellow) == (0, 0)
 
 
-def test_yellow_turns_green_for_free_on_a_rise() -> None:
-    # Pool 0 is green before and after its task, and yellow for the new threshold as well.
+def test_yellow_turns_green_without_a_message_on_a_rise() -> None:
+    # Pool 0 is green before and after its task, also for the new threshold.
     policy = rising([0, 4, 4, 5], 3)
     before = policy.messages.resync
     assert policy.arrive(first) == 0
@@ -210,20 +210,25 @@ def test_yellow_turns_green_for_free_on_a_rise() -> None:
 
 
 def test_resync_on_a_fall() -> None:
-    # One of five pools has 3 tasks or more, which is at most half of them.
+    # One of five pools has 3 tasks or more, at most half of them.
     policy = rising([0, 1, 2, 2, 3], 3)
     before = policy.messages.resync
     assert policy.arrive(lambda candidates: candidates[1]) == 1
     assert policy.threshold == 2
-    assert list(policy.dispatcher.green) == [0]  # pool 1 has 2 tasks by now
-    assert ordered(policy.dispatcher.yellow) == [0, 1, 2, 3]  # free: they were green. Pool 4 was yellow only
+    assert list(policy.dispatcher.green) == [0]  # pool 1 has 2 tasks now
+    assert ordered(policy.dispatcher.yellow) == [
+        0,
+        1,
+        2,
+        3,
+    ]  # they were green; pool 4 was only yellow
     assert policy.messages.resync - before == 1
     assert policy.messages.green == 1
 
 
-def test_the_order_of_tokens_after_a_change() -> None:
-    # Kernels reproduce it: on a rise green takes the order of yellow; what is announced follows in the order
-    # of the members. On a fall yellow takes the order of green.
+def test_token_order_after_a_change() -> None:
+    # Kernels reproduce it. On a rise green takes the order of yellow; announced tokens follow in the order of the
+    # members. On a fall yellow takes the order of green.
     policy = rising([2, 4, 3, 4, 3, 9], 2)
     policy.arrive(first)
     assert (list(policy.dispatcher.green), list(policy.dispatcher.yellow)) == ([], [0, 2, 4])
@@ -239,7 +244,7 @@ def test_joining_is_counted_as_resync() -> None:
     assert policy.messages.green == policy.messages.yellow == 0
 
 
-def test_alpha_is_decided_as_written() -> None:
+def test_alpha_is_compared_as_written() -> None:
     # 57 of 100 pools have at least the threshold: at most 0.57, though 0.57 * 100 < 57 in floats.
     policy = ThresholdPolicy(5, LearningRule(0.57))
     filled(policy, [5] * 57 + [0] * 43)
@@ -252,7 +257,7 @@ def test_alpha_is_decided_as_written() -> None:
 
 
 def test_rise_and_fall_cancel() -> None:
-    # Nine of ten pools above: at least n - 1 of them, and at most 0.9 n with the threshold or more.
+    # Nine of ten pools are above: at least n - 1, and at most 0.9 n with the threshold or more.
     policy = ThresholdPolicy(2, LearningRule("0.9"))
     filled(policy, [0] + [3] * 9)
     policy.arrive(first)
@@ -269,8 +274,8 @@ def test_threshold_zero_holds_yellow_tokens_only_and_never_falls() -> None:
     assert len(policy.dispatcher.yellow) == 2
 
 
-def test_the_rule_looks_before_the_arrival() -> None:
-    # Before the first arrival two pools are idle, after it one: the threshold rises at the second only.
+def test_the_rule_sees_the_state_before_the_arrival() -> None:
+    # Two pools are idle before the first arrival, one after it: the threshold rises at the second.
     policy = ThresholdPolicy(0, LearningRule("0.5"))
     filled(policy, [1, 1, 0, 0])
     policy.arrive(first)
@@ -287,7 +292,7 @@ def test_the_threshold_stays_below_the_capacity() -> None:
     assert loads(policy) == {0: 2, 1: 2, 2: 2}
 
 
-def test_a_lost_task_is_learned_from() -> None:
+def test_the_threshold_learns_from_a_lost_task() -> None:
     policy = ThresholdPolicy(0, LearningRule("0.5"), capacity=3)
     filled(policy, [3, 1, 1])
     assert policy.arrive(first) is None
@@ -296,12 +301,16 @@ def test_a_lost_task_is_learned_from() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "capacity"), [(-1, None), (2, 2), (3, 2), (0, 0)])
-def test_impossible_settings_are_refused(threshold: int, capacity: int | None) -> None:
+def test_impossible_settings_are_rejected(threshold: int, capacity: int | None) -> None:
     with pytest.raises(InputError):
         ThresholdPolicy(threshold, None, capacity)
 
 
-def test_a_refused_join_leaves_no_trace() -> None:
+def test_the_threshold_starts_at_zero_by_default() -> None:
+    assert ThresholdPolicy().threshold == Dispatcher(0).threshold == 0
+
+
+def test_a_rejected_join_changes_nothing() -> None:
     policy = ThresholdPolicy(1, None, capacity=2)
     with pytest.raises(InputError, match="'a'"):
         policy.join("a", 3)

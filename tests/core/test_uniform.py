@@ -1,13 +1,13 @@
 """The choice is uniform among the eligible pools, whatever their order of joining, of events, or their load.
 
-Every trial gives the states to the pools in a new random permutation, so that no position is privileged, and
-notes the rank of the pool picked: among the eligible ones by order of joining, by order of the last event,
-and by number of tasks. Each rank must be as frequent as uniform choice has it, by a chi-square test.
+Every trial assigns the states to the pools in a new random permutation, so that no position is privileged, and
+records the rank of the picked pool among the eligible ones: by order of joining, by order of the last event, and
+by number of tasks. A chi-square test checks that the ranks are as frequent as under a uniform choice.
 
-The bound: there are TESTS statistics in this file, each with a false-alarm rate of at most 1e-6 / TESTS, so
-the rate of all together is below 1e-6 for a random seed. Where the probabilities differ from trial to trial
-(room of a pool under Pull), the sum of unequal multinomials varies less than the one that the chi-square law
-describes, and the bound holds all the more.
+There are TESTS statistics in this file, each with a false-alarm rate of at most 1e-6 / TESTS, so the rate of all
+together is below 1e-6 for a random seed. The seeds are fixed. Where the probabilities differ from trial to trial
+(free slots under Pull), the sum of unequal multinomials varies less than the chi-square distribution assumes, so
+the bound still holds.
 """
 
 import random
@@ -49,7 +49,7 @@ def statistic(observed: Sequence[float], expected: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Scene:
-    """A policy, the tasks of its pools, and the weight of a pool by its tasks: 0 if it is passed over."""
+    """A policy, the tasks of its pools, and the weight of a pool by its tasks: 0 if it is not eligible."""
 
     name: str
     make: Callable[[], Policy]
@@ -82,7 +82,7 @@ SCENES = [
 
 @dataclass(frozen=True)
 class Stage:
-    """A policy brought into the states of a scene, with the order of joining and of last events."""
+    """A policy in the state of a scene, with the orders of joining and of last events."""
 
     policy: Policy
     tasks: dict[PoolId, int]
@@ -91,7 +91,7 @@ class Stage:
 
 
 def set_up(scene: Scene, rng: random.Random) -> Stage:
-    """Let the pools join in a random order, some with a task too many that leaves later, in another order."""
+    """Add the pools in a random order, some with an extra task that departs later, in another order."""
     policy = scene.make()
     joined: list[PoolId] = list(range(len(scene.tasks)))
     rng.shuffle(joined)
@@ -120,13 +120,13 @@ def largest_excess(scene: Scene, choose: Choose, rng: random.Random) -> float:
         total = sum(scene.weight(tasks) for tasks in scene.tasks)
         picked = stage.policy.arrive(choose)
         for seen, due, order in zip(observed, expected, orders, strict=True):
-            seen[order.index(picked)] += 1  # fails on a pool that is not eligible
+            seen[order.index(picked)] += 1  # raises if the pool is not eligible
             for rank, pool in enumerate(order):
                 due[rank] += scene.weight(stage.tasks[pool]) / total
     return max(statistic(o, e) for o, e in zip(observed, expected, strict=True)) / bound(eligible)
 
 
-def test_the_false_alarm_rate_covers_every_statistic_here() -> None:
+def test_the_false_alarm_rate_covers_every_statistic() -> None:
     assert 3 * len(SCENES) + 2 <= TESTS
 
 
@@ -136,7 +136,7 @@ def test_choice_is_uniform(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("scene", SCENES, ids=str)
-def test_a_choice_that_favours_the_last_candidate_is_found_out(scene: Scene) -> None:
+def test_a_choice_that_favors_the_last_candidate_is_detected(scene: Scene) -> None:
     rng = random.Random(13)
 
     def biased(candidates: Sequence[T], /) -> T:
@@ -145,8 +145,8 @@ def test_a_choice_that_favours_the_last_candidate_is_found_out(scene: Scene) -> 
     assert largest_excess(scene, biased, random.Random(14)) > 1
 
 
-class FavoursTheNewest(RandomRouting):
-    """A policy with a bias of its own: one time in nine it takes the pool that joined last."""
+class FavorsTheNewest(RandomRouting):
+    """A biased policy: one time in nine it takes the pool that joined last."""
 
     def _joined(self, pool: PoolId, tasks: int) -> None:
         self.newest = pool
@@ -155,13 +155,13 @@ class FavoursTheNewest(RandomRouting):
         return self.newest if choose(range(9)) == 0 else super()._pick(choose)
 
 
-def test_a_policy_that_favours_the_newest_pool_is_found_out() -> None:
-    scene = Scene("newest", FavoursTheNewest, [0, 1, 2, 3, 4, 5], lambda tasks: 1)
+def test_a_policy_that_favors_the_newest_pool_is_detected() -> None:
+    scene = Scene("newest", FavorsTheNewest, [0, 1, 2, 3, 4, 5], lambda tasks: 1)
     assert largest_excess(scene, random.Random(15).choice, random.Random(16)) > 1
 
 
-def test_power_of_d_samples_every_ordered_pair_alike() -> None:
-    # One long-lived policy: its order is never restored, and must not matter.
+def test_power_of_d_samples_every_ordered_pair_equally_often() -> None:
+    # One long-lived policy: it never restores its order, which must not matter.
     policy, rng = PowerOfD(2), random.Random(17)
     for pool in range(5):
         policy.join(pool)
@@ -182,7 +182,7 @@ def test_power_of_d_samples_every_ordered_pair_alike() -> None:
 
 
 def test_tokens_stay_uniform_after_threshold_changes() -> None:
-    # Rise, fall, churn: then the next green pick must be uniform over the green pools, by name.
+    # After a rise, a fall and churn, the next green pick must be uniform over the green pools, by name.
     rng = random.Random(18)
     observed = [0.0] * 6
     for _ in range(TRIALS):

@@ -123,7 +123,7 @@ MUTATIONS = {
         edits=(
             (
                 DISPATCHER,
-                "        if self.rule is not None:\n            self._pending_step =",
+                "        if self._rule is not None:\n            self._pending_step =",
                 "        if False:\n            _ =",
             ),
             (

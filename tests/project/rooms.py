@@ -43,7 +43,7 @@ ROOMS: dict[str, Room] = {
     ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
-        may=("errors", "policies"),
+        may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
     "plots": Room(

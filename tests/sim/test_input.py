@@ -38,7 +38,7 @@ REJECTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"alpha": 1}, ["alpha", "strictly between 0 and 1", "not 1"]),
     ({"alpha": 1.2}, ["alpha", "strictly between 0 and 1", "not 1.2"]),
     ({"alpha": -0.1}, ["alpha", "strictly between 0 and 1", "not -0.1"]),
-    ({"alpha": "abc"}, ["alpha", "strictly between 0 and 1", "not abc"]),
+    ({"alpha": "abc"}, ["alpha", "strictly between 0 and 1", "not 'abc'"]),
     ({"alpha": NAN}, ["alpha", "strictly between 0 and 1", "not nan"]),
     ({"alpha": INF}, ["alpha", "strictly between 0 and 1", "not inf"]),
     ({"alpha": Decimal("NaN")}, ["alpha", "strictly between 0 and 1", "not NaN"]),

@@ -1,9 +1,9 @@
-"""The paper's two roles, dispatcher and pool, as plain state machines, and the rival policies.
+"""The paper's two roles, dispatcher and pool, as plain state machines, and the baseline policies.
 
-Here live the rules: which pool gets a task, which messages are sent, how the threshold is learned. They decide and
-return; a channel outside carries the messages, and the caller supplies the random choices.
+This package holds the rules: which pool gets a task, which messages are sent, how the threshold is learned. They
+decide and return. The caller carries the messages and supplies the random choices.
 
-Here must not live: a clock, a random number generator, an await, a socket, numpy. Standard library only.
+It must not contain a clock, a random number generator, an await, a socket or numpy. Standard library only.
 """
 
 from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin

@@ -1,32 +1,33 @@
-"""The rivals that choose by load or blindly, behind the same events as the paper's policy.
+"""Baseline policies that choose by load or at random, behind the same events as the paper's policy.
 
-Those that hold tokens are in `token_baselines.py`.
+The baselines that hold tokens are in `token_baselines.py`.
 """
 
 from collections import deque
 
 from evenly.core.base import CountingPolicy
+from evenly.core.checks import MAX_COUNT, chosen
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
-from evenly.errors import InputError
+from evenly.inputs import whole_number
 
 
 class JoinShortestQueue(CountingPolicy):
-    """Send each task to a pool with the fewest tasks, uniformly among them.
+    """Join the shortest queue: each task goes to a pool with the fewest tasks, uniformly among them.
 
-    The dispatcher counts the tasks it sends, and is told of every departure (`other`).
+    The dispatcher counts the tasks that it sends. Pools report every departure (`other`).
 
     Paper: Sec. 1.2 and Sec. 2.1 (JSQ).
     """
 
     def __init__(self, capacity: int | None = None) -> None:
         super().__init__(capacity)
-        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with that number; none is empty
-        self._lowest = 0
+        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools with that number, at least one
+        self._lowest: int  # level, where there are pools
 
     def _pick(self, choose: Choose) -> PoolId:
-        return choose(self._levels[self._lowest])
+        return chosen(choose, self._levels[self._lowest])
 
     def _joined(self, pool: PoolId, tasks: int) -> None:
         self._insert(pool, tasks)
@@ -34,13 +35,14 @@ class JoinShortestQueue(CountingPolicy):
 
     def _left(self, pool: PoolId, tasks: int) -> None:
         self._remove(pool, tasks)
-        self._lowest = min(self._levels, default=0)
+        if self._levels:
+            self._lowest = min(self._levels)
 
     def _arrived(self, pool: PoolId, tasks: int) -> None:
         self._remove(pool, tasks - 1)
         self._insert(pool, tasks)
         if self._lowest not in self._levels:
-            self._lowest = tasks  # the last pool of its level went one up
+            self._lowest = tasks  # the last pool at the lowest level moved up by one
 
     def _departed(self, pool: PoolId, tasks: int) -> None:
         self._messages.other += 1
@@ -58,18 +60,17 @@ class JoinShortestQueue(CountingPolicy):
 
 
 class PowerOfD(CountingPolicy):
-    """Send each task to the least loaded of d distinct pools sampled at random, the first of them on a tie.
+    """Power-of-d: each task goes to the least loaded of d distinct random pools, on a tie the first sampled.
 
-    Every sampled pool is asked and answers: 2d messages a task (`other`). With fewer than d pools, all are.
+    Each sampled pool gets a query and answers it: 2d messages per task (`other`). With fewer than d pools, all
+    of them are sampled.
 
     Paper: Sec. 1.2 (power-of-d).
     """
 
     def __init__(self, sample_size: int, capacity: int | None = None) -> None:
         super().__init__(capacity)
-        if sample_size < 1:
-            raise InputError(f"sample_size must be at least 1, not {sample_size}.")
-        self._sample_size = sample_size
+        self._sample_size = whole_number("sample_size", sample_size, 1, MAX_COUNT)
 
     def _pick(self, choose: Choose) -> PoolId:
         sampled = self._sample(choose)
@@ -77,28 +78,27 @@ class PowerOfD(CountingPolicy):
         return min(sampled, key=self._tasks.__getitem__)  # min keeps the first of equals
 
     def _sample(self, choose: Choose) -> list[PoolId]:
-        # A partial shuffle: a sampled pool goes behind the ones that can still be sampled. Its order stays
-        # shuffled, which costs nothing: any order is as good for the next uniform choice.
+        # A partial shuffle: a sampled pool moves behind the ones that can still be sampled. The new order is
+        # kept: the next uniform choice works with any order.
         sampled = []
         for left in range(len(self._pools), max(0, len(self._pools) - self._sample_size), -1):
-            pool = choose(self._pools.prefix(left))
+            pool = chosen(choose, self._pools.prefix(left))
             self._pools.exchange(pool, left - 1)
             sampled.append(pool)
         return sampled
 
 
 class RandomRouting(CountingPolicy):
-    """Send each task to any pool, uniformly; no messages."""
+    """Random routing: each task goes to any pool, uniformly; no messages."""
 
     def _pick(self, choose: Choose) -> PoolId:
-        return choose(self._pools)
+        return chosen(choose, self._pools)
 
 
 class RoundRobin(CountingPolicy):
-    """Send tasks to the pools in turn, in the order of joining; no chance, no messages.
+    """Round robin: tasks go to the pools in turn, in the order of joining; deterministic, no messages.
 
-    A newcomer waits for a full round. The turn passes on when a task is lost: a full pool must not hold
-    up the others.
+    A new pool waits for a full round. A lost task uses up the turn: a full pool must not hold up the others.
     """
 
     def __init__(self, capacity: int | None = None) -> None:

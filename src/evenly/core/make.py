@@ -1,9 +1,10 @@
-"""From a policy's name to the policy."""
+"""Make a policy from its name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import cast
 
 from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
 from evenly.core.learning import LearningRule
@@ -28,7 +29,7 @@ def make_policy(
 
     `threshold` is where the threshold policy starts (default: 0); without `alpha` it stays there. The policy jbt
     needs one. Power-of-d samples `sample_size` pools (default: 2). Pull needs a `capacity`. A parameter that the
-    policy does not take is refused.
+    policy does not take is rejected.
     """
     info = find_policy(name)
     check_parameters([name], {"threshold": threshold, "alpha": alpha, "sample_size": sample_size})
@@ -38,13 +39,13 @@ def make_policy(
         raise InputError("The policy jbt needs a threshold.")
     rule = None if alpha is None else LearningRule(alpha)
     makers: dict[str, Callable[[], Policy]] = {
-        "threshold": lambda: ThresholdPolicy(threshold or 0, rule, capacity),
+        "threshold": lambda: ThresholdPolicy(0 if threshold is None else threshold, rule, capacity),
         "jsq": lambda: JoinShortestQueue(capacity),
-        "power-of-d": lambda: PowerOfD(sample_size or DEFAULT_SAMPLE_SIZE, capacity),
+        "power-of-d": lambda: PowerOfD(DEFAULT_SAMPLE_SIZE if sample_size is None else sample_size, capacity),
         "random": lambda: RandomRouting(capacity),
         "round-robin": lambda: RoundRobin(capacity),
         "jiq": lambda: JoinIdleQueue(capacity),
-        "jbt": lambda: JoinBelowThreshold(threshold or 0, capacity),
-        "pull": lambda: Pull(capacity or 0),
+        "jbt": lambda: JoinBelowThreshold(cast(int, threshold), capacity),
+        "pull": lambda: Pull(cast(int, capacity)),
     }
     return makers[name]()

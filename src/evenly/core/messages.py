@@ -1,13 +1,16 @@
-"""What dispatcher and pools say to each other, and the count of it.
+"""The messages between dispatcher and pools, and their count.
 
-Messages only; when they are sent is the pool's business (`pool.py`), what they change is the dispatcher's
-(`dispatcher.py`).
+The pool decides when to send one (`pool.py`), the dispatcher what it changes (`dispatcher.py`).
 """
 
 from collections.abc import Hashable
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
+
+from evenly.core.checks import MAX_COUNT
+from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 
 PoolId: TypeAlias = Hashable
 
@@ -26,7 +29,7 @@ class Color(Enum):
 class TokenMessage:
     """Pool to dispatcher: hold a token of this color for me, under the threshold of this epoch.
 
-    Paper: Sec. 2.1. Departs: the epoch is ours; it tells the messages of an old threshold apart.
+    Paper: Sec. 2.1. Departs: the epoch is ours; it identifies messages about an old threshold.
     """
 
     pool: PoolId
@@ -41,14 +44,18 @@ class ThresholdNotice:
     threshold: int
     epoch: int
 
+    def __post_init__(self) -> None:
+        """Check the numbers. A token message is checked when it is received: it is made for every task."""
+        for name in ("threshold", "epoch"):
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), 0, MAX_COUNT))
+
 
 @dataclass(slots=True)
 class MessageCount:
-    """How many messages were sent so far, by reason.
+    """The number of messages sent so far, by reason.
 
-    `green` and `yellow` are those of the paper, at most two a task. `resync` are those that rebuild tokens
-    after a threshold change, or announce the tokens of a pool that joins. `other` is what policies without
-    tokens send.
+    `green` and `yellow` are the paper's, at most two per task. `resync` messages rebuild tokens after a threshold
+    change, or announce the tokens of a pool that joins. `other` counts the messages of policies without tokens.
 
     Paper: Sec. 2.1.
     """
@@ -59,8 +66,10 @@ class MessageCount:
     other: int = 0
 
     def count(self, color: Color) -> None:
-        """Count one message that a task gave rise to."""
+        """Count one message that a task caused."""
         if color is Color.GREEN:
             self.green += 1
-        else:
+        elif color is Color.YELLOW:
             self.yellow += 1
+        else:
+            raise InputError(f"color must be a Color, not {shown(color)}.")

@@ -1,4 +1,4 @@
-"""A policy is a small table of events, the same for the paper's policy and for its rivals."""
+"""The events that every policy handles: the paper's policy and the baselines."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from evenly.core.randomness import Choose
 
 
 class Policy(Protocol):
-    """Where tasks go. Events at a pool that is not a member are refused with a ValueError that names it."""
+    """A policy decides where tasks go. An event at a pool that is not a member raises an InputError naming it."""
 
     @property
     def messages(self) -> MessageCount:
@@ -25,19 +25,19 @@ class Policy(Protocol):
         ...
 
     def join(self, pool: PoolId, tasks: int = 0) -> None:
-        """Admit a pool, with the tasks it has already."""
+        """Add a pool that has `tasks` tasks already."""
         ...
 
     def leave(self, pool: PoolId) -> None:
-        """Let a pool go; its tasks are forgotten."""
+        """Remove a pool; its tasks are forgotten."""
         ...
 
     def arrive(self, choose: Choose) -> PoolId | None:
-        """Place a task and return its pool; None if it is lost, for want of pools or of room."""
+        """Place a task and return its pool, or None if the task is lost for lack of pools or room."""
         ...
 
     def record_arrival(self, pool: PoolId) -> None:
-        """Count a task that came to the pool by another way than `arrive`."""
+        """Count a task that reached the pool without `arrive`."""
         ...
 
     def depart(self, pool: PoolId) -> None:

@@ -1,14 +1,16 @@
 """The pool's role: it counts its own tasks and tells the dispatcher when a token is due.
 
-Nothing here knows of other pools, of the dispatcher's state or of how a message travels.
+It knows nothing of other pools, of the dispatcher's state or of how a message travels.
 """
 
-from evenly.core.checks import check_capacity, check_tasks, no_room, nothing_to_depart
+from evenly.core.checks import check_capacity, check_pool, check_tasks, no_room, nothing_to_depart
 from evenly.core.messages import Color, PoolId, ThresholdNotice, TokenMessage
+from evenly.errors import InputError
+from evenly.inputs import shown
 
 
 class Pool:
-    """One server pool: its tasks, and the threshold that it was last told.
+    """A server pool: its tasks, and the last threshold that it was sent.
 
     Paper: Sec. 2.1.
     """
@@ -18,20 +20,19 @@ class Pool:
     def __init__(
         self, pool_id: PoolId, notice: ThresholdNotice, tasks: int = 0, capacity: int | None = None
     ) -> None:
-        check_capacity(capacity)
-        check_tasks(pool_id, tasks, capacity)
+        check_pool(pool_id)
         self.pool_id = pool_id
-        self.tasks = tasks
-        self.capacity = capacity
-        self._notice = notice
+        self.capacity = check_capacity(capacity)
+        self.tasks = check_tasks(pool_id, tasks, self.capacity)
+        self._notice = _checked(notice)
 
     @property
     def full(self) -> bool:
-        """Whether a further task would be lost."""
+        """True if another task would be lost."""
         return self.tasks == self.capacity
 
     def arrive(self) -> TokenMessage | None:
-        """Take a task; if the pool is still green, replace the token that the dispatcher discarded.
+        """Take a task. If the pool is still green, replace the token that the dispatcher discarded.
 
         Paper: Sec. 2.1.
         """
@@ -41,7 +42,7 @@ class Pool:
         return self._message(Color.GREEN) if self.tasks < self._notice.threshold else None
 
     def depart(self) -> TokenMessage | None:
-        """Finish a task, and announce the color that the pool thereby enters, if any.
+        """Finish a task. If the pool turns green or yellow by this, announce it.
 
         Paper: Sec. 2.1.
         """
@@ -56,28 +57,28 @@ class Pool:
         return None
 
     def rethreshold(self, notice: ThresholdNotice) -> tuple[TokenMessage, ...]:
-        """Heed a threshold one step up or down; return the token that the dispatcher cannot infer, if any.
+        """Adopt a threshold one step up or down, and return the token that the dispatcher cannot infer, if any.
 
-        The dispatcher turns old yellow tokens green on a rise, old green ones yellow on a fall. What it lacks
-        are yellow tokens of pools with exactly the new threshold, or green ones of pools below it.
+        On a rise the dispatcher turns old yellow tokens green, and lacks the yellow tokens of pools with exactly
+        the new threshold. On a fall it turns old green tokens yellow, and lacks the green ones of pools below it.
 
         Departs: the paper does not say how the tokens are rebuilt.
         """
-        if notice.epoch <= self._notice.epoch:
-            return ()  # a late notice: a newer one was heeded already
+        if _checked(notice).epoch <= self._notice.epoch:
+            return ()  # late: a newer notice came first
         step = notice.threshold - self._notice.threshold
         if abs(step) != 1:
-            raise ValueError(
-                f"Pool {self.pool_id!r} cannot go from threshold {self._notice.threshold} "
-                f"to {notice.threshold}; thresholds move by one."
+            raise InputError(
+                f"Pool {shown(self.pool_id)} cannot go from threshold {self._notice.threshold} "
+                f"to {notice.threshold}: thresholds move by one."
             )
         self._notice = notice
-        if step > 0:
+        if step == 1:
             return (self._message(Color.YELLOW),) if self.tasks == notice.threshold else ()
         return (self._message(Color.GREEN),) if self.tasks < notice.threshold else ()
 
     def announce(self) -> tuple[TokenMessage, ...]:
-        """Return a message for each token that the dispatcher should hold; the greeting of a pool that joins.
+        """Return a message for each token that the dispatcher should hold, for a pool that joins.
 
         Paper: Sec. 2.1 (which tokens are held).
         """
@@ -88,3 +89,10 @@ class Pool:
 
     def _message(self, color: Color) -> TokenMessage:
         return TokenMessage(self.pool_id, color, self._notice.epoch)
+
+
+def _checked(notice: ThresholdNotice) -> ThresholdNotice:
+    """Return the notice, or raise InputError if it is something else."""
+    if not isinstance(notice, ThresholdNotice):
+        raise InputError(f"notice must be a ThresholdNotice, not {shown(notice)}.")
+    return notice

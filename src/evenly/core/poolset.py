@@ -1,8 +1,8 @@
 """An ordered set with constant-time add, discard and positional access.
 
-Uniform choice needs a sequence, tokens need a set: this is both. The order is part of the contract, since
-compiled kernels reproduce it to land on the same choices: `add` appends, and `discard` moves the last item
-into the hole.
+Uniform choice needs a sequence, tokens need a set: this is both. The order is part of the contract, because
+compiled kernels reproduce it to make the same choices: `add` appends, and `discard` moves the last item into
+the gap.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=Hashable)
 
 
 class PoolSet(Sequence[T], Generic[T]):
-    """A set of pools (or of tokens) that can be indexed, in an order that the operations define."""
+    """A set of pools or tokens that can be indexed. The operations define the order."""
 
     __slots__ = ("_items", "_position")
 
@@ -23,13 +23,13 @@ class PoolSet(Sequence[T], Generic[T]):
             self.add(item)
 
     def add(self, item: T) -> None:
-        """Append the item; do nothing if it is there already."""
+        """Append the item, unless it is in the set already."""
         if item not in self._position:
             self._position[item] = len(self._items)
             self._items.append(item)
 
     def discard(self, item: T) -> None:
-        """Remove the item, and move the last one into its place; do nothing if it is not there."""
+        """Remove the item, if it is in the set, and move the last one into its place."""
         hole = self._position.pop(item, None)
         if hole is None:
             return
@@ -39,15 +39,15 @@ class PoolSet(Sequence[T], Generic[T]):
             self._position[last] = hole
 
     def exchange(self, item: T, position: int) -> None:
-        """Swap the item with the one at the position, so that it ends there."""
+        """Swap the item with the one at `position`."""
         old = self._position[item]
         other = self._items[position]
         self._items[old], self._items[position] = other, item
         self._position[other], self._position[item] = old, position
 
     def prefix(self, length: int) -> "Prefix[T]":
-        """Return a view, without a copy, of the first `length` items."""
-        return Prefix(self._items, length)
+        """Return a view of the first `length` items, not a copy."""
+        return Prefix(self._items, self._position, length)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -60,7 +60,10 @@ class PoolSet(Sequence[T], Generic[T]):
         return len(self._items)
 
     def __contains__(self, item: object) -> bool:
-        return item in self._position
+        try:
+            return item in self._position
+        except TypeError:  # not hashable, so not in the set
+            return False
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._items)
@@ -70,12 +73,13 @@ class PoolSet(Sequence[T], Generic[T]):
 
 
 class Prefix(Sequence[T], Generic[T]):
-    """The first items of a list, as they are when looked at."""
+    """A view of the first items of a set. It follows changes of their order."""
 
-    __slots__ = ("_items", "_length")
+    __slots__ = ("_items", "_length", "_position")
 
-    def __init__(self, items: list[T], length: int) -> None:
+    def __init__(self, items: list[T], position: dict[T, int], length: int) -> None:
         self._items = items
+        self._position = position
         self._length = min(length, len(items))
 
     @overload
@@ -90,3 +94,9 @@ class Prefix(Sequence[T], Generic[T]):
 
     def __len__(self) -> int:
         return self._length
+
+    def __contains__(self, item: object) -> bool:
+        try:
+            return self._position.get(item, self._length) < self._length  # type: ignore[arg-type]
+        except TypeError:  # not hashable, so not in the set
+            return False

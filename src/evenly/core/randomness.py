@@ -1,6 +1,6 @@
 """Randomness is an argument: the caller of a policy supplies the uniform choice.
 
-Nothing in this layer draws a random number of its own, so a run is repeated by repeating its choices.
+Nothing in this package draws a random number, so repeating the choices repeats the run.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 class Choose(Protocol):
-    """Pick one candidate uniformly at random; `random.Random(seed).choice` is one such function."""
+    """A function that picks one candidate uniformly at random, such as `random.Random(seed).choice`."""
 
     def __call__(self, candidates: Sequence[T], /) -> T:
-        """Return one of the candidates; there is always at least one."""
+        """Return one of the candidates. There is always at least one."""
         ...

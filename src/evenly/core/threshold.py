@@ -1,35 +1,35 @@
-"""The paper's policy: one dispatcher and its pools, joined by a channel that delivers at once.
+"""The paper's policy: one dispatcher and its pools, connected by a channel that delivers instantly.
 
-Wiring only. The rules are the dispatcher's and the pool's; here messages are carried and counted.
+Wiring only: it carries and counts messages. The rules are in the dispatcher and the pool.
 """
 
 from collections.abc import Iterable
 
-from evenly.core.checks import already_member, check_capacity, not_member
+from evenly.core.checks import MAX_COUNT, check_capacity, not_member
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
 from evenly.core.messages import MessageCount, PoolId, ThresholdNotice, TokenMessage
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
-from evenly.errors import InputError
+from evenly.inputs import whole_number
 
 
 class ThresholdPolicy:
-    """Send tasks to pools below the threshold, else to pools at it, else anywhere; learn it if given a rule.
+    """The threshold policy: tasks go to pools below the threshold, else to pools at it, else to any pool.
 
-    With a capacity the threshold stays below it, so that only tasks sent without a token can be lost.
+    With a rule it learns the threshold. With a capacity the threshold stays below it, so that only tasks sent
+    without a token can be lost.
 
     Paper: Sec. 2.1, and Sec. 4.1.
     """
 
     def __init__(self, threshold: int = 0, rule: LearningRule | None = None, capacity: int | None = None) -> None:
-        check_capacity(capacity)
-        if capacity is not None and threshold >= capacity:
-            raise InputError(f"The threshold must be less than the capacity {capacity}, not {threshold}.")
-        self._dispatcher = Dispatcher(threshold, rule, None if capacity is None else capacity - 1)
+        self._capacity = check_capacity(capacity)
+        if self._capacity is not None:
+            threshold = whole_number("threshold", threshold, 0, self._capacity - 1, why="less than the capacity")
+        self._dispatcher = Dispatcher(threshold, rule, None if self._capacity is None else self._capacity - 1)
         self._pools: dict[PoolId, Pool] = {}
-        self._capacity = capacity
         self._messages = MessageCount()
 
     @property
@@ -39,7 +39,7 @@ class ThresholdPolicy:
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """The dispatcher, to look at its tokens and its epoch."""
+        """The dispatcher, to inspect its tokens and its epoch."""
         return self._dispatcher
 
     @property
@@ -57,21 +57,19 @@ class ThresholdPolicy:
         return self._member(pool).tasks
 
     def join(self, pool: PoolId, tasks: int = 0) -> None:
-        """Admit a pool, which announces the tokens that it is due."""
-        if pool in self._pools:
-            raise already_member(pool)
+        """Add a pool that has `tasks` tasks already. It announces its tokens."""
         member = Pool(pool, self._dispatcher.notice, tasks, self._capacity)
         self._dispatcher.join(pool)
         self._pools[pool] = member
         self._resync(member.announce())
 
     def leave(self, pool: PoolId) -> None:
-        """Let a pool go, with its tasks and its tokens."""
+        """Remove a pool, with its tasks and its tokens."""
         self._dispatcher.leave(pool)
         del self._pools[pool]
 
     def arrive(self, choose: Choose) -> PoolId | None:
-        """Place a task, let its pool replace the token if it is due, and only then adjust the threshold.
+        """Place a task, let its pool replace the token if one is due, and only then adjust the threshold.
 
         Paper: Sec. 2.1, and Sec. 4.1.
         """
@@ -88,7 +86,7 @@ class ThresholdPolicy:
         return None if lost else pool
 
     def record_arrival(self, pool: PoolId) -> None:
-        """Count a task that reached the pool by another way; it uses a token, but the threshold learns nothing."""
+        """Count a task that reached the pool without `arrive`. It uses a token; the threshold does not learn."""
         member = self._member(pool)
         message = member.arrive()
         self._dispatcher.use_token(pool)
@@ -97,8 +95,9 @@ class ThresholdPolicy:
     def raise_threshold(self, threshold: int) -> None:
         """Raise the threshold to at least `threshold`. For a dispatcher that starts against busy pools.
 
-        Every pool is told, and announces its tokens as if it joined.
+        Every pool gets the new threshold, and announces its tokens as if it had just joined.
         """
+        threshold = whole_number("threshold", threshold, 0, MAX_COUNT)
         if self._capacity is not None:
             threshold = min(threshold, self._capacity - 1)
         if threshold > self.threshold:
@@ -108,16 +107,17 @@ class ThresholdPolicy:
                 self._resync(member.announce())
 
     def depart(self, pool: PoolId) -> None:
-        """Finish one task of the pool, which announces the color that it enters.
+        """Finish one task of the pool, which announces itself if it turns green or yellow.
 
         Paper: Sec. 2.1.
         """
         self._deliver(self._member(pool).depart())
 
     def _member(self, pool: PoolId) -> Pool:
-        if pool not in self._pools:
-            raise not_member(pool)
-        return self._pools[pool]
+        try:
+            return self._pools[pool]
+        except (KeyError, TypeError):  # TypeError: not hashable
+            raise not_member(pool) from None
 
     def _deliver(self, message: TokenMessage | None) -> None:
         if message is not None:

@@ -1,36 +1,36 @@
-"""The rivals that hold tokens, behind the same events as the paper's policy.
+"""Baseline policies that hold tokens, behind the same events as the paper's policy.
 
-Token messages count as `green`; those of a pool that joins as `resync`.
+Token messages count as `green`, or as `resync` when a pool joins.
 """
 
 from evenly.core.base import CountingPolicy
+from evenly.core.checks import MAX_COUNT, chosen
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
-from evenly.errors import InputError
+from evenly.inputs import whole_number
+
+MAX_SLOTS = 10**6  # of a pool under `Pull`, which holds a token for each
 
 
 class JoinBelowThreshold(CountingPolicy):
-    """Send each task to a pool with fewer than `threshold` tasks, uniformly, or anywhere if there is none.
+    """Join below threshold: a pool with fewer than `threshold` tasks, uniformly, or any pool if there is none.
 
-    One token for each pool below the threshold: discarded when used, replaced by a message if the pool is
-    still below, and sent again when a departure takes the pool below.
+    Each pool below the threshold has one token. The token is discarded when used, replaced by a message if the
+    pool is still below, and sent again when a departure takes the pool below.
 
     Paper: Sec. 1.2 (JBT). Departs: the threshold is fixed, and tasks are never queued.
     """
 
     def __init__(self, threshold: int, capacity: int | None = None) -> None:
         super().__init__(capacity)
-        if threshold < 1:
-            raise InputError(f"The threshold must be at least 1, not {threshold}.")
-        if capacity is not None and threshold > capacity:
-            raise InputError(f"The threshold must be at most the capacity {capacity}, not {threshold}.")
-        self._threshold = threshold
+        why = "" if self._capacity is None else "the capacity"
+        self._threshold = whole_number("threshold", threshold, 1, self._capacity or MAX_COUNT, why)
         self._tokens: PoolSet[PoolId] = PoolSet()
 
     def _pick(self, choose: Choose) -> PoolId:
-        pool = choose(self._tokens or self._pools)
-        self._tokens.discard(pool)  # a pool with a token is not full, so the token is not spent in vain
+        pool = chosen(choose, self._tokens or self._pools)
+        self._tokens.discard(pool)  # a pool with a token is not full, so the token is not wasted
         return pool
 
     def _joined(self, pool: PoolId, tasks: int) -> None:
@@ -58,7 +58,7 @@ class JoinBelowThreshold(CountingPolicy):
 
 
 class JoinIdleQueue(JoinBelowThreshold):
-    """Send each task to an idle pool, uniformly, or anywhere if there is none.
+    """Join an idle queue: each task goes to an idle pool, uniformly, or to any pool if there is none.
 
     Paper: Sec. 1.2 (JIQ).
     """
@@ -68,24 +68,24 @@ class JoinIdleQueue(JoinBelowThreshold):
 
 
 class Pull(CountingPolicy):
-    """Send each task to a free place, uniformly among the free places of all pools; lose it if there is none.
+    """Pull: each task goes to a free slot, uniformly among those of all pools, or is lost if there is none.
 
-    One token for each free place, so a pool is picked in proportion to its room. A place is freed by a
-    message; the place used last is freed first.
+    Each free slot has one token, so a pool is picked in proportion to its free slots. A message frees a slot;
+    the slot used last is freed first.
 
     Paper: Sec. 1.2 (the policy with one token for each available task slot).
     """
 
     def __init__(self, capacity: int) -> None:
-        super().__init__(capacity)
-        self._places = capacity
+        self._slots = whole_number("capacity", capacity, 1, MAX_SLOTS)
+        super().__init__(self._slots)
         self._tokens: PoolSet[tuple[PoolId, int]] = PoolSet()
         self._busy: dict[PoolId, list[int]] = {}
 
     def _pick(self, choose: Choose) -> PoolId | None:
         if not self._tokens:
             return None
-        token = choose(self._tokens)
+        token = chosen(choose, self._tokens)
         self._tokens.discard(token)
         pool, slot = token
         self._busy[pool].append(slot)
@@ -93,17 +93,17 @@ class Pull(CountingPolicy):
 
     def _joined(self, pool: PoolId, tasks: int) -> None:
         self._busy[pool] = list(range(tasks))
-        for slot in range(tasks, self._places):
+        for slot in range(tasks, self._slots):
             self._messages.resync += 1
             self._tokens.add((pool, slot))
 
     def _left(self, pool: PoolId, tasks: int) -> None:
         del self._busy[pool]
-        for slot in range(self._places):
+        for slot in range(self._slots):
             self._tokens.discard((pool, slot))
 
     def _bypassed(self, pool: PoolId) -> None:
-        slot = next(slot for slot in range(self._places) if (pool, slot) in self._tokens)
+        slot = next(slot for slot in range(self._slots) if (pool, slot) in self._tokens)
         self._tokens.discard((pool, slot))
         self._busy[pool].append(slot)
 

@@ -1,1 +1,1 @@
-"""Pictures of results, with Matplotlib. Readable in black and white and by colour-blind readers."""
+"""Pictures of results, with Matplotlib. Readable in black and white, and by color-blind readers."""

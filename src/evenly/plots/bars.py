@@ -1,4 +1,4 @@
-"""Bars of one result or of several on the same axes: the first is filled, later ones are outlines over it."""
+"""Bars of one or several results on the same axes: the first is filled, later ones are outlines over it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OUTLINE = 1.6  # points
 
 
 class Bars:
-    """The bars of one result. Make it before drawing: whether it comes `later` is decided then."""
+    """The bars of one result. `later` is True if the axes had bars before this object was made."""
 
     def __init__(self, axes: Axes) -> None:
         self._axes = axes
@@ -31,7 +31,7 @@ class Bars:
         color: str,
         label: str,
     ) -> str:
-        """Draw bars in `color`, or as outlines in the next free one, and return the colour taken."""
+        """Draw bars in `color`, or as outlines in the next free color, and return the color used."""
         if not self.later:
             self._axes.bar(places, heights, width, color=color, label=label)
             return color
@@ -40,22 +40,22 @@ class Bars:
         return free
 
     def set_top(self, top: float) -> None:
-        """End the vertical axis at `top`, or where earlier bars need it to."""
+        """End the vertical axis at `top`, or higher if earlier bars need it."""
         self._axes.set_ylim(0, max(top, self._axes.get_ylim()[1]) if self.later else top)
 
     def has(self, label: str) -> bool:
-        """Whether something with this label is on the axes already."""
+        """Return True if something on the axes has this label already."""
         return label in self._axes.get_legend_handles_labels()[1]
 
 
 def title_once(axes: Axes, title: str) -> None:
-    """Set the title, unless the axes have one: it may be the caller's, or an earlier result's."""
+    """Set the title, unless the axes have one already, from the caller or an earlier result."""
     if not axes.get_title():
         axes.set_title(title, fontsize=10)
 
 
 def _next_color(axes: Axes) -> str:
-    """The colour after the last bars' that no bars have."""
+    """Return the first unused color after that of the last bars."""
     used = [_color(drawn) for drawn in axes.containers if isinstance(drawn, BarContainer) and drawn.patches]
     palette = [to_hex(color) for color in COLORS]
     start = palette.index(used[-1]) + 1 if used and used[-1] in palette else 0

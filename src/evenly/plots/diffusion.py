@@ -1,4 +1,4 @@
-"""A diffusion limit: paths from the balanced state, and beside them the law of the long run.
+"""A diffusion limit: paths from the balanced state, with the stationary density beside them.
 
 Paper: Thms 3 and 4.
 """
@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from evenly.plots.style import BLUE, COLORS, INK, house_style
 
-_BAND = 1.96  # deviations that hold 95 % of a normal law
-_MAX_PATHS = 8  # that can be told apart
+_BAND = 1.96  # standard deviations that cover 95 % of a normal distribution
+_MAX_PATHS = 8  # more cannot be told apart
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fluctuation:
-    """One coordinate of a limit: paths, what is known of it at each time, and its density in the long run.
+    """One coordinate of a limit: paths, what is known of it at each time, and its stationary density.
 
-    With `deviation`, that of a normal law at each time, a band is drawn. With `mean` and `quantile`, those of the
-    long run, lines are drawn. The density is drawn up to `widest`, where it has no bound.
+    `deviation`, the standard deviation of a normal distribution at each time, is drawn as a band. The stationary
+    `mean` and `quantile` are drawn as lines. A density without a bound is drawn up to `widest`.
     """
 
     label: str
@@ -41,20 +41,20 @@ class Fluctuation:
 
 
 def draw_fluctuation(axes: Axes, times: Floats, shown: Fluctuation) -> None:
-    """Draw the paths of one coordinate, and what is known of it."""
+    """Draw the paths of one coordinate, with its band or its stationary mean and quantile."""
     if shown.deviation is not None:
         reach = _BAND * shown.deviation
         axes.fill_between(times, -reach, reach, color=BLUE, alpha=0.15, linewidth=0, label="95 % at each time")
     _draw_paths(axes, times, shown.paths)
     if shown.mean is not None and shown.quantile is not None:
-        axes.axhline(shown.mean, color=BLUE, linewidth=1, linestyle=":", label="mean of the long run")
-        axes.axhline(shown.quantile, color=BLUE, linewidth=1, linestyle="--", label="its 95 % quantile")
+        axes.axhline(shown.mean, color=BLUE, linewidth=1, linestyle=":", label="stationary mean")
+        axes.axhline(shown.quantile, color=BLUE, linewidth=1, linestyle="--", label="stationary 95 % quantile")
     axes.set_ylabel(shown.label)
     axes.set_ylim(*shown.limits)
 
 
 def finish_fluctuation(axes: Axes) -> None:
-    """Add the axis of time and the legend."""
+    """Label the time axis and add the legend."""
     axes.set_xlabel("time, in mean task times")
     axes.legend(loc="upper left", fontsize=9)
 
@@ -71,14 +71,14 @@ def draw_panels(figure: Figure, times: Floats, rows: Sequence[Fluctuation], titl
                 law.set_xlim(0, shown.widest)
         panels[0, 0].legend(loc="upper left", ncols=len(rows), fontsize=9)
         panels[-1, 0].set_xlabel("time, in mean task times")
-        panels[-1, 1].set_xlabel("density,\nlong run")
+        panels[-1, 1].set_xlabel("stationary\ndensity")
         figure.suptitle(title, fontsize=10)
         figure.align_ylabels()
         figure.set_layout_engine("constrained", wspace=0.08)
 
 
 def _draw_paths(axes: Axes, times: Floats, paths: Floats) -> None:
-    """The first few paths, of which one stands for all in the legend."""
+    """Draw the first few paths. One of them stands for all in the legend."""
     shown = paths[:_MAX_PATHS]
     label = "a path drawn at random" if len(paths) == 1 else f"{len(shown)} paths drawn at random"
     for place, (row, color) in enumerate(zip(shown, COLORS, strict=False)):

@@ -1,4 +1,4 @@
-"""A fluid solution over time: demand, mass and threshold; imbalance; how the pools are filled."""
+"""A fluid solution over time: demand, mass and threshold; imbalance; pools by number of tasks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TIME = "time, in mean task times"
 
 @dataclass(frozen=True, kw_only=True)
 class FluidLines:
-    """What is drawn of a fluid solution. The threshold is listed at the start, at each change and at the end."""
+    """The parts of a fluid solution that are drawn. The threshold has its start, each change and its end."""
 
     times: Floats
     phases: Sequence[Phase]
@@ -44,7 +44,7 @@ def draw_levels(axes: Axes, lines: FluidLines) -> None:
 
 
 def draw_panels(figure: Figure, lines: FluidLines, title: str) -> None:
-    """Draw a fluid solution in the manner of a simulated run."""
+    """Draw a fluid solution in the same layout as a simulated run."""
     with house_style():
         levels, imbalance, occupancy = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.4, 2])
         draw_levels(levels, lines)
@@ -57,6 +57,6 @@ def draw_panels(figure: Figure, lines: FluidLines, title: str) -> None:
 
 
 def draw_filling(axes: Axes, times: Floats, occupancy: Floats) -> None:
-    """Draw how the pools are filled over time, one band per number of tasks."""
+    """Draw the pools by number of tasks over time, one band per number."""
     draw_occupancy(axes, times, occupancy)
     axes.set_xlabel(TIME)

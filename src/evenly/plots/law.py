@@ -1,4 +1,4 @@
-"""The exact law of a small system as bars."""
+"""The exact stationary distribution of a small system as bars."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _COLORS = (BLUE, ORANGE, GREEN)
 
 
 def draw_bars(axes: Axes, shares: NDArray[np.float64], what: str, *, name: str, color: str = BLUE) -> None:
-    """Draw the probability of each number of tasks, or of each threshold, that can be seen.
+    """Draw the probability of each number of tasks, or of each threshold, where it is large enough to see.
 
-    A law alone needs no legend; one that is drawn over another gets it.
+    One distribution needs no legend. Drawing a second one over it adds a legend.
     """
     seen = np.flatnonzero(shares > _VISIBLE)
     bars = Bars(axes)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from evenly.plots.bars import Bars
 from evenly.plots.style import BLUE, RED
 
-_VISIBLE = 5e-4  # a share of pools
-_HEADROOM = 1.25  # over the highest bar, for the legend
+_VISIBLE = 5e-4  # smallest share of pools shown
+_HEADROOM = 1.25  # of the highest bar, so that the legend fits above it
 
 
 def draw_levels(axes: Axes, pools_with_exactly: NDArray[np.float64], *, max_tasks: float, label: str) -> Axes:

@@ -1,4 +1,4 @@
-"""Where a learned threshold settles, for loads around one."""
+"""The thresholds at which learning can settle, for loads around a given one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def draw_range(
     load: float,
     settles: tuple[int, int],
 ) -> None:
-    """Draw the thresholds that can be settled at against the load, and mark one load."""
+    """Draw the thresholds at which learning can settle against the load, and mark one load."""
     low, high = settles
     name = f"{low}" if low == high else f"{low} to {high}"
     axes.fill_between(

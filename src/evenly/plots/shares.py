@@ -1,4 +1,4 @@
-"""The resources that tasks get under several policies.
+"""The share of a pool's resources that tasks get under several policies.
 
 Paper: Fig. 5.
 """
@@ -58,14 +58,14 @@ def _draw_lines(axes: Axes, lines: Sequence[Line], levels: NDArray[np.int64]) ->
             color=color,
             marker=MARKERS[place % len(MARKERS)],
             linestyle=DASHES[place % len(DASHES)],
-            # Open markers are larger: two policies that do the same stay visible.
+            # Open markers are larger, so that two coinciding lines both stay visible.
             markersize=9 if place % 2 else 5,
             markerfacecolor="none" if place % 2 else color,
         )
 
 
 def _range(lines: Sequence[Line]) -> tuple[int, int]:
-    """The levels where something can be seen."""
+    """Return the lowest and the highest level where a share is large enough to see."""
     seen = [np.flatnonzero(shares >= _VISIBLE) for _, shares in lines]
     lows, highs = [int(s[0]) for s in seen if s.size], [int(s[-1]) for s in seen if s.size]
     return min(lows, default=0), max(highs, default=1)

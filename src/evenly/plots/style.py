@@ -1,4 +1,4 @@
-"""What all pictures share: colours, our style, saved figures, and axes of the caller or new ones."""
+"""What all pictures share: colors, style, saved figures, and the choice between given and new axes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenly.errors import InputError
 from evenly.files import atomic_write
 from evenly.inputs import shown
 
-# Okabe and Ito's palette, told apart by colour-blind readers; markers and dashes serve the others.
+# Okabe and Ito's palette is safe for color-blind readers; markers and dashes help in black and white.
 INK = "#222222"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9"
 COLORS = (RED, ORANGE, BLUE, GREEN, PURPLE, SKY, INK, "#999999")
@@ -32,7 +32,7 @@ SETTINGS: Any = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "legend.frameon": False,
-    "svg.hashsalt": "evenly",  # the same numbers give the same file
+    "svg.hashsalt": "evenly",  # equal numbers give equal files
 }
 
 _Given = ParamSpec("_Given")
@@ -40,7 +40,7 @@ _Returned = TypeVar("_Returned")
 
 
 def house_style() -> AbstractContextManager[None]:
-    """Our settings, for axes that are created while they hold."""
+    """Return a context in which new axes get our style."""
     return mpl.rc_context(SETTINGS)
 
 
@@ -48,7 +48,7 @@ def house_style() -> AbstractContextManager[None]:
 def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterator[Figure]:
     """Yield an empty figure in our style, `width` by `height` inches, and save it to `path` and to each of `more`.
 
-    Each file is written whole or not at all. The ending of its name is the format.
+    Each file is written atomically, in the format that its suffix names.
     """
     with house_style():
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -57,11 +57,11 @@ def saved_figure(path: Path, width: float, height: float, *more: Path) -> Iterat
             no_date = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(target.suffix[1:].lower())
             with atomic_write(target) as temporary:
                 figure.savefig(temporary, dpi=160, metadata=no_date)
-            figure.set_layout_engine("none")  # the places found for the first are right for the others
+            figure.set_layout_engine("none")  # keep the layout of the first file
 
 
 def figure_or_new(figure: Figure | None, width: float = 8.0, height: float = 5.2) -> Figure:
-    """Return the figure given, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
+    """Return the given figure, or a new pyplot figure of `width` by `height` inches, which notebooks display."""
     if figure is not None:
         return _checked("figure", figure, Figure)
     from matplotlib import pyplot  # noqa: PLC0415  (a saved figure needs no pyplot, which takes time to load)
@@ -77,7 +77,7 @@ def _checked(name: str, value: object, kind: type[_Returned]) -> _Returned:
 
 
 def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axes:
-    """Return the axes given, as they are, or new ones in our style on a pyplot figure of their own."""
+    """Return the given axes, unchanged, or new ones in our style on a new pyplot figure."""
     if ax is not None:
         return _checked("ax", ax, Axes)
     with house_style():
@@ -85,7 +85,7 @@ def axes_or_new(ax: Axes | None, width: float = 6.4, height: float = 4.0) -> Axe
 
 
 def styled(draw: Callable[_Given, _Returned]) -> Callable[_Given, _Returned]:
-    """Let a function that makes its own axes draw in our style, on any figure."""
+    """Decorate a function that creates axes, so that they get our style."""
 
     @wraps(draw)
     def in_style(*args: _Given.args, **kwargs: _Given.kwargs) -> _Returned:

@@ -1,4 +1,4 @@
-"""One run over time: demand, threshold and fullest pool; imbalance; how the pools are filled.
+"""One run over time: demand, threshold and fullest pool; imbalance; pools by number of tasks.
 
 Paper: Figs. 3, 4 and 6.
 """
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from evenly.plots.style import BLUE, GREEN, INK, ORANGE, RED, SKY, styled
 from evenly.workload.demand import Phase
 
-_VISIBLE = 1e-9  # a fraction of pools
-_NAMED = 0.08  # a fraction of pools, too
+_VISIBLE = 1e-9  # smallest fraction of pools that gets a band
+_NAMED = 0.08  # smallest fraction of pools that gets a label
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Levels:
-    """What a run has at each of `times`, and the corners of the threshold's steps, if it has a threshold."""
+    """Demand and tasks of a run at each of `times`, and the corners of the threshold's steps, if there is one."""
 
     times: FloatArray
     phases: Sequence[Phase]
@@ -56,7 +56,7 @@ def draw_levels(axes: Axes, levels: Levels) -> Axes:
 
 
 def draw_threshold(axes: Axes, times: FloatArray, values: NDArray[np.int64] | FloatArray) -> None:
-    """Draw the steps of a threshold through their corners."""
+    """Draw a threshold as steps."""
     axes.plot(times, values, color=GREEN, linewidth=2, drawstyle="steps-post", label="threshold")
 
 
@@ -70,7 +70,7 @@ def draw_panels(
     warmup: float,
     title: str,
 ) -> Figure:
-    """Draw the levels, the imbalance and the pools by tasks above each other; the warm-up is shaded."""
+    """Draw the levels, the imbalance and the pools by tasks, one above the other, with the warm-up shaded."""
     times = levels.times
     top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=[3, 1.4, 2])
     draw_levels(top, levels)
@@ -86,7 +86,7 @@ def draw_panels(
 
 
 def draw_demand(axes: Axes, phases: Sequence[Phase], times: FloatArray) -> Axes:
-    """Draw the demand, upright where one phase follows another, whatever the times in between."""
+    """Draw the demand, with a vertical step between phases even if none of the times is close."""
     horizon = times[-1]
     begun = [phase for phase in phases if phase.start < horizon]
     line: list[tuple[float, float]] = []
@@ -98,7 +98,7 @@ def draw_demand(axes: Axes, phases: Sequence[Phase], times: FloatArray) -> Axes:
 
 
 def draw_occupancy(axes: Axes, times: FloatArray, occupancy: FloatArray) -> Axes:
-    """Draw a band for each number of tasks, as wide as the fraction of pools with exactly this number."""
+    """Draw one band per number of tasks, as high as the fraction of pools with exactly that number."""
     exactly = occupancy - np.pad(occupancy[:, 1:], ((0, 0), (0, 1)))
     used = np.flatnonzero(exactly.max(axis=0) > _VISIBLE)[::-1]  # the fullest pools at the bottom
     depths = np.linspace(0.85, 0.0, used.size)
@@ -119,5 +119,5 @@ def draw_occupancy(axes: Axes, times: FloatArray, occupancy: FloatArray) -> Axes
 
 
 def _shade(depth: float) -> tuple[float, float, float]:
-    """White to blue."""
+    """Return a color between white (0) and blue (1)."""
     return (1 - depth, 1 - 0.75 * depth, 1 - 0.4 * depth)

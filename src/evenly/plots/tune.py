@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from evenly.plots.style import COLORS, GREEN, INK, MARKERS, house_style
 
 _TICKS = (0.1, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
-_FEW = 6  # candidates that can all be named
-_TALLEST = 1.3  # relative spread; a threshold that stays too high goes far beyond
-_ROOM = 10  # ticks next to each other that can be read
+_FEW = 6  # candidates; more cannot all be labeled
+_TALLEST = 1.3  # highest relative spread shown; a threshold that stays too high is far above
+_ROOM = 10  # readable ticks side by side
 _MARGIN = 0.05
 _BOTH = "good (left), cheap (right)"
-_LEAST_MESSAGES = 1e-3  # below, the scale is linear, so that none can be shown
+_LEAST_MESSAGES = 1e-3  # below it the scale is linear, so that 0 can be shown
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateLines:
-    """What is drawn of candidates for alpha: one row per candidate and one column per load."""
+    """The numbers drawn for candidates of alpha: one row per candidate, one column per load."""
 
     alphas: list[float]
     loads: list[float]
@@ -40,7 +40,7 @@ class CandidateLines:
 
 
 def draw_balance(axes: Axes, lines: CandidateLines, good: str = "good") -> None:
-    """Draw the spread against alpha, one line per load, with the alpha to take."""
+    """Draw the spread against alpha, one line per load, and mark the recommended alpha."""
     for place, load in enumerate(lines.loads):
         axes.plot(_away(lines), lines.spreads[:, place], label=f"load {load:g}", **_line(place))
     worst = lines.spreads.max(axis=1)
@@ -51,7 +51,7 @@ def draw_balance(axes: Axes, lines: CandidateLines, good: str = "good") -> None:
 
 
 def draw_messages(axes: Axes, lines: CandidateLines, cheap: str = "cheap") -> None:
-    """Draw the resync messages against alpha, at least from a decade below what is cheap to a decade above it."""
+    """Draw the resync messages against alpha, at least from a tenth of `cheap` to ten times as much."""
     for place in range(len(lines.loads)):
         axes.plot(_away(lines), lines.resync[:, place], **_line(place))
     axes.plot(_away(lines), lines.resync.mean(axis=1), color=INK, lw=2, marker=".", label="mean over the loads")
@@ -83,7 +83,7 @@ def _line(place: int) -> dict[str, Any]:
 
 
 def _alpha_axis(axes: Axes, lines: CandidateLines) -> None:
-    """Alpha, stretched towards 1, with the one to take and the paper's bound."""
+    """Draw the axis of alpha, stretched towards 1, with the recommended alpha and the paper's bound."""
     alphas, taken = lines.alphas, lines.taken
     ends = sorted([*alphas, taken])[:: len(alphas)]
     span = log((1 - ends[0]) / (1 - ends[1]))
@@ -100,7 +100,7 @@ def _alpha_axis(axes: Axes, lines: CandidateLines) -> None:
 
 
 def _shown(alphas: list[float], taken: float, room: float) -> list[float]:
-    """Ticks: the alpha to take, and others, each with room for its number."""
+    """Return the ticks: the recommended alpha, and others that leave room for their labels."""
     shown = [taken]
     for tick in alphas if len(alphas) <= _FEW else _TICKS:
         free = all(abs(log((1 - tick) / (1 - other))) > room for other in shown)
@@ -110,7 +110,7 @@ def _shown(alphas: list[float], taken: float, room: float) -> list[float]:
 
 
 def _legend(figure: Figure, balance: Axes, messages: Axes) -> None:
-    """One for both panels, below them, where it covers no line."""
+    """Draw one legend for both panels, below them, so that it covers no line."""
     entries: dict[str, Artist] = {}
     for axes in (balance, messages):
         handles, labels = axes.get_legend_handles_labels()
