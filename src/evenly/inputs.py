@@ -41,7 +41,7 @@ def positive_number(name: str, value: object, high: float = math.inf) -> float:
     number = _as_float(value)
     if 0 < number <= high and math.isfinite(number):
         return number
-    bound = "" if math.isinf(high) else f" of at most {high:g}"
+    bound = "" if math.isinf(high) else f" of at most {high:.12g}"
     raise InputError(f"{name} must be a positive number{bound}, not {shown(value)}.")
 
 
@@ -50,9 +50,9 @@ def number_from(name: str, value: object, low: float, high: float = math.inf) ->
     number = _as_float(value)
     if low <= number <= high and math.isfinite(number):
         return number
-    kind = f"a number from {low:g} to {high:g}"
+    kind = f"a number from {low:.12g} to {high:.12g}"
     if math.isinf(high):
-        kind = "zero or a positive number" if low == 0 else f"a number of at least {low:g}"
+        kind = "zero or a positive number" if low == 0 else f"a number of at least {low:.12g}"
     raise InputError(f"{name} must be {kind}, not {shown(value)}.")
 
 

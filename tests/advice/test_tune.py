@@ -36,11 +36,18 @@ def advice() -> Advice:
 # name: (how to make it, a field that makes it another, words of its line, first column, rows, panels)
 Case = tuple[Callable[[], Any], dict[str, Any], list[str], str, int, int | None]
 RESULTS: dict[str, Case] = {
-    "advice": (advice, {"alpha": 0.2}, ["3 pools, loads up to 0.6: take alpha", "solved exactly"], "alpha", 2, 2),
+    "advice": (
+        advice,
+        {"alpha": 0.2},
+        ["3 pools, loads up to 0.6: recommended alpha", "solved exactly"],
+        "alpha",
+        2,
+        2,
+    ),
     "report of advice": (
         report(load_max=0.6, pools=3),
         {"pools": 4},
-        ["3 pools, loads up to 0.6: take alpha"],
+        ["3 pools, loads up to 0.6: recommended alpha"],
         "alpha",
         2,
         2,
@@ -159,8 +166,11 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
         ({"load_max": 10, "load": 11, "alpha": 0.95}, "load must be at most load_max 10, not 11"),
         ({"load_max": 10, "load": 3, "alpha": 0.9}, "alpha 0.9 is too small for loads up to 10"),
         ({"load": 3, "alpha": 0.95, "pools": 20}, "alpha 0.95 is too large for 20 pools"),
-        ({"load_max": "much", "load": 3, "alpha": 0.9}, "load_max must be a positive number, not 'much'"),
-        ({"load": 3, "alpha": 0.9, "initial_tasks": -1}, "initial_tasks must lie between 0 and 1000000"),
+        (
+            {"load_max": "much", "load": 3, "alpha": 0.9},
+            "load_max must be a positive number of at most 100000, not 'much'",
+        ),
+        ({"load": 3, "alpha": 0.9, "initial_tasks": -1}, "initial_tasks must be a number from 0 to 1000000"),
     ],
 )
 def test_arguments_that_form_no_question_are_rejected(question: dict[str, Any], words: str) -> None:

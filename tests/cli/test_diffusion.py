@@ -84,9 +84,9 @@ def test_text_says_which_limit_and_what_it_means(run: Run) -> None:
         "arrivals",
     ):
         assert word in whole
-    assert "far from the limit" not in smooth + whole
+    assert "far from its limit" not in smooth + whole
     for load, pools in ((2.1, 400), (2.9, 400), (3, 6)):  # none, all, both within two deviations
-        assert "far from the limit" in run("diffusion", "--load", load, "--pools", pools).out
+        assert "far from its limit" in run("diffusion", "--load", load, "--pools", pools).out
 
 
 def test_a_great_whole_load_is_answered_without_paths(run: Run) -> None:

@@ -76,7 +76,7 @@ def test_a_long_histogram_leaves_out_the_rarest_rows(run: Run) -> None:
     shares = poisson.pmf(np.arange(200), 60)
     assert rows == sorted(np.argsort(-shares)[:40])
     left = 100 * (1 - shares[rows].sum())
-    assert f"and {left:.2f} % of pools with other numbers of tasks" in cut
+    assert f"other numbers of tasks, each rarer: {left:.2f} % of pools" in cut
     assert len(run("equilibrium", "--load", 100_000, "--policy", "random").out.splitlines()) < 50
     single = run("exact", "--policy", "random", "--pools", 1, "--load", 150).out
     assert single.count("█\n") == 40
@@ -99,12 +99,12 @@ def test_policies_give_their_own_laws(run: Run) -> None:
         (("--load", 5.5, "--threshold", 7), ["threshold 7 at load 5.5: too large; theta 0.300113", "7.858416"]),
         (("--load", 5.5, "--threshold", 3), ["threshold 3 at load 5.5: too small; theta 0.681270", "4.225082"]),
         (("--load", 5.5, "--threshold", 5), ["threshold 5 at load 5.5: optimal", "50.00 %"]),
-        (("--load", 5.5, "--threshold", 9), ["Optimal is threshold 5: 50.00 % of pools hold 5, the others 6."]),
+        (("--load", 5.5, "--threshold", 9), ["threshold is 5: 50.00 % of pools hold 5, the others 6."]),
         (("--load", 5.5, "--threshold", 0), ["the share of pools with 2 or more tasks"]),
-        (("--load", 5, "--threshold", 9), ["Optimal is threshold 4 or 5: every pool holds 5."]),
+        (("--load", 5, "--threshold", 9), ["The optimal threshold is 4 or 5: every pool holds 5."]),
         (("--load", 5.999999, "--threshold", 6), ["threshold 6 at load 5.999999: too large"]),
         (("--policy", "power-of-d", "--load", 10.5), ["power-of-2 at load 10.5", "11 tasks  28.99 %"]),
-        (("--policy", "random", "--load", 3), ["random at load 3", "Optimal is threshold 2 or 3"]),
+        (("--policy", "random", "--load", 3), ["random at load 3", "The optimal threshold is 2 or 3"]),
     ],
     ids=lambda value: " ".join(map(str, value))[:50],
 )

@@ -23,7 +23,7 @@ from tests.core.support import Watched, choice, filled, first, loads, ordered
 HISTORY = st.lists(st.tuples(st.sampled_from(["arrive", "arrive", "depart", "join", "leave"]), st.integers(0, 99)))
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(HISTORY)
 def test_jsq_chooses_among_exactly_the_least_loaded(history: list[tuple[str, int]]) -> None:
     policy, joined, departures = JoinShortestQueue(), 0, 0
@@ -78,7 +78,7 @@ def test_jsq_loses_a_task_only_when_all_are_full() -> None:
     assert loads(policy) == {0: 2, 1: 2, 2: 2}
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     choices=st.integers(1, 6),
     tasks=st.lists(st.integers(0, 3), min_size=1, max_size=8),
@@ -159,7 +159,7 @@ def test_a_lost_task_uses_up_the_turn_under_round_robin() -> None:
 
 
 @pytest.mark.parametrize(("make", "threshold"), [(JoinIdleQueue, 1), (lambda: JoinBelowThreshold(3), 3)])
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(history=HISTORY)
 def test_pools_below_the_threshold_have_tokens(
     make: Callable[[], Policy], threshold: int, history: list[tuple[str, int]]
@@ -252,7 +252,7 @@ def test_pull_forgets_the_slots_of_a_pool_that_left() -> None:
     assert watched.seen[-1] == [(1, 1)]
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(HISTORY)
 def test_pull_offers_exactly_the_free_slots(history: list[tuple[str, int]]) -> None:
     policy, joined = Pull(4), 0

@@ -27,7 +27,7 @@ EVENTS = st.lists(
 
 
 @every_policy
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(events=EVENTS)
 def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
     policy, joined = case.make(), 3

@@ -44,7 +44,7 @@ def test_a_rise_and_a_fall_at_once_cancel() -> None:
     assert LearningRule("0.89").step(pools=10, green=1, yellow=1) == 1
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.data())
 def test_step_follows_the_formula(data: st.DataObject) -> None:
     alpha = data.draw(st.decimals("0.001", "0.999", places=3))
@@ -56,7 +56,6 @@ def test_step_follows_the_formula(data: st.DataObject) -> None:
     assert LearningRule(alpha).step(pools, green, yellow) == rise - fall
 
 
-@settings(derandomize=True, deadline=None)
 @given(st.integers(1, 10**6), st.floats(0.0001, 0.9999))
 def test_threshold_zero_never_falls(pools: int, alpha: float) -> None:
     assert LearningRule(alpha).step(pools, green=0, yellow=pools) >= 0

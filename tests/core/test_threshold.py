@@ -158,7 +158,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
 
 
 TestTrueToTheTasks = TrueToTheTasks.TestCase
-TestTrueToTheTasks.settings = settings(derandomize=True, deadline=None, max_examples=400, stateful_step_count=40)
+TestTrueToTheTasks.settings = settings(max_examples=400, stateful_step_count=40)
 
 
 def test_a_long_run_sends_at_most_two_messages_per_task() -> None:

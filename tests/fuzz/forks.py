@@ -30,7 +30,7 @@ _WALL_S = 120.0  # far beyond CPU_S, for commands that wait instead of computing
 _SERVE_S = 2.0  # how long a server that accepted its input may run before it is told to stop
 _POLL_S = 0.01
 _CRASHED = 70
-_ESTIMATE = re.compile(r"\babout .* (minutes|hours|days|years)", re.IGNORECASE)
+_ESTIMATE = re.compile(r"\b(about|roughly) .* (seconds|minutes|hours|days|years)\b")
 _NOISE = re.compile(r"Traceback|Warning|Exception ignored|free\(\)|Segmentation|Fatal Python|leaked")
 
 

@@ -351,9 +351,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
 
 TestTrueAfterAnyHistory = TrueAfterAnyHistory.TestCase
-TestTrueAfterAnyHistory.settings = settings(
-    max_examples=300, stateful_step_count=60, deadline=None, derandomize=True
-)
+TestTrueAfterAnyHistory.settings = settings(max_examples=300, stateful_step_count=60)
 
 
 # --- bursts ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, struct_pb2
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evenly.live.addresses import Address
@@ -122,7 +122,6 @@ def test_every_other_message_is_answered_in_kind() -> None:
 TEXTS = st.text(max_size=20)
 
 
-@settings(derandomize=True, deadline=None)
 @given(values=st.dictionaries(TEXTS, TEXTS | st.dictionaries(TEXTS, TEXTS, max_size=3), max_size=4))
 def test_structs_agree_with_the_official_library(values: dict[str, str | dict[str, str]]) -> None:
     official = struct_pb2.Struct.FromString(struct(values))
@@ -137,7 +136,6 @@ def test_structs_agree_with_the_official_library(values: dict[str, str | dict[st
     assert struct_text(struct(values), "not there", "at all") is None
 
 
-@settings(derandomize=True, deadline=None)
 @given(number=st.integers(1, 2**29 - 1), value=st.integers(0, 2**64 - 1) | st.binary(max_size=300))
 def test_fields_survive_a_round_trip(number: int, value: int | bytes) -> None:
     message = field(number, value)
@@ -145,7 +143,6 @@ def test_fields_survive_a_round_trip(number: int, value: int | bytes) -> None:
     assert submessage(message, number) == (value if isinstance(value, bytes) else None)
 
 
-@settings(derandomize=True, deadline=None)
 @given(message=st.binary(max_size=60))
 def test_nonsense_is_rejected_and_never_crashes(message: bytes) -> None:
     for read in (

@@ -104,7 +104,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(scenario=scenarios(), seed=st.integers(0, 2**32))
 def test_kernel_and_reference_go_the_same_way_in_any_scenario(scenario: Scenario, seed: int) -> None:
     assert_step_together(scenario, steps=120, seed=seed)

@@ -151,7 +151,7 @@ def test_the_thresholds_of_the_papers_picture(threshold: int, theta: float) -> N
     assert predict_equilibrium(load=5.5, threshold=threshold).theta == pytest.approx(theta, abs=5e-7)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(load=st.floats(0.01, 60), threshold=st.integers(0, 120))
 def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, threshold: int) -> None:
     found = predict_equilibrium(load=load, threshold=threshold)

@@ -206,7 +206,7 @@ def test_imbalance_is_the_distance_from_balance() -> None:
     assert path.imbalance[-1] < 1e-7
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     load=st.floats(0.05, 12), threshold=st.integers(0, 14), initial=st.floats(0, 15), horizon=st.floats(0.01, 30)
 )

@@ -71,7 +71,7 @@ def test_a_fall_that_lasts_shorter_than_a_look_is_seen() -> None:
     assert path.change_times[:2] == pytest.approx([0.000243, 0.014889], abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     load=st.one_of(st.floats(0.02, 1), st.floats(1, 12), st.integers(1, 12).map(float)),
     alpha=st.sampled_from(["0.05", "0.5", "0.9", "0.97", "0.999"]),
@@ -87,7 +87,7 @@ def test_any_learning_system_is_solved(load: float, alpha: str, threshold: int, 
     assert np.all((held >= float(alpha) - 1e-9) | (path.threshold == 0))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     load=st.floats(0.1, 8),
     swing=st.floats(0, 1),

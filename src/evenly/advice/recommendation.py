@@ -180,7 +180,7 @@ class Advice(Tabular):
         )
 
     def _title(self) -> str:
-        return f"{self.pools:,} pools, loads up to {self.load_max:g}: take alpha {self.alpha}"
+        return f"{self.pools:,} pools, loads up to {self.load_max:g}: recommended alpha {self.alpha}"
 
     @property
     def rule_verdict(self) -> str:
@@ -192,7 +192,7 @@ class Advice(Tabular):
         if self.paper_rule_met:
             return f"{bound}: met"
         if self.paper_rule_possible:
-            return f"{bound}: for many more pools; here it costs messages"
+            return f"{bound}: meant for many more pools; here it costs too many messages"
         return f"{bound}: out of reach with {self.pools:,} pools"
 
     def _headline(self) -> str:
@@ -201,11 +201,11 @@ class Advice(Tabular):
         if self.chosen is not None:
             spread = f"spread {self.chosen.relative_spread:.3f} of JSQ's"
             costs = f"{spread}, {self.chosen.resync_per_task:.3f} resync messages per task, {how}"
-        return f"{self.pools:,} pools, loads up to {self.load_max:g}: take alpha {self.alpha}, {costs}"
+        return f"{self.pools:,} pools, loads up to {self.load_max:g}: recommended alpha {self.alpha}, {costs}"
 
     def _rows(self) -> list[tuple[str, str]]:
         return [
-            ("take alpha", f"{self.alpha}"),
+            ("recommended alpha", f"{self.alpha}"),
             ("the paper's rule", self.rule_verdict),
             *(
                 (

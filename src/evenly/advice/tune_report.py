@@ -131,7 +131,7 @@ class TuneReport(Tabular):
             bound = f"{self.load_max:g}/{self.load_max + 1:g} = {self.alpha_min:.6f}"
             rows.append(("alpha must be above", bound))
         if self.suggested_alpha is not None:
-            rows.append(("take alpha", f"{self.suggested_alpha}"))
+            rows.append(("recommended alpha", f"{self.suggested_alpha}"))
         for part in (self.settling, self.stability):
             rows += [] if part is None else part._rows()
         if self.stable_pools is not None:

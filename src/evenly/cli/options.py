@@ -61,18 +61,19 @@ Policies = Annotated[
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
     int | None,
-    _whole(_SYSTEM, "Initial threshold; fixed without --alpha (default: 0 with --alpha, else floor(load))."),
+    _whole(_SYSTEM, "Initial threshold; stays fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
 FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "Fixed threshold.")]
 Kind = Annotated[
-    str | None, _option(_SYSTEM, "Require an equilibrium of this kind: large, small or balanced.", "NAME")
+    str | None, _option(_SYSTEM, "Require this kind of equilibrium: large, small or balanced.", "NAME")
 ]
-Alpha = Annotated[str | None, _option(_SYSTEM, "Let the threshold learn, with this alpha between 0 and 1.", "X")]
+Alpha = Annotated[str | None, _option(_SYSTEM, "Learn the threshold, with this alpha (between 0 and 1).", "X")]
 SampleSize = Annotated[
     int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).", "--sample-size", "--choices")
 ]
 Capacity = Annotated[
-    int | None, _whole(_SYSTEM, "Tasks that fit into a pool; one sent to a full pool is lost (default: no limit).")
+    int | None,
+    _whole(_SYSTEM, "Most tasks a pool can hold; a task sent to a full pool is lost (default: no limit)."),
 ]
 InitialTasks = Annotated[
     float | None,
@@ -82,24 +83,24 @@ InitialLoad = Annotated[
     float | None,
     _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).", "--initial-tasks", "--initial-load"),
 ]
-ServiceRate = Annotated[float | None, _number(_SYSTEM, "One over the mean task time (default: 1).")]
+ServiceRate = Annotated[float | None, _number(_SYSTEM, "Service rate: 1 / mean task time (default: 1).")]
 Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
 LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[
     str | None,
     _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
-Horizon = Annotated[float | None, _number(_RUN, "Time at which the run ends (default: 200).")]
-FluidHorizon = Annotated[float | None, _number(_RUN, "Last time, in mean task times (default: 20).")]
-Warmup = Annotated[float | None, _number(_RUN, "Time from which averages are taken (default: 0).")]
+Horizon = Annotated[float | None, _number(_RUN, "End of the run, as a time (default: 200).")]
+FluidHorizon = Annotated[float | None, _number(_RUN, "End of the path, in mean task times (default: 20).")]
+Warmup = Annotated[float | None, _number(_RUN, "Start of the averages, as a time (default: 0).")]
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
-Seed = Annotated[int | None, _whole(_RUN, "The same seed gives the same numbers (default: 1).")]
+Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
-    int | None, _whole(_RUN, "Batches of a single run, for intervals (default: 20 if it is long enough).")
+    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 20 if it is long enough).")
 ]
 SteadyState = Annotated[
     bool | None,
-    _flag(_RUN, "Replace holding times by their means: less variance, for long-run averages.", "--steady-state"),
+    _flag(_RUN, "Replace random holding times by their means: less noise in long-run averages.", "--steady-state"),
 ]
 MaxStates = Annotated[
     int | None,
@@ -107,22 +108,20 @@ MaxStates = Annotated[
 ]
 Limit = Annotated[
     str | None,
-    _option(_SYSTEM, "Insist on a limit: ornstein-uhlenbeck or reflected (default: the load's).", "NAME"),
+    _option(_SYSTEM, "Require this limit: ornstein-uhlenbeck or reflected (default: chosen by the load).", "NAME"),
 ]
-PathHorizon = Annotated[float | None, _number(_RUN, "When the paths end (default: 10).")]
-PathPoints = Annotated[int | None, _whole(_RUN, "Times on a path, both ends included (default: 201).")]
-Paths = Annotated[
-    int | None, _whole(_RUN, "Paths to draw at random from the balanced state (default: 5; 0 for none).")
-]
+PathHorizon = Annotated[float | None, _number(_RUN, "End of the paths, as a time (default: 10).")]
+PathPoints = Annotated[int | None, _whole(_RUN, "Points on a path, including both ends (default: 201).")]
+Paths = Annotated[int | None, _whole(_RUN, "Random paths from the balanced state (default: 5; 0 for none).")]
 ScenarioFile = Annotated[
     Path | None,
-    _option(_RUN, "TOML file with any of these options; options given here take precedence.", "FILE.toml"),
+    _option(_RUN, "TOML file with any of these options; the command line overrides it.", "FILE.toml"),
 ]
 Figures = Annotated[
     list[str] | None,
     typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
-Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, the same verdicts.", "--quick")]
+Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
 Out = Annotated[str, _option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
 Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]

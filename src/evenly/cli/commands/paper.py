@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from evenly.paper.reproduce import Reproduction
 
 EXAMPLE = "Example: evenly paper --quick; evenly paper fig5 --out pictures"
+_CPU_S, _QUICK_CPU_S = 75, 18  # processor time of a whole reproduction, measured on a two-core cloud machine
 UNEXPECTED = 1  # exit code if a verdict is not the one that a correct policy gets
 
 
@@ -65,7 +66,10 @@ def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
         compile_all_kernels()  # once, rather than in every worker
         if chosen:
             return draw(chosen, lab, folder, progress)
-        return reproduce(lab, folder, progress, usable_cores())
+        cores = usable_cores()
+        seconds = (_QUICK_CPU_S if lab.quick else _CPU_S) / cores
+        typer.echo(f"All figures and claims: about {seconds:.0f} seconds on {cores} cores.", err=True)
+        return reproduce(lab, folder, progress, cores)
 
 
 def _facts(found: Reproduction) -> dict[str, Any]:

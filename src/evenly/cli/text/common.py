@@ -33,5 +33,5 @@ def histogram(shares: Sequence[float], things: str) -> list[str]:
     ]
     if len(shown) < len(seen):
         left = percent(1 - sum(shares[level] for level in shown))
-        rows.append(f"  and {left} of {things} with other numbers of tasks, each of them rarer")
+        rows.append(f"  other numbers of tasks, each rarer: {left} of {things}")
     return rows

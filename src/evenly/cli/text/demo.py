@@ -59,7 +59,7 @@ def screen(frame: Frame, width: int, height: int) -> RenderableType:
         _framed(_RIVAL, theirs, Text("the same sessions", "dim")),
         _facts(frame),
     )
-    heading = Text(f"The same WebSocket sessions to {POOLS} pools each, balanced in two ways", "bold")
+    heading = Text(f"The same WebSocket sessions, balanced in two ways over {POOLS} pools each", "bold")
     return Group(heading, body, _progress(frame, width))
 
 
@@ -69,7 +69,7 @@ def _framed(title: str, skyline: Skyline, caption: Text) -> Panel:
 
 
 class _Glyphs(NamedTuple):
-    """The characters of the screen. The last column of a bar is narrower, to separate the bars."""
+    """Characters of the screen. The last column of a bar is narrower, to separate the bars."""
 
     full: str
     last: str
@@ -190,7 +190,7 @@ def _progress(frame: Frame, width: int) -> RenderableType:
 def heading_line() -> str:
     """Return the first line of the output without a screen."""
     loads = ", then ".join(f"{load:g}" for load in LOADS)
-    return f"The same WebSocket sessions to {POOLS} pools each, balanced by evenly and by {_RIVAL}: load {loads}"
+    return f"The same WebSocket sessions over {POOLS} pools each, balanced by evenly and by {_RIVAL}: load {loads}"
 
 
 def line(frame: Frame) -> str:
@@ -207,7 +207,7 @@ def line(frame: Frame) -> str:
 def report_text(report: Report) -> str:
     """Render the figures, one row per phase, and the verdict."""
     rows = [
-        f"Measured from {report.phases[0].window.begin:.0f} s after each change of the load onwards:",
+        f"Measured from {report.phases[0].window.begin:.0f} s after each load change:",
         "                     spread over the pools         fullest pool",
         "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
         *map(_phase_row, report.phases),

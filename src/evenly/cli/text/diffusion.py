@@ -22,7 +22,7 @@ def diffusion_text(found: DiffusionLimit) -> str:
         unit = f"in units of sqrt(pools); their correlation is {facts['stationary']['correlation']:.3f}"
     else:
         rows = dict.fromkeys(found.quantities.values(), facts["stationary"])
-        unit = f"less {load - low:.6g} of the pools, in units of sqrt(pools)"
+        unit = f"minus {load - low:.6g} of the pools, in units of sqrt(pools)"
     width = 2 + max(22, *map(len, rows))
     lines = [
         f"load {load:.12g} is {kind}",
@@ -37,11 +37,11 @@ def diffusion_text(found: DiffusionLimit) -> str:
 
 
 def _pool_lines(found: DiffusionLimit) -> list[str]:
-    """What the limit says of a number of pools."""
+    """Return what the limit predicts for a number of pools."""
     means, deviations = found.occupancy_mean, found.occupancy_deviation
     if means is None or deviations is None:
         return []
-    lines = ["", f"Of {found.pools:,} pools, mean and standard deviation:", ""]
+    lines = ["", f"For {found.pools:,} pools, mean and standard deviation:", ""]
     lines += [
         f"  {percent(mean)} ± {percent(deviations[level])} have {level} or more tasks"
         for level, mean in means.items()
@@ -52,12 +52,15 @@ def _pool_lines(found: DiffusionLimit) -> list[str]:
     if _few_pools(means, deviations):
         lines += [
             "",
-            "Two deviations reach past none or all of the pools: a system this small is far from the limit.",
+            "Two standard deviations reach past 0 % or 100 % of the pools: so small a system is far from its limit.",
         ]
     return lines
 
 
 def _few_pools(means: dict[int, float], deviations: dict[int, float]) -> bool:
-    """Whether the limit puts much weight where no fraction of pools can be; near its boundary it never does."""
+    """Return True if the limit puts much weight where no fraction of pools can be.
+
+    Near its boundary, the reflected limit never does.
+    """
     first, last = next(iter(means)), next(reversed(means))
     return bool(means[first] < 2 * deviations[first] or means[last] + 2 * deviations[last] > 1)

@@ -29,7 +29,7 @@ def equilibrium_text(found: Equilibrium) -> str:
             "",
             *histogram(found.pools_with_exactly.tolist(), "pools"),
             "",
-            f"Optimal is threshold {best}: {shares}.",
+            f"The optimal threshold is {best}: {shares}.",
         ]
     )
 

@@ -18,7 +18,7 @@ def fluid_text(path: FluidPath) -> str:
     return "\n".join(
         [
             path.title,
-            f"at time {path.horizon:g}, when the load is {path.demand[-1]:.6g}",
+            f"at time {path.horizon:g}, with load {path.demand[-1]:.6g}",
             "",
             *row_lines(path),
             "",

@@ -25,7 +25,7 @@ def simulation_text(result: Result) -> str:
         *histogram(result.pools_with_exactly.tolist(), "pools"),
     ]
     if scenario.warmup == 0:
-        lines += ["", "The averages include the start; --warmup T leaves out the time before T."]
+        lines += ["", "The averages include the start; use --warmup T to leave out the time before T."]
     lines += ["", f"{result.events:,} events in {result.seconds:.2f} s"]
     return "\n".join(lines)
 

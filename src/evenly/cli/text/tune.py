@@ -46,13 +46,13 @@ def _rule_lines(report: TuneReport) -> list[str]:
     ]
     if report.suggested_alpha is not None:
         lines += [
-            f"  take alpha          {report.suggested_alpha}",
+            f"  recommended alpha   {report.suggested_alpha}",
             "",
-            "Then the threshold settles at an optimal value or one above it, whatever the load.",
-            "With few pools it may keep moving; --pools N measures what is best for N pools.",
+            "With it, the threshold settles at an optimal value or one above it, at any load.",
+            "With few pools it may keep moving; --pools N finds the best alpha for N pools.",
         ]
     elif report.stability is None:
-        lines.append(f"  alpha {report.alpha:<13} will do")
+        lines.append(f"  alpha {report.alpha:<13} is high enough")
     return lines
 
 
@@ -66,7 +66,7 @@ def _settling_lines(settling: Settling) -> list[str]:
 
 
 def _stability_lines(stability: Stability, stable_pools: int | None) -> list[str]:
-    """How far a finite system is from that."""
+    """Return lines on how steady the threshold of a finite system is."""
     lines = [
         f"{stability.pools:,} pools, predicted",
         "",
@@ -84,31 +84,31 @@ def _rough_lines() -> list[str]:
     share, part = f"{100 * ROUGH_SHARE:g} %", f"{100 * ROUGH_PART:g} %"
     return [
         "Many pools lack several tasks when the threshold falls, which makes this prediction rough: shares may be",
-        f"off by {share} of all time, small ones and rates by {part} of themselves.",
+        f"off by {share} of the time, and small shares and rates by {part} of their value.",
     ]
 
 
 def _steady_lines(stability: Stability, stable_pools: int | None) -> list[str]:
-    """Tell how many pools it takes, or why none will do."""
+    """Return lines on how many pools keep the threshold steady, or on why no number does."""
     from evenly.theory.stability.predict import MAX_SEARCHED_LOAD, most_searched
 
     rests_at = stability.also_rests_at
     if rests_at is not None:
         lines = [
-            f"  also rests at       {rests_at} in the large-system limit, so no number of pools keeps it steady"
+            f"  also rests at       {rests_at} in the large-system limit, so no number of pools makes it steady"
         ]
         if stability.time_between_excursions > _LONG:
             lines += [
                 "",
-                f"Once at {rests_at} it may stay longer than any run: these shares are long-run averages.",
+                f"Once at {rests_at}, it may stay there longer than any run; these shares are long-run averages.",
             ]
         return lines
     if stable_pools is not None:
         return [f"  steady from         {stable_pools:,} pools on: off the optimum for at most 1 % of the time"]
     most = most_searched(stability.load)
     if most == 0:
-        return [f"  steady              not searched for at loads above {MAX_SEARCHED_LOAD}"]
-    return [f"  steady              not found with up to {most:,} pools; more were not tried"]
+        return [f"  steady              not searched at loads above {MAX_SEARCHED_LOAD}"]
+    return [f"  steady              not found up to {most:,} pools, where the search ends"]
 
 
 def _print_advice(advice: Advice) -> None:
@@ -121,12 +121,12 @@ def _print_advice(advice: Advice) -> None:
     stand_in = "" if advice.pools_measured == advice.pools else f" with {advice.pools_measured:,} pools instead"
     loads = ", ".join(f"{load:g}" for load in advice.loads)
     console.print(f"{advice.pools:,} pools, loads up to {advice.load_max:g}: {how} at loads {loads}{stand_in}\n")
-    console.print(f"  take alpha          {advice.alpha}")
+    console.print(f"  recommended alpha   {advice.alpha}")
     console.print(f"  the paper's rule    {advice.rule_verdict}")
     console.print(_table(advice))
     console.print(
         "spread: standard deviation over pools, relative to join-the-shortest-queue, at the worst load;\n"
-        "resync: messages per task after changes of the threshold; changes: per mean task time;\n"
+        "resync: messages per task after threshold changes; changes: per mean task time;\n"
         "optimal: share of time at an optimal threshold (means over the loads)"
     )
 
@@ -146,6 +146,6 @@ def _table(advice: Advice) -> Table:
             f"{candidate.resync_per_task:.3f}",
             f"{candidate.change_rate:.3g}",
             percent(candidate.share_optimal),
-            "<- take this" if candidate.alpha == advice.alpha else "",
+            "<- recommended" if candidate.alpha == advice.alpha else "",
         )
     return table
