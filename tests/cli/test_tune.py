@@ -245,7 +245,7 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         (("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3), ["seed", "load_max and pools only"]),
         (("--load", 3, "--alpha", 0.85, "--pools", 2000000), ["pools must be at most 1000000 for a prediction"]),
         (("--load", 2000, "--alpha", 0.85, "--pools", 20), ["load must be at most 1000 for a prediction"]),
-        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_tasks", "from 0 to 1e+06"]),
+        (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["initial_tasks", "from 0 to 1000000"]),
         (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
         (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave out alpha", "add load"]),
@@ -287,7 +287,7 @@ def test_what_the_picture_shows(
         advice.plot_panels(figure=figure)
     (legend,) = figure.legends
     labels = {text.get_text() for text in legend.get_texts()}
-    assert labels >= {f"take {advice.alpha:g}", "good (left), cheap (right)", "mean over the loads"}
+    assert labels >= {f"recommended: {advice.alpha:g}", "good (left), cheap (right)", "mean over the loads"}
     for axes in figure.axes:
         assert axes.get_legend() is None
         assert not legend.get_window_extent().overlaps(axes.get_window_extent())

@@ -464,11 +464,11 @@ def test_transient_states_have_no_weight() -> None:
 @pytest.mark.parametrize(
     "options, sentence",
     [
-        ({"load": -1.0}, "load must be a positive number of at most 1e+06, not -1.0."),
-        ({"load": "1.5"}, "load must be a positive number of at most 1e+06, not '1.5'."),
-        ({"load": float("nan")}, "load must be a positive number of at most 1e+06, not nan."),
-        ({"load": float("inf")}, "load must be a positive number of at most 1e+06, not inf."),
-        ({"load": 1e9, "capacity": 10}, "load must be a positive number of at most 1e+06, not 1000000000.0."),
+        ({"load": -1.0}, "load must be a positive number of at most 1000000, not -1.0."),
+        ({"load": "1.5"}, "load must be a positive number of at most 1000000, not '1.5'."),
+        ({"load": float("nan")}, "load must be a positive number of at most 1000000, not nan."),
+        ({"load": float("inf")}, "load must be a positive number of at most 1000000, not inf."),
+        ({"load": 1e9, "capacity": 10}, "load must be a positive number of at most 1000000, not 1000000000.0."),
         ({"pools": 0}, "pools must be a whole number from 1 to 1000000000, not 0."),
         ({"pools": 2.0}, "pools must be a whole number from 1 to 1000000000, not 2.0."),
         ({"capacity": 0}, "capacity must be a whole number from 1 to 1000000, not 0."),

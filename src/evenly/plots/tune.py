@@ -94,7 +94,7 @@ def _alpha_axis(axes: Axes, lines: CandidateLines) -> None:
     axes.set_xticks([1 - tick for tick in shown], [f"{tick:g}" for tick in shown])
     axes.minorticks_off()
     axes.set_xlabel("alpha")
-    axes.axvline(1 - taken, color=INK, lw=1, ls="--", label=f"take {taken:g}")
+    axes.axvline(1 - taken, color=INK, lw=1, ls="--", label=f"recommended: {taken:g}")
     if alphas[0] < lines.bound < alphas[-1]:
         axes.axvline(1 - lines.bound, color=INK, lw=1, ls=":", label=f"paper's bound {lines.bound:.3g}")
 
