@@ -125,7 +125,7 @@ def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
     text = run("tune", "--load", 5.5, "--alpha", 0.1, "--pools", 10).out
     for words in (
         "rough",
-        f"off by {100 * ROUGH_SHARE:g} % of all time",
+        f"off by {100 * ROUGH_SHARE:g} % of the time",
         f"{100 * ROUGH_PART:g} % of themselves",
     ):
         assert words in text
