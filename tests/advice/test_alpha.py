@@ -322,9 +322,9 @@ def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"pools": 1, "load_max": 5}, "pools must lie between 2"),
+        ({"pools": 1, "load_max": 5}, "pools must be a whole number from 2"),
         ({"pools": 2.5, "load_max": 5}, "pools must be a whole number"),
-        ({"pools": 5, "load_max": 0}, "load_max must be a positive number, not 0"),
+        ({"pools": 5, "load_max": 0}, "load_max must be a number from 1e-100 to 1000, not 0"),
         ({"pools": 5, "load_max": 1001}, "load_max must be a number from 1e-100 to 1000, not 1001"),
         ({"pools": 50, "load_max": 3, "seed": -1}, "seed"),
     ],
