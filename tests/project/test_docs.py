@@ -8,13 +8,27 @@ from pathlib import Path
 
 import pytest
 
+from tests.live.processes import free_port
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PORT = re.compile(r"\b[89]\d{3}\b")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+
+
+def _port(printed: str, ports: dict[str, str]) -> str:
+    if printed not in ports:
+        ports[printed] = str(free_port())
+    return ports[printed]
+
+
+def with_free_ports(text: str, ports: dict[str, str]) -> str:
+    """Replace each port that a guide names by one that is free here, always by the same one."""
+    return PORT.sub(lambda match: _port(match[0], ports), text)
 
 
 def named(page: Path) -> str:
@@ -23,11 +37,15 @@ def named(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
-    """Run the blocks in order in one empty folder. TOML blocks become the file named in their first line."""
+    """Run the blocks in order in one empty folder. TOML blocks become the file named in their first line.
+
+    Only the ports differ from what is printed: another program may use those.
+    """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    ran = 0
-    for language, text in blocks(page):
+    ran, ports = 0, dict[str, str]()
+    for language, printed in blocks(page):
+        text = with_free_ports(printed, ports)
         if language == "toml":
             (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
             continue
