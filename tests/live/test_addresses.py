@@ -230,5 +230,5 @@ def test_a_name_is_resolved_to_ipv4_if_there_is_one(monkeypatch: pytest.MonkeyPa
 def test_an_ip_address_resolves_to_itself_and_an_unknown_name_is_rejected() -> None:
     assert resolve(Address("127.0.0.1", 80)) == Address("127.0.0.1", 80)
     assert resolve(Address("::1", 80)) == Address("::1", 80)
-    with pytest.raises(InputError, match=r"Cannot resolve the host of nobody\.invalid:80"):
-        resolve(Address("nobody.invalid", 80))
+    with pytest.raises(InputError, match=r"Cannot resolve the host of missing\.invalid:80"):
+        resolve(Address("missing.invalid", 80))

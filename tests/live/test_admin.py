@@ -205,7 +205,7 @@ def test_a_name_is_resolved(port: Port) -> None:
     pool = port.balancer.pool_at(Address("192.0.2.1", 80))
     assert pool is not None
     assert pool.address == Address("pool.example", 80)
-    assert "nobody.invalid" in refused(port.add("nobody.invalid:80"), 422)
+    assert "missing.invalid" in refused(port.add("missing.invalid:80"), 422)
 
 
 def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:

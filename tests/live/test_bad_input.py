@@ -98,8 +98,8 @@ def test_too_many_pools(capsys: pytest.CaptureFixture[str]) -> None:
 def test_what_only_the_network_knows_is_checked_before_the_children_start(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = complaint(capsys, *GATEWAY, "--pool", "nobody.invalid:80")
-    assert said.startswith("Cannot resolve the host of nobody.invalid:80: ")
+    said = complaint(capsys, *GATEWAY, "--pool", "missing.invalid:80")
+    assert said.startswith("Cannot resolve the host of missing.invalid:80: ")
     said = complaint(capsys, *GATEWAY, "--pool", "127.0.0.1:8", "--pool", "localhost:8")
     assert said == "Pools 127.0.0.1:8 and localhost:8 are the same server."
     said = complaint(capsys, "gateway", "--listen", "0.0.0.0:8", "--pool", "localhost:8")

@@ -119,6 +119,6 @@ def test_the_demo_in_a_terminal_ends_cleanly_by_ctrl_c() -> None:
 
 def read_more(terminal: int, seen: bytearray) -> bytearray:
     if select.select([terminal], [], [], 0.1)[0]:
-        with suppress(OSError):  # nobody writes any more
+        with suppress(OSError):  # the writer has gone
             seen += os.read(terminal, 2**16)
     return seen
