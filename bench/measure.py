@@ -47,7 +47,7 @@ class Figure:
 
 def kernel_rate(horizon: float, *, pools: int = POOLS, steady_state: bool = False) -> float:
     """Return the events per second of the aggregate kernel: learning threshold, balanced start."""
-    scenario = Scenario(pools=pools, load=LOAD, alpha=ALPHA, threshold=10, initial_tasks=LOAD, horizon=1e9)
+    scenario = Scenario(pools=pools, load=LOAD, alpha=ALPHA, threshold=10, initial_tasks=LOAD, horizon=1e6)
     simulation = Simulation(scenario, np.random.SeedSequence(1), mean_holding=steady_state)
     simulation.advance(min(horizon, 1.0))
     before = int(simulation.state["events"])

@@ -132,14 +132,14 @@ def test_a_file_gives_each_pool_its_own_tasks(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("initial", "said"),
     [
-        ("{a = 1}", "tasks per pool, or a list with those of each, not {'a': 1}"),
+        ("{a = 1}", "tasks per pool, or a list with the tasks of each pool, not {'a': 1}"),
         ('"2"', "not '2'"),
         ("true", "not True"),
         ("[]", "not []"),
         ("[1, 2]", "initial_tasks must have 3 numbers, one per pool, not 2"),
-        ("[1.0, 0.5, 0.2]", "initial_tasks must be a whole number, not 1.0"),
-        ("[1, 2, -1]", "initial_tasks must lie between 0 and 2999, not -1"),
-        ("[1, 2, true]", "initial_tasks must be a whole number, not True"),
+        ("[1.0, 0.5, 0.2]", "initial_tasks must be a whole number from 0 to 2999, not 1.0"),
+        ("[1, 2, -1]", "initial_tasks must be a whole number from 0 to 2999, not -1"),
+        ("[1, 2, true]", "initial_tasks must be a whole number from 0 to 2999, not True"),
     ],
 )
 def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: str) -> None:
@@ -155,9 +155,9 @@ def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: 
     [
         ([], "--load X or --schedule"),
         (["--load", 5.5, "--alpha", 1], "alpha must lie strictly between 0 and 1, not 1"),
-        (["--load", 5.5, "--threshold", -2], "threshold must lie between 0 and"),
+        (["--load", 5.5, "--threshold", -2], "threshold must be a whole number from 0 to"),
         (["--load", "many"], "'many' is not a number"),
-        (["--load", 5.5, "--points", 1], "points must lie between 2 and"),
+        (["--load", 5.5, "--points", 1], "points must be a whole number from 2 to"),
         (["--load", 5.5, "--plot", "x.gif"], "must name a file that ends in"),
         (["--load", 5.5, "--schedule", "0:5"], "a load or a schedule"),
     ],

@@ -8,9 +8,9 @@ from tests.cli.conftest import Run
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["simulate", "--scenario", "a\nb"], "Cannot read a\\nb: no such file or directory."),
-        (["simulate", "--scenario", "a\x1b[31m"], "Cannot read a\\x1b[31m: no such file or directory."),
-        (["simulate", "--scenario", "\udcff"], "Cannot read \\udcff: no such file or directory."),
+        (["simulate", "--scenario", "a\nb"], "Cannot read 'a\\nb': no such file or directory."),
+        (["simulate", "--scenario", "a\x1b[31m"], "Cannot read 'a\\x1b[31m': no such file or directory."),
+        (["simulate", "--scenario", "\udcff"], "Cannot read '\\udcff': no such file or directory."),
         (["simulate", "--nope"], "No such option: --nope."),
         (["simulate", "--pools"], "Option '--pools' requires an argument."),
         (["nope"], "No such command 'nope'."),

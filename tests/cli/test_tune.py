@@ -126,7 +126,7 @@ def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
     for words in (
         "rough",
         f"off by {100 * ROUGH_SHARE:g} % of the time",
-        f"{100 * ROUGH_PART:g} % of themselves",
+        f"{100 * ROUGH_PART:g} % of their value",
     ):
         assert words in text
     assert "rough" not in run("tune", "--load", 5.5, "--alpha", 0.5, "--pools", 10).out

@@ -6,6 +6,7 @@ The options come from the command line itself, so a new option is attacked witho
 from __future__ import annotations
 
 import random
+import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,12 @@ BASES: dict[str, dict[str, str]] = {
     "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
     "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
 }
-SERVERS = ("demo", "gateway", "picker")  # run until they are stopped
+STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
+    "demo": signal.SIGTERM,
+    "gateway": signal.SIGTERM,
+    "picker": signal.SIGTERM,
+    "paper": signal.SIGINT,
+}
 
 _BY_OPTION = {
     "--schedule": SCHEDULES,

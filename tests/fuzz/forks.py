@@ -21,13 +21,13 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz.attacks import SERVERS
+from tests.fuzz.attacks import STOPPED_BY
 from tests.fuzz.values import prepare_folder
 
 CPU_S = 10
 MEMORY = 10**9  # bytes
 _WALL_S = 120.0  # far beyond CPU_S, for commands that wait instead of computing
-_SERVE_S = 2.0  # how long a server that accepted its input may run before it is told to stop
+_SERVE_S = 2.0  # how long a command that would run on may run before it is told to stop
 _POLL_S = 0.01
 _CRASHED = 70
 _ESTIMATE = re.compile(r"\b(about|roughly) .* (seconds|minutes|hours|days|years)\b")
@@ -111,8 +111,8 @@ def _watch(child: int, arguments: list[str], folder: Path) -> Outcome:
         if peak > MEMORY or elapsed > _WALL_S:
             broken = "memory" if peak > MEMORY else "hang"
             os.killpg(child, signal.SIGKILL)
-        elif not sent and arguments[0] in SERVERS and elapsed > _SERVE_S:
-            sent = signal.SIGTERM
+        elif not sent and arguments[0] in STOPPED_BY and elapsed > _SERVE_S:
+            sent = STOPPED_BY[arguments[0]]
             os.kill(child, sent)
         elif not sent and elapsed > 0.5 and _ESTIMATE.search(_read(folder / "err")):
             sent = signal.SIGINT

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example: evenly paper --quick; evenly paper fig5 --out pictures"
 _CPU_S, _QUICK_CPU_S = 75, 18  # processor time of a whole reproduction, measured on a two-core cloud machine
+_WORTH_SAYING_S = 60
 UNEXPECTED = 1  # exit code if a verdict is not the one that a correct policy gets
 
 
@@ -68,7 +69,8 @@ def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
             return draw(chosen, lab, folder, progress)
         cores = usable_cores()
         seconds = (_QUICK_CPU_S if lab.quick else _CPU_S) / cores
-        typer.echo(f"All figures and claims: about {seconds:.0f} seconds on {cores} cores.", err=True)
+        if seconds > _WORTH_SAYING_S:
+            typer.echo(f"All figures and claims take about {seconds:.0f} seconds on this machine.", err=True)
         return reproduce(lab, folder, progress, cores)
 
 

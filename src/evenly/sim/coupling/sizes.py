@@ -29,7 +29,7 @@ from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
 MAX_SYSTEMS = 100
-MAX_SHARED_LEVELS = 10**5
+MAX_SHARED_LEVELS = 10**5 + 64  # the margin that `Scenario.levels` adds
 _ARRIVALS, _SELECTION, _DEPARTURES = range(3)  # the first word of a generator's spawn key; a level is the second
 _FIRST_LEVELS = 16
 _PATH_BUFFER = 4096
@@ -184,9 +184,7 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
         raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
     if scenario.levels > MAX_SHARED_LEVELS:  # each has a generator
-        raise InputError(
-            f"The common probability space is for loads, thresholds and tasks up to {MAX_SHARED_LEVELS} per pool."
-        )
+        raise InputError(f"The common probability space is for loads, thresholds and tasks up to 100000 per pool.")
     return [replace(scenario, pools=size) for size in pools]
 
 
