@@ -184,7 +184,7 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
         raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
     if scenario.levels > MAX_SHARED_LEVELS:  # each has a generator
-        raise InputError(f"The common probability space is for loads, thresholds and tasks up to 100000 per pool.")
+        raise InputError("The common probability space is for loads, thresholds and tasks up to 100000 per pool.")
     return [replace(scenario, pools=size) for size in pools]
 
 
