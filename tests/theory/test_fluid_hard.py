@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.theory.fluid.predict import predict_fluid
+from evenly.theory.fluid.solver import grid_over
 from evenly.workload.demand import Phase, parse_schedule
 from tests.theory.fluid_support import crawl
 from tests.theory.test_fluid import MASS
@@ -29,6 +30,12 @@ SWIFT_WAVES: list[dict[str, Any]] = [
     {"schedule": "0:2~2/0.5", "threshold": 9, "initial_tasks": 4.69, "horizon": 12.0},
     {"schedule": "0:0,2.2:5", "threshold": 1, "initial_tasks": 8.0, "horizon": 12.0},
     {"schedule": "0:0.4,3.1:0,5.5:1.27", "alpha": "0.97", "threshold": 7, "initial_tasks": 7.157, "horizon": 8.0},
+]
+LATE_EVENTS: list[dict[str, Any]] = [  # where the last digits of the time are coarser than the events need
+    {"schedule": "0:2~1/300", "threshold": 1, "horizon": 5000.0},
+    {"schedule": "0:2~1/300", "alpha": "0.8", "horizon": 5000.0},
+    {"schedule": "0:2~1/50000", "alpha": "0.8", "horizon": 3e5},
+    {"schedule": "0:10,5000.1:300,5100:20", "threshold": 100, "horizon": 5200.0},
 ]
 
 
@@ -106,6 +113,29 @@ def test_any_varying_demand_is_solved(
     )
     assert path.mass_error < MASS
     assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
+
+
+@pytest.mark.parametrize("given_", LATE_EVENTS)
+def test_events_late_in_a_long_run_are_found(given_: dict[str, Any]) -> None:
+    path = predict_fluid(**given_)
+    assert path.mass_error < MASS
+    assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
+    assert path.mode_times[-1] > 0.7 * given_["horizon"]
+
+
+def test_a_late_jump_of_the_load_has_the_effect_of_an_early_one() -> None:
+    early = predict_fluid(schedule="0:10,60.1:200", alpha="0.9", horizon=80.0)
+    late = predict_fluid(schedule="0:10,900000.1:200", alpha="0.9", horizon=900_020.0)
+    assert late.change_thresholds.tolist() == early.change_thresholds.tolist()
+    assert late.change_times[10:] - 900_000 == pytest.approx(early.change_times[10:] - 60, abs=1e-9)
+    assert late.occupancy[-1] == pytest.approx(early.occupancy[-1], abs=1e-9)
+
+
+def test_a_grid_that_is_cut_short_is_the_beginning_of_the_whole_grid() -> None:
+    wave = Phase(0.0, 3.0, 1.0, 0.7)
+    whole, short = grid_over(wave, 1.3, 90.0), grid_over(wave, 1.3, 90.0, until=4.1)
+    assert whole[-1] == 90
+    assert short.tolist() == whole[whole <= 4.1].tolist()
 
 
 def test_a_very_long_horizon_ends_at_rest() -> None:

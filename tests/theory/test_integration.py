@@ -61,3 +61,13 @@ def test_a_solution_without_events_is_left_at_rest_in_the_end() -> None:
     rows, end, _ = integrate(STIFF, 0.0, START, 1e6, outputs)
     assert end == 1e6
     assert rows == pytest.approx(exact(outputs), abs=1e-9)
+
+
+@pytest.mark.parametrize("start", [5000.0, 1e6])
+def test_a_solution_to_the_next_number_of_the_clock_is_found(start: float) -> None:
+    """VODE rejects an end as close as this."""
+    end = float(np.nextafter(start, np.inf))
+    rows, reached, last = integrate(STIFF, start, START, end, np.array([start]))
+    assert reached == end
+    assert rows.tolist() == [START.tolist()]
+    assert last == pytest.approx(exact(np.array([end - start]))[0], abs=1e-9)

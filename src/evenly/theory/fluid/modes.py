@@ -61,8 +61,11 @@ def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: in
     Paper: Thm 1 (a).
     """
     below, above = np.arange(1.0, threshold), np.arange(threshold + 1.0, levels + 1)
+    split = threshold - 1
     gaps = np.zeros(threshold + 1)  # none at level 0
     q = np.zeros(above.size + 1)  # nothing beyond the last level
+    inner_gaps, kept = gaps[1:-1], q[:-1]  # views, made once: the solver calls `drift` very often
+    lower_gaps, upper_gaps, next_q = gaps[:-1], gaps[1:], q[1:]
 
     def share(time: float, y: FloatArray) -> float:
         """Return the rate at which a pool below the threshold gets tasks."""
@@ -72,12 +75,12 @@ def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: in
 
     def drift(time: float, y: FloatArray) -> FloatArray:
         rate = share(time, y)
-        gaps[1:-1] = y[: threshold - 1]
-        q[:-1] = y[threshold - 1 :]
-        steps = gaps[1:] - gaps[:-1]
-        slope = np.empty_like(y)
-        slope[: threshold - 1] = below * steps[1:] - rate * steps[:-1]
-        slope[threshold - 1 :] = above * (q[1:] - q[:-1])
+        inner_gaps[:] = y[:split]
+        kept[:] = y[split:]
+        steps = upper_gaps - lower_gaps
+        slope = np.empty(y.size)
+        slope[:split] = below * steps[1:] - rate * steps[:-1]
+        np.multiply(above, next_q - kept, out=slope[split:])
         return slope
 
     def bands(time: float, y: FloatArray) -> FloatArray:
@@ -151,14 +154,22 @@ def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
     return rows
 
 
-def surviving_mass(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
-    """The mass v_first after some time without arrivals there: sum over m of share(m) E[(Bin - first + 1)^+]."""
+def surviving_mass(q: FloatArray, first: int) -> Callable[[FloatArray], FloatArray]:
+    """Return a function of the time elapsed without arrivals at `first` or above: the mass v_first that is left.
+
+    That is the sum over m of share(m) E[(B - first + 1)^+], where B is what is left of m tasks.
+    """
     share = exactly(q)
     starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first
     if not starts.size:
-        return np.zeros(elapsed.size)
-    keeps = np.exp(-elapsed)[:, None]
-    # E[B; B >= first] - (first - 1) P(B >= first), and B times its weight is a binomial of one task fewer.
-    counted = starts * keeps * bdtrc(first - 2, starts - 1, keeps) - (first - 1) * bdtrc(first - 1, starts, keeps)
-    mass: FloatArray = counted @ share[starts]
+        return lambda elapsed: np.zeros(elapsed.size)
+    weights = share[starts]
+
+    def mass(elapsed: FloatArray) -> FloatArray:
+        keeps = np.exp(-elapsed)[:, None]
+        # E[B; B >= first] - (first - 1) P(B >= first), and B times its weight is a binomial of one task fewer.
+        all_tasks = starts * keeps * bdtrc(first - 2, starts - 1, keeps)
+        left: FloatArray = (all_tasks - (first - 1) * bdtrc(first - 1, starts, keeps)) @ weights
+        return left
+
     return mass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -28,7 +29,7 @@ from evenly.theory.fluid.solver import State, Stepper, Stretch
 from evenly.theory.inputs import checked_threshold, plain_alpha
 from evenly.workload.demand import Phase
 
-_STANDSTILL = 50  # stretches at one and the same time
+_STANDSTILL = 50  # stretches that start at the same time
 _WRONG = 1e-6  # an error of the mass that no solution of ours has
 
 
@@ -95,18 +96,26 @@ def _solve(
     state: State,
     progress: Callable[[float], None] | None,
 ) -> list[Stretch]:
+    """Return the stretches of the solution. Each phase is solved on a clock that starts with it.
+
+    Late in a long run the clock of the whole run would be too coarse: its last digits decide between events.
+    """
     stretches: list[Stretch] = []
     horizon = float(times[-1])
     ends = [min(phase.start, horizon) for phase in phases[1:]] + [horizon]
     for phase, end in zip(phases, ends, strict=True):
-        stepper = Stepper(phase, end, alpha, times)
-        while state.time < end:
-            stretches.append(stepper.stretch(stepper.settle(state)))
-            state = stretches[-1].end_state
+        outputs = times[(times >= phase.start) & (times < end)] - phase.start
+        stepper = Stepper(replace(phase, start=0.0), end - phase.start, alpha, outputs)
+        state, starts = replace(state, time=0.0), [-1.0] * _STANDSTILL
+        while state.time < end - phase.start:
+            stretch = stepper.stretch(stepper.settle(state))
+            stretches.append(replace(stretch, start=phase.start + stretch.start))
+            starts.append(stretch.start)
+            state = stretch.end_state
             if progress is not None:
-                progress(state.time / horizon)
-            if len(stretches) >= _STANDSTILL and stretches[-_STANDSTILL].start == state.time:
-                raise ArithmeticError(f"the fluid equations do not get past time {state.time:g}")
+                progress((phase.start + state.time) / horizon)
+            if starts[-_STANDSTILL] == state.time:
+                raise ArithmeticError(f"the fluid equations do not get past time {phase.start + state.time:g}")
     return stretches
 
 

@@ -43,6 +43,7 @@ _SLOWEST = 1e-6  # in a division
 _SAMPLES = 65
 _HALVINGS = 0.5 ** np.arange(1, 31)
 _SAMPLES_A_PERIOD = 64
+_PERIODS_AHEAD = 4
 _FORGOTTEN = 45.0  # e^-45: what the start leaves behind is nothing
 
 
@@ -62,20 +63,20 @@ class State:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A solution from `start` to `end` under one mode and threshold."""
+    """A solution under one mode and threshold, from `start` to the time of `end_state`."""
 
     mode: Mode
     start: float
-    end: float
     threshold: int
-    rows: FloatArray  # the occupancy at the output times from `start` up to, but without, `end`
+    rows: FloatArray  # the occupancy at the output times from `start` on, the end excluded
     end_state: State
 
 
-def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
-    """Return times fine enough to see every turn of the functions whose zeros are events.
+def grid_over(phase: Phase, start: float, end: float, until: float = inf) -> FloatArray:
+    """Return times from `start` to `end` that are fine enough to see every turn of the functions that define events.
 
-    Without a wave they are polynomials in e^-t; a wave adds its own turns.
+    Without a wave these functions are polynomials in e^-t; a wave adds its own turns. Times after `until` are left
+    out, and the others do not depend on it.
     """
     last = min(end, start + _FORGOTTEN)
     fractions = np.linspace(1.0, exp(start - last), _SAMPLES)
@@ -85,8 +86,10 @@ def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
         times = np.append(times, end)
     if phase.amplitude:
         count = int((end - start) / phase.period * _SAMPLES_A_PERIOD) + 2
-        times = np.union1d(times, np.linspace(start, end, count))
-    return np.clip(times, start, end)
+        step = (end - start) / (count - 1)
+        wave = start + step * np.arange(min(count - 1, int((min(until, end) - start) / step) + 1))
+        times = np.union1d(times, np.append(wave, end))
+    return np.clip(times[times <= until], start, end)
 
 
 class Stepper:
@@ -117,7 +120,7 @@ class Stepper:
 
     def stretch(self, state: State) -> Stretch:
         """Return the solution from here to the next event, or to the end of the phase."""
-        deficit, load = state.deficit, self._load(state.time)
+        deficit, load = state.deficit, self._phase.load_at(state.time)
         q, threshold = state.q, state.threshold
         high = threshold + 1
         if deficit > 2 * _CLOSE:
@@ -133,25 +136,32 @@ class Stepper:
         """Return the shortfall at which a level is let go: always more than what makes `stretch` hold it."""
         return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
 
-    def _load(self, time: float) -> float:
-        return self._phase.load_at(time)
-
     def _mass(self, state: State) -> Callable[[FloatArray], FloatArray]:
         start = float(np.sum(state.q[1:]))
         return lambda times: mass_after(self._phase, state.time, start, times)
 
     def _deficit(self, state: State) -> Callable[[FloatArray], FloatArray]:
         """w over time in mode (a): what is missing up to the threshold."""
-        mass, high = self._mass(state), state.threshold + 1
-        return lambda times: state.threshold - mass(times) + surviving_mass(state.q, high, times - state.time)
+        mass, rest = self._mass(state), surviving_mass(state.q, state.threshold + 1)
+        return lambda times: state.threshold - mass(times) + rest(times - state.time)
 
     def _first(self, state: State, *functions: Callable[[FloatArray], FloatArray]) -> float:
-        """Return the first event of these, or the end of the phase."""
-        grid = grid_over(self._phase, state.time, self._end)
-        soon = state.time + (grid[1] - state.time) * _HALVINGS  # for what leaves zero and is soon back
-        grid = np.union1d(grid, soon)
-        found = (first_crossing(function, grid) for function in functions)
-        return min((time for time in found if time is not None), default=self._end)
+        """Return the time of the first event, or the end of the phase.
+
+        Within a wave, the next periods are searched first: an event is rarely later, and there may be many periods.
+        """
+        soon = state.time + _PERIODS_AHEAD * self._phase.period if self._restless else inf
+        for until in (soon, inf):
+            grid = grid_over(self._phase, state.time, self._end, until)
+            early = (
+                state.time + (grid[1] - state.time) * _HALVINGS
+            )  # for a value that leaves zero and returns soon
+            grid = np.union1d(grid, early)
+            found = (first_crossing(function, grid) for function in functions)
+            times = [time for time in found if time is not None]
+            if times or until >= self._end:
+                break
+        return min(times, default=self._end)
 
     def _far(self, state: State) -> Stretch:
         """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
@@ -167,7 +177,7 @@ class Stepper:
         y = np.concatenate([1 - state.q[1:threshold], state.q[threshold + 1 :]])
         outputs = self._between(state.time, end)
         rows, end, last = integrate(
-            fill_equations(self._load, gap_at, threshold, levels),
+            fill_equations(self._phase.load_at, gap_at, threshold, levels),
             state.time,
             y,
             end,
@@ -198,12 +208,13 @@ class Stepper:
         deficit = self._deficit(state)
         left = min(_LEFT, 0.1 * self._room)  # before the threshold can fall
         end = self._first(state, deficit, lambda times: left - deficit(times))
+        least = _ZERO if end > state.time else inf  # inf: the rest fills up between two numbers of the clock
 
         def occupancy(times: FloatArray) -> FloatArray:
             rows = np.ones((times.size, state.q.size))
             rows[:, high:] = survivors(state.q, high, times - state.time)
             gap = np.maximum(deficit(times), 0.0)
-            gap = np.where(gap < _ZERO, 0.0, gap)
+            gap = np.where(gap < least, 0.0, gap)
             load = load_over(self._phase, times)
             speed = np.maximum(threshold * (1 - rows[:, high]) - load, 0.0)
             second = (threshold - 1) * gap**2 / np.maximum(load + 2 * speed, _SLOWEST)
@@ -216,12 +227,11 @@ class Stepper:
     def _hold(self, state: State) -> Stretch:
         """Mode (b), in closed form: v_h = u - threshold, and the levels above h only lose tasks."""
         threshold, high = state.threshold, state.threshold + 1
-        mass = self._mass(state)
+        mass, rest = self._mass(state), surviving_mass(state.q, high + 1)
         room = self._let_go(high)
 
         def at_high(times: FloatArray) -> FloatArray:
-            rest = surviving_mass(state.q, high + 1, times - state.time)
-            return mass(times) - threshold - rest
+            return mass(times) - threshold - rest(times - state.time)
 
         def slack(times: FloatArray) -> FloatArray:
             return load_over(self._phase, times) - threshold * (1 - at_high(times)) + room
@@ -242,9 +252,9 @@ class Stepper:
         room = self._let_go(high)
 
         def lets_go(time: float, q: FloatArray) -> float:
-            return float(self._load(time) - high * (1 - q[0]) + room)
+            return float(self._phase.load_at(time) - high * (1 - q[0]) + room)
 
-        equations = spill_equations(self._load, state.threshold, levels)
+        equations = spill_equations(self._phase.load_at, state.threshold, levels)
         outputs = self._between(state.time, self._end)
         y, end, y_end = integrate(
             equations, state.time, state.q[high + 1 :], self._end, outputs, lets_go, restless=self._restless
@@ -258,7 +268,7 @@ class Stepper:
     def _between(self, start: float, end: float) -> FloatArray:
         """Return the output times from `start` up to, but without, `end`."""
         low, high = np.searchsorted(self._outputs, [start, end])
-        return self._outputs[low:high]
+        return self._outputs[low : self._outputs.size if end >= self._end else high]
 
     def _explicit(
         self, mode: Mode, state: State, end: float, occupancy: Callable[[FloatArray], FloatArray]
@@ -269,4 +279,4 @@ class Stepper:
 
     def _finish(self, mode: Mode, state: State, end: float, rows: FloatArray, last: FloatArray) -> Stretch:
         q = np.minimum.accumulate(np.clip(last[0], 0.0, 1.0))
-        return Stretch(mode, state.time, end, state.threshold, rows, State(end, q, state.threshold))
+        return Stretch(mode, state.time, state.threshold, rows, State(end, q, state.threshold))
