@@ -30,7 +30,7 @@ from evenly.theory.inputs import checked_threshold, plain_alpha
 from evenly.workload.demand import Phase
 
 _STANDSTILL = 50  # stretches that start at the same time
-_WRONG = 1e-6  # an error of the mass that no solution of ours has
+_WRONG = 1e-6  # a solution with a larger error of the mass is wrong
 
 
 def predict_fluid(
@@ -47,7 +47,7 @@ def predict_fluid(
 ) -> FluidPath:
     """Predict the occupancy over time in the large-system limit; with `alpha` the threshold learns.
 
-    `threshold` is where the threshold starts, by default floor(load) if it stays and 0 if it learns.
+    `threshold` is where the threshold starts, by default floor(load) if it is fixed and 0 if it learns.
     `initial_tasks` (default: 0) is the number of tasks per pool at time 0, spread evenly, or a sequence with the
     tasks of each pool. `initial_occupancy` takes its place with q(0), q(1), ... at time 0. A `schedule` (see
     `evenly.Phase`) takes the place of `load` when demand varies. `horizon` is in mean task times. `progress` is
@@ -120,7 +120,7 @@ def _solve(
 
 
 def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretch], first: int) -> dict[str, Any]:
-    """Return the stretches, put together at the output times."""
+    """Combine the stretches into values at the output times."""
     starts = np.array([stretch.start for stretch in stretches])
     owner = np.searchsorted(starts, times, side="right") - 1
     occupancy = np.vstack([*(stretch.rows for stretch in stretches), stretches[-1].end_state.q])
