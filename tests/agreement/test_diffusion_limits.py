@@ -117,7 +117,7 @@ def test_two_times_have_the_covariance_of_the_limit() -> None:
 
 
 @pytest.mark.parametrize(("pools", "policy"), [(500, "jsq"), (2500, "threshold")])
-def test_the_levels_beside_the_fluctuating_one_vanish(pools: int, policy: str) -> None:
+def test_other_levels_do_not_fluctuate_in_the_limit(pools: int, policy: str) -> None:
     sample = sampled(LOAD, pools, policy)
     # Below: gaps come at rate 2 (n / 2) and are filled at rate 2.5 n, a queue with mean 2 / 3 however many pools,
     # which is nothing beside sqrt(pools).
@@ -198,7 +198,7 @@ def test_means_beside_a_whole_load_tend_to_the_limit() -> None:
         assert_mean(total**2, reflected(WHOLE).total.variance(TIMES[1]))
 
 
-def test_gaps_further_below_a_whole_load_vanish() -> None:
+def test_gaps_two_or_more_below_a_whole_load_vanish() -> None:
     # The paper's Y, not yet divided by sqrt(n). The sqrt(n) Z pools with 2 tasks lose one at rate 2 sqrt(n) Z. The
     # gap is filled at rate 3 n under join-the-shortest-queue, and as one among sqrt(n) Z under the threshold.
     below, _ = limit_at_the_end()

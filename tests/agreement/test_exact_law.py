@@ -106,7 +106,7 @@ def likely(law: ExactLaw) -> list[int]:
 
 @pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 @pytest.mark.parametrize("system", SYSTEMS, ids=named)
-def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
+def test_simulated_averages_agree_with_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
     law = solve_exact(**system)
     scenario = Scenario(**system, horizon=1050.0, warmup=50.0)
     result = simulate(scenario, seed=31, replications=48, mean_holding_times=mean_holding_times)
@@ -125,7 +125,7 @@ def test_the_service_rate_does_not_change_the_law() -> None:
         assert_mean(samples, predicted(law)[name], name, slack=1e-7)
 
 
-def test_batches_of_one_long_run_find_the_law_too() -> None:
+def test_batches_of_one_long_run_agree_with_the_law() -> None:
     system = {"policy": "threshold", "pools": 4, "load": 2.2, "alpha": 0.6}
     law = solve_exact(**system)  # type: ignore[arg-type]
     scenario = Scenario(**system, horizon=40_050.0, warmup=50.0)  # type: ignore[arg-type]

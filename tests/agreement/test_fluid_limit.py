@@ -20,7 +20,7 @@ from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main,
 
 
 @pytest.mark.parametrize("case", [STATIC, LEARNING], ids=["static", "learning"])
-def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
+def test_the_distance_falls_like_one_over_sqrt_n(case: Case) -> None:
     found = distances(case, SIZES, range(1, 9))
     spread = found.std(axis=0) / found.mean(axis=0)
     assert -0.65 < slope(SIZES, found) < -0.35, spread
@@ -34,7 +34,7 @@ def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
     [replace(STATIC, threshold=4), replace(STATIC, load=5.7), replace(LEARNING, alpha="0.6")],
     ids=["threshold", "load", "alpha"],
 )
-def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
+def test_the_distance_to_a_wrong_limit_does_not_fall(wrong: Case) -> None:
     """The test above can fail: next to the right case the distance stays far above 12 n^(-1/2) = 0.04."""
     case = LEARNING if wrong.alpha else STATIC
     run = simulate_sizes(case.scenario(), pools=[100_000], seed=1, points=601)[0]
@@ -44,7 +44,7 @@ def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [LEARNING, replace(LEARNING, initial=0.0, threshold=0)], ids=["full", "empty"])
-def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
+def test_the_threshold_changes_at_the_times_of_the_limit(case: Case) -> None:
     """In a large system the updates are those of the fluid system, at nearly its times.
 
     An occupancy deviates by at most about (load / n)^(1/2), so a crossing does by that over its speed.
@@ -81,7 +81,7 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
         assert np.all(gap <= constant * np.exp(bound - run.times[later]) + noise)
 
 
-def test_load_steps_are_followed_alike() -> None:
+def test_simulation_and_limit_agree_after_load_steps() -> None:
     schedule = "0:5.5,2:8.3,4:2.2"
     limit = predict_fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
     scenario = replace(
@@ -94,7 +94,7 @@ def test_load_steps_are_followed_alike() -> None:
         assert gap < 20 / np.sqrt(size)
 
 
-def test_the_example_runs_at_toy_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs_with_small_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--sizes", "20", "80", "--seeds", "2", "--out", str(tmp_path / "x.png")])
     assert (tmp_path / "x.png").stat().st_size > 10_000
     assert capsys.readouterr().out.count("slope") == 2

@@ -49,7 +49,7 @@ def test_power_of_two_settles_in_its_fixed_point() -> None:
     [{"policy": "power-of-d", "sample_size": 4}, {"policy": "random"}],
     ids=lambda options: str(options["policy"]),
 )
-def test_other_policies_settle_in_theirs(options: dict[str, Any]) -> None:
+def test_other_policies_settle_in_their_equilibrium(options: dict[str, Any]) -> None:
     rows = simulated_occupancy(options, 4000, 5.5, 8.0)
     assert_settled(rows, predict_equilibrium(load=5.5, **options).occupancy, slack=5 / 4000)
 

@@ -58,18 +58,18 @@ def agree(pools: int, load: float, horizon: float, replications: int) -> None:
 
 @pytest.mark.parametrize("load", [2.5, 2.9])
 @pytest.mark.parametrize("pools", [10, 20, 30])
-def test_the_frequency_is_that_of_the_absorbing_chain(pools: int, load: float) -> None:
+def test_the_frequency_agrees_with_the_absorbing_chain(pools: int, load: float) -> None:
     agree(pools, load, 5.0, 2000)
 
 
 @pytest.mark.parametrize(
     ("pools", "load", "horizon"), [(1, 0.6, 1.0), (4, 0.5, 0.3), (6, 2.0, 1.5), (40, 1.6, 2.0)]
 )
-def test_also_below_one_task_and_at_integer_loads(pools: int, load: float, horizon: float) -> None:
+def test_the_frequency_below_load_one_and_at_whole_loads(pools: int, load: float, horizon: float) -> None:
     agree(pools, load, horizon, 2000)
 
 
-def test_a_single_pool_is_left_at_the_first_task_too_many() -> None:
+def test_the_chain_of_a_single_pool_by_hand() -> None:
     """The chain against two states by hand: one task (absorbs at 0.6, empties at 1), none (fills at 0.6)."""
     matrix = np.array([[-0.6, 1.0], [0.6, -1.6]])
     values, vectors = np.linalg.eig(matrix)

@@ -56,7 +56,7 @@ def test_simulated_thresholds_are_as_stable_as_predicted(load: float, alpha: str
     ("load", "alpha", "pools", "reliable"),
     [(5.5, "0.1", 10, False), (3.98, "0.2", 10, False), (5.5, "0.5", 10, True), (2.9, "0.5", 10, True)],
 )
-def test_few_pools_with_a_small_alpha_are_as_far_off_as_is_said(
+def test_the_error_with_few_pools_and_a_small_alpha_is_as_stated(
     load: float, alpha: str, pools: int, reliable: bool
 ) -> None:
     share, part = (FEW_POOLS_SHARE, FEW_POOLS_PART) if reliable else (ROUGH_SHARE, ROUGH_PART)
@@ -69,7 +69,7 @@ def test_few_pools_with_a_small_alpha_are_as_far_off_as_is_said(
         assert_mean(columns[name], truth, name, slack=slack)
 
 
-def test_a_rough_prediction_is_not_reliable_for_nothing() -> None:
+def test_an_unreliable_prediction_is_far_off() -> None:
     found = predict_stability(pools=10, load=5.5, alpha="0.1")
     columns = simulated(5.5, "0.1", 10, TASKS / 4, replications=48, seed=44)
     # The mean is 0.69 of it, with a standard error of 0.018: nine of them away.
@@ -77,7 +77,7 @@ def test_a_rough_prediction_is_not_reliable_for_nothing() -> None:
 
 
 @pytest.mark.parametrize(("alpha", "rests_at", "ends_at"), [("0.5", 6, 6), ("0.7", None, 5)])
-def test_a_threshold_that_also_rests_above_stays_there(alpha: str, rests_at: int | None, ends_at: int) -> None:
+def test_a_threshold_at_rest_above_the_optimum_stays_there(alpha: str, rests_at: int | None, ends_at: int) -> None:
     found = predict_stability(pools=2000, load=5.5, alpha=alpha)
     assert (found.also_rests_at, found.threshold_share) == (rests_at, {5: 1.0})
     start = Scenario(pools=2000, load=5.5, alpha=alpha, threshold=8, initial_tasks=8, warmup=10, horizon=60)
@@ -85,7 +85,7 @@ def test_a_threshold_that_also_rests_above_stays_there(alpha: str, rests_at: int
     assert simulate(start, seed=1).threshold_share == {ends_at: pytest.approx(1)}
 
 
-def test_the_time_between_excursions_is_the_simulated_one() -> None:
+def test_the_time_between_excursions_agrees_with_simulation() -> None:
     # With two thresholds only, an excursion is a rise and a fall; its length is what is left of the share.
     found = predict_stability(pools=500, load=2.9, alpha="0.97")
     columns = simulated(2.9, "0.97", 500, TASKS, replications=48, seed=42)

@@ -31,7 +31,7 @@ def step(q: Floats, threshold: int, tasks: float, dt: float) -> None:
     q[high + 1 :] += tasks * (q[high:-1] - q[high + 1 :])  # to any pool
 
 
-def crawl(
+def small_steps(
     q: Floats,
     threshold: int,
     demand: Callable[[float], float],

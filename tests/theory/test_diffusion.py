@@ -45,7 +45,7 @@ def test_moments_solve_their_differential_equations() -> None:
     assert process.covariance(-0.7) == process.covariance(0.7) == pytest.approx(2.3 * process.mean(1, 0.7))
 
 
-def test_the_law_is_that_of_very_many_tasks() -> None:
+def test_the_law_agrees_with_a_large_exact_system() -> None:
     # From pools * load tasks, those that stay are binomial and those that came and stayed are Poisson.
     pools, load, time = 10**6, 2.5, 0.8
     started, stay = round(pools * load), exp(-time)
@@ -60,7 +60,7 @@ def test_the_law_is_that_of_very_many_tasks() -> None:
         assert float(process.cdf(value, time=time)) == pytest.approx(exact, abs=1e-3)
 
 
-def test_the_law_forgets_its_start() -> None:
+def test_the_start_does_not_matter_in_the_long_run() -> None:
     process = ornstein_uhlenbeck(0.4)
     values = np.linspace(-2, 2, 9)
     assert_allclose(process.cdf(values), norm.cdf(values, scale=sqrt(0.4)), rtol=1e-12)
@@ -86,7 +86,7 @@ def test_paths_have_the_covariance_of_the_process(start: float | None) -> None:
     assert_kolmogorov(first, process.cdf(first, time=None if start is None else 0.2, start=1.5))
 
 
-def test_paths_begin_where_they_are_told_and_repeat_with_the_seed() -> None:
+def test_paths_begin_at_the_start_and_are_reproducible() -> None:
     process = ornstein_uhlenbeck(1.5)
     one, two = (process.sample_path([0, 1], np.random.default_rng(8), start=-1.0, paths=3) for _ in range(2))
     assert_allclose(one, two)
@@ -94,7 +94,7 @@ def test_paths_begin_where_they_are_told_and_repeat_with_the_seed() -> None:
     assert np.unique(one[:, 1]).size == 3
 
 
-def test_what_the_limit_says_of_so_many_pools() -> None:
+def test_the_occupancy_of_a_number_of_pools() -> None:
     process = ornstein_uhlenbeck(2.25)
     assert process.occupancy_mean == pytest.approx(0.25)
     assert process.occupancy_deviation(900) == pytest.approx(1.5 / 30)
@@ -201,7 +201,7 @@ LOADS = [1, 2, 3, 10, 100, 10**5]
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_the_stationary_moments_keep_their_identities(load: int) -> None:
+def test_the_stationary_moments_satisfy_their_identities(load: int) -> None:
     # From Ito's formula for Q + Z, Q^2, Z^2 and QZ, where the push acts only at Z = 0.
     summary = summary_of(load)
     below, above = summary.below, summary.above
@@ -231,7 +231,7 @@ def test_the_marginals_agree_with_their_own_moments(load: int) -> None:
 
 
 @pytest.mark.parametrize("load", [1, 10, 10**5])
-def test_a_finer_grid_changes_as_little_as_promised(load: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finer_grid_changes_results_within_the_stated_error(load: int, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = summary_of(load)
     monkeypatch.setattr(reflected_law, "CELLS", 2 * reflected_law.CELLS)
     finer = stationary_summary(load)
@@ -241,7 +241,7 @@ def test_a_finer_grid_changes_as_little_as_promised(load: int, monkeypatch: pyte
         assert_allclose(one.cdf(values), two.cdf(values), atol=1e-5)
 
 
-def test_with_a_great_load_only_the_total_matters() -> None:
+def test_at_a_large_load_only_the_total_matters() -> None:
     # What is pushed up fades at once, so that Q and Z are the positive and the negative part of the total.
     load = 10**5
     summary, root = summary_of(load), sqrt(load)
@@ -260,7 +260,7 @@ def test_near_zero_the_pushed_level_follows_a_power_law() -> None:
         assert ratio == pytest.approx(1 / (load + 1), rel=0.02)
 
 
-def test_a_summary_for_so_many_pools_and_for_json() -> None:
+def test_the_summary_for_a_number_of_pools_and_as_json() -> None:
     summary = summary_of(3)
     occupancy = summary.occupancy(400)
     assert occupancy[3] == pytest.approx((1 - summary.below.mean / 20, summary.below.deviation / 20))
@@ -369,7 +369,7 @@ def test_the_error_of_a_step_is_second_order_and_of_one_sign() -> None:
     assert mean == pytest.approx(truth, abs=noise + REFERENCE_ERROR)
 
 
-def test_projection_at_the_end_of_a_step_is_much_worse() -> None:
+def test_projecting_at_the_end_of_a_step_is_much_worse() -> None:
     truth, square = transient_means()
     paths = 2 * 10**5
     for step in (0.1, 0.05, 0.025):
@@ -397,7 +397,7 @@ def test_stationary_paths_have_the_stationary_law(load: int) -> None:
     assert_mean(run.total[:, 0] * run.total[:, 1], load * exp(-0.5))
 
 
-def test_many_times_are_one_path() -> None:
+def test_the_joint_law_does_not_depend_on_the_other_times() -> None:
     # Wherever the times are, the joint law at two of them is the same.
     few = reflected(2).sample_path([0.5, 1.0], np.random.default_rng(51), start=[0.5, 0.2], paths=100_000)
     many = reflected(2).sample_path(
@@ -410,7 +410,7 @@ def test_many_times_are_one_path() -> None:
     assert_means_agree(*products, slack=2e-3)
 
 
-def test_reflected_paths_begin_where_they_are_told() -> None:
+def test_reflected_paths_begin_at_the_start_and_are_reproducible() -> None:
     rows = np.array([[0.3, 2.0, 1.0], [0.0, 1.0, 0.0]])
     run = reflected(3, 5).sample_path([0.0, 0.1], np.random.default_rng(1), start=rows, paths=2)
     assert_allclose(run.below[:, 0], rows[:, 0])
@@ -456,7 +456,7 @@ def sampled(**options: object) -> object:
         (lambda: summary_of(3).occupancy(0), ["pools", "0"]),
     ],
 )
-def test_bad_input_is_refused_with_a_sentence(call: object, words: list[str]) -> None:
+def test_bad_input_is_rejected_in_one_sentence(call: object, words: list[str]) -> None:
     assert callable(call)
     with pytest.raises(InputError) as caught:
         call()

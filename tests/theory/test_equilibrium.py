@@ -147,7 +147,7 @@ def poisson_law(load: Decimal, levels: int) -> list[float]:
     ("threshold", "theta"),
     [(6, 0.640234), (7, 0.300113), (8, 0.147212), (2, 0.841601), (3, 0.681270), (4, 0.352720)],
 )
-def test_the_thresholds_of_the_papers_picture(threshold: int, theta: float) -> None:
+def test_theta_at_the_thresholds_of_the_papers_figure(threshold: int, theta: float) -> None:
     assert predict_equilibrium(load=5.5, threshold=threshold).theta == pytest.approx(theta, abs=5e-7)
 
 
@@ -165,7 +165,7 @@ def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, thres
 
 
 @pytest.mark.parametrize(("load", "threshold"), LARGE)
-def test_theta_is_what_erlangs_recursion_says_of_the_offered_traffic(load: float, threshold: int) -> None:
+def test_theta_agrees_with_erlangs_recursion(load: float, threshold: int) -> None:
     found = predict_equilibrium(load=load, threshold=threshold)
     assert found.theta is not None
     assert found.offered is not None
@@ -259,7 +259,7 @@ def test_an_equilibrium_is_an_occupancy_with_the_load_as_its_mass(load: float, t
     assert np.arange(len(found.occupancy)) @ found.pools_with_exactly == pytest.approx(load, rel=1e-12)
 
 
-def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
+def test_the_mass_beyond_the_last_level_is_within_the_stated_bound() -> None:
     for load, threshold in [(5.5, 3), (1.5, 0), (99.25, 60), (400.0, 100)]:
         found = predict_equilibrium(load=load, threshold=threshold)
         assert found.birth_rate is not None
@@ -298,14 +298,14 @@ def distance_from_balance(found: Equilibrium) -> float:
 
 
 @pytest.mark.parametrize("load", [0.01, 0.25, 0.5, 0.999])
-def test_below_a_load_of_one_threshold_one_balances_too(load: float) -> None:
+def test_below_load_one_threshold_one_balances_as_well(load: float) -> None:
     # Ex. 1 says q differs from q*. With one task at most in a pool there is only one law of mean `load`.
     assert distance_from_balance(predict_equilibrium(load=load, threshold=0)) == 0
     assert distance_from_balance(predict_equilibrium(load=load, threshold=1)) < 1e-14
     assert distance_from_balance(predict_equilibrium(load=load, threshold=2)) > load * load / 5
 
 
-def test_a_threshold_far_away_leaves_the_load_to_chance() -> None:
+def test_a_threshold_far_from_the_load_gives_a_poisson_law() -> None:
     for load, threshold in [(12.5, 200), (400.0, 0)]:
         with localcontext() as context:
             context.prec = DIGITS
@@ -343,7 +343,7 @@ def test_weights_are_powers_over_factorials(rate: float, first: int, last: int) 
     ("rate", "low", "high"),
     [(0.2, 0, 10**6), (7.3, 0, 10**6), (900.0, 0, 10**6), (900.0, 1000, 10**6), (900.0, 0, 800), (1e7, 0, 5000)],
 )
-def test_levels_left_out_weigh_nothing(rate: float, low: int, high: int) -> None:
+def test_levels_left_out_have_negligible_weight(rate: float, low: int, high: int) -> None:
     first, last = likely_levels(rate, low, high)
     assert low <= first <= last <= high
     with localcontext() as context:
@@ -359,7 +359,7 @@ def test_levels_left_out_weigh_nothing(rate: float, low: int, high: int) -> None
 # --- what is given and what comes back ---------------------------------------------------------------------
 
 
-def test_a_kind_that_is_there_may_be_asked_for() -> None:
+def test_the_right_kind_is_accepted() -> None:
     for threshold, kind in ((7, "large"), (3, "small"), (5, "balanced")):
         assert predict_equilibrium(load=5.5, threshold=threshold, kind=kind).kind == kind
 
@@ -379,18 +379,18 @@ def test_a_kind_that_is_there_may_be_asked_for() -> None:
         ((5.5, 2.5), "threshold must be a whole number from 0 to 1000000, not 2.5"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:
+def test_bad_input_is_rejected_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
         predict_equilibrium(**dict(zip(("load", "threshold", "kind"), arguments, strict=False)))
 
 
-def test_numpys_numbers_are_numbers() -> None:
+def test_numpy_scalars_are_accepted() -> None:
     found = predict_equilibrium(load=np.float64(5.5), threshold=np.int64(7))  # type: ignore[arg-type]
     assert found == predict_equilibrium(load=5.5, threshold=7)
 
 
 @pytest.mark.parametrize(("threshold", "kind"), [(7, "large"), (3, "small"), (5, "balanced")])
-def test_the_dictionary_is_ready_for_json(threshold: int, kind: str) -> None:
+def test_to_dict_is_ready_for_json(threshold: int, kind: str) -> None:
     found = predict_equilibrium(load=5.5, threshold=threshold)
     facts = json.loads(json.dumps(found.to_dict()))
     assert (facts["load"], facts["threshold"], facts["kind"], facts["theta"]) == (

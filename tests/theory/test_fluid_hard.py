@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.fluid.solver import grid_over
 from evenly.workload.demand import Phase, parse_schedule
-from tests.theory.fluid_support import crawl
+from tests.theory.fluid_support import small_steps
 from tests.theory.test_fluid import MASS
 
 FAST_FALLS: list[dict[str, Any]] = [
@@ -40,7 +40,7 @@ LATE_EVENTS: list[dict[str, Any]] = [  # where the last digits of the time are c
 
 
 @pytest.mark.parametrize("given_", FAST_FALLS + SWIFT_WAVES)
-def test_mass_is_kept_and_updates_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
+def test_mass_is_preserved_and_changes_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
     few, many = predict_fluid(**given_, points=2), predict_fluid(**given_, points=301)
     assert few.mass_error < MASS
     assert many.mass_error < MASS
@@ -50,7 +50,7 @@ def test_mass_is_kept_and_updates_do_not_depend_on_the_output_times(given_: dict
 
 
 @pytest.mark.parametrize("given_", [case for case in FAST_FALLS + SWIFT_WAVES if case.get("load", 1) < 60])
-def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> None:
+def test_small_steps_give_the_same_solution(given_: dict[str, Any]) -> None:
     horizon = min(given_["horizon"], 2.0)
     path = predict_fluid(**{**given_, "horizon": horizon}, points=2)
     load = given_.get("load")
@@ -59,7 +59,7 @@ def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> Non
         return load if load is not None else phase_at(given_["schedule"], time)
 
     alpha = float(given_["alpha"]) if "alpha" in given_ else None
-    end, changes = crawl(path.occupancy[0], given_["threshold"], demand, horizon, 1e-4, alpha)
+    end, changes = small_steps(path.occupancy[0], given_["threshold"], demand, horizon, 1e-4, alpha)
     assert np.max(np.abs(end - path.occupancy[-1])) < 5e-3
     assert [value for _, value in changes] == path.change_thresholds.tolist()
     assert [time for time, _ in changes] == pytest.approx(path.change_times.tolist(), abs=5e-3)
@@ -69,7 +69,7 @@ def phase_at(text: str, time: float) -> float:
     return next(phase for phase in reversed(parse_schedule(text)) if phase.start <= time).load_at(time)
 
 
-def test_a_fall_that_lasts_shorter_than_a_look_is_seen() -> None:
+def test_a_brief_dip_below_alpha_is_a_fall() -> None:
     """q(50) dips below alpha for a moment only."""
     path = predict_fluid(
         load=60.0, alpha="0.94", threshold=50, initial_occupancy=[1.0] * 48 + [0.95] * 3, horizon=1.0
@@ -138,7 +138,7 @@ def test_a_grid_that_is_cut_short_is_the_beginning_of_the_whole_grid() -> None:
     assert short.tolist() == whole[whole <= 4.1].tolist()
 
 
-def test_a_very_long_horizon_ends_at_rest() -> None:
+def test_a_long_horizon_ends_at_rest() -> None:
     for given_ in ({"threshold": 8}, {"threshold": 2}, {"threshold": 5}, {"alpha": "0.93", "initial_tasks": 9.0}):
         path = predict_fluid(load=5.5, horizon=1e6, points=5, **given_)
         assert path.mass_error < MASS

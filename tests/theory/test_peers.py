@@ -49,7 +49,7 @@ def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[
 
 
 @pytest.mark.parametrize(("load", "sample_size"), CASES)
-def test_the_fixed_point_is_that_of_the_recursion(load: float, sample_size: int) -> None:
+def test_the_fixed_point_agrees_with_the_recursion(load: float, sample_size: int) -> None:
     exact = [float(value) for value in forward_recursion(load, sample_size)]
     assert exact[-1] < 1e-6  # all that matters is there
     found = padded(power_of_d_fixed_point(load=load, sample_size=sample_size), len(exact))
@@ -57,14 +57,14 @@ def test_the_fixed_point_is_that_of_the_recursion(load: float, sample_size: int)
     assert_allclose(found[keep], np.array(exact)[keep], rtol=0, atol=1e-13)
 
 
-def test_the_fixed_point_at_the_load_of_the_papers_comparison() -> None:
+def test_the_fixed_point_at_the_load_of_fig_5() -> None:
     found = power_of_d_fixed_point(load=10.5)
     assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
 
 
 @pytest.mark.parametrize("sample_size", [1, 2, 3, 10, 100, 512])
 @pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
-def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, sample_size: int) -> None:
+def test_the_fixed_point_satisfies_its_equation_and_has_the_right_mass(load: float, sample_size: int) -> None:
     q = np.append(power_of_d_fixed_point(load=load, sample_size=sample_size), [0.0, 0.0])
     levels = np.arange(1, len(q) - 1)
     gap = load * (q[:-2] ** sample_size - q[1:-1] ** sample_size) - levels * (q[1:-1] - q[2:])
@@ -104,7 +104,7 @@ def test_the_shortest_queue_balances_the_load() -> None:
     assert_allclose(jsq_fixed_point(3.0), [1, 1, 1, 1])
 
 
-def test_policies_go_by_name() -> None:
+def test_policies_are_selected_by_name() -> None:
     assert_allclose(predict_equilibrium(policy="jsq", load=2.25).occupancy, jsq_fixed_point(2.25))
     assert_allclose(predict_equilibrium(policy="random", load=2.25).occupancy, random_fixed_point(2.25))
     assert_allclose(
@@ -140,7 +140,7 @@ def runge_kutta(load: float, sample_size: int, start: FloatArray, horizon: float
 
 
 @pytest.mark.parametrize("sample_size", [2, 4])
-def test_the_fluid_solution_is_that_of_small_steps(sample_size: int) -> None:
+def test_the_fluid_solution_agrees_with_runge_kutta(sample_size: int) -> None:
     start = np.array([1.0, 0.9, 0.4, 0.4, 0.1])
     path = power_of_d_fluid(load=3.2, sample_size=sample_size, initial_occupancy=start, horizon=1.5, points=4)
     times, found = path.times, path.occupancy
@@ -195,7 +195,7 @@ def test_equilibria_of_all_policies_have_the_same_keys() -> None:
         assert_allclose(np.cumsum(found.pools_with_exactly[::-1])[::-1], found.occupancy, atol=1e-15)
 
 
-def test_a_missing_threshold_is_the_optimal_one() -> None:
+def test_the_default_threshold_is_optimal() -> None:
     assert predict_equilibrium(load=2.25) == predict_equilibrium(load=2.25, threshold=2)
     assert predict_equilibrium(policy="power-of-d", load=2.25).sample_size == 2
 
@@ -244,7 +244,7 @@ def test_a_missing_threshold_is_the_optimal_one() -> None:
         (random_fluid, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(
+def test_bad_input_is_rejected_in_one_sentence(
     call: Callable[..., object], options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):

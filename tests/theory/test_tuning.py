@@ -78,7 +78,7 @@ def test_conditions_are_decided_on_the_decimals_as_written() -> None:
     assert wrong > 0
 
 
-def test_optimal_means_that_no_other_value_can_be_settled_at() -> None:
+def test_optimal_means_that_the_threshold_settles_at_no_other_value() -> None:
     """Below load 1 the condition asks for more than that: for threshold 0, though 1 is optimal too."""
     for load, alpha in CENTS:
         low, high = settled_threshold(load=load / 100, alpha=alpha / 100)
@@ -128,12 +128,12 @@ def test_the_time_until_settling_by_root_finding(load: float, start: float) -> N
 
 
 @pytest.mark.parametrize(("load", "alpha"), [(10, 0.95), (1, 0.6), (2.9, 0.9), (0.95, 0.9)])
-def test_no_bound_where_the_load_is_whole_or_alpha_too_small(load: float, alpha: float) -> None:
+def test_no_bound_at_a_whole_load_or_with_a_small_alpha(load: float, alpha: float) -> None:
     assert settle_time_bound(load=load, alpha=alpha) is None
     assert settle_time_bound(load=load, alpha=alpha, initial_tasks=20) is None
 
 
-def test_expectations_gather_them_all() -> None:
+def test_settling_combines_the_predictions() -> None:
     found = predict_settling(load=5.5, alpha="0.93", initial_tasks=9)
     assert not found.whole_load
     assert predict_settling(load=3.0, alpha=0.9).whole_load
@@ -147,7 +147,7 @@ def test_expectations_gather_them_all() -> None:
     }
 
 
-def test_an_alpha_that_cannot_work_is_refused() -> None:
+def test_an_alpha_that_cannot_work_is_rejected() -> None:
     with pytest.raises(
         InputError, match=r"alpha 0\.9 is too small for loads up to 10: it must be above 10/11 = 0\.909091\."
     ):
@@ -199,7 +199,7 @@ def test_an_alpha_that_cannot_work_is_refused() -> None:
         (lambda: check_alpha_for_pools(0.5, 1), "pools must be a whole number from 2"),
     ],
 )
-def test_bad_input_gets_a_sentence(call: Callable[[], object], words: str) -> None:
+def test_bad_input_is_rejected_in_one_sentence(call: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
 
