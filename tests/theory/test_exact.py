@@ -1,6 +1,6 @@
-"""The exact law against closed forms, and against a dense solution with every pool told apart.
+"""The exact law against closed forms, and against a dense solution that distinguishes all pools.
 
-The dense solution below is written anew, pool by pool, with no lumping, no search and no sparse matrices.
+The dense solution below is independent: pool by pool, with no lumping, no search and no sparse matrices.
 """
 
 import ast
@@ -57,7 +57,7 @@ def named(options: dict[str, Any]) -> str:
     return " ".join(str(value) for value in options.values())
 
 
-# --- a dense solution with every pool told apart -----------------------------------------------------------
+# --- a dense solution that distinguishes all pools ---------------------------------------------------------
 
 Picks = Iterator[tuple[int, float]]
 FullState = tuple[tuple[int, ...], int]
@@ -68,7 +68,7 @@ def uniform(pools: list[int]) -> Picks:
 
 
 def dense_picks(tasks: tuple[int, ...], threshold: int, policy: str, sample_size: int) -> Picks:
-    """The pools that the next task may go to, with probabilities."""
+    """Return the pools that the next task may go to, with probabilities."""
     everyone = list(range(len(tasks)))
     if policy == "threshold":
         green = [pool for pool in everyone if tasks[pool] < threshold]
@@ -105,7 +105,7 @@ def dense_solution(
     capacity: int | None = None,
     most: int,
 ) -> dict[str, Any]:
-    """All averages, by numpy.linalg on every vector of tasks with a total of at most `most`."""
+    """Return all averages, from a dense solution over all vectors of tasks with a total of at most `most`."""
     top = most if capacity is None else capacity
     highest = most if capacity is None else capacity - 1
     vectors = [x for x in itertools.product(range(top + 1), repeat=pools) if sum(x) <= most]
@@ -145,7 +145,7 @@ def dense_solution(
                 after = tuple(x - (i == pool) for i, x in enumerate(tasks))
                 jump((tasks, level), (after, level), number, green=number == level, yellow=number == level + 1)
     equations = matrix.T.copy()
-    equations[0] = 1  # the balance equations add up to nothing, so one of them can make way for the sum
+    equations[0] = 1  # the balance equations add up to zero, so the sum of probabilities can replace one of them
     law = np.linalg.solve(equations, np.eye(len(index))[0])
 
     def mean(value: Callable[[tuple[int, ...], int], float]) -> float:
@@ -525,7 +525,7 @@ def test_bad_input_is_rejected_in_one_sentence(options: dict[str, Any], sentence
     ],
 )
 def test_too_many_states_are_rejected(options: dict[str, Any], least: str) -> None:
-    """Building states one by one would stop at 400,001."""
+    """Exploring them one by one would have stopped at 400,001."""
     with pytest.raises(InputError, match=f"at least {least}.*reduce pools"):
         solve_exact(**options)
 
@@ -571,7 +571,7 @@ BOUNDED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("options", [*COUNTED, *BOUNDED], ids=str)
 @pytest.mark.parametrize("pools, total_limit", [(3, 1), (3, 2), (3, 3), (3, 7), (3, 14), (4, 18), (5, 13)])
 def test_states_are_counted_in_advance(options: dict[str, Any], pools: int, total_limit: int) -> None:
-    """Never more than there are; all of them without learning and sampling, else about half of them or more."""
+    """The count is never too high; it is exact without learning or sampling, else at least about half."""
     system = small_system(**options, pools=pools, total_limit=total_limit)
     states = len(explore(system, 10**6).states)
     sample_size = options.get("sample_size", 1)

@@ -1,4 +1,4 @@
-"""The fluid limit with a fixed threshold, against closed forms, its own equations and a small_steps in small steps."""
+"""The fluid limit with a fixed threshold, against closed forms, its own equations and small steps."""
 
 import math
 from itertools import pairwise
@@ -21,7 +21,7 @@ MASS = 1e-8
 
 
 def random_start(rng: np.random.Generator, mean: float) -> Floats:
-    """An occupancy of random shape with about this mean, sometimes with pools stacked at a level."""
+    """Return a random occupancy with about this mean, sometimes with many pools at one level."""
     top = int(rng.integers(1, 3 + 2 * math.ceil(mean)))
     share = rng.dirichlet(np.full(top + 1, 0.5))
     if rng.random() < 0.5:
@@ -34,7 +34,7 @@ def random_start(rng: np.random.Generator, mean: float) -> Floats:
 
 
 def starts(count: int) -> list[tuple[float, int, Floats]]:
-    """Loads, thresholds and starts of every kind."""
+    """Return loads, thresholds and starts of every kind."""
     rng = np.random.default_rng(20)
     cases = []
     for n in range(count):
@@ -82,7 +82,7 @@ def test_small_steps_give_the_same_solution(load: float, threshold: int, start: 
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(12))
 def test_the_path_solves_the_integral_equation(load: float, threshold: int, start: Floats) -> None:
-    """Between events, q(t) - q(s) is the integral of arrivals less departures."""
+    """Between events, q(t) - q(s) is the integral of arrivals minus departures."""
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=3.0, points=6001)
     level = np.arange(path.occupancy.shape[1])
     slopes = np.array(
@@ -95,19 +95,19 @@ def test_the_path_solves_the_integral_equation(load: float, threshold: int, star
     middle = path.occupancy[2::2] - path.occupancy[:-2:2]
     simpson = dt / 3 * (slopes[:-2:2] + 4 * slopes[1:-1:2] + slopes[2::2])
     misfit = np.abs(middle - simpson).max(axis=1)
-    # Few steps contain an event, or lie so close to a surface that Simpson's rule is too coarse there.
+    # A few steps contain an event, or are so close to a surface that Simpson's rule is too coarse.
     assert np.mean(misfit > 1e-7) < 0.08
     assert misfit.max() < 20 * dt
 
 
 def test_empty_pools_fill_up_at_the_times_that_the_mass_gives() -> None:
-    """From empty, q(threshold) reaches 1 when u does, and u is known; later the levels above follow."""
+    """From empty pools, q(threshold) reaches 1 when u reaches the threshold, and u is known."""
     path = predict_fluid(load=10.5)
     assert path.modes == (Mode.FILL, Mode.HOLD)
     assert path.mode_times[1] == pytest.approx(math.log(10.5 / 0.5), abs=1e-9)
     low = predict_fluid(load=10.5, threshold=3)
     assert low.modes == (Mode.FILL, Mode.HOLD, Mode.SPILL)
-    # All pools have three tasks when u = 3, and four when u = 4: no task is elsewhere.
+    # All pools have three tasks when u = 3, and four when u = 4, because no tasks are elsewhere.
     assert low.mode_times[1:] == pytest.approx([math.log(10.5 / 7.5), math.log(10.5 / 6.5)], abs=1e-9)
 
 
@@ -125,7 +125,7 @@ def test_a_level_that_the_load_cannot_hold_is_let_go() -> None:
 
 
 def test_a_level_is_let_go_at_the_time_of_the_closed_form() -> None:
-    """In (b) with no pool above h, q(h) = u - threshold: the level goes when u = h - load / threshold."""
+    """In (b) with no pool above h, q(h) = u - threshold: the level is let go when u = h - load / threshold."""
     path = predict_fluid(load=5.5, threshold=7, initial_tasks=7.9)
     assert path.modes == (Mode.HOLD, Mode.FILL)
     mass = 7 + 1 - 5.5 / 7
@@ -171,7 +171,7 @@ def test_a_load_of_zero_empties_the_pools_and_a_step_up_refills_them() -> None:
     path = predict_fluid(schedule="0:5.5,10:0,20:3.3", threshold=2, horizon=40.0)
     assert "".join(mode.value for mode in path.modes) == "abcbabc"
     assert path.mass_error < MASS
-    # With nothing coming, all that is left at time 20 is what survived.
+    # Without arrivals, only the surviving tasks are left at time 20.
     assert path.total_mass[path.times == 20.0][0] == pytest.approx((5.5 - 5.5 * math.exp(-10)) * math.exp(-10))
 
 
@@ -275,4 +275,4 @@ def test_to_dict_has_the_documented_keys() -> None:
 )
 def test_bad_input_is_rejected(given_: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        predict_fluid(**given_)  # type: ignore[arg-type]  # on purpose
+        predict_fluid(**given_)  # type: ignore[arg-type]  # bad on purpose

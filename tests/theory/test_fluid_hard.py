@@ -1,4 +1,4 @@
-"""Fluid systems that break solvers: low loads, high thresholds, swift waves, falls that come fast or barely."""
+"""Fluid systems that are hard to solve: low loads, high thresholds, fast waves, brief and late events."""
 
 from typing import Any
 
@@ -70,7 +70,7 @@ def phase_at(text: str, time: float) -> float:
 
 
 def test_a_brief_dip_below_alpha_is_a_fall() -> None:
-    """q(50) dips below alpha for a moment only."""
+    """q(50) is below alpha only for a moment."""
     path = predict_fluid(
         load=60.0, alpha="0.94", threshold=50, initial_occupancy=[1.0] * 48 + [0.95] * 3, horizon=1.0
     )

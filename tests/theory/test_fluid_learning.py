@@ -1,4 +1,4 @@
-"""The fluid system with learning: its definition, its theorems, and the same small_steps in small steps."""
+"""The fluid limit with learning: its definition, its theorems, and the same solution in small steps."""
 
 import math
 from fractions import Fraction
@@ -17,7 +17,7 @@ from tests.theory.test_fluid import MASS, random_start
 
 
 def learned(count: int) -> list[tuple[float, str, int, Floats]]:
-    """Loads, alphas, first thresholds and starts of every kind."""
+    """Return loads, alphas, initial thresholds and starts of every kind."""
     rng = np.random.default_rng(21)
     cases = []
     for n in range(count):
@@ -32,19 +32,21 @@ def thresholds_of(path: FluidPath, first: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(40))
-def test_learning_satisfies_its_definition_and_the_theorems(load: float, alpha: str, threshold: int, start: Floats) -> None:
+def test_learning_satisfies_its_definition_and_the_theorems(
+    load: float, alpha: str, threshold: int, start: Floats
+) -> None:
     path = predict_fluid(
         load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=25.0, points=501
     )
     gap = float(1 - Fraction(alpha))
     assert path.mass_error < MASS
-    # Def. 2 (b): the threshold never stays where the rule would move it.
+    # Def. 2 (b): the threshold is never where the rule would change it.
     here = path.occupancy[np.arange(path.times.size), path.threshold]
     above = path.occupancy[np.arange(path.times.size), path.threshold + 1]
     inside = ~np.isin(path.times, path.change_times)
     assert np.all((here[inside] >= 1 - gap - 1e-9) | (path.threshold[inside] == 0))
     assert np.all(above[inside] < 1)
-    # Def. 2 (c): one step at a time; Prop. 4: a fall after a rise takes (1 - alpha) / threshold at least.
+    # Def. 2 (c): one step at a time; Prop. 4: a fall after a rise takes at least (1 - alpha) / threshold.
     levels = thresholds_of(path, threshold)
     assert np.all(np.abs(np.diff(levels)) == 1)
     times = path.change_times.tolist()
@@ -52,7 +54,7 @@ def test_learning_satisfies_its_definition_and_the_theorems(load: float, alpha: 
         rose_then_fell = levels[n] > levels[n - 1] and levels[n + 1] < levels[n]
         if rose_then_fell and times[n - 1] > 0:
             assert times[n] - times[n - 1] >= gap / levels[n] - 1e-9
-    # Thm 6 and Prop. 6: it settles, within bounds.
+    # Thm 6 and Prop. 6: the threshold settles within the bounds.
     settled = int(path.threshold[-1])
     assert not times or times[-1] < 24
     low = math.floor(load) - (load == math.floor(load))
@@ -61,7 +63,7 @@ def test_learning_satisfies_its_definition_and_the_theorems(load: float, alpha: 
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(25))
 def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int, start: Floats) -> None:
-    """Prop. 5, from every update on, with m the largest threshold from there to the end."""
+    """Prop. 5 from several times on, where m is the largest threshold from there to the end."""
     path = predict_fluid(
         load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=10.0, points=401
     )
@@ -88,7 +90,7 @@ def test_the_threshold_falls_at_alpha() -> None:
     for time, value in zip(path.change_times.tolist(), path.change_thresholds.tolist(), strict=True):
         just = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time - 1e-7, points=2)
         assert just.threshold[-1] == value + 1
-        slope = 10.0  # no level changes faster here
+        slope = 10.0  # no level changes faster
         assert 0 < just.occupancy[-1][value + 1] - 0.93 < slope * 1e-7
         at = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time, points=2)
         assert at.occupancy[-1][value + 1] == pytest.approx(0.93, abs=1e-9)
@@ -149,7 +151,7 @@ def test_predicted_settling_agrees_with_the_fluid_limit(load: float) -> None:
 @pytest.mark.parametrize("initial", [0.0, 2.0, 5.5, 9.0, 14.0])
 @pytest.mark.parametrize(("load", "alpha"), [(5.5, "0.93"), (2.9, "0.97"), (10.5, "0.96"), (0.7, "0.8")])
 def test_the_threshold_settles_before_the_bound(load: float, alpha: str, initial: float) -> None:
-    """Prop. 7, its formula written out again."""
+    """Prop. 7, with its formula written out again."""
     best, up = math.floor(load), math.ceil(load)
     bound = math.log(load / (load - best)) if best else 0.0
     if initial > load:
@@ -162,7 +164,7 @@ def test_the_threshold_settles_before_the_bound(load: float, alpha: str, initial
 
 
 def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
-    """Cor. 2's condition is not idle: 2.9 / 3 > 0.9, and the threshold stays at 3."""
+    """The condition of Cor. 2 matters: 2.9 / 3 > 0.9, and the threshold stays at 3."""
     path = predict_fluid(load=2.9, alpha="0.9", threshold=5, initial_tasks=6.0, horizon=40.0)
     assert path.threshold[-1] == 3
     end = path.occupancy[-1]

@@ -8,7 +8,7 @@ from evenly.theory.fluid.integration import Equations, integrate
 
 Floats = NDArray[np.float64]
 
-# y_1' = -y_1, y_2' = -1000 (y_2 - y_1): stiff, and y_2 follows y_1 at once.
+# y_1' = -y_1, y_2' = -1000 (y_2 - y_1): stiff, because y_2 follows y_1 almost immediately.
 STIFF = Equations(
     lambda _, y: np.array([-y[0], -1000.0 * (y[1] - y[0])]),
     lambda _, __: np.array([[0.0, 0.0], [-1.0, -1000.0], [1000.0, 0.0]]),
@@ -39,7 +39,7 @@ def test_an_event_ends_the_integration_at_the_exact_time() -> None:
 
 @pytest.mark.parametrize("depth", [1e-4, 1e-8])
 def test_a_dip_within_a_step_is_an_event(depth: float) -> None:
-    """The value is below zero for 2 depth^(1/2) only, far shorter than the steps of a solution at rest."""
+    """The value is below zero only for a time of 2 depth^(1/2), much less than the steps of a solution at rest."""
     rest = np.array([0.0, 0.0])
     found = integrate(STIFF, 0.0, rest, 9.0, np.empty(0), lambda t, _: (t - 4.321) ** 2 - depth)[1]
     assert found == pytest.approx(4.321 - depth**0.5, abs=1e-9)
@@ -65,7 +65,7 @@ def test_a_solution_without_events_ends_at_rest() -> None:
 
 @pytest.mark.parametrize("start", [5000.0, 1e6])
 def test_a_solution_can_end_at_the_next_float(start: float) -> None:
-    """VODE rejects an end as close as this."""
+    """VODE rejects an end this close to the start."""
     end = float(np.nextafter(start, np.inf))
     rows, reached, last = integrate(STIFF, start, START, end, np.array([start]))
     assert reached == end

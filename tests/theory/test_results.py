@@ -1,4 +1,4 @@
-"""Predictions as results: their line, their tables, their pictures, and equality by value."""
+"""Predictions as results: their summary lines, tables, plots, and equality by value."""
 
 import copy
 import pickle
@@ -40,7 +40,7 @@ SETTLING = [
 ]  # fmt: skip
 EXACT = ["tasks", "pools_with_exactly", "task_share", "max_tasks_distribution"]
 
-# name: (how to make it, a field that makes it another, words of its line, columns, rows, panels)
+# name: (factory, a changed field, words of its summary line, columns, rows, panels)
 Case = tuple[Callable[[], Any], dict[str, Any], list[str], list[str], int, int | None]
 RESULTS: dict[str, Case] = {
     "exact, learning": (

@@ -1,7 +1,7 @@
 """The predicted law of a learned threshold against exact laws of small systems, and its parts against brute force.
 
-What the prediction leaves out matters least where pools are many; its tolerances here are about one and a half
-times the errors measured. Larger systems are compared with simulations in tests/agreement.
+The error of the prediction is smallest with many pools; the tolerances here are about one and a half times the
+errors measured. Larger systems are compared with simulations in tests/agreement.
 """
 
 import json
@@ -25,7 +25,7 @@ from evenly.theory.stability.predict import MAX_POOLS, most_searched, predict_st
 from evenly.theory.stability.result import Stability
 from evenly.theory.stability.states import Fleet
 
-# pools, load, alpha, and what may be off: shares of time in all; changes and messages, relatively
+# pools, load, alpha, and the allowed errors: of all shares of time; of changes and messages, relative
 SMALL = [
     (2, 1.5, "0.3", 0.0025, 0.06),
     (3, 1.5, "0.5", 0.0016, 0.014),
@@ -63,7 +63,7 @@ def test_small_systems_are_close_to_their_exact_law(
 
 
 def test_with_a_single_level_in_reach_the_law_is_exact() -> None:
-    # Threshold 0 or 1, and hardly ever a pool with two tasks: nothing is left out.
+    # The threshold is 0 or 1, and pools almost never have two tasks: nothing is left out.
     law = solve_exact(policy="threshold", pools=12, load=0.3, alpha="0.6", tolerance=1e-12)
     found = predict_stability(pools=12, load=0.3, alpha="0.6")
     assert law.threshold_share is not None
@@ -74,7 +74,7 @@ def test_with_a_single_level_in_reach_the_law_is_exact() -> None:
 
 
 def brute_force(fleet: Fleet, level: int) -> tuple[float, float]:
-    """Share of time below the level and rate of falls, from all balance equations at once."""
+    """Return the share of time below the level and the rate of falls, from all balance equations at once."""
     lattice = build_lattice(fleet, level, level * fleet.pools)
     size, tops = lattice.missing.size, fleet.pools
     rates = np.zeros((size * tops, size * tops))
@@ -116,7 +116,7 @@ def test_the_threshold_rises_as_often_as_it_falls(fleet: Fleet, level: int) -> N
     lattice = build_lattice(fleet, level, 0)
     assert set(lattice.high[lattice.target[lattice.high[lattice.source] & (lattice.base > 0)]]) == {True, False}
     chain = solve_level(fleet, level, None)
-    # After a fall some pools are short, and all returns together are certain.
+    # After a fall some pools are short, and the probabilities of all returns add up to 1.
     assert sum(chain.returns.values()) == pytest.approx(1, rel=1e-9)
     mean_short = sum(short * chance for (short, _), chance in chain.returns.items())
     assert fleet.cut - 1 <= mean_short <= fleet.cut + 1.5
@@ -164,7 +164,7 @@ def test_the_edge_compensates_for_a_missing_extra(fleet: Fleet, level: int, off:
     with_extra, without = (solve_level(fleet, level, None, resolve) for resolve in (True, False))
     assert without.fall_rate == pytest.approx(with_extra.fall_rate, rel=off)
     assert odds(without) == pytest.approx(odds(with_extra), rel=off)
-    # An edge at rest would be much farther off.
+    # The edge is below the number missing at rest.
     assert (
         missing_at_fall(fleet.arrivals, level, fleet.cut)
         < fleet.cut + extra_when_short(fleet.arrivals, level, fleet.cut)[0]
@@ -186,7 +186,7 @@ def test_sparse_rows_change_results_very_little(monkeypatch: pytest.MonkeyPatch)
     assert sparse.fall_rate == pytest.approx(every.fall_rate, rel=2e-3)
 
 
-# --- what is to be expected of the numbers -----------------------------------------------------------------
+# --- properties of the prediction --------------------------------------------------------------------------
 
 
 def test_shares_and_times_are_consistent() -> None:
@@ -204,7 +204,7 @@ def test_shares_and_times_are_consistent() -> None:
 
 @pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 20), (5.5, "0.93", 100)])
 def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
-    # Multiples of 1 / (1 - alpha): between them there are leaps.
+    # Multiples of 1 / (1 - alpha): the share jumps between them.
     found = [predict_stability(pools=step * 2**i, load=load, alpha=alpha).share_off for i in range(6)]
     assert found == sorted(found, reverse=True)
     assert found[-1] < 0.7 * found[0]
@@ -252,7 +252,7 @@ def test_never_falls_means_that_falls_are_negligible() -> None:
 
 
 def test_alpha_is_the_decimal_as_written() -> None:
-    # 0.57 * 100 is less than 57 in binary: one short pool more or less.
+    # In binary, 0.57 * 100 is less than 57, which would change the number of short pools by one.
     written = predict_stability(pools=100, load=1.5, alpha=0.57)
     assert written.threshold_share == predict_stability(pools=100, load=1.5, alpha="0.575").threshold_share
     assert written.threshold_share != predict_stability(pools=100, load=1.5, alpha="0.569").threshold_share
@@ -260,14 +260,14 @@ def test_alpha_is_the_decimal_as_written() -> None:
 
 def test_predictions_with_many_short_pools_are_reported_as_unreliable() -> None:
     assert predict_stability(pools=40, load=4.5, alpha="0.5").reliable
-    assert not predict_stability(pools=300, load=4.5, alpha="0.7").reliable  # too many to keep track of
+    assert not predict_stability(pools=300, load=4.5, alpha="0.7").reliable  # too many pools to keep track of
     assert predict_stability(pools=2000, load=4.5, alpha="0.93").reliable
     assert predict_stability(pools=2000, load=5.5, alpha="0.5").reliable  # nothing ever changes
 
 
 @pytest.mark.parametrize(
     ("pools", "load", "alpha", "reliable"),
-    # Simulated: for those that are not, some share was off by 4 % to 50 % of itself, or changes by more than 2 %.
+    # From simulations: with False, the relative error of a share was 4 % to 50 %, or that of changes over 2 %.
     [
         (10, 5.5, "0.1", False),
         (10, 5.5, "0.3", False),
@@ -283,7 +283,9 @@ def test_predictions_with_many_short_pools_are_reported_as_unreliable() -> None:
         (20, 10.5, "0.7", True),
     ],
 )
-def test_predictions_confirmed_by_simulation_are_reliable(pools: int, load: float, alpha: str, reliable: bool) -> None:
+def test_predictions_confirmed_by_simulation_are_reliable(
+    pools: int, load: float, alpha: str, reliable: bool
+) -> None:
     assert predict_stability(pools=pools, load=load, alpha=alpha).reliable == reliable
 
 
@@ -299,7 +301,7 @@ def test_a_higher_threshold_at_rest_is_reported(load: float) -> None:
 
 @pytest.mark.parametrize(
     ("fleet", "level", "resolved"),
-    # The second and third have about as many states as the first, but they would take some twenty seconds.
+    # The second and third have about as many states as the first, but would take about twenty seconds.
     [(Fleet(40, 4.5, 28), 6, True), (Fleet(100, 5.5, 50), 4, False), (Fleet(100, 5.5, 50), 5, False)],
 )
 def test_extra_is_kept_only_if_that_is_quick(fleet: Fleet, level: int, resolved: bool) -> None:
@@ -324,7 +326,7 @@ def test_to_dict_has_every_number() -> None:
     [(1.5, "0.8", 0.05), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
 )
 def test_every_number_from_stable_pools_on_is_stable(load: float, alpha: str, share: float) -> None:
-    # At load 1.05 the share rises with the pools, but for leaps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
+    # At load 1.05 the share rises with the pools between jumps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
     least = stable_pools(load=load, alpha=alpha, share=share)
     assert least is not None
     first = int(1 / (1 - Fraction(alpha))) + 1  # fewer pools cannot work with this alpha
@@ -333,7 +335,7 @@ def test_every_number_from_stable_pools_on_is_stable(load: float, alpha: str, sh
 
 
 def test_stable_pools_of_the_paper() -> None:
-    # Figure 3 speaks of 100, 400 and 500 pools, of which the last are said to be stable.
+    # Figure 3 shows 100, 400 and 500 pools, and calls the last stable.
     least = stable_pools(load=2.9, alpha=0.97)
     assert least is not None
     assert 1900 < least < 2000

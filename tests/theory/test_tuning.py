@@ -1,4 +1,4 @@
-"""Tuning against hand-made values, whole-number arithmetic and root finding."""
+"""Tuning against values computed by hand, integer arithmetic and root finding."""
 
 import json
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_where_the_threshold_settles(load: float, alpha: float | str, low: int, 
 
 
 def test_conditions_are_decided_on_the_decimals_as_written() -> None:
-    """Against whole-number arithmetic in hundredths; floats get some of these wrong."""
+    """Against integer arithmetic in hundredths; floats get some of these wrong."""
     wrong = 0
     for load, alpha in CENTS:
         low, high = (load - 1) // 100, load // alpha
@@ -79,7 +79,7 @@ def test_conditions_are_decided_on_the_decimals_as_written() -> None:
 
 
 def test_optimal_means_that_the_threshold_settles_at_no_other_value() -> None:
-    """Below load 1 the condition asks for more than that: for threshold 0, though 1 is optimal too."""
+    """Below load 1, the condition requires threshold 0, although 1 is optimal too."""
     for load, alpha in CENTS:
         low, high = settled_threshold(load=load / 100, alpha=alpha / 100)
         only_optimal = {low, high} <= set(optimal_thresholds(load / 100))
@@ -96,9 +96,9 @@ def test_an_alpha_at_the_boundary_is_not_above_it(load: float, alpha: float | st
 @pytest.mark.parametrize(
     ("load", "alpha", "start", "bound"),
     [
-        (5.5, 0.93, 0, log(11)),  # the left of the paper's Fig. 4
-        (5.5, 0.93, 9, log(3.5 / 0.08) + log(11)),  # the right
-        (5.5, 0.93, 1e6, log(999994.5 / 0.08) + log(11)),  # the most
+        (5.5, 0.93, 0, log(11)),  # the left panel of Fig. 4
+        (5.5, 0.93, 9, log(3.5 / 0.08) + log(11)),  # the right panel
+        (5.5, 0.93, 1e6, log(999994.5 / 0.08) + log(11)),  # the largest start
         (5.5, 0.93, 5.5, log(11)),
         (5.5, 0.93, 5.55, log(11)),  # log(0.05 / 0.08) is negative
         (5.5, 0.93, 5.59, log(0.09 / 0.08) + log(11)),
@@ -116,7 +116,7 @@ def test_the_time_until_settling(load: float, alpha: float, start: float, bound:
 @pytest.mark.parametrize("load", [1.3, 4.8, 11.01])
 @pytest.mark.parametrize("start", [0.0, 12.0, 40.0])
 def test_the_time_until_settling_by_root_finding(load: float, start: float) -> None:
-    """The load runs down until alpha * ceil(load) is not held, then, from empty, up until floor(load) is."""
+    """The mass falls to alpha * ceil(load); then a system that starts empty fills up to floor(load)."""
     alpha, below = 0.999, floor(load)
 
     def left(time: float) -> float:
