@@ -1,7 +1,7 @@
 """Random routing vanishes: simulated frequencies against an absorbing chain, which is exact at every size.
 
-Until a task finds all pools with floor(load) + 1 tasks, the pair of Prop. 2 is a Markov chain: W, the tasks missing
-up to the threshold, and Y, the pools above it. It is absorbed at the first such task.
+Until a task finds all pools with floor(load) + 1 tasks, the pair of Prop. 2 is a Markov chain: W, the tasks
+missing up to the threshold, and Y, the pools above it. It is absorbed at the first such task.
 
 Binomial bounds have a false-alarm rate of 1e-9 each; there are a few dozen of them.
 

@@ -315,7 +315,7 @@ def test_a_threshold_far_from_the_load_gives_a_poisson_law() -> None:
 
 # --- numerics ----------------------------------------------------------------------------------------------
 
-FAR_OUT = [(1e-300, 10_000), (5e-324, 1), (1e-9, 1), (1e5, 0), (99_999.5, 100_000), (3.0, 10**6)]
+FAR_OUT = [(1e-300, 10_000), (1e-300, 1), (1e-9, 1), (1e5, 0), (99_999.5, 100_000), (3.0, 10**6)]
 
 
 @pytest.mark.parametrize(("load", "threshold"), [*ANY, *FAR_OUT])
@@ -373,6 +373,7 @@ def test_the_right_kind_is_accepted() -> None:
         ((5.5, 3, "large"), "3 is too small for load 5.5: .* a small-threshold one, not a large-threshold one"),
         ((5.5, 3, "tiny"), "kind must be one of large, small, balanced, not 'tiny'"),
         ((0, 3), "load must be a positive number of at most 100000, not 0"),
+        ((5e-324, 1), "load must be at least 1e-300, not 5e-324"),
         ((float("nan"), 3), "load must be a positive number of at most 100000, not nan"),
         ((2e5, 3), "load must be a positive number of at most 100000"),
         ((5.5, -1), "threshold must be a whole number from 0 to 1000000, not -1"),
