@@ -1,8 +1,8 @@
 """Simulated systems come closer to the diffusion limits as they grow.
 
-Every sample is a system of its own, from the balanced state. Distances between distribution functions are held
-against the bound of Dvoretzky, Kiefer and Wolfowitz (with Massart's constant), means against Student's law; each
-comparison has a false-alarm rate of 1e-9.
+Every sample is an independent system, from the balanced state. Distances between distribution functions are tested
+by the Dvoretzky-Kiefer-Wolfowitz bound (with Massart's constant), means by Student's law. Each comparison has a
+false-alarm rate of 1e-9.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Sample:
 
 
 def sampled(load: float, pools: int, policy: str = "threshold") -> Sample:
-    """Systems at times 1 and 2; `simulate` would do the same, but keep more."""
+    """Return systems at times 1 and 2; `simulate` would do the same, but keep more in memory."""
     return _sampled(load, pools, policy)
 
 
@@ -66,26 +66,26 @@ def _sampled(load: float, pools: int, policy: str) -> Sample:
 
 
 def bound(samples: int) -> float:
-    """The distance that samples keep to their law, but for false alarms."""
+    """Return a bound on the distance between samples and their law, at the false-alarm rate."""
     return sqrt(log(2 / FALSE_ALARM) / (2 * samples))
 
 
 def shares(counts: Counts, size: int) -> Array:
-    """The fraction of systems with a count of at most 0, 1, 2, ..."""
+    """Return the fraction of systems with a count of at most 0, 1, 2, ..."""
     assert counts.max() < size
     return np.cumsum(np.bincount(counts, minlength=size)) / counts.size
 
 
-# --- a load that is not whole ------------------------------------------------------------------------------
+# --- a fractional load -------------------------------------------------------------------------------------
 
 
 def scaled(sample: Sample, place: int = 1) -> Array:
-    """The paper's Z: pools with at least 3 tasks, centred and scaled."""
+    """Return the paper's Z: pools with at least 3 tasks, centred and scaled."""
     return np.asarray((sample.level(3, place) - sample.pools * (LOAD - floor(LOAD))) / sqrt(sample.pools))
 
 
 def smooth_distance(sample: Sample) -> float:
-    """Between Z at time 2 and its limit, read halfway between the values that Z can take."""
+    """Return the distance between Z at time 2 and its limit, halfway between the values that Z can take."""
     pools = np.arange(sample.pools + 1)
     values = (pools + 0.5 - sample.pools * (LOAD - floor(LOAD))) / sqrt(sample.pools)
     law = ornstein_uhlenbeck(LOAD).cdf(values, time=TIMES[1])
@@ -94,7 +94,7 @@ def smooth_distance(sample: Sample) -> float:
 
 @pytest.mark.parametrize(("pools", "policy"), [(100, "threshold"), (500, "jsq"), (2500, "threshold")])
 def test_fluctuations_have_the_normal_law_of_the_limit(pools: int, policy: str) -> None:
-    # The tasks that are missing below 2 shift Z by 0.67 / sqrt(pools), and the law's skewness does as much again.
+    # The tasks missing below 2 shift Z by 0.67 / sqrt(pools), and the skewness has about the same effect.
     assert smooth_distance(sampled(LOAD, pools, policy)) < bound(SYSTEMS) + 0.3 / sqrt(pools)
 
 
@@ -105,7 +105,7 @@ def test_the_variance_tends_to_that_of_the_limit() -> None:
         values = scaled(sampled(LOAD, pools))
         gaps.append(abs(float(values.var()) - process.variance(TIMES[1])))
         assert_mean((values - values.mean()) ** 2, process.variance(TIMES[1]), slack=allowed)
-    # Twenty pools cut the law off at both ends. The noise of a variance is 0.3 at the false-alarm rate.
+    # With twenty pools, the law is cut off at both ends. The noise of a variance is 0.3 at the false-alarm rate.
     assert gaps[0] > 0.7 > gaps[1]
     assert gaps[0] > 0.7 > gaps[2]
 
@@ -117,10 +117,10 @@ def test_two_times_have_the_covariance_of_the_limit() -> None:
 
 
 @pytest.mark.parametrize(("pools", "policy"), [(500, "jsq"), (2500, "threshold")])
-def test_the_levels_beside_the_fluctuating_one_vanish(pools: int, policy: str) -> None:
+def test_other_levels_do_not_fluctuate_in_the_limit(pools: int, policy: str) -> None:
     sample = sampled(LOAD, pools, policy)
-    # Below: gaps come at rate 2 (n / 2) and are filled at rate 2.5 n, a queue with mean 2 / 3 however many pools,
-    # which is nothing beside sqrt(pools).
+    # Below: gaps appear at rate 2 (n / 2) and are filled at rate 2.5 n, a queue with mean 2 / 3 for any number of
+    # pools, which is negligible against sqrt(pools).
     assert_mean(sample.missing(2), 2 / 3, slack=1 / sqrt(pools))
     assert np.mean(sample.missing(2) == 0) == pytest.approx(0.6, abs=bound(SYSTEMS) + 0.3 / sqrt(pools))
     # Above: only when all pools have 3 tasks, hundreds of tasks too many.
@@ -132,7 +132,7 @@ def test_the_levels_beside_the_fluctuating_one_vanish(pools: int, policy: str) -
 
 @cache
 def limit_at_the_end() -> tuple[Array, Array]:
-    """Sorted values of the limit at time 2: tasks missing below the load, pools above it."""
+    """Return sorted values of the limit at time 2: tasks missing below the load, pools above it."""
     paths: ReflectedPaths = reflected(WHOLE).sample_path(
         [TIMES[1]], np.random.default_rng(7), start=[0, 0], paths=LIMIT_PATHS
     )
@@ -140,7 +140,7 @@ def limit_at_the_end() -> tuple[Array, Array]:
 
 
 def chance(ordered: Array, values: Array) -> Array:
-    """The fraction of the limit's samples below these values."""
+    """Return the fraction of the samples of the limit below these values."""
     return np.asarray(np.searchsorted(ordered, values) / ordered.size)
 
 
@@ -149,7 +149,7 @@ def steps(counts: Counts) -> NDArray[np.int64]:
 
 
 def plain_distance(counts: Counts, ordered: Array, pools: int) -> float:
-    """Kolmogorov's, between scaled counts and the limit: at both ends of every step."""
+    """Return the Kolmogorov distance between scaled counts and the limit, at both ends of every step."""
     levels = steps(counts)
     share = shares(counts, levels.size)
     before, after = (chance(ordered, (levels + side) / sqrt(pools)) for side in (0, 1))
@@ -157,7 +157,7 @@ def plain_distance(counts: Counts, ordered: Array, pools: int) -> float:
 
 
 def corrected_distance(counts: Counts, ordered: Array, pools: int) -> float:
-    """The same with i standing for the interval from i to i + 1, as suits a walk that is held back at 0."""
+    """Return the same with i standing for the interval from i to i + 1, as suits a walk reflected at 0."""
     levels = steps(counts)
     return float(np.abs(shares(counts, levels.size) - chance(ordered, (levels + 1) / sqrt(pools))).max())
 
@@ -169,15 +169,15 @@ def test_both_sides_of_a_whole_load_have_the_reflected_law(pools: int, policy: s
     allowed = bound(SYSTEMS) + bound(LIMIT_PATHS) + 0.3 / sqrt(pools)
     assert corrected_distance(sample.missing(WHOLE), below, pools) < allowed
     assert corrected_distance(sample.level(WHOLE + 1), above, pools) < allowed
-    # Together too: the product of the two, whose mean is 0.39.
+    # The joint law: the product of the two has mean 0.39.
     limit = reflected(WHOLE).sample_path([TIMES[1]], np.random.default_rng(8), start=[0, 0], paths=LIMIT_PATHS)
     product = float((limit.below[:, 0] * limit.above[:, 0, 0]).mean())
     assert_mean(sample.missing(WHOLE) * sample.level(WHOLE + 1) / pools, product, slack=0.02 + 1 / sqrt(pools))
 
 
 def test_the_distance_to_the_reflected_law_shrinks() -> None:
-    # 0.26, 0.13 and 0.03, most of which is the first step of the lattice; the noise of each is below 0.046, and
-    # that of the limit, the same for all, below 0.010.
+    # 0.26, 0.13 and 0.03, mostly due to the first step of the lattice; the noise of each is below 0.046, and that
+    # of the limit, common to all, below 0.010.
     below, _ = limit_at_the_end()
     distances = [plain_distance(sampled(WHOLE, pools).missing(WHOLE), below, pools) for pools in (20, 100, 2500)]
     noise = bound(SYSTEMS) + bound(LIMIT_PATHS)
@@ -192,13 +192,13 @@ def test_means_beside_a_whole_load_tend_to_the_limit() -> None:
         sample = sampled(WHOLE, pools, policy)
         assert_mean(sample.missing(WHOLE) / sqrt(pools), float(below.mean()), slack=0.02 + 0.6 / sqrt(pools))
         assert_mean(sample.level(WHOLE + 1) / sqrt(pools), float(above.mean()), slack=0.02 + 0.6 / sqrt(pools))
-        # The total has mean 0 and the limit's variance whatever the number of pools.
+        # The total has mean 0 and the variance of the limit for any number of pools.
         total = (sample.total() - pools * WHOLE) / sqrt(pools)
         assert_mean(total, 0.0)
         assert_mean(total**2, reflected(WHOLE).total.variance(TIMES[1]))
 
 
-def test_gaps_further_below_a_whole_load_vanish() -> None:
+def test_gaps_two_or_more_below_a_whole_load_vanish() -> None:
     # The paper's Y, not yet divided by sqrt(n). The sqrt(n) Z pools with 2 tasks lose one at rate 2 sqrt(n) Z. The
     # gap is filled at rate 3 n under join-the-shortest-queue, and as one among sqrt(n) Z under the threshold.
     below, _ = limit_at_the_end()

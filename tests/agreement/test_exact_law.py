@@ -1,4 +1,4 @@
-"""Simulation and theory of the same small systems land on the same numbers.
+"""Simulations of small systems agree with their exact laws.
 
 Every comparison has a false-alarm rate of 1e-9, from Student's law over 48 independent replications.
 """
@@ -33,7 +33,7 @@ SYSTEMS: list[dict[str, Any]] = [
     {"policy": "random", "pools": 4, "load": 2.2},
     {"policy": "random", "pools": 4, "load": 2.2, "capacity": 3},
 ]
-NOT_RARE = 0.01  # levels seen less often have samples too far from normal
+NOT_RARE = 0.01  # rarer levels have samples that are far from normal
 
 
 def named(system: dict[str, Any]) -> str:
@@ -45,7 +45,7 @@ def level(values: Any, index: int) -> float:  # noqa: ANN401
 
 
 def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]:
-    """The numbers of one sample, by the names of the law's."""
+    """Return the averages of one sample, under the names used in `predicted`."""
     numbers = {
         "mean_tasks": means.mean_tasks,
         "max_tasks": means.max_tasks,
@@ -69,7 +69,7 @@ def simulated(means: Averages, window: Tally, law: ExactLaw) -> dict[str, float]
 
 
 def predicted(law: ExactLaw) -> dict[str, float]:
-    """The same numbers from the law."""
+    """Return the same averages from the law."""
     numbers = {
         "mean_tasks": law.mean_tasks,
         "max_tasks": law.max_tasks,
@@ -80,7 +80,7 @@ def predicted(law: ExactLaw) -> dict[str, float]:
         **{f"max {i}": float(law.max_tasks_distribution[i]) for i in common(law.max_tasks_distribution)},
     }
     if not law.threshold_share:
-        # A message a departure; two a choice; none.
+        # One message per departure; two per pool sampled; none.
         rivals = {"jsq": 1 - law.lost_share, "power-of-d": 2.0 * (law.sample_size or 0), "random": 0.0}
         return {**numbers, "messages per task": rivals[law.policy]}
     green, yellow = law.green_per_task or 0.0, law.yellow_per_task or 0.0
@@ -106,7 +106,7 @@ def likely(law: ExactLaw) -> list[int]:
 
 @pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 @pytest.mark.parametrize("system", SYSTEMS, ids=named)
-def test_simulated_averages_are_those_of_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
+def test_simulated_averages_agree_with_the_exact_law(system: dict[str, Any], mean_holding_times: bool) -> None:
     law = solve_exact(**system)
     scenario = Scenario(**system, horizon=1050.0, warmup=50.0)
     result = simulate(scenario, seed=31, replications=48, mean_holding_times=mean_holding_times)
@@ -125,12 +125,12 @@ def test_the_service_rate_does_not_change_the_law() -> None:
         assert_mean(samples, predicted(law)[name], name, slack=1e-7)
 
 
-def test_batches_of_one_long_run_find_the_law_too() -> None:
+def test_batches_of_one_long_run_agree_with_the_law() -> None:
     system = {"policy": "threshold", "pools": 4, "load": 2.2, "alpha": 0.6}
     law = solve_exact(**system)  # type: ignore[arg-type]
     scenario = Scenario(**system, horizon=40_050.0, warmup=50.0)  # type: ignore[arg-type]
     result = simulate(scenario, seed=33, batches=40)
-    # Batches of a thousand task times are as good as independent; the 95 % widths stretch to 1e-9.
+    # Batches of a thousand task times are practically independent. The 95 % widths are stretched to 1e-9.
     stretch = float(t.isf(FALSE_ALARM / 2, 39) / t.isf(0.025, 39))
     widths = result.half_widths()
     assert widths
@@ -141,8 +141,8 @@ def test_batches_of_one_long_run_find_the_law_too() -> None:
 
 
 def test_mean_holding_times_give_narrower_intervals() -> None:
-    # The variance of mean_tasks halves here (0.8 turns into 0.39, by the sum in the intervals' tests). The
-    # logarithm of a ratio of sample variances has deviation 0.1, so that log 2 is seven of them.
+    # The variance of mean_tasks halves here (from 0.8 to 0.39, by the sum in the tests of intervals). The
+    # logarithm of a ratio of sample variances has deviation 0.1, and log 2 is seven times that.
     scenario = Scenario(policy="jsq", pools=2, load=0.2, horizon=320.0, warmup=20.0)
     variances = []
     for mean_holding_times in (False, True):

@@ -1,4 +1,4 @@
-"""Simulated systems of growing size approach the fluid solution, on one probability space, like n^(-1/2).
+"""Simulated systems of growing size, on one probability space, approach the fluid solution like n^(-1/2).
 
 False alarms. The largest distance of a run scatters by about a third of its mean from seed to seed (printed
 below when a test fails), so the logarithm of a root mean square over eight seeds has a standard error near 0.12,
@@ -20,7 +20,7 @@ from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main,
 
 
 @pytest.mark.parametrize("case", [STATIC, LEARNING], ids=["static", "learning"])
-def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
+def test_the_distance_falls_like_one_over_sqrt_n(case: Case) -> None:
     found = distances(case, SIZES, range(1, 9))
     spread = found.std(axis=0) / found.mean(axis=0)
     assert -0.65 < slope(SIZES, found) < -0.35, spread
@@ -34,8 +34,8 @@ def test_the_distance_falls_like_one_over_the_root_of_n(case: Case) -> None:
     [replace(STATIC, threshold=4), replace(STATIC, load=5.7), replace(LEARNING, alpha="0.6")],
     ids=["threshold", "load", "alpha"],
 )
-def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
-    """The test above can fail: next to the right case the distance stays far above 12 n^(-1/2) = 0.04."""
+def test_the_distance_to_a_wrong_limit_does_not_fall(wrong: Case) -> None:
+    """Shows that the test above can fail: for a wrong case, the distance stays far above 12 n^(-1/2) = 0.04."""
     case = LEARNING if wrong.alpha else STATIC
     run = simulate_sizes(case.scenario(), pools=[100_000], seed=1, points=601)[0]
     limit = wrong.limit().occupancy
@@ -44,10 +44,10 @@ def test_the_distance_to_another_limit_does_not_fall(wrong: Case) -> None:
 
 
 @pytest.mark.parametrize("case", [LEARNING, replace(LEARNING, initial=0.0, threshold=0)], ids=["full", "empty"])
-def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
-    """In a large system the updates are those of the fluid system, at nearly its times.
+def test_the_threshold_changes_at_the_times_of_the_limit(case: Case) -> None:
+    """In a large system, the changes are those of the fluid limit, at nearly the same times.
 
-    An occupancy deviates by at most about (load / n)^(1/2), so a crossing does by that over its speed.
+    An occupancy deviates by about (load / n)^(1/2), and a crossing by that divided by its speed.
     """
     size = 200_000
     limit = case.limit()
@@ -62,8 +62,8 @@ def test_the_threshold_changes_when_the_limit_says(case: Case) -> None:
 
 
 def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> None:
-    """Cor. 3, with its constant: after the bound all pools have floor(load) tasks, so that the mass above
-    differs from load - floor(load) by the mass's own distance, and what lies higher only dies out."""
+    """Cor. 3, with its constant: after the bound, all pools have floor(load) tasks, so the mass above differs
+    from load - floor(load) as the total mass differs from the load, and higher levels only lose tasks."""
     size, horizon = 200_000, 12.0
     bound = settle_time_bound(load=LEARNING.load, alpha="0.93", initial_tasks=LEARNING.initial)
     assert bound is not None
@@ -72,8 +72,8 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
     assert np.all(run.threshold[later] == 5)
     noise = 7 * np.sqrt(LEARNING.load / size)  # seven deviations of the diffusion limit
     q = run.occupancy[later]
-    # Pools below 5 come at rate 5 (1 - q(6)) n and are filled at rate 5.5 n: nearly geometric with a ratio below
-    # 1/2, so that 60 at once have a probability below 1e-15 at any time.
+    # Gaps below 5 appear at rate 5 (1 - q(6)) n and are filled at rate 5.5 n: nearly geometric with a ratio below
+    # 1/2, so 60 at the same time have a probability below 1e-15.
     assert np.all(1 - q[:, :6] < 60 / size)
     constant = (LEARNING.initial - LEARNING.load + LEARNING.initial) * np.exp(-bound)
     for level, balanced in ((6, 0.5), (7, 0.0), (8, 0.0)):
@@ -81,7 +81,7 @@ def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> Non
         assert np.all(gap <= constant * np.exp(bound - run.times[later]) + noise)
 
 
-def test_load_steps_are_followed_alike() -> None:
+def test_simulation_and_limit_agree_after_load_steps() -> None:
     schedule = "0:5.5,2:8.3,4:2.2"
     limit = predict_fluid(schedule=schedule, alpha="0.9", horizon=6.0, points=121)
     scenario = replace(
@@ -94,7 +94,7 @@ def test_load_steps_are_followed_alike() -> None:
         assert gap < 20 / np.sqrt(size)
 
 
-def test_the_example_runs_at_toy_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs_with_small_systems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--sizes", "20", "80", "--seeds", "2", "--out", str(tmp_path / "x.png")])
     assert (tmp_path / "x.png").stat().st_size > 10_000
     assert capsys.readouterr().out.count("slope") == 2

@@ -1,7 +1,7 @@
-"""Simulations of many pools settle where the limits say.
+"""Simulations of many pools settle in the predicted equilibria.
 
-Every comparison has a false-alarm rate of 1e-9, from Student's law over 16 independent replications. What the
-start leaves behind is of the order of exp(-15), and the mean over finitely many pools differs from the limit by
+Every comparison has a false-alarm rate of 1e-9, from Student's law over 16 independent replications. The effect
+of the start is of order exp(-15), and the mean over finitely many pools differs from the limit by
 terms of order 1 / pools; the slack covers both. The interval's width is of order 1 / sqrt(pools).
 """
 
@@ -21,7 +21,7 @@ NOT_RARE = 0.002
 
 
 def simulated_occupancy(options: dict[str, Any], pools: int, load: float, window: float) -> FloatArray:
-    """Time averages of the occupancy, a row a replication."""
+    """Return time averages of the occupancy, one row per replication."""
     scenario = Scenario(pools=pools, load=load, initial_tasks=load, warmup=15.0, horizon=15.0 + window, **options)
     result = simulate(scenario, seed=41, replications=16, mean_holding_times=True)
     rows = [averages(sample, pools).pools_with_exactly for sample in result.windows]
@@ -49,7 +49,7 @@ def test_power_of_two_settles_in_its_fixed_point() -> None:
     [{"policy": "power-of-d", "sample_size": 4}, {"policy": "random"}],
     ids=lambda options: str(options["policy"]),
 )
-def test_other_policies_settle_in_theirs(options: dict[str, Any]) -> None:
+def test_other_policies_settle_in_their_equilibrium(options: dict[str, Any]) -> None:
     rows = simulated_occupancy(options, 4000, 5.5, 8.0)
     assert_settled(rows, predict_equilibrium(load=5.5, **options).occupancy, slack=5 / 4000)
 

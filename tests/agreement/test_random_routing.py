@@ -1,7 +1,7 @@
-"""Random routing vanishes: simulated frequencies against the law of an absorbing chain, exact at every size.
+"""Random routing vanishes: simulated frequencies against an absorbing chain, which is exact at every size.
 
-Until a task finds all pools with floor(load) + 1 tasks, the pair of Prop. 2 is a Markov chain of its own: W, the
-tasks that are missing up to the threshold, and Y, the pools above it. It is absorbed by the first such task.
+Until a task finds all pools with floor(load) + 1 tasks, the pair of Prop. 2 is a Markov chain: W, the tasks
+missing up to the threshold, and Y, the pools above it. It is absorbed at the first such task.
 
 Binomial bounds have a false-alarm rate of 1e-9 each; there are a few dozen of them.
 
@@ -23,7 +23,7 @@ from tests.sim.support import FALSE_ALARM, first_seed, reference_path
 
 
 def absorbed_by(pools: int, load: float, horizon: float) -> float:
-    """Probability that a task has found W = 0 and Y = pools, started from the balanced state."""
+    """Return the probability that a task has found W = 0 and Y = pools, from the balanced state."""
     threshold = math.floor(load)
     states = [(w, y) for y in range(pools + 1) for w in range(threshold * (pools - y) + 1)]
     place = {state: index for index, state in enumerate(states)}
@@ -58,19 +58,19 @@ def agree(pools: int, load: float, horizon: float, replications: int) -> None:
 
 @pytest.mark.parametrize("load", [2.5, 2.9])
 @pytest.mark.parametrize("pools", [10, 20, 30])
-def test_the_frequency_is_that_of_the_absorbing_chain(pools: int, load: float) -> None:
+def test_the_frequency_agrees_with_the_absorbing_chain(pools: int, load: float) -> None:
     agree(pools, load, 5.0, 2000)
 
 
 @pytest.mark.parametrize(
     ("pools", "load", "horizon"), [(1, 0.6, 1.0), (4, 0.5, 0.3), (6, 2.0, 1.5), (40, 1.6, 2.0)]
 )
-def test_also_below_one_task_and_at_integer_loads(pools: int, load: float, horizon: float) -> None:
+def test_the_frequency_below_load_one_and_at_whole_loads(pools: int, load: float, horizon: float) -> None:
     agree(pools, load, horizon, 2000)
 
 
-def test_a_single_pool_is_left_at_the_first_task_too_many() -> None:
-    """The chain against two states by hand: one task (absorbs at 0.6, empties at 1), none (fills at 0.6)."""
+def test_the_chain_of_a_single_pool_by_hand() -> None:
+    """Two states: one task (absorbed at rate 0.6, left at rate 1), no task (filled at rate 0.6)."""
     matrix = np.array([[-0.6, 1.0], [0.6, -1.6]])
     values, vectors = np.linalg.eig(matrix)
     alive = (vectors * np.exp(values)) @ np.linalg.solve(vectors, [0.0, 1.0])
@@ -80,14 +80,14 @@ def test_a_single_pool_is_left_at_the_first_task_too_many() -> None:
 def test_the_probability_vanishes_as_pools_grow() -> None:
     chances = [absorbed_by(pools, 2.5, 5.0) for pools in (10, 20, 30, 60, 90)]
     assert all(later < 0.9 * earlier for earlier, later in pairwise(chances))
-    # Tasks in all number no more, by Chernoff, than Poisson ones of mean 2500: a task finds 3000 with probability
-    # at most exp(500 - 3000 log 1.2), so that the expected number of such tasks in 5 task times is below 1e-16.
+    # The total is at most Poisson with mean 2500. By Chernoff's bound, a task finds 3000 with probability at most
+    # exp(500 - 3000 log 1.2), so the expected number of such tasks in 5 task times is below 1e-16.
     assert 12_500 * math.exp(500 - 3000 * math.log(1.2)) < 1e-16
     assert random_routing_probability(pools=1000, load=2.5, horizon=5.0, replications=200) == (0.0, 0.0)
 
 
 def test_tasks_count_if_they_find_no_pool_below_the_capacity() -> None:
-    """`unguided` of every replication against the states of the reference on the same random numbers."""
+    """`without_token` of every replication against the reference on the same random numbers."""
     scenario = Scenario(pools=5, load=1.8, initial_tasks=1.8, horizon=2.0)
     result = simulate(scenario, replications=40, seed=3)
     counts = []

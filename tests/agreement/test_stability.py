@@ -1,8 +1,8 @@
 """The predicted stability of a learned threshold against simulations of the whole policy.
 
 Every comparison has a false-alarm rate of 1e-9, from Student's law over 48 replications (below 1e-6 where few
-excursions make them skewed). Beyond that the prediction may be off by half a percent, for what it leaves out:
-simulations of 2e8 tasks each have not shown more. Few pools with a small alpha have tolerances of their own.
+excursions make them skewed). Beyond that, half a percent is allowed for what the prediction
+leaves out: simulations of 2e8 tasks each have not shown more. Few pools with a small alpha have other tolerances.
 """
 
 from pathlib import Path
@@ -17,12 +17,12 @@ from examples.stability import NAMES, QUICK_CASES, main, simulated
 from tests.sim.support import assert_mean
 
 MODEL_ERROR = 0.005
-NOT_RARE = 1e-3  # what is seen less often has samples far from normal
+NOT_RARE = 1e-3  # samples of rarer events are far from normal
 TASKS = 2e7
-FEW_POOLS_SHARE, FEW_POOLS_PART = 0.004, 0.025  # of all time; of itself
+FEW_POOLS_SHARE, FEW_POOLS_PART = 0.004, 0.025  # absolute; relative
 
-# The paper's system of Figure 3 at its sizes and beyond; both sides of the optimum; many tasks a pool; few pools;
-# a whole load; a load that breaks the condition of Cor. 2; one beyond the size where `extra` is kept.
+# The paper's system of Figure 3 at its sizes and beyond; both sides of the optimum; many tasks per pool; few
+# pools; a whole load; a load that breaks the condition of Cor. 2; one beyond the size where `extra` is kept.
 SYSTEMS = [
     (2.9, "0.97", 100),
     (2.9, "0.97", 400),
@@ -56,7 +56,7 @@ def test_simulated_thresholds_are_as_stable_as_predicted(load: float, alpha: str
     ("load", "alpha", "pools", "reliable"),
     [(5.5, "0.1", 10, False), (3.98, "0.2", 10, False), (5.5, "0.5", 10, True), (2.9, "0.5", 10, True)],
 )
-def test_few_pools_with_a_small_alpha_are_as_far_off_as_is_said(
+def test_the_error_with_few_pools_and_a_small_alpha_is_as_stated(
     load: float, alpha: str, pools: int, reliable: bool
 ) -> None:
     share, part = (FEW_POOLS_SHARE, FEW_POOLS_PART) if reliable else (ROUGH_SHARE, ROUGH_PART)
@@ -69,24 +69,24 @@ def test_few_pools_with_a_small_alpha_are_as_far_off_as_is_said(
         assert_mean(columns[name], truth, name, slack=slack)
 
 
-def test_a_rough_prediction_is_not_reliable_for_nothing() -> None:
+def test_an_unreliable_prediction_is_far_off() -> None:
     found = predict_stability(pools=10, load=5.5, alpha="0.1")
     columns = simulated(5.5, "0.1", 10, TASKS / 4, replications=48, seed=44)
-    # The mean is 0.69 of it, with a standard error of 0.018: nine of them away.
+    # The ratio is 0.69 on average, with a standard error of 0.018: nine standard errors away.
     assert np.mean(columns["share_below"]) < 0.85 * found.share_below
 
 
 @pytest.mark.parametrize(("alpha", "rests_at", "ends_at"), [("0.5", 6, 6), ("0.7", None, 5)])
-def test_a_threshold_that_also_rests_above_stays_there(alpha: str, rests_at: int | None, ends_at: int) -> None:
+def test_a_threshold_at_rest_above_the_optimum_stays_there(alpha: str, rests_at: int | None, ends_at: int) -> None:
     found = predict_stability(pools=2000, load=5.5, alpha=alpha)
     assert (found.also_rests_at, found.threshold_share) == (rests_at, {5: 1.0})
     start = Scenario(pools=2000, load=5.5, alpha=alpha, threshold=8, initial_tasks=8, warmup=10, horizon=60)
-    # One that leaves within fifty mean task times has odds far below 1e-6: some hundred pools would have to empty.
+    # The odds that it leaves within fifty mean task times are far below 1e-6: a hundred pools would have to empty.
     assert simulate(start, seed=1).threshold_share == {ends_at: pytest.approx(1)}
 
 
-def test_the_time_between_excursions_is_the_simulated_one() -> None:
-    # With two thresholds only, an excursion is a rise and a fall; its length is what is left of the share.
+def test_the_time_between_excursions_agrees_with_simulation() -> None:
+    # With only two thresholds, an excursion is a rise and a fall.
     found = predict_stability(pools=500, load=2.9, alpha="0.97")
     columns = simulated(2.9, "0.97", 500, TASKS, replications=48, seed=42)
     rate = [changes / 2 for changes in columns["change_rate"]]

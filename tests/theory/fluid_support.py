@@ -1,4 +1,4 @@
-"""A fluid system in small steps of time, from the policy's words alone: slow, first order, and independent."""
+"""A fluid system in small steps of time, from the definition of the policy: slow, first order, independent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 
 
 def step(q: Floats, threshold: int, tasks: float, dt: float) -> None:
-    """Let tasks leave for a time dt; then send `tasks` (per pool) to the emptiest kind of pool that has room."""
+    """Let tasks leave for a time dt; then send `tasks` tasks per pool where the policy sends them."""
     high = threshold + 1
     level = np.arange(1, q.size)
     q[1:] -= dt * level * (q[1:] - np.append(q[2:], 0.0))
@@ -19,19 +19,21 @@ def step(q: Floats, threshold: int, tasks: float, dt: float) -> None:
     if tasks < missing:  # all go to pools below the threshold, uniformly
         share = min(tasks / (1 - q[threshold]), 1.0)
         q[1:high] += share * (q[:threshold] - q[1:high])
-        rest = missing - float(np.sum(1 - q[1:high]))  # all but the tasks that a step too coarse cannot place
+        rest = missing - float(
+            np.sum(1 - q[1:high])
+        )  # less than `tasks` if the step is too coarse to place all of them
         for i in range(1, high):
             q[i] = min(1.0, q[i] + max(tasks - rest, 0.0) / threshold)
         return
     q[1:high] = 1.0
     tasks -= missing
-    fits = min(tasks, 1 - q[high])  # to pools with exactly the threshold
+    fits = min(tasks, 1 - q[high])  # to pools at the threshold
     q[high] += fits
     tasks -= fits
     q[high + 1 :] += tasks * (q[high:-1] - q[high + 1 :])  # to any pool
 
 
-def crawl(
+def small_steps(
     q: Floats,
     threshold: int,
     demand: Callable[[float], float],
@@ -39,7 +41,7 @@ def crawl(
     dt: float,
     alpha: float | None = None,
 ) -> tuple[Floats, list[tuple[float, int]]]:
-    """The occupancy at the horizon and the changes of the threshold on the way."""
+    """Return the occupancy at the horizon, and the changes of the threshold on the way."""
     q = q.copy()
     changes = []
     for n in range(round(horizon / dt)):

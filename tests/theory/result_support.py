@@ -1,4 +1,4 @@
-"""What every result must do, whatever it holds."""
+"""Checks that every result must pass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from evenly.frames import Table
 
 
 def check_words(result: Any, words: list[str]) -> None:  # noqa: ANN401
-    """One line with the numbers that matter, and an HTML table that says more."""
+    """Check the one-line summary with these words, and the HTML table."""
     line = repr(result)
     assert str(result) == line
     assert line.startswith(f"{type(result).__name__}(")
@@ -32,7 +32,7 @@ def check_words(result: Any, words: list[str]) -> None:  # noqa: ANN401
 
 
 def check_value(make: Callable[[], Any], other: Any) -> None:  # noqa: ANN401
-    """Frozen, built from keywords, equal by value and to nothing else."""
+    """Check that a result is frozen, takes keywords only and compares by value."""
     one, same = make(), make()
     assert one is not same
     assert one == same
@@ -47,7 +47,7 @@ def check_value(make: Callable[[], Any], other: Any) -> None:  # noqa: ANN401
 
 
 def check_frames(result: Any, columns: list[str], rows: int) -> None:  # noqa: ANN401
-    """The main table in both libraries."""
+    """Check the main table in pandas and in Polars."""
     table = {name: _listed(column) for name, column in result.columns().items()}
     assert list(table) == columns
     assert {len(column) for column in table.values()} == {rows}
@@ -58,14 +58,14 @@ def check_frames(result: Any, columns: list[str], rows: int) -> None:  # noqa: A
 
 
 def check_table(table: Table, columns: list[str], rows: int) -> None:
-    """A further table."""
+    """Check a secondary table."""
     assert list(table) == columns
     assert len(table) == rows
     assert list(table.to_pandas().columns) == table.to_polars().columns == columns
 
 
 def check_plot(result: Any, folder: Path, *, panels: int | None) -> None:  # noqa: ANN401
-    """Draws on what it is given, or on a new figure, and writes nothing to the current folder."""
+    """Check that plots use the given axes or a new figure, and write nothing to the current folder."""
     open_before = plt.get_fignums()
     figure = Figure()
     axes = figure.add_subplot()

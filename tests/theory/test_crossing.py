@@ -22,7 +22,7 @@ def test_a_dip_between_grid_points_is_found() -> None:
     assert first_crossing(dip, GRID) == pytest.approx(1.52, abs=1e-12)
 
 
-def test_a_dip_that_stays_above_zero_is_none() -> None:
+def test_a_dip_that_stays_above_zero_is_not_a_crossing() -> None:
     assert first_crossing(lambda t: (t - 1.53) ** 2 + 1e-6, GRID) is None
 
 

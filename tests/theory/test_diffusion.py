@@ -1,7 +1,7 @@
 """The two diffusion limits against closed forms, the paper's equations, and chains that tend to them.
 
 The chain on the lattice and the two Euler schemes below are written from the paper, with its regulator and without
-the running supremum on which the package rests. Statistical bounds are for false-alarm rates of 1e-9 each.
+the running supremum that the package uses. Statistical bounds are for false-alarm rates of 1e-9 each.
 """
 
 from functools import cache
@@ -27,7 +27,7 @@ from tests.sim.support import FALSE_ALARM, assert_mean
 Array = NDArray[np.float64]
 
 
-# --- the limit for loads that are not whole ------------------------------------------------------------------
+# --- the limit for a fractional load -------------------------------------------------------------------------
 
 
 def test_moments_solve_their_differential_equations() -> None:
@@ -41,12 +41,12 @@ def test_moments_solve_their_differential_equations() -> None:
     assert process.variance(0) == 0
     assert process.variance(50) == pytest.approx(process.stationary_variance, rel=1e-12)
     assert process.covariance(0) == process.stationary_variance == 2.3
-    # From a stationary start, the covariance is that of the start and the mean that it leads to.
+    # From a stationary start, it is the covariance of the start and the conditional mean.
     assert process.covariance(-0.7) == process.covariance(0.7) == pytest.approx(2.3 * process.mean(1, 0.7))
 
 
-def test_the_law_is_that_of_very_many_tasks() -> None:
-    # From pools * load tasks, those that stay are binomial and those that came and stayed are Poisson.
+def test_the_law_agrees_with_a_large_exact_system() -> None:
+    # Of the initial pools * load tasks a binomial number is left, and a Poisson number of new ones.
     pools, load, time = 10**6, 2.5, 0.8
     started, stay = round(pools * load), exp(-time)
     process = ornstein_uhlenbeck(load)
@@ -60,7 +60,7 @@ def test_the_law_is_that_of_very_many_tasks() -> None:
         assert float(process.cdf(value, time=time)) == pytest.approx(exact, abs=1e-3)
 
 
-def test_the_law_forgets_its_start() -> None:
+def test_the_start_does_not_matter_in_the_long_run() -> None:
     process = ornstein_uhlenbeck(0.4)
     values = np.linspace(-2, 2, 9)
     assert_allclose(process.cdf(values), norm.cdf(values, scale=sqrt(0.4)), rtol=1e-12)
@@ -86,7 +86,7 @@ def test_paths_have_the_covariance_of_the_process(start: float | None) -> None:
     assert_kolmogorov(first, process.cdf(first, time=None if start is None else 0.2, start=1.5))
 
 
-def test_paths_begin_where_they_are_told_and_repeat_with_the_seed() -> None:
+def test_paths_begin_at_the_start_and_are_reproducible() -> None:
     process = ornstein_uhlenbeck(1.5)
     one, two = (process.sample_path([0, 1], np.random.default_rng(8), start=-1.0, paths=3) for _ in range(2))
     assert_allclose(one, two)
@@ -94,7 +94,7 @@ def test_paths_begin_where_they_are_told_and_repeat_with_the_seed() -> None:
     assert np.unique(one[:, 1]).size == 3
 
 
-def test_what_the_limit_says_of_so_many_pools() -> None:
+def test_the_occupancy_of_a_number_of_pools() -> None:
     process = ornstein_uhlenbeck(2.25)
     assert process.occupancy_mean == pytest.approx(0.25)
     assert process.occupancy_deviation(900) == pytest.approx(1.5 / 30)
@@ -104,14 +104,14 @@ def test_what_the_limit_says_of_so_many_pools() -> None:
 
 
 def lattice_generator(load: int, pools: int, reach: float) -> tuple[sparse.csc_array, int]:
-    """Rates between pairs (tasks missing below `load`, pools with load + 1 tasks), up to `reach` deviations."""
+    """Return rates between pairs (tasks missing below `load`, pools above it), up to `reach` deviations."""
     side = round(reach * sqrt(pools * load)) + 1
     missing, over = (grid.ravel() for grid in np.indices((side, side)))
     here = missing * side + over
     none = missing == 0
     moves = [
         (here - side, pools * load * ~none, ~none),  # an arrival fills a gap
-        (here + 1, pools * load * none, over < side - 1),  # or finds none
+        (here + 1, pools * load * none, over < side - 1),  # or finds no gap
         (here - 1, (load + 1.0) * over, over > 0),
         (here + side, np.maximum(load * (pools - over) - missing, 0.0), missing < side - 1),
     ]
@@ -124,7 +124,7 @@ def lattice_generator(load: int, pools: int, reach: float) -> tuple[sparse.csc_a
 
 @cache
 def lattice_law(load: int, pools: int) -> Array:
-    """The stationary law: row a number of missing tasks, column a number of fuller pools."""
+    """Return the stationary law: one row per number of missing tasks, one column per number of fuller pools."""
     generator, side = lattice_generator(load, pools, 6.0)
     law = np.ones(side**2)
     law[1:] = spsolve(generator[1:, 1:], -generator[1:, [0]].toarray().ravel())
@@ -132,7 +132,7 @@ def lattice_law(load: int, pools: int) -> Array:
 
 
 def lattice_law_at(load: int, pools: int, time: float, steps: int = 80) -> Array:
-    """The law at a time from the balanced state, by Alexander's second-order rule, which damps what is stiff."""
+    """Return the law at a time, from the balanced state, by Alexander's second-order rule, which is L-stable."""
     generator, side = lattice_generator(load, pools, 5.5)
     law = np.zeros(side**2)
     law[0] = 1.0
@@ -153,7 +153,7 @@ def lattice_moments(law: Array, pools: int) -> Array:
 
 
 def extrapolated(figures: list[Array]) -> Array:
-    """From numbers of pools that grow by four to infinitely many; errors are powers of 1 / sqrt(pools)."""
+    """Extrapolate from sizes that grow by a factor of four; errors are powers of 1 / sqrt(pools)."""
     for order in range(1, len(figures)):
         figures = [(2**order * fine - coarse) / (2**order - 1) for coarse, fine in pairwise(figures)]
     return figures[0]
@@ -173,7 +173,7 @@ def test_the_stationary_law_is_the_limit_of_a_chain(load: int) -> None:
 
 
 def assert_limit_of_lattice(marginal: Marginal, laws: list[Array], sizes: tuple[int, ...]) -> None:
-    """The distribution functions at a few values, halfway between steps of the lattice, tend to the marginal's."""
+    """Check that distribution functions, halfway between lattice steps, tend to that of the marginal."""
     for value in (0.5, 1.0, 1.5, 2.5):
         chances = []
         for law, pools in zip(laws, sizes, strict=True):
@@ -201,7 +201,7 @@ LOADS = [1, 2, 3, 10, 100, 10**5]
 
 
 @pytest.mark.parametrize("load", LOADS)
-def test_the_stationary_moments_keep_their_identities(load: int) -> None:
+def test_the_stationary_moments_satisfy_their_identities(load: int) -> None:
     # From Ito's formula for Q + Z, Q^2, Z^2 and QZ, where the push acts only at Z = 0.
     summary = summary_of(load)
     below, above = summary.below, summary.above
@@ -209,7 +209,7 @@ def test_the_stationary_moments_keep_their_identities(load: int) -> None:
     assert (load - second_moment(below)) / load == pytest.approx(joint_mean(summary), abs=2e-6 * load)
     assert second_moment(above) / (load + 2) == pytest.approx(joint_mean(summary), abs=2e-6 * load)
     assert summary.residual < 1e-6
-    # What is pushed up fades; the push is the density at the boundary times half the variance of the noise.
+    # The push balances the fading, and is the density at the boundary times half the variance of the noise.
     assert summary.regulator_rate == pytest.approx((load + 1) * above.mean)
     assert float(below.density(0.0)) * load == pytest.approx(summary.regulator_rate, rel=5e-3)
 
@@ -231,7 +231,7 @@ def test_the_marginals_agree_with_their_own_moments(load: int) -> None:
 
 
 @pytest.mark.parametrize("load", [1, 10, 10**5])
-def test_a_finer_grid_changes_as_little_as_promised(load: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finer_grid_changes_results_within_the_stated_error(load: int, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = summary_of(load)
     monkeypatch.setattr(reflected_law, "CELLS", 2 * reflected_law.CELLS)
     finer = stationary_summary(load)
@@ -241,8 +241,8 @@ def test_a_finer_grid_changes_as_little_as_promised(load: int, monkeypatch: pyte
         assert_allclose(one.cdf(values), two.cdf(values), atol=1e-5)
 
 
-def test_with_a_great_load_only_the_total_matters() -> None:
-    # What is pushed up fades at once, so that Q and Z are the positive and the negative part of the total.
+def test_at_a_large_load_only_the_total_matters() -> None:
+    # The push fades immediately, so Q and Z are the positive and the negative part of the total.
     load = 10**5
     summary, root = summary_of(load), sqrt(load)
     assert summary.above.mean == pytest.approx(root / sqrt(2 * pi), rel=1e-3)
@@ -252,7 +252,7 @@ def test_with_a_great_load_only_the_total_matters() -> None:
 
 
 def test_near_zero_the_pushed_level_follows_a_power_law() -> None:
-    # The total stays negative for a time u with a chance that falls as exp(-u), and exp(-(load + 1) u) is left.
+    # The total stays negative for a time u with probability of order exp(-u), and exp(-(load + 1) u) of Q is left.
     for load in (1, 3):
         above = summary_of(load).above
         small = np.array([1e-7, 1e-5])
@@ -260,7 +260,7 @@ def test_near_zero_the_pushed_level_follows_a_power_law() -> None:
         assert ratio == pytest.approx(1 / (load + 1), rel=0.02)
 
 
-def test_a_summary_for_so_many_pools_and_for_json() -> None:
+def test_the_summary_for_a_number_of_pools_and_as_json() -> None:
     summary = summary_of(3)
     occupancy = summary.occupancy(400)
     assert occupancy[3] == pytest.approx((1 - summary.below.mean / 20, summary.below.deviation / 20))
@@ -277,7 +277,7 @@ def test_a_summary_for_so_many_pools_and_for_json() -> None:
 def euler(
     load: int, step: float, time: float, start: ArrayLike, paths: int, seed: int, *, project: bool = False
 ) -> tuple[Array, Array]:
-    """Theorem 4 with its drift frozen over each step; the bridge's minimum pushes, or only its end (`project`)."""
+    """Step through Theorem 4 with the drift frozen; the bridge's minimum pushes, or only its end (`project`)."""
     rng = np.random.default_rng(seed)
     below = np.full(paths, np.asarray(start)[0], float)
     above = np.tile(np.asarray(start, float)[1:], (paths, 1))
@@ -296,7 +296,7 @@ def euler(
 
 
 def assert_kolmogorov(samples: Array, chances: Array, slack: float = 0.0) -> None:
-    """The distance to a distribution function, given at the sorted samples; by Dvoretzky, Kiefer and Wolfowitz."""
+    """Check the distance to a distribution function by the Dvoretzky-Kiefer-Wolfowitz bound."""
     ranks = np.arange(samples.size + 1) / samples.size
     distance = max((chances - ranks[:-1]).max(), (ranks[1:] - chances).max())
     assert distance <= sqrt(log(2 / FALSE_ALARM) / (2 * samples.size)) + slack
@@ -306,14 +306,14 @@ def test_paths_from_a_start_with_many_levels_follow_the_paper() -> None:
     load, start, time, paths = 2, [0.6, 2.0, 1.1, 0.4], 0.6, 60_000
     ours = reflected(load, 5).sample_path([time], np.random.default_rng(11), start=start, paths=paths)
     below, above = euler(load, 0.005, time, start, paths, 12)
-    # The frozen drift is wrong by a multiple of the step.
+    # The error of the frozen drift is proportional to the step.
     assert_means_agree(ours.below[:, 0], below, slack=0.005)
     assert_means_agree(ours.below[:, 0] ** 2, below**2, slack=0.02)
     for level in range(3):
         assert_means_agree(ours.above[:, 0, level], above[:, level], slack=0.01)
     assert_means_agree(ours.above[:, 0, 0] ** 2, above[:, 0] ** 2, slack=0.03)
     assert_means_agree(ours.above[:, 0, 0] * ours.below[:, 0], above[:, 0] * below, slack=0.02)
-    # The levels that nothing pushes are determined; the total fades as it must.
+    # The levels without a push are deterministic, and the mean of the total fades like exp(-t).
     solution = solve_ivp(
         lambda _, q: [-4 * (q[0] - q[1]), -5 * q[1]], (0, time), start[2:], rtol=1e-10, atol=1e-12
     )
@@ -330,7 +330,7 @@ def assert_means_agree(one: Array, two: Array, slack: float) -> None:
 
 @cache
 def transient_means() -> tuple[float, float]:
-    """E[Z] (which is E[Q]) and E[Q^2] at time 1 from the balanced state with load 3."""
+    """Return E[Z] = E[Q] and E[Q^2] at time 1, from the balanced state at load 3."""
     sizes = (25, 100, 400)
     limit = extrapolated([lattice_moments(lattice_law_at(3, pools, 1.0), pools) for pools in sizes])
     assert limit[0] == pytest.approx(limit[1], abs=1e-3)  # the total has mean 0
@@ -342,9 +342,9 @@ REFERENCE_ERROR = 5e-4  # of the extrapolated means, which leave out the third p
 
 
 def pushed_mean(step: float, paths: int, seed: int) -> tuple[float, float]:
-    """E[Q] at time 1 with load 3 as `sample_path` has it, and how far chance may have carried it off.
+    """Return E[Q] at time 1 and load 3 as sampled by `sample_path`, and a bound on its statistical error.
 
-    The positive part of the total, whose mean is known, takes most of the noise away.
+    The positive part of the total, whose mean is known, is a control variate that removes most of the noise.
     """
     deviation = sqrt(3 * (1 - exp(-2)))
     parts = [
@@ -369,7 +369,7 @@ def test_the_error_of_a_step_is_second_order_and_of_one_sign() -> None:
     assert mean == pytest.approx(truth, abs=noise + REFERENCE_ERROR)
 
 
-def test_projection_at_the_end_of_a_step_is_much_worse() -> None:
+def test_projecting_at_the_end_of_a_step_is_much_worse() -> None:
     truth, square = transient_means()
     paths = 2 * 10**5
     for step in (0.1, 0.05, 0.025):
@@ -378,7 +378,7 @@ def test_projection_at_the_end_of_a_step_is_much_worse() -> None:
         _, projected = euler(3, step, 1.0, [0, 0], paths, 33, project=True)
         chance = norm.isf(FALSE_ALARM / 2) * sqrt(square / paths)
         assert abs(bridged.mean() - truth) < 0.2 * step + chance + REFERENCE_ERROR
-        # Order one half: it misses the excursions between the ends.
+        # Of order one half: projection misses the excursions within a step.
         assert truth - projected.mean() > 0.5 * sqrt(step)
         assert abs(truth - mean) < 0.1 * (truth - projected.mean()) + noise
         assert truth - projected.mean() > 5 * abs(bridged.mean() - truth)
@@ -390,15 +390,15 @@ def test_stationary_paths_have_the_stationary_law(load: int) -> None:
     run = reflected(load).sample_path([0.0, 0.5], np.random.default_rng(41), paths=40_000)
     for place in range(2):
         below, above = np.sort(run.below[:, place]), np.sort(run.above[:, place, 0])
-        assert_kolmogorov(below, summary.below.cdf(below), slack=1e-3)  # for the steps
+        assert_kolmogorov(below, summary.below.cdf(below), slack=1e-3)  # for the error of the steps
         assert_kolmogorov(above, summary.above.cdf(above), slack=1e-3)
         assert_kolmogorov(np.sort(run.total[:, place]), norm.cdf(np.sort(run.total[:, place]), scale=sqrt(load)))
         assert_mean(run.above[:, place, 0] * run.below[:, place], joint_mean(summary), slack=2e-3)
     assert_mean(run.total[:, 0] * run.total[:, 1], load * exp(-0.5))
 
 
-def test_many_times_are_one_path() -> None:
-    # Wherever the times are, the joint law at two of them is the same.
+def test_the_joint_law_does_not_depend_on_the_other_times() -> None:
+    # The joint law at two times does not depend on the times in between.
     few = reflected(2).sample_path([0.5, 1.0], np.random.default_rng(51), start=[0.5, 0.2], paths=100_000)
     many = reflected(2).sample_path(
         np.linspace(0.1, 1.0, 10), np.random.default_rng(52), start=[0.5, 0.2], paths=100_000
@@ -410,7 +410,7 @@ def test_many_times_are_one_path() -> None:
     assert_means_agree(*products, slack=2e-3)
 
 
-def test_reflected_paths_begin_where_they_are_told() -> None:
+def test_reflected_paths_begin_at_the_start_and_are_reproducible() -> None:
     rows = np.array([[0.3, 2.0, 1.0], [0.0, 1.0, 0.0]])
     run = reflected(3, 5).sample_path([0.0, 0.1], np.random.default_rng(1), start=rows, paths=2)
     assert_allclose(run.below[:, 0], rows[:, 0])
@@ -447,7 +447,7 @@ def sampled(**options: object) -> object:
         (lambda: ornstein_uhlenbeck(1.5).sample_path([1], np.random.default_rng(1), paths=0), ["paths", "0"]),
         (lambda: sampled(start=[0, 0, 0]), ["start", "2 numbers"]),
         (lambda: sampled(start=[-0.1, 0]), ["start", "negative"]),
-        (lambda: reflected(3, 5).sample_path([1], np.random.default_rng(1), start=[0, 1, 2]), ["level above"]),
+        (lambda: reflected(3, 5).sample_path([1], np.random.default_rng(1), start=[0, 1, 2]), ["not increase"]),
         (lambda: sampled(step=0), ["step", "0"]),
         (lambda: sampled(times=[1e9]), ["steps", "1000000"]),
         (lambda: sampled(paths=10**8), ["paths times", "100000000"]),
@@ -456,7 +456,7 @@ def sampled(**options: object) -> object:
         (lambda: summary_of(3).occupancy(0), ["pools", "0"]),
     ],
 )
-def test_bad_input_is_refused_with_a_sentence(call: object, words: list[str]) -> None:
+def test_bad_input_is_rejected_in_one_sentence(call: object, words: list[str]) -> None:
     assert callable(call)
     with pytest.raises(InputError) as caught:
         call()

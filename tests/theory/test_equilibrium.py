@@ -46,11 +46,11 @@ BALANCED: list[tuple[float, int]] = [
 ANY = [*LARGE, *SMALL, *BALANCED]
 
 
-# --- the paper's equations, in digits to spare -------------------------------------------------------------
+# --- the paper's equations, in 60 digits ------------------------------------------------------------------
 
 
 def large_gap(x: Decimal, load: Decimal, threshold: int) -> Decimal:
-    """x times the right-hand side of eq. (4), minus the load: zero where the equation holds."""
+    """Return x times the right-hand side of eq. (4) minus the load, which is zero at theta."""
     ratio, total = (1 - x) / load, Decimal(0)
     for factor in range(1, threshold + 1):  # Horner's rule: l (1 + r (l - 1) (1 + r (l - 2) (...)))
         total = factor * (1 + ratio * total)
@@ -58,7 +58,7 @@ def large_gap(x: Decimal, load: Decimal, threshold: int) -> Decimal:
 
 
 def small_gap(x: Decimal, load: Decimal, threshold: int) -> Decimal:
-    """The left-hand side of eq. (5) minus 1."""
+    """Return the left-hand side of eq. (5) minus 1."""
     high = threshold + 1
     rate = load - high * (1 - x)
     term, total, level = Decimal(1), Decimal(0), high
@@ -70,11 +70,11 @@ def small_gap(x: Decimal, load: Decimal, threshold: int) -> Decimal:
 
 
 def root_near(gap: Callable[[Decimal], Decimal], guess: float) -> Decimal:
-    """The root of a function that changes sign within 1e-12 of a guess, which is asserted, by the secant."""
+    """Return the root by the secant method; assert that the sign changes within 1e-12 of the guess."""
     older, newer = max(Decimal(guess) - WITHIN, Decimal(0)), min(Decimal(guess) + WITHIN, Decimal(1))
     before, after = gap(older), gap(newer)
     assert before * after < 0
-    if newer <= 2 * WITHIN or 1 - older <= 2 * WITHIN:  # far from straight there, and near enough for all uses
+    if newer <= 2 * WITHIN or 1 - older <= 2 * WITHIN:  # far from linear there, and close enough
         return Decimal(guess)
     for _ in range(20):
         older, newer, before = newer, newer - after * (newer - older) / (after - before), after
@@ -85,7 +85,7 @@ def root_near(gap: Callable[[Decimal], Decimal], guess: float) -> Decimal:
 
 
 def large_law(theta: Decimal, load: Decimal, threshold: int) -> list[float]:
-    """The fractions with exactly 0..l tasks of Ex. 1."""
+    """Return the fractions with exactly 0..l tasks of Ex. 1."""
     shares = [theta]
     for i in range(1, threshold + 1):
         shares.append(shares[-1] * (threshold - i + 1) * (1 - theta) / load)
@@ -93,7 +93,7 @@ def large_law(theta: Decimal, load: Decimal, threshold: int) -> list[float]:
 
 
 def small_law(theta: Decimal, load: Decimal, threshold: int, levels: int) -> list[float]:
-    """The fractions with exactly i < levels tasks of Ex. 2."""
+    """Return the fractions with exactly i < levels tasks of Ex. 2."""
     high = threshold + 1
     rate = load - high * (1 - theta)
     shares = [Decimal(0)] * high + [1 - theta]
@@ -111,7 +111,7 @@ def test_a_large_threshold_solves_eq_4_and_has_the_law_of_ex_1(load: float, thre
         context.prec = DIGITS
         exact = Decimal(load)
         theta = root_near(lambda x: large_gap(x, exact, threshold), found.theta)
-        # Where almost all pools are below the threshold, the law hangs on a theta below 1e-12 by nothing.
+        # A theta below 1e-12 has no effect on the law: almost all pools are below the threshold.
         law = large_law(theta, exact, threshold) if theta > WITHIN else poisson_law(exact, threshold + 1)
         assert_allclose(found.pools_with_exactly, law, rtol=0, atol=1e-12)
         assert found.offered is not None
@@ -147,7 +147,7 @@ def poisson_law(load: Decimal, levels: int) -> list[float]:
     ("threshold", "theta"),
     [(6, 0.640234), (7, 0.300113), (8, 0.147212), (2, 0.841601), (3, 0.681270), (4, 0.352720)],
 )
-def test_the_thresholds_of_the_papers_picture(threshold: int, theta: float) -> None:
+def test_theta_at_the_thresholds_of_the_papers_figure(threshold: int, theta: float) -> None:
     assert predict_equilibrium(load=5.5, threshold=threshold).theta == pytest.approx(theta, abs=5e-7)
 
 
@@ -165,7 +165,7 @@ def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, thres
 
 
 @pytest.mark.parametrize(("load", "threshold"), LARGE)
-def test_theta_is_what_erlangs_recursion_says_of_the_offered_traffic(load: float, threshold: int) -> None:
+def test_theta_agrees_with_erlangs_recursion(load: float, threshold: int) -> None:
     found = predict_equilibrium(load=load, threshold=threshold)
     assert found.theta is not None
     assert found.offered is not None
@@ -175,7 +175,7 @@ def test_theta_is_what_erlangs_recursion_says_of_the_offered_traffic(load: float
         for server in range(1, threshold + 1):
             blocked = offered * blocked / (server + offered * blocked)
         assert abs(blocked - Decimal(found.theta)) < WITHIN
-        # A relative error of 1e-15 in a large offered traffic is all that is left of it.
+        # A large offered traffic has a relative error of 1e-15.
         assert abs(offered * (1 - blocked) - Decimal(load)) < WITHIN * (1 + threshold // 1000)
 
 
@@ -183,7 +183,7 @@ def test_theta_is_what_erlangs_recursion_says_of_the_offered_traffic(load: float
 
 
 def stationary_by_linear_system(births: FloatArray, first: int) -> FloatArray:
-    """The law of a birth-death process with death rate i at level i, from its balance equations."""
+    """Return the law of a birth-death process with death rate i at level i, from its balance equations."""
     levels = np.arange(first, first + len(births))
     rates = np.diag(births[:-1], 1) + np.diag(levels[1:].astype(float), -1)
     system = (rates - np.diag(rates.sum(axis=1))).T
@@ -211,7 +211,7 @@ def test_above_a_small_threshold_pools_are_birth_death_processes(load: float, th
 
 
 def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
-    """p_1, p_2, ... of Thm 1, case by case."""
+    """Return p_1, p_2, ... of Thm 1, case by case."""
     high = threshold + 1
     p = np.zeros(len(q))  # p[i - 1] is p_i
     q = np.append(q, [0.0, 0.0])
@@ -237,7 +237,7 @@ def test_equilibria_are_stationary_points_of_thm_1(load: float, threshold: int) 
     levels = np.arange(1, len(q) + 1)
     q = np.append(q, [0.0, 0.0])
     drift = load * p - levels * (q[1:-1] - q[2:])
-    rounding = 1e-15 / (1 - q[threshold]) if q[threshold] < 1 else 0.0  # what (a) divides by loses digits
+    rounding = 1e-15 / (1 - q[threshold]) if q[threshold] < 1 else 0.0  # the divisor of (a) loses digits
     assert_allclose(drift, 0.0, atol=2e-13 * (1 + load) + load * rounding)
     assert p.sum() == pytest.approx(1, abs=1e-12)
 
@@ -259,7 +259,7 @@ def test_an_equilibrium_is_an_occupancy_with_the_load_as_its_mass(load: float, t
     assert np.arange(len(found.occupancy)) @ found.pools_with_exactly == pytest.approx(load, rel=1e-12)
 
 
-def test_what_lies_beyond_the_last_level_is_within_the_stated_bound() -> None:
+def test_the_mass_beyond_the_last_level_is_within_the_stated_bound() -> None:
     for load, threshold in [(5.5, 3), (1.5, 0), (99.25, 60), (400.0, 100)]:
         found = predict_equilibrium(load=load, threshold=threshold)
         assert found.birth_rate is not None
@@ -298,14 +298,14 @@ def distance_from_balance(found: Equilibrium) -> float:
 
 
 @pytest.mark.parametrize("load", [0.01, 0.25, 0.5, 0.999])
-def test_below_a_load_of_one_threshold_one_balances_too(load: float) -> None:
-    # Ex. 1 says q differs from q*. With one task at most in a pool there is only one law of mean `load`.
+def test_below_load_one_threshold_one_balances_as_well(load: float) -> None:
+    # Ex. 1 says that q differs from q*. But with at most one task in a pool, the mean determines the law.
     assert distance_from_balance(predict_equilibrium(load=load, threshold=0)) == 0
     assert distance_from_balance(predict_equilibrium(load=load, threshold=1)) < 1e-14
     assert distance_from_balance(predict_equilibrium(load=load, threshold=2)) > load * load / 5
 
 
-def test_a_threshold_far_away_leaves_the_load_to_chance() -> None:
+def test_a_threshold_far_from_the_load_gives_a_poisson_law() -> None:
     for load, threshold in [(12.5, 200), (400.0, 0)]:
         with localcontext() as context:
             context.prec = DIGITS
@@ -315,7 +315,7 @@ def test_a_threshold_far_away_leaves_the_load_to_chance() -> None:
 
 # --- numerics ----------------------------------------------------------------------------------------------
 
-FAR_OUT = [(1e-300, 10_000), (5e-324, 1), (1e-9, 1), (1e5, 0), (99_999.5, 100_000), (3.0, 10**6)]
+FAR_OUT = [(1e-300, 10_000), (1e-300, 1), (1e-9, 1), (1e5, 0), (99_999.5, 100_000), (3.0, 10**6)]
 
 
 @pytest.mark.parametrize(("load", "threshold"), [*ANY, *FAR_OUT])
@@ -343,7 +343,7 @@ def test_weights_are_powers_over_factorials(rate: float, first: int, last: int) 
     ("rate", "low", "high"),
     [(0.2, 0, 10**6), (7.3, 0, 10**6), (900.0, 0, 10**6), (900.0, 1000, 10**6), (900.0, 0, 800), (1e7, 0, 5000)],
 )
-def test_levels_left_out_weigh_nothing(rate: float, low: int, high: int) -> None:
+def test_levels_left_out_have_negligible_weight(rate: float, low: int, high: int) -> None:
     first, last = likely_levels(rate, low, high)
     assert low <= first <= last <= high
     with localcontext() as context:
@@ -356,10 +356,10 @@ def test_levels_left_out_weigh_nothing(rate: float, low: int, high: int) -> None
             assert weight < Decimal("1e-25") or edge in (low, high)
 
 
-# --- what is given and what comes back ---------------------------------------------------------------------
+# --- inputs and results ------------------------------------------------------------------------------------
 
 
-def test_a_kind_that_is_there_may_be_asked_for() -> None:
+def test_the_right_kind_is_accepted() -> None:
     for threshold, kind in ((7, "large"), (3, "small"), (5, "balanced")):
         assert predict_equilibrium(load=5.5, threshold=threshold, kind=kind).kind == kind
 
@@ -373,24 +373,25 @@ def test_a_kind_that_is_there_may_be_asked_for() -> None:
         ((5.5, 3, "large"), "3 is too small for load 5.5: .* a small-threshold one, not a large-threshold one"),
         ((5.5, 3, "tiny"), "kind must be one of large, small, balanced, not 'tiny'"),
         ((0, 3), "load must be a positive number of at most 100000, not 0"),
+        ((5e-324, 1), "load must be at least 1e-300, not 5e-324"),
         ((float("nan"), 3), "load must be a positive number of at most 100000, not nan"),
         ((2e5, 3), "load must be a positive number of at most 100000"),
         ((5.5, -1), "threshold must be a whole number from 0 to 1000000, not -1"),
         ((5.5, 2.5), "threshold must be a whole number from 0 to 1000000, not 2.5"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:
+def test_bad_input_is_rejected_in_one_sentence(arguments: tuple[Any, ...], words: str) -> None:
     with pytest.raises(InputError, match=words):
         predict_equilibrium(**dict(zip(("load", "threshold", "kind"), arguments, strict=False)))
 
 
-def test_numpys_numbers_are_numbers() -> None:
+def test_numpy_scalars_are_accepted() -> None:
     found = predict_equilibrium(load=np.float64(5.5), threshold=np.int64(7))  # type: ignore[arg-type]
     assert found == predict_equilibrium(load=5.5, threshold=7)
 
 
 @pytest.mark.parametrize(("threshold", "kind"), [(7, "large"), (3, "small"), (5, "balanced")])
-def test_the_dictionary_is_ready_for_json(threshold: int, kind: str) -> None:
+def test_to_dict_is_ready_for_json(threshold: int, kind: str) -> None:
     found = predict_equilibrium(load=5.5, threshold=threshold)
     facts = json.loads(json.dumps(found.to_dict()))
     assert (facts["load"], facts["threshold"], facts["kind"], facts["theta"]) == (

@@ -1,6 +1,6 @@
-"""The exact law against closed forms, and against a dense solution with every pool told apart.
+"""The exact law against closed forms, and against a dense solution that distinguishes all pools.
 
-The dense solution below is written anew, pool by pool, with no lumping, no search and no sparse matrices.
+The dense solution below is independent: pool by pool, with no lumping, no search and no sparse matrices.
 """
 
 import ast
@@ -57,7 +57,7 @@ def named(options: dict[str, Any]) -> str:
     return " ".join(str(value) for value in options.values())
 
 
-# --- a dense solution with every pool told apart -----------------------------------------------------------
+# --- a dense solution that distinguishes all pools ---------------------------------------------------------
 
 Picks = Iterator[tuple[int, float]]
 FullState = tuple[tuple[int, ...], int]
@@ -68,7 +68,7 @@ def uniform(pools: list[int]) -> Picks:
 
 
 def dense_picks(tasks: tuple[int, ...], threshold: int, policy: str, sample_size: int) -> Picks:
-    """The pools that the next task may go to, with probabilities."""
+    """Return the pools that the next task may go to, with probabilities."""
     everyone = list(range(len(tasks)))
     if policy == "threshold":
         green = [pool for pool in everyone if tasks[pool] < threshold]
@@ -105,7 +105,7 @@ def dense_solution(
     capacity: int | None = None,
     most: int,
 ) -> dict[str, Any]:
-    """All averages, by numpy.linalg on every vector of tasks with a total of at most `most`."""
+    """Return all averages, from a dense solution over all vectors of tasks with a total of at most `most`."""
     top = most if capacity is None else capacity
     highest = most if capacity is None else capacity - 1
     vectors = [x for x in itertools.product(range(top + 1), repeat=pools) if sum(x) <= most]
@@ -145,7 +145,7 @@ def dense_solution(
                 after = tuple(x - (i == pool) for i, x in enumerate(tasks))
                 jump((tasks, level), (after, level), number, green=number == level, yellow=number == level + 1)
     equations = matrix.T.copy()
-    equations[0] = 1  # the balance equations add up to nothing, so one of them can make way for the sum
+    equations[0] = 1  # the balance equations add up to zero, so the sum of probabilities can replace one of them
     law = np.linalg.solve(equations, np.eye(len(index))[0])
 
     def mean(value: Callable[[tuple[int, ...], int], float]) -> float:
@@ -192,7 +192,7 @@ def poisson_cut(mean: float, tolerance: float) -> int:
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 @pytest.mark.parametrize("pools, load, tolerance", [(2, 0.7, 1e-5), (3, 0.9, 1e-2), (2, 2.0, 1e-3)])
-def test_same_as_every_pool_told_apart(pools: int, load: float, tolerance: float, options: dict[str, Any]) -> None:
+def test_agrees_with_a_dense_solution(pools: int, load: float, tolerance: float, options: dict[str, Any]) -> None:
     law = solve_exact(pools=pools, load=load, tolerance=tolerance, **options)
     assert law.truncation < tolerance
     assert_same(law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options))
@@ -200,7 +200,7 @@ def test_same_as_every_pool_told_apart(pools: int, load: float, tolerance: float
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 @pytest.mark.parametrize("pools, load, capacity", [(2, 2.5, 4), (3, 1.2, 4)])
-def test_same_as_every_pool_told_apart_with_a_capacity(
+def test_agrees_with_a_dense_solution_with_a_capacity(
     pools: int, load: float, capacity: int, options: dict[str, Any]
 ) -> None:
     law = solve_exact(pools=pools, load=load, capacity=capacity, **options)
@@ -213,7 +213,7 @@ def test_same_as_every_pool_told_apart_with_a_capacity(
 
 
 @pytest.mark.parametrize("options", POLICIES, ids=named)
-def test_total_is_poisson_whatever_the_policy(options: dict[str, Any]) -> None:
+def test_the_total_is_poisson_under_every_policy(options: dict[str, Any]) -> None:
     law = solve_exact(pools=4, load=1.3, **options)
     assert law.mean_tasks == pytest.approx(1.3, abs=100 * law.truncation)
     assert law.pools_with_exactly.sum() == pytest.approx(1)
@@ -297,7 +297,7 @@ def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
         assert sampled.imbalance == pytest.approx(named_policy.imbalance, abs=1e-13)
 
 
-def test_a_threshold_nobody_reaches_is_random_routing() -> None:
+def test_a_threshold_out_of_reach_is_random_routing() -> None:
     high = solve_exact(policy="threshold", threshold=99, pools=3, load=1.5)
     random = solve_exact(policy="random", pools=3, load=1.5)
     assert_allclose(high.pools_with_exactly, random.pools_with_exactly, atol=1e-14)
@@ -317,7 +317,7 @@ def coupled_law(system: SmallSystem, threshold: int) -> dict[tuple[int, int], fl
 
 
 @pytest.mark.parametrize("pools, load, threshold", [(2, 1.5, 1), (5, 2.4, 2), (4, 3.0, 3), (6, 0.7, 0)])
-def test_threshold_and_jsq_lose_alike(pools: int, load: float, threshold: int) -> None:
+def test_threshold_and_jsq_lose_the_same_share(pools: int, load: float, threshold: int) -> None:
     """With room for l + 1 tasks per pool, (Q(1) + ... + Q(l), Q(l + 1)) has one law under both (Prop. 2)."""
     high = threshold + 1
     ours = solve_exact(policy="threshold", pools=pools, load=load, threshold=threshold, capacity=high)
@@ -358,7 +358,7 @@ def test_the_threshold_rises_as_often_as_it_falls(alpha: float, capacity: int | 
 
 
 @pytest.mark.parametrize("capacity, start", [(None, 6), (5, 4)])
-def test_the_start_is_forgotten(capacity: int | None, start: int) -> None:
+def test_the_starting_threshold_does_not_matter_in_the_long_run(capacity: int | None, start: int) -> None:
     high = solve_exact(
         policy="threshold", pools=4, load=0.3, alpha=0.5, threshold=start, capacity=capacity, tolerance=1e-6
     )
@@ -390,13 +390,13 @@ def test_both_rules_at_once_cancel() -> None:
     assert learned_threshold(four, State(((0, 4),), threshold=0)) == 0
 
 
-def test_alpha_is_decided_from_the_decimal_written() -> None:
+def test_alpha_is_the_decimal_as_written() -> None:
     assert largest_fall(0.57, 100, None) == 57
     assert largest_fall("0.29", 100, None) == 29
     assert largest_fall(0.999, 100, None) == 99
 
 
-def test_alpha_counts_only_through_whole_pools() -> None:
+def test_alphas_with_the_same_number_of_pools_are_equivalent() -> None:
     one = solve_exact(policy="threshold", pools=3, load=1.2, alpha=0.34)
     other = solve_exact(policy="threshold", pools=3, load=1.2, alpha="0.66")
     assert one.threshold_share == other.threshold_share
@@ -415,7 +415,7 @@ def test_alpha_counts_only_through_whole_pools() -> None:
         (3, 3.4, assign_by_sample(2), None),
     ],
 )
-def test_factors_and_sweeps_agree(
+def test_lu_and_sweeps_agree(
     pools: int, load: float, assign: Callable[[State], Assignment], falls_at: int | None
 ) -> None:
     chain = explore(
@@ -439,7 +439,7 @@ def test_factors_and_sweeps_agree(
         assert law.sum() == pytest.approx(1, abs=1e-14)
 
 
-def test_truncation_is_the_size_of_the_error() -> None:
+def test_truncation_is_of_the_size_of_the_error() -> None:
     fine = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-12)
     coarse = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5, tolerance=1e-5)
     size = len(fine.pools_with_exactly)
@@ -447,7 +447,7 @@ def test_truncation_is_the_size_of_the_error() -> None:
     assert coarse.truncation / 10 < error < 10 * coarse.truncation
 
 
-def test_two_recurrent_classes_are_refused() -> None:
+def test_two_recurrent_classes_are_rejected() -> None:
     rates = sparse.csr_array(np.array([[-2.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
     with pytest.raises(RuntimeError, match="2 recurrent classes"):
         recurrent_states(rates)
@@ -504,7 +504,7 @@ def test_transient_states_have_no_weight() -> None:
         ({"policy": "jiq"}, "policy must be one of threshold, jsq, power-of-d, random"),
     ],
 )
-def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
+def test_bad_input_is_rejected_in_one_sentence(options: dict[str, Any], sentence: str) -> None:
     usable: dict[str, Any] = {"policy": "threshold", "pools": 3, "load": 1.0}
     with pytest.raises(InputError) as error:
         solve_exact(**usable | options)
@@ -525,7 +525,7 @@ def test_bad_input_is_named(options: dict[str, Any], sentence: str) -> None:
     ],
 )
 def test_too_many_states_are_rejected(options: dict[str, Any], least: str) -> None:
-    """Building states one by one would stop at 400,001."""
+    """Exploring them one by one would have stopped at 400,001."""
     with pytest.raises(InputError, match=f"at least {least}.*reduce pools"):
         solve_exact(**options)
 
@@ -570,8 +570,8 @@ BOUNDED: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", [*COUNTED, *BOUNDED], ids=str)
 @pytest.mark.parametrize("pools, total_limit", [(3, 1), (3, 2), (3, 3), (3, 7), (3, 14), (4, 18), (5, 13)])
-def test_states_are_counted_beforehand(options: dict[str, Any], pools: int, total_limit: int) -> None:
-    """Never more than there are; all of them without learning and sampling, else about half of them or more."""
+def test_states_are_counted_in_advance(options: dict[str, Any], pools: int, total_limit: int) -> None:
+    """The count is never too high; it is exact without learning or sampling, else at least about half."""
     system = small_system(**options, pools=pools, total_limit=total_limit)
     states = len(explore(system, 10**6).states)
     sample_size = options.get("sample_size", 1)
@@ -583,7 +583,7 @@ def test_states_are_counted_beforehand(options: dict[str, Any], pools: int, tota
 
 @pytest.mark.parametrize("options", [*COUNTED[:3], *BOUNDED[:4]], ids=str)
 @pytest.mark.parametrize("pools, capacity", [(3, 1), (3, 4), (5, 3)])
-def test_states_with_a_capacity_are_counted_beforehand(options: dict[str, Any], pools: int, capacity: int) -> None:
+def test_states_with_a_capacity_are_counted_in_advance(options: dict[str, Any], pools: int, capacity: int) -> None:
     system = small_system(**options, pools=pools, capacity=capacity, total_limit=pools * capacity)
     states = len(explore(system, 10**6).states)
     sample_size = options.get("sample_size", 1)
@@ -611,7 +611,7 @@ def test_defaults() -> None:
     assert solve_exact(policy="jsq", pools=2, load=1e-13).task_share.tolist() == [0.0, 1.0]
 
 
-def test_dictionary_is_json_with_the_keys_of_a_simulation() -> None:
+def test_to_dict_has_the_keys_of_a_simulation() -> None:
     law = solve_exact(policy="threshold", pools=3, load=1.2, alpha="0.5", capacity=4)
     found = json.loads(json.dumps(law.to_dict(), allow_nan=False))
     assert found["pools_with_exactly"] == law.pools_with_exactly.tolist()
@@ -629,7 +629,7 @@ def test_dictionary_is_json_with_the_keys_of_a_simulation() -> None:
     assert others["messages"] is None
 
 
-def test_nothing_is_shared_with_what_it_checks() -> None:
+def test_exact_shares_no_code_with_the_simulator() -> None:
     files = sorted(Path(module.__file__).parent.glob("*.py"))
     assert len(files) > 4
     for file in files:

@@ -1,4 +1,4 @@
-"""The fluid limit with a fixed threshold, against closed forms, its own equations and a crawl in small steps."""
+"""The fluid limit with a fixed threshold, against closed forms, its own equations and small steps."""
 
 import math
 from itertools import pairwise
@@ -15,13 +15,13 @@ from evenly.theory.fluid.modes import Mode, assignment
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.workload.demand import Phase
-from tests.theory.fluid_support import Floats, crawl
+from tests.theory.fluid_support import Floats, small_steps
 
 MASS = 1e-8
 
 
 def random_start(rng: np.random.Generator, mean: float) -> Floats:
-    """An occupancy of random shape with about this mean, sometimes with pools stacked at a level."""
+    """Return a random occupancy with about this mean, sometimes with many pools at one level."""
     top = int(rng.integers(1, 3 + 2 * math.ceil(mean)))
     share = rng.dirichlet(np.full(top + 1, 0.5))
     if rng.random() < 0.5:
@@ -34,7 +34,7 @@ def random_start(rng: np.random.Generator, mean: float) -> Floats:
 
 
 def starts(count: int) -> list[tuple[float, int, Floats]]:
-    """Loads, thresholds and starts of every kind."""
+    """Return loads, thresholds and starts of every kind."""
     rng = np.random.default_rng(20)
     cases = []
     for n in range(count):
@@ -45,7 +45,7 @@ def starts(count: int) -> list[tuple[float, int, Floats]]:
 
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(40))
-def test_mass_and_order_are_kept_and_the_tail_bounds_hold(load: float, threshold: int, start: Floats) -> None:
+def test_mass_and_order_are_preserved_and_the_tail_bounds_hold(load: float, threshold: int, start: Floats) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=12.0, points=241)
     assert path.mass_error < MASS
     expected = load + (start[1:].sum() - load) * np.exp(-path.times)
@@ -67,12 +67,12 @@ def test_mass_and_order_are_kept_and_the_tail_bounds_hold(load: float, threshold
 
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(10))
-def test_a_crawl_in_small_steps_comes_to_the_same(load: float, threshold: int, start: Floats) -> None:
+def test_small_steps_give_the_same_solution(load: float, threshold: int, start: Floats) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=1.5, points=2)
     size = path.occupancy.shape[1]
     padded = np.pad(start, (0, size - start.size))
     errors = [
-        np.max(np.abs(crawl(padded, threshold, lambda _: load, 1.5, dt)[0] - path.occupancy[-1]))
+        np.max(np.abs(small_steps(padded, threshold, lambda _: load, 1.5, dt)[0] - path.occupancy[-1]))
         for dt in (1e-3, 5e-4)
     ]
     # First order in the step, with a constant that stays below ten times the largest rate.
@@ -82,7 +82,7 @@ def test_a_crawl_in_small_steps_comes_to_the_same(load: float, threshold: int, s
 
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(12))
 def test_the_path_solves_the_integral_equation(load: float, threshold: int, start: Floats) -> None:
-    """Between events, q(t) - q(s) is the integral of arrivals less departures."""
+    """Between events, q(t) - q(s) is the integral of arrivals minus departures."""
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=3.0, points=6001)
     level = np.arange(path.occupancy.shape[1])
     slopes = np.array(
@@ -95,23 +95,23 @@ def test_the_path_solves_the_integral_equation(load: float, threshold: int, star
     middle = path.occupancy[2::2] - path.occupancy[:-2:2]
     simpson = dt / 3 * (slopes[:-2:2] + 4 * slopes[1:-1:2] + slopes[2::2])
     misfit = np.abs(middle - simpson).max(axis=1)
-    # Few steps contain an event, or lie so close to a surface that Simpson's rule is too coarse there.
+    # A few steps contain an event, or are so close to a surface that Simpson's rule is too coarse.
     assert np.mean(misfit > 1e-7) < 0.08
     assert misfit.max() < 20 * dt
 
 
-def test_pools_that_start_empty_fill_up_when_the_mass_says_so() -> None:
-    """From empty, q(threshold) reaches 1 when u does, and u is known; later the levels above follow."""
+def test_empty_pools_fill_up_at_the_times_that_the_mass_gives() -> None:
+    """From empty pools, q(threshold) reaches 1 when u reaches the threshold, and u is known."""
     path = predict_fluid(load=10.5)
     assert path.modes == (Mode.FILL, Mode.HOLD)
     assert path.mode_times[1] == pytest.approx(math.log(10.5 / 0.5), abs=1e-9)
     low = predict_fluid(load=10.5, threshold=3)
     assert low.modes == (Mode.FILL, Mode.HOLD, Mode.SPILL)
-    # All pools have three tasks when u = 3, and four when u = 4: no task is elsewhere.
+    # All pools have three tasks when u = 3, and four when u = 4, because no tasks are elsewhere.
     assert low.mode_times[1:] == pytest.approx([math.log(10.5 / 7.5), math.log(10.5 / 6.5)], abs=1e-9)
 
 
-def test_levels_are_let_go_when_the_load_cannot_hold_them() -> None:
+def test_a_level_that_the_load_cannot_hold_is_let_go() -> None:
     path = predict_fluid(load=5.5, threshold=7, initial_tasks=12.0)
     assert path.modes == (Mode.SPILL, Mode.HOLD, Mode.FILL)
     leave_high, leave = path.mode_times[1:]
@@ -124,8 +124,8 @@ def test_levels_are_let_go_when_the_load_cannot_hold_them() -> None:
     assert 7 * (1 - at_low[8]) == pytest.approx(5.5, abs=1e-8)
 
 
-def test_the_time_when_a_level_is_let_go_in_closed_form() -> None:
-    """In (b) with no pool above h, q(h) = u - threshold: the level goes when u = h - load / threshold."""
+def test_a_level_is_let_go_at_the_time_of_the_closed_form() -> None:
+    """In (b) with no pool above h, q(h) = u - threshold: the level is let go when u = h - load / threshold."""
     path = predict_fluid(load=5.5, threshold=7, initial_tasks=7.9)
     assert path.modes == (Mode.HOLD, Mode.FILL)
     mass = 7 + 1 - 5.5 / 7
@@ -145,7 +145,7 @@ def test_every_start_leads_to_balance_under_an_optimal_threshold(load: float) ->
 
 
 @pytest.mark.parametrize(("load", "threshold"), [(5.5, 2), (5.5, 4), (5.5, 6), (5.5, 8), (3.0, 1), (3.0, 4)])
-def test_other_thresholds_lead_elsewhere_and_stay_there(load: float, threshold: int) -> None:
+def test_other_thresholds_settle_away_from_balance(load: float, threshold: int) -> None:
     end = predict_fluid(load=load, threshold=threshold, initial_tasks=1.0, horizon=60.0, points=2).occupancy[-1]
     assert np.max(np.abs(end - balanced_occupancy(load, end.size))) > 0.1
     level = np.arange(end.size)
@@ -153,25 +153,25 @@ def test_other_thresholds_lead_elsewhere_and_stay_there(load: float, threshold: 
     assert np.max(np.abs(drift[1:])) < 1e-7
 
 
-def test_balance_is_a_resting_point() -> None:
+def test_balance_is_a_fixed_point() -> None:
     for load in (0.5, 3.0, 5.5):
         path = predict_fluid(load=load, initial_occupancy=balanced_occupancy(load, 12), horizon=50.0)
         assert np.max(np.abs(path.occupancy - path.occupancy[0])) < 1e-10
         assert len(path.modes) == 1
 
 
-def test_a_surface_that_is_approached_for_ever_does_no_harm() -> None:
+def test_a_surface_that_is_never_reached_is_approached_safely() -> None:
     path = predict_fluid(load=5.0, horizon=60.0)
     assert path.modes[0] is Mode.FILL
     assert path.mass_error < MASS
     assert path.occupancy[-1][5] == pytest.approx(1, abs=1e-9)
 
 
-def test_a_step_down_lets_everything_go_and_a_step_up_fills_again() -> None:
+def test_a_load_of_zero_empties_the_pools_and_a_step_up_refills_them() -> None:
     path = predict_fluid(schedule="0:5.5,10:0,20:3.3", threshold=2, horizon=40.0)
     assert "".join(mode.value for mode in path.modes) == "abcbabc"
     assert path.mass_error < MASS
-    # With nothing coming, all that is left at time 20 is what survived.
+    # Without arrivals, only the surviving tasks are left at time 20.
     assert path.total_mass[path.times == 20.0][0] == pytest.approx((5.5 - 5.5 * math.exp(-10)) * math.exp(-10))
 
 
@@ -187,7 +187,7 @@ def test_a_wave_is_the_limit_of_many_small_steps() -> None:
     assert errors[1] < 2e-4
     assert errors[1] < 0.4 * errors[0]  # second order
     assert path.mass_error < MASS
-    slow, _ = crawl(path.occupancy[0], 4, wave[0].load_at, 6.0, 5e-4)
+    slow, _ = small_steps(path.occupancy[0], 4, wave[0].load_at, 6.0, 5e-4)
     assert np.max(np.abs(slow - path.occupancy[-1])) < 5e-3
 
 
@@ -210,14 +210,14 @@ def test_imbalance_is_the_distance_from_balance() -> None:
 @given(
     load=st.floats(0.05, 12), threshold=st.integers(0, 14), initial=st.floats(0, 15), horizon=st.floats(0.01, 30)
 )
-def test_any_even_start_is_solved(load: float, threshold: int, initial: float, horizon: float) -> None:
+def test_any_balanced_start_is_solved(load: float, threshold: int, initial: float, horizon: float) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_tasks=initial, horizon=horizon, points=7)
     assert path.mass_error < MASS
     assert path.times[-1] == horizon
     assert len(path.modes) <= 6
 
 
-def test_the_tasks_of_each_pool_are_a_start() -> None:
+def test_the_start_can_list_the_tasks_of_each_pool() -> None:
     path = predict_fluid(load=2.5, initial_tasks=[3, 0, 1, 3], points=5)
     same = predict_fluid(load=2.5, initial_occupancy=[1, 0.75, 0.5, 0.5], points=5)
     assert path.occupancy[0][:5].tolist() == [1, 0.75, 0.5, 0.5, 0]
@@ -235,7 +235,7 @@ def check_contract(path: FluidPath) -> None:
     assert len(found["times"]) == len(found["occupancy"]) == len(found["threshold"])
 
 
-def test_the_dictionary_keeps_the_contract() -> None:
+def test_to_dict_has_the_documented_keys() -> None:
     check_contract(predict_fluid(load=2.5, points=5))
     check_contract(predict_fluid(load=2.5, alpha="0.9", points=5))
 
@@ -273,6 +273,6 @@ def test_the_dictionary_keeps_the_contract() -> None:
         ({"schedule": "5:1"}, "begin at time 0"),
     ],
 )
-def test_bad_input_is_refused(given_: dict[str, object], said: str) -> None:
+def test_bad_input_is_rejected(given_: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        predict_fluid(**given_)  # type: ignore[arg-type]  # on purpose
+        predict_fluid(**given_)  # type: ignore[arg-type]  # bad on purpose

@@ -1,4 +1,4 @@
-"""Fluid systems that break solvers: low loads, high thresholds, swift waves, falls that come fast or barely."""
+"""Fluid systems that are hard to solve: low loads, high thresholds, fast waves, brief and late events."""
 
 from typing import Any
 
@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.theory.fluid.predict import predict_fluid
+from evenly.theory.fluid.solver import grid_over
 from evenly.workload.demand import Phase, parse_schedule
-from tests.theory.fluid_support import crawl
+from tests.theory.fluid_support import small_steps
 from tests.theory.test_fluid import MASS
 
 FAST_FALLS: list[dict[str, Any]] = [
@@ -30,10 +31,16 @@ SWIFT_WAVES: list[dict[str, Any]] = [
     {"schedule": "0:0,2.2:5", "threshold": 1, "initial_tasks": 8.0, "horizon": 12.0},
     {"schedule": "0:0.4,3.1:0,5.5:1.27", "alpha": "0.97", "threshold": 7, "initial_tasks": 7.157, "horizon": 8.0},
 ]
+LATE_EVENTS: list[dict[str, Any]] = [  # where the last digits of the time are coarser than the events need
+    {"schedule": "0:2~1/300", "threshold": 1, "horizon": 5000.0},
+    {"schedule": "0:2~1/300", "alpha": "0.8", "horizon": 5000.0},
+    {"schedule": "0:2~1/50000", "alpha": "0.8", "horizon": 3e5},
+    {"schedule": "0:10,5000.1:300,5100:20", "threshold": 100, "horizon": 5200.0},
+]
 
 
 @pytest.mark.parametrize("given_", FAST_FALLS + SWIFT_WAVES)
-def test_mass_is_kept_and_updates_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
+def test_mass_is_preserved_and_changes_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
     few, many = predict_fluid(**given_, points=2), predict_fluid(**given_, points=301)
     assert few.mass_error < MASS
     assert many.mass_error < MASS
@@ -43,7 +50,7 @@ def test_mass_is_kept_and_updates_do_not_depend_on_the_output_times(given_: dict
 
 
 @pytest.mark.parametrize("given_", [case for case in FAST_FALLS + SWIFT_WAVES if case.get("load", 1) < 60])
-def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> None:
+def test_small_steps_give_the_same_solution(given_: dict[str, Any]) -> None:
     horizon = min(given_["horizon"], 2.0)
     path = predict_fluid(**{**given_, "horizon": horizon}, points=2)
     load = given_.get("load")
@@ -52,7 +59,7 @@ def test_a_crawl_in_small_steps_comes_to_the_same(given_: dict[str, Any]) -> Non
         return load if load is not None else phase_at(given_["schedule"], time)
 
     alpha = float(given_["alpha"]) if "alpha" in given_ else None
-    end, changes = crawl(path.occupancy[0], given_["threshold"], demand, horizon, 1e-4, alpha)
+    end, changes = small_steps(path.occupancy[0], given_["threshold"], demand, horizon, 1e-4, alpha)
     assert np.max(np.abs(end - path.occupancy[-1])) < 5e-3
     assert [value for _, value in changes] == path.change_thresholds.tolist()
     assert [time for time, _ in changes] == pytest.approx(path.change_times.tolist(), abs=5e-3)
@@ -62,8 +69,8 @@ def phase_at(text: str, time: float) -> float:
     return next(phase for phase in reversed(parse_schedule(text)) if phase.start <= time).load_at(time)
 
 
-def test_a_fall_that_lasts_shorter_than_a_look_is_seen() -> None:
-    """q(50) dips below alpha for a moment only."""
+def test_a_brief_dip_below_alpha_is_a_fall() -> None:
+    """q(50) is below alpha only for a moment."""
     path = predict_fluid(
         load=60.0, alpha="0.94", threshold=50, initial_occupancy=[1.0] * 48 + [0.95] * 3, horizon=1.0
     )
@@ -108,7 +115,30 @@ def test_any_varying_demand_is_solved(
     assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
 
 
-def test_a_very_long_horizon_ends_at_rest() -> None:
+@pytest.mark.parametrize("given_", LATE_EVENTS)
+def test_events_late_in_a_long_run_are_found(given_: dict[str, Any]) -> None:
+    path = predict_fluid(**given_)
+    assert path.mass_error < MASS
+    assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
+    assert path.mode_times[-1] > 0.7 * given_["horizon"]
+
+
+def test_a_late_jump_of_the_load_has_the_effect_of_an_early_one() -> None:
+    early = predict_fluid(schedule="0:10,60.1:200", alpha="0.9", horizon=80.0)
+    late = predict_fluid(schedule="0:10,900000.1:200", alpha="0.9", horizon=900_020.0)
+    assert late.change_thresholds.tolist() == early.change_thresholds.tolist()
+    assert late.change_times[10:] - 900_000 == pytest.approx(early.change_times[10:] - 60, abs=1e-9)
+    assert late.occupancy[-1] == pytest.approx(early.occupancy[-1], abs=1e-9)
+
+
+def test_a_grid_that_is_cut_short_is_the_beginning_of_the_whole_grid() -> None:
+    wave = Phase(0.0, 3.0, 1.0, 0.7)
+    whole, short = grid_over(wave, 1.3, 90.0), grid_over(wave, 1.3, 90.0, until=4.1)
+    assert whole[-1] == 90
+    assert short.tolist() == whole[whole <= 4.1].tolist()
+
+
+def test_a_long_horizon_ends_at_rest() -> None:
     for given_ in ({"threshold": 8}, {"threshold": 2}, {"threshold": 5}, {"alpha": "0.93", "initial_tasks": 9.0}):
         path = predict_fluid(load=5.5, horizon=1e6, points=5, **given_)
         assert path.mass_error < MASS

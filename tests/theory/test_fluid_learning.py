@@ -1,4 +1,4 @@
-"""The fluid system with learning: its definition, its theorems, and the same crawl in small steps."""
+"""The fluid limit with learning: its definition, its theorems, and the same solution in small steps."""
 
 import math
 from fractions import Fraction
@@ -12,12 +12,12 @@ from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.settling import predict_settling
 from evenly.workload.demand import parse_schedule
-from tests.theory.fluid_support import Floats, crawl
+from tests.theory.fluid_support import Floats, small_steps
 from tests.theory.test_fluid import MASS, random_start
 
 
 def learned(count: int) -> list[tuple[float, str, int, Floats]]:
-    """Loads, alphas, first thresholds and starts of every kind."""
+    """Return loads, alphas, initial thresholds and starts of every kind."""
     rng = np.random.default_rng(21)
     cases = []
     for n in range(count):
@@ -32,19 +32,21 @@ def thresholds_of(path: FluidPath, first: int) -> list[int]:
 
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(40))
-def test_the_definition_and_the_theorems_hold(load: float, alpha: str, threshold: int, start: Floats) -> None:
+def test_learning_satisfies_its_definition_and_the_theorems(
+    load: float, alpha: str, threshold: int, start: Floats
+) -> None:
     path = predict_fluid(
         load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=25.0, points=501
     )
     gap = float(1 - Fraction(alpha))
     assert path.mass_error < MASS
-    # Def. 2 (b): the threshold never stays where the rule would move it.
+    # Def. 2 (b): the threshold is never where the rule would change it.
     here = path.occupancy[np.arange(path.times.size), path.threshold]
     above = path.occupancy[np.arange(path.times.size), path.threshold + 1]
     inside = ~np.isin(path.times, path.change_times)
     assert np.all((here[inside] >= 1 - gap - 1e-9) | (path.threshold[inside] == 0))
     assert np.all(above[inside] < 1)
-    # Def. 2 (c): one step at a time; Prop. 4: a fall after a rise takes (1 - alpha) / threshold at least.
+    # Def. 2 (c): one step at a time; Prop. 4: a fall after a rise takes at least (1 - alpha) / threshold.
     levels = thresholds_of(path, threshold)
     assert np.all(np.abs(np.diff(levels)) == 1)
     times = path.change_times.tolist()
@@ -52,7 +54,7 @@ def test_the_definition_and_the_theorems_hold(load: float, alpha: str, threshold
         rose_then_fell = levels[n] > levels[n - 1] and levels[n + 1] < levels[n]
         if rose_then_fell and times[n - 1] > 0:
             assert times[n] - times[n - 1] >= gap / levels[n] - 1e-9
-    # Thm 6 and Prop. 6: it settles, within bounds.
+    # Thm 6 and Prop. 6: the threshold settles within the bounds.
     settled = int(path.threshold[-1])
     assert not times or times[-1] < 24
     low = math.floor(load) - (load == math.floor(load))
@@ -61,7 +63,7 @@ def test_the_definition_and_the_theorems_hold(load: float, alpha: str, threshold
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(25))
 def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int, start: Floats) -> None:
-    """Prop. 5, from every update on, with m the largest threshold from there to the end."""
+    """Prop. 5 from several times on, where m is the largest threshold from there to the end."""
     path = predict_fluid(
         load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=10.0, points=401
     )
@@ -76,26 +78,26 @@ def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int
             assert np.all(tail <= tail_mass_bound(tail[0], 0.0, elapsed) + MASS)
 
 
-def test_from_empty_the_threshold_rises_when_the_mass_reaches_whole_numbers() -> None:
+def test_from_empty_pools_the_threshold_rises_when_the_mass_reaches_whole_numbers() -> None:
     path = predict_fluid(load=5.5, alpha="0.93")
     assert path.change_thresholds.tolist() == [1, 2, 3, 4, 5]
     assert path.change_times == pytest.approx([math.log(5.5 / (5.5 - k)) for k in range(1, 6)], abs=1e-9)
 
 
-def test_updates_happen_at_alpha_and_at_one() -> None:
+def test_the_threshold_falls_at_alpha() -> None:
     path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
     assert path.change_thresholds.tolist() == [8, 7, 6, 5]
     for time, value in zip(path.change_times.tolist(), path.change_thresholds.tolist(), strict=True):
         just = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time - 1e-7, points=2)
         assert just.threshold[-1] == value + 1
-        slope = 10.0  # no level changes faster here
+        slope = 10.0  # no level changes faster
         assert 0 < just.occupancy[-1][value + 1] - 0.93 < slope * 1e-7
         at = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0, horizon=time, points=2)
         assert at.occupancy[-1][value + 1] == pytest.approx(0.93, abs=1e-9)
         assert at.occupancy[-1][value] > 0.93  # so no second fall is due at once (Lem. 6, App. B.4)
 
 
-def test_no_fall_is_due_before_the_deficit_allows_it() -> None:
+def test_the_first_fall_is_not_before_the_deficit_allows_it() -> None:
     """While only level 9 has gaps, q(9) = 1 - w, and w = 9 - u: the first fall has a closed lower bound."""
     path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
     mass = 9 - 0.07  # the least deficit at which the gap can be 0.07
@@ -107,17 +109,17 @@ def test_no_fall_is_due_before_the_deficit_allows_it() -> None:
     ("load", "alpha", "threshold", "initial"),
     [(5.5, 0.93, 9, 9.0), (2.9, 0.97, 2, 4.5), (4.3, 0.6, 7, 7.5), (3.0, 0.8, 5, 6.2), (0.6, 0.9, 4, 4.0)],
 )
-def test_a_crawl_changes_the_threshold_at_the_same_times(
+def test_small_steps_change_the_threshold_at_the_same_times(
     load: float, alpha: float, threshold: int, initial: float
 ) -> None:
     path = predict_fluid(load=load, alpha=alpha, threshold=threshold, initial_tasks=initial, horizon=4.0, points=2)
-    end, changes = crawl(path.occupancy[0], threshold, lambda _: load, 4.0, 2e-4, alpha)
+    end, changes = small_steps(path.occupancy[0], threshold, lambda _: load, 4.0, 2e-4, alpha)
     assert [value for _, value in changes] == path.change_thresholds.tolist()
     assert [time for time, _ in changes] == pytest.approx(path.change_times.tolist(), abs=0.01)
     assert np.max(np.abs(end - path.occupancy[-1])) < 0.01
 
 
-def test_a_start_where_the_rule_applies_moves_the_threshold_at_once() -> None:
+def test_a_start_where_the_rule_applies_changes_the_threshold_immediately() -> None:
     up = predict_fluid(load=5.5, alpha="0.93", threshold=0, initial_tasks=3.4, points=5)
     assert up.change_thresholds[:3].tolist() == [1, 2, 3]
     assert np.all(up.change_times[:3] == 0)
@@ -128,7 +130,7 @@ def test_a_start_where_the_rule_applies_moves_the_threshold_at_once() -> None:
 
 
 @pytest.mark.parametrize("load", [0.3, 0.95, 1.0, 2.2, 2.9, 4.0, 4.75, 6.5])
-def test_what_tuning_expects_comes_true(load: float) -> None:
+def test_predicted_settling_agrees_with_the_fluid_limit(load: float) -> None:
     """Props 6 and 7 and Cor. 2 as `evenly tune` states them, from starts above and below."""
     for alpha in ("0.5", "0.75", "0.9", "0.97", "0.99"):
         for initial, threshold in ((0.0, 0), (3.2, 3), (9.0, 9)):
@@ -148,8 +150,8 @@ def test_what_tuning_expects_comes_true(load: float) -> None:
 
 @pytest.mark.parametrize("initial", [0.0, 2.0, 5.5, 9.0, 14.0])
 @pytest.mark.parametrize(("load", "alpha"), [(5.5, "0.93"), (2.9, "0.97"), (10.5, "0.96"), (0.7, "0.8")])
-def test_it_settles_before_the_bound(load: float, alpha: str, initial: float) -> None:
-    """Prop. 7, its formula written out again."""
+def test_the_threshold_settles_before_the_bound(load: float, alpha: str, initial: float) -> None:
+    """Prop. 7, with its formula written out again."""
     best, up = math.floor(load), math.ceil(load)
     bound = math.log(load / (load - best)) if best else 0.0
     if initial > load:
@@ -162,14 +164,14 @@ def test_it_settles_before_the_bound(load: float, alpha: str, initial: float) ->
 
 
 def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
-    """Cor. 2's condition is not idle: 2.9 / 3 > 0.9, and the threshold stays at 3."""
+    """The condition of Cor. 2 matters: 2.9 / 3 > 0.9, and the threshold stays at 3."""
     path = predict_fluid(load=2.9, alpha="0.9", threshold=5, initial_tasks=6.0, horizon=40.0)
     assert path.threshold[-1] == 3
     end = path.occupancy[-1]
     assert np.max(np.abs(end - balanced_occupancy(2.9, end.size))) > 0.005
 
 
-def test_demand_that_varies_is_followed() -> None:
+def test_the_threshold_follows_a_varying_demand() -> None:
     text = "0:5,2:5~1/2,15:5,20:10,30:3,33:6~3/12,45:5"
     path = predict_fluid(schedule=text, alpha="0.91", horizon=50.0, points=1001)
     assert path.mass_error < MASS
@@ -180,7 +182,7 @@ def test_demand_that_varies_is_followed() -> None:
         return next(phase for phase in reversed(phases) if phase.start <= time).load_at(time)
 
     short = predict_fluid(schedule=text, alpha="0.91", horizon=8.0, points=2)
-    end, changes = crawl(short.occupancy[0], 0, demand, 8.0, 2e-4, 0.91)
+    end, changes = small_steps(short.occupancy[0], 0, demand, 8.0, 2e-4, 0.91)
     assert [value for _, value in changes] == short.change_thresholds.tolist()
     assert [time for time, _ in changes] == pytest.approx(short.change_times.tolist(), abs=0.01)
     assert np.max(np.abs(end - short.occupancy[-1])) < 0.01

@@ -1,4 +1,4 @@
-"""Limits of other policies against forward recursion in many digits, closed forms and plain Runge-Kutta steps."""
+"""Limits of other policies against forward recursion in 100 digits, closed forms and Runge-Kutta steps."""
 
 from collections.abc import Callable
 from decimal import Decimal, localcontext
@@ -27,15 +27,15 @@ def padded(q: FloatArray, levels: int) -> FloatArray:
 
 
 def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[Decimal]:
-    """The fixed point from its equation, level by level, with q_1 found by halving.
+    """Return the fixed point from its equation, level by level, with q_1 found by bisection.
 
-    Solved for q_{i+1} the equation gives all levels from q_1. Errors grow by about d a level below the load and
-    faster above it: too large a q_1 makes some q_{i+1} exceed q_i, too small a one makes it negative.
+    Solved for q_{i+1}, the equation gives all levels from q_1. Errors grow by a factor of about d per level below
+    the load and faster above it: if q_1 is too large, some q_{i+1} exceeds q_i; if too small, it is negative.
     """
     with localcontext() as context:
         context.prec = digits
         low, high, best = Decimal(0), Decimal(1), [Decimal(1)]
-        for _ in range(3 * digits):  # a digit takes three and a third
+        for _ in range(3 * digits):  # bisections: a digit takes three and a third
             q = [Decimal(1), (low + high) / 2]
             while 0 <= q[-1] <= q[-2] and len(q) < 1000:
                 i = len(q) - 1
@@ -49,31 +49,31 @@ def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[
 
 
 @pytest.mark.parametrize(("load", "sample_size"), CASES)
-def test_the_fixed_point_is_that_of_the_recursion(load: float, sample_size: int) -> None:
+def test_the_fixed_point_agrees_with_the_recursion(load: float, sample_size: int) -> None:
     exact = [float(value) for value in forward_recursion(load, sample_size)]
-    assert exact[-1] < 1e-6  # all that matters is there
+    assert exact[-1] < 1e-6  # no level that matters is missing
     found = padded(power_of_d_fixed_point(load=load, sample_size=sample_size), len(exact))
-    keep = np.array(exact) > 1e-6  # the last ones are where the recursion breaks off
+    keep = np.array(exact) > 1e-6  # the recursion breaks off at the last levels
     assert_allclose(found[keep], np.array(exact)[keep], rtol=0, atol=1e-13)
 
 
-def test_the_fixed_point_at_the_load_of_the_papers_comparison() -> None:
+def test_the_fixed_point_at_the_load_of_fig_5() -> None:
     found = power_of_d_fixed_point(load=10.5)
     assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
 
 
 @pytest.mark.parametrize("sample_size", [1, 2, 3, 10, 100, 512])
 @pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
-def test_the_fixed_point_holds_its_equation_and_its_mass(load: float, sample_size: int) -> None:
+def test_the_fixed_point_satisfies_its_equation_and_has_the_right_mass(load: float, sample_size: int) -> None:
     q = np.append(power_of_d_fixed_point(load=load, sample_size=sample_size), [0.0, 0.0])
     levels = np.arange(1, len(q) - 1)
     gap = load * (q[:-2] ** sample_size - q[1:-1] ** sample_size) - levels * (q[1:-1] - q[2:])
-    # A rounding of q near 1 moves the first term by load times d of it.
+    # A rounding error of q near 1 is multiplied by load * d in the first term.
     assert_allclose(gap, 0.0, atol=max(1e-14, 1e-15 * load * sample_size))
     assert q[1:].sum() == pytest.approx(load, rel=1e-13)
     assert q[0] == 1
     assert (np.diff(q) <= 0).all()
-    assert (q[1:-1] <= np.minimum(1.0, load / levels) * q[:-2] + 1e-14).all()  # the bound for the levels left out
+    assert (q[1:-1] <= np.minimum(1.0, load / levels) * q[:-2] + 1e-14).all()  # bounds the levels left out
 
 
 @pytest.mark.parametrize("load", [0.01, 0.5, 3.0, 10.5, 250.0, 1e4])
@@ -104,7 +104,7 @@ def test_the_shortest_queue_balances_the_load() -> None:
     assert_allclose(jsq_fixed_point(3.0), [1, 1, 1, 1])
 
 
-def test_policies_go_by_name() -> None:
+def test_policies_are_selected_by_name() -> None:
     assert_allclose(predict_equilibrium(policy="jsq", load=2.25).occupancy, jsq_fixed_point(2.25))
     assert_allclose(predict_equilibrium(policy="random", load=2.25).occupancy, random_fixed_point(2.25))
     assert_allclose(
@@ -121,7 +121,7 @@ def test_policies_go_by_name() -> None:
 
 
 def runge_kutta(load: float, sample_size: int, start: FloatArray, horizon: float, steps: int) -> FloatArray:
-    """The occupancy at the horizon, by the classical method; level by level, as the equation is written."""
+    """Return the occupancy at the horizon, by the classical method, level by level as in the equation."""
 
     def slope(q: FloatArray) -> FloatArray:
         change = np.zeros(len(q))
@@ -140,7 +140,7 @@ def runge_kutta(load: float, sample_size: int, start: FloatArray, horizon: float
 
 
 @pytest.mark.parametrize("sample_size", [2, 4])
-def test_the_fluid_solution_is_that_of_small_steps(sample_size: int) -> None:
+def test_the_fluid_solution_agrees_with_runge_kutta(sample_size: int) -> None:
     start = np.array([1.0, 0.9, 0.4, 0.4, 0.1])
     path = power_of_d_fluid(load=3.2, sample_size=sample_size, initial_occupancy=start, horizon=1.5, points=4)
     times, found = path.times, path.occupancy
@@ -152,7 +152,7 @@ def test_the_fluid_solution_is_that_of_small_steps(sample_size: int) -> None:
 
 
 def thinned_and_joined(exactly: FloatArray, load: float, time: float) -> FloatArray:
-    """The law of a pool under random assignment: each first task stays with chance e^-t, and Poisson ones join."""
+    """Return the law of a pool under random assignment: survivors of the initial tasks plus a Poisson number."""
     stays = np.exp(-time)
     levels = np.arange(len(exactly))
     left = sum(share * binom.pmf(levels, count, stays) for count, share in enumerate(exactly))
@@ -195,20 +195,24 @@ def test_equilibria_of_all_policies_have_the_same_keys() -> None:
         assert_allclose(np.cumsum(found.pools_with_exactly[::-1])[::-1], found.occupancy, atol=1e-15)
 
 
-def test_a_missing_threshold_is_the_optimal_one() -> None:
+def test_the_default_threshold_is_optimal() -> None:
     assert predict_equilibrium(load=2.25) == predict_equilibrium(load=2.25, threshold=2)
     assert predict_equilibrium(policy="power-of-d", load=2.25).sample_size == 2
 
 
-# --- what is refused ---------------------------------------------------------------------------------------
+# --- bad input ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("call", "options", "words"),
     [
         (power_of_d_fixed_point, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
-        (power_of_d_fixed_point, {"sample_size": 0}, "sample_size must lie between 1 and 512, not 0"),
-        (power_of_d_fixed_point, {"sample_size": 2.5}, "sample_size must be a whole number, not 2.5"),
+        (power_of_d_fixed_point, {"sample_size": 0}, "sample_size must be a whole number from 1 to 512, not 0"),
+        (
+            power_of_d_fixed_point,
+            {"sample_size": 2.5},
+            "sample_size must be a whole number from 1 to 512, not 2.5",
+        ),
         (
             predict_equilibrium,
             {"policy": "random", "load": -1.0},
@@ -231,20 +235,24 @@ def test_a_missing_threshold_is_the_optimal_one() -> None:
         (
             power_of_d_fluid,
             {"initial_tasks": -1.0},
-            "initial_tasks must lie between 0 and 3000 tasks per pool, not -1",
+            "initial_tasks must be a number from 0 to 3000, not -1",
         ),
-        (power_of_d_fluid, {"initial_tasks": float("nan")}, "initial_tasks must lie between .* not nan"),
+        (
+            power_of_d_fluid,
+            {"initial_tasks": float("nan")},
+            "initial_tasks must be a number from 0 to 3000, not nan",
+        ),
         (power_of_d_fluid, {"initial_tasks": 1, "initial_occupancy": [1.0]}, "and not both"),
         (power_of_d_fluid, {"initial_occupancy": [0.9, 0.1]}, "start with 1"),
         (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, 0.2]}, "never increase"),
         (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, -0.2]}, "never increase"),
-        (power_of_d_fluid, {"horizon": 0.0}, "horizon must be a positive number, not 0"),
-        (power_of_d_fluid, {"points": 1}, "points must lie between 2 and 100000, not 1"),
+        (power_of_d_fluid, {"horizon": 0.0}, "horizon must be a number from 1e-12 to .*, not 0"),
+        (power_of_d_fluid, {"points": 1}, "points must be a whole number from 2 to 100000, not 1"),
         (power_of_d_fluid, {"load": 1e3, "points": 10**5}, "points times levels must be at most 20000000"),
         (random_fluid, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(
+def test_bad_input_is_rejected_in_one_sentence(
     call: Callable[..., object], options: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(InputError, match=words):

@@ -1,4 +1,4 @@
-"""Predictions as results: their line, their tables, their pictures, and equality by value."""
+"""Predictions as results: their summary lines, tables, plots, and equality by value."""
 
 import copy
 import pickle
@@ -40,7 +40,7 @@ SETTLING = [
 ]  # fmt: skip
 EXACT = ["tasks", "pools_with_exactly", "task_share", "max_tasks_distribution"]
 
-# name: (how to make it, a field that makes it another, words of its line, columns, rows, panels)
+# name: (factory, a changed field, words of its summary line, columns, rows, panels)
 Case = tuple[Callable[[], Any], dict[str, Any], list[str], list[str], int, int | None]
 RESULTS: dict[str, Case] = {
     "exact, learning": (
@@ -178,7 +178,7 @@ each = pytest.mark.parametrize("name", RESULTS)
 
 
 @each
-def test_a_result_is_one_line_and_a_table(name: str) -> None:
+def test_a_result_prints_as_one_line_and_as_a_table(name: str) -> None:
     make, _, words, _, _, _ = RESULTS[name]
     check_words(make(), words)
 
@@ -190,13 +190,13 @@ def test_a_result_is_frozen_and_equal_by_value(name: str) -> None:
 
 
 @each
-def test_a_result_is_a_frame(name: str) -> None:
+def test_a_result_converts_to_frames(name: str) -> None:
     make, _, _, columns, rows, _ = RESULTS[name]
     check_frames(make(), columns, rows)
 
 
 @each
-def test_a_result_draws_and_writes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plots_write_no_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make, _, _, _, _, panels = RESULTS[name]
     check_plot(make(), tmp_path, panels=panels)
@@ -220,7 +220,7 @@ def test_further_tables() -> None:
     check_table(other.levels, ["time", "tasks", "occupancy"], other.occupancy.size)
 
 
-def test_results_keep_what_they_were_asked() -> None:
+def test_results_keep_their_inputs() -> None:
     law = solve_exact(pools=2, load=0.5, alpha="0.4", capacity=3)
     assert (law.policy, law.pools, law.load, law.alpha, law.capacity) == ("threshold", 2, 0.5, "0.4", 3)
     assert law.initial_threshold == 0
@@ -239,7 +239,7 @@ def test_results_keep_what_they_were_asked() -> None:
     assert limit.occupancy_mean == {3: 0.5}
 
 
-def test_reports_keep_all_inputs_under_todays_names() -> None:
+def test_to_dict_has_all_inputs_under_old_and_new_names() -> None:
     path = predict_fluid(load=2.5, alpha="0.9", initial_tasks=[4, 2], horizon=3.0, points=4)
     report = path.to_dict()
     assert report["initial_tasks"] == report["initial"] == [4, 2]
@@ -284,7 +284,7 @@ def check_frozen(value: object) -> None:
             check_frozen(held)
 
 
-def test_an_occupancy_that_was_given_can_change_without_the_result() -> None:
+def test_a_result_copies_the_initial_occupancy() -> None:
     start = np.array([1.0, 0.5])
     path = predict_fluid(load=2.5, initial_occupancy=start, points=2)
     start[1] = 0.1
@@ -311,7 +311,7 @@ def test_the_spread_of_an_equilibrium_is_the_deviation_over_pools() -> None:
     assert found.spread == pytest.approx(2.0, abs=1e-9)  # the tasks of a pool are Poisson
 
 
-def test_a_picture_shows_where_the_threshold_settles() -> None:
+def test_the_plot_shows_where_the_threshold_settles() -> None:
     axes = predict_settling(load=2.5, alpha="0.7").plot(ax=Figure().add_subplot())
     (marks,) = (line for line in axes.get_lines() if str(line.get_label()).startswith("load 2.5"))
     assert np.asarray(marks.get_ydata()).tolist() == [2, 3]
@@ -320,7 +320,7 @@ def test_a_picture_shows_where_the_threshold_settles() -> None:
     assert np.array_equal(highest, np.floor(np.round(loads / 0.7, 9)))
 
 
-def test_a_picture_marks_the_optimal_thresholds() -> None:
+def test_the_plot_marks_the_optimal_thresholds() -> None:
     found = predict_stability(pools=20, load=1.5, alpha="0.8")
     axes = found.plot(ax=Figure().add_subplot())
     best, others = axes.containers
@@ -339,7 +339,7 @@ def test_predictions_load_neither_the_simulator_nor_matplotlib() -> None:
     assert done.stdout == "set()\n"
 
 
-def test_everything_the_package_names_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert {"predict_fluid", "solve_exact", "Settling", "tail_mass_bound", "power_of_d_fluid"} < set(
         theory.__all__
     )

@@ -1,7 +1,7 @@
 """The predicted law of a learned threshold against exact laws of small systems, and its parts against brute force.
 
-What the prediction leaves out matters least where pools are many; its tolerances here are about one and a half
-times the errors measured. Larger systems are compared with simulations in tests/agreement.
+The error of the prediction is smallest with many pools; the tolerances here are about one and a half times the
+errors measured. Larger systems are compared with simulations in tests/agreement.
 """
 
 import json
@@ -25,7 +25,7 @@ from evenly.theory.stability.predict import MAX_POOLS, most_searched, predict_st
 from evenly.theory.stability.result import Stability
 from evenly.theory.stability.states import Fleet
 
-# pools, load, alpha, and what may be off: shares of time in all; changes and messages, relatively
+# pools, load, alpha, and the allowed errors: of all shares of time; of changes and messages, relative
 SMALL = [
     (2, 1.5, "0.3", 0.0025, 0.06),
     (3, 1.5, "0.5", 0.0016, 0.014),
@@ -63,7 +63,7 @@ def test_small_systems_are_close_to_their_exact_law(
 
 
 def test_with_a_single_level_in_reach_the_law_is_exact() -> None:
-    # Threshold 0 or 1, and hardly ever a pool with two tasks: nothing is left out.
+    # The threshold is 0 or 1, and pools almost never have two tasks: nothing is left out.
     law = solve_exact(policy="threshold", pools=12, load=0.3, alpha="0.6", tolerance=1e-12)
     found = predict_stability(pools=12, load=0.3, alpha="0.6")
     assert law.threshold_share is not None
@@ -74,7 +74,7 @@ def test_with_a_single_level_in_reach_the_law_is_exact() -> None:
 
 
 def brute_force(fleet: Fleet, level: int) -> tuple[float, float]:
-    """Share of time below the level and rate of falls, from all balance equations at once."""
+    """Return the share of time below the level and the rate of falls, from all balance equations at once."""
     lattice = build_lattice(fleet, level, level * fleet.pools)
     size, tops = lattice.missing.size, fleet.pools
     rates = np.zeros((size * tops, size * tops))
@@ -101,7 +101,7 @@ def brute_force(fleet: Fleet, level: int) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("fleet", "level"), [(Fleet(5, 1.6, 2), 1), (Fleet(6, 1.6, 3), 2), (Fleet(4, 2.2, 2), 3)])
-def test_solving_from_the_top_down_is_solving_all_at_once(fleet: Fleet, level: int) -> None:
+def test_solving_from_the_top_down_agrees_with_solving_all_at_once(fleet: Fleet, level: int) -> None:
     low, falls = brute_force(fleet, level)
     chain = solve_level(fleet, level, None)
     assert chain.share_low == pytest.approx(low, rel=1e-7)
@@ -116,7 +116,7 @@ def test_the_threshold_rises_as_often_as_it_falls(fleet: Fleet, level: int) -> N
     lattice = build_lattice(fleet, level, 0)
     assert set(lattice.high[lattice.target[lattice.high[lattice.source] & (lattice.base > 0)]]) == {True, False}
     chain = solve_level(fleet, level, None)
-    # After a fall some pools are short, and all returns together are certain.
+    # After a fall some pools are short, and the probabilities of all returns add up to 1.
     assert sum(chain.returns.values()) == pytest.approx(1, rel=1e-9)
     mean_short = sum(short * chance for (short, _), chance in chain.returns.items())
     assert fleet.cut - 1 <= mean_short <= fleet.cut + 1.5
@@ -126,7 +126,7 @@ def test_the_threshold_rises_as_often_as_it_falls(fleet: Fleet, level: int) -> N
 
 
 @pytest.mark.parametrize("load", [0.5, 1.5, 2.9, 3.0, 10.9])
-def test_extra_at_rest_is_that_of_the_equilibrium(load: float) -> None:
+def test_extra_at_rest_agrees_with_the_equilibrium(load: float) -> None:
     level = optimal_thresholds(load)[-1] + 1
     theta = predict_equilibrium(load=load, threshold=level).theta
     assert theta is not None
@@ -138,7 +138,7 @@ def test_extra_at_rest_is_that_of_the_equilibrium(load: float) -> None:
 
 
 @pytest.mark.parametrize("level", [1, 2, 3, 5])
-def test_the_share_that_lacks_more_is_that_of_all_ways_to_lack(level: int) -> None:
+def test_the_share_that_lacks_more_agrees_with_enumeration(level: int) -> None:
     table = share_lacking_more(level, 4, 5)
     for short, extra in product(range(1, 5), range(6)):
         weight = mean = 0.0
@@ -160,11 +160,11 @@ def test_the_share_that_lacks_more_is_that_of_all_ways_to_lack(level: int) -> No
         (Fleet(200, 5.1, 20), 5, 0.012),
     ],
 )
-def test_without_extra_the_edge_makes_up_for_it(fleet: Fleet, level: int, off: float) -> None:
+def test_the_edge_compensates_for_a_missing_extra(fleet: Fleet, level: int, off: float) -> None:
     with_extra, without = (solve_level(fleet, level, None, resolve) for resolve in (True, False))
     assert without.fall_rate == pytest.approx(with_extra.fall_rate, rel=off)
     assert odds(without) == pytest.approx(odds(with_extra), rel=off)
-    # An edge at rest would be much farther off.
+    # The edge is below the number missing at rest.
     assert (
         missing_at_fall(fleet.arrivals, level, fleet.cut)
         < fleet.cut + extra_when_short(fleet.arrivals, level, fleet.cut)[0]
@@ -175,7 +175,7 @@ def odds(chain: LevelChain) -> float:
     return chain.share_low / chain.share_high
 
 
-def test_sparse_rows_change_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sparse_rows_change_results_very_little(monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = Fleet(6000, 2.96, 90)
     sparse = solve_level(fleet, 3, None)
     few = build_lattice(fleet, 3, 2000).missing.size
@@ -186,10 +186,10 @@ def test_sparse_rows_change_next_to_nothing(monkeypatch: pytest.MonkeyPatch) -> 
     assert sparse.fall_rate == pytest.approx(every.fall_rate, rel=2e-3)
 
 
-# --- what is to be expected of the numbers -----------------------------------------------------------------
+# --- properties of the prediction --------------------------------------------------------------------------
 
 
-def test_shares_and_times_fit_together() -> None:
+def test_shares_and_times_are_consistent() -> None:
     found = predict_stability(pools=100, load=2.9, alpha=0.97)
     assert sum(found.threshold_share.values()) == pytest.approx(1, abs=1e-11)
     assert list(found.threshold_share) == sorted(found.threshold_share)
@@ -204,13 +204,13 @@ def test_shares_and_times_fit_together() -> None:
 
 @pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 20), (5.5, "0.93", 100)])
 def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
-    # Multiples of 1 / (1 - alpha): between them there are leaps.
+    # Multiples of 1 / (1 - alpha): the share jumps between them.
     found = [predict_stability(pools=step * 2**i, load=load, alpha=alpha).share_off for i in range(6)]
     assert found == sorted(found, reverse=True)
     assert found[-1] < 0.7 * found[0]
 
 
-def test_rare_excursions_are_as_rare_as_the_tail_of_all_tasks() -> None:
+def test_rare_excursions_follow_the_poisson_tail() -> None:
     # An excursion above 2 needs 3 n tasks. The Poisson tail falls at the rate 3 log(3 / load) - 3 + load in n.
     rates = [-log(predict_stability(pools=n, load=2.6, alpha="0.9").share_above) for n in (200, 400)]
     assert (rates[1] - rates[0]) / 200 == pytest.approx(3 * log(3 / 2.6) - 3 + 2.6, rel=0.12)
@@ -242,7 +242,7 @@ def test_no_threshold_rises_when_tasks_are_too_few() -> None:
     assert predict_stability(pools=50, load=0.01, alpha="0.9").threshold_share == {0: 1.0}
 
 
-def test_a_threshold_that_never_falls_is_one_that_hardly_would() -> None:
+def test_never_falls_means_that_falls_are_negligible() -> None:
     for fleet, level in [(Fleet(1000, 2.9, 50), 2), (Fleet(300, 1.7, 60), 1), (Fleet(4000, 5.5, 280), 5)]:
         assert never_falls(fleet, level)
         assert solve_level(fleet, level, None).share_low < 1e-12
@@ -251,23 +251,23 @@ def test_a_threshold_that_never_falls_is_one_that_hardly_would() -> None:
         assert solve_level(fleet, level, None).share_low > 1e-4
 
 
-def test_alpha_is_the_number_that_was_written() -> None:
-    # 0.57 * 100 is less than 57 in binary: one short pool more or less.
+def test_alpha_is_the_decimal_as_written() -> None:
+    # In binary, 0.57 * 100 is less than 57, which would change the number of short pools by one.
     written = predict_stability(pools=100, load=1.5, alpha=0.57)
     assert written.threshold_share == predict_stability(pools=100, load=1.5, alpha="0.575").threshold_share
     assert written.threshold_share != predict_stability(pools=100, load=1.5, alpha="0.569").threshold_share
 
 
-def test_many_pools_that_lack_much_are_reported() -> None:
+def test_predictions_with_many_short_pools_are_reported_as_unreliable() -> None:
     assert predict_stability(pools=40, load=4.5, alpha="0.5").reliable
-    assert not predict_stability(pools=300, load=4.5, alpha="0.7").reliable  # too many to keep track of
+    assert not predict_stability(pools=300, load=4.5, alpha="0.7").reliable  # too many pools to keep track of
     assert predict_stability(pools=2000, load=4.5, alpha="0.93").reliable
     assert predict_stability(pools=2000, load=5.5, alpha="0.5").reliable  # nothing ever changes
 
 
 @pytest.mark.parametrize(
     ("pools", "load", "alpha", "reliable"),
-    # Simulated: for those that are not, some share was off by 4 % to 50 % of itself, or changes by more than 2 %.
+    # From simulations: with False, the relative error of a share was 4 % to 50 %, or that of changes over 2 %.
     [
         (10, 5.5, "0.1", False),
         (10, 5.5, "0.3", False),
@@ -283,12 +283,14 @@ def test_many_pools_that_lack_much_are_reported() -> None:
         (20, 10.5, "0.7", True),
     ],
 )
-def test_what_is_reliable_was_seen_to_be(pools: int, load: float, alpha: str, reliable: bool) -> None:
+def test_predictions_confirmed_by_simulation_are_reliable(
+    pools: int, load: float, alpha: str, reliable: bool
+) -> None:
     assert predict_stability(pools=pools, load=load, alpha=alpha).reliable == reliable
 
 
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0, 5.5])
-def test_a_higher_threshold_that_is_at_rest_is_told(load: float) -> None:
+def test_a_higher_threshold_at_rest_is_reported(load: float) -> None:
     level = optimal_thresholds(load)[-1] + 1
     theta = predict_equilibrium(load=load, threshold=level).theta
     assert theta is not None
@@ -299,10 +301,10 @@ def test_a_higher_threshold_that_is_at_rest_is_told(load: float) -> None:
 
 @pytest.mark.parametrize(
     ("fleet", "level", "resolved"),
-    # The second and third have about as many states as the first, but they would take some twenty seconds.
+    # The second and third have about as many states as the first, but would take about twenty seconds.
     [(Fleet(40, 4.5, 28), 6, True), (Fleet(100, 5.5, 50), 4, False), (Fleet(100, 5.5, 50), 5, False)],
 )
-def test_what_is_kept_track_of_is_quick(fleet: Fleet, level: int, resolved: bool) -> None:
+def test_extra_is_kept_only_if_that_is_quick(fleet: Fleet, level: int, resolved: bool) -> None:
     assert states.shape_of(fleet, level).resolved == resolved
 
 
@@ -323,8 +325,8 @@ def test_to_dict_has_every_number() -> None:
     ("load", "alpha", "share"),
     [(1.5, "0.8", 0.05), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
 )
-def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: str, share: float) -> None:
-    # At load 1.05 the share rises with the pools, but for leaps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
+def test_every_number_from_stable_pools_on_is_stable(load: float, alpha: str, share: float) -> None:
+    # At load 1.05 the share rises with the pools between jumps: 0.27 holds for 26 and 27 pools, not for 28 to 30.
     least = stable_pools(load=load, alpha=alpha, share=share)
     assert least is not None
     first = int(1 / (1 - Fraction(alpha))) + 1  # fewer pools cannot work with this alpha
@@ -333,7 +335,7 @@ def test_stable_pools_are_the_fewest_from_which_on_all_are(load: float, alpha: s
 
 
 def test_stable_pools_of_the_paper() -> None:
-    # Figure 3 speaks of 100, 400 and 500 pools, of which the last are said to be stable.
+    # Figure 3 shows 100, 400 and 500 pools, and calls the last stable.
     least = stable_pools(load=2.9, alpha=0.97)
     assert least is not None
     assert 1900 < least < 2000
@@ -343,7 +345,7 @@ def test_stable_pools_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0])
-def test_none_are_stable_when_a_higher_threshold_is_at_rest(load: float) -> None:
+def test_no_number_of_pools_is_stable_if_a_higher_threshold_is_at_rest(load: float) -> None:
     theta = predict_equilibrium(load=load, threshold=optimal_thresholds(load)[-1] + 1).theta
     assert theta is not None
     assert stable_pools(load=load, alpha=f"{theta - 0.005:.3f}") is None
@@ -357,7 +359,7 @@ def test_the_condition_of_the_paper_suffices_but_is_not_needed() -> None:
     assert predict_stability(pools=2 * least, load=2.9, alpha="0.93").share_above < 0.025
 
 
-def test_none_are_stable_when_alpha_needs_too_many() -> None:
+def test_no_number_of_pools_is_stable_if_alpha_needs_too_many() -> None:
     assert stable_pools(load=2.5, alpha="0.9999999") is None
 
 
@@ -365,7 +367,7 @@ def test_none_are_stable_when_alpha_needs_too_many() -> None:
     ("load", "alpha", "most", "predictions"),
     [(1000.0, "0.93", 0, 0), (5.5, "0.99999", 9090, 0), (10.001, "0.999", 4999, 4), (2.9, "0.97", 17241, 25)],
 )
-def test_the_search_is_short(
+def test_the_search_needs_few_predictions(
     load: float, alpha: str, most: int, predictions: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
@@ -383,7 +385,7 @@ def test_the_search_is_short(
 
 
 @pytest.mark.parametrize(("share", "fewest"), [(0.5, 11), (1e-6, 11)])
-def test_the_fewest_that_alpha_can_work_with(share: float, fewest: int) -> None:
+def test_stable_pools_is_at_least_what_alpha_needs(share: float, fewest: int) -> None:
     found = stable_pools(load=0.1, alpha="0.9", share=share)
     assert found == fewest
 
@@ -391,7 +393,7 @@ def test_the_fewest_that_alpha_can_work_with(share: float, fewest: int) -> None:
 # --- bad input ---------------------------------------------------------------------------------------------
 
 
-def test_rules_that_cancel_each_other_are_refused() -> None:
+def test_rules_that_cancel_each_other_are_rejected() -> None:
     with pytest.raises(
         InputError, match=r"alpha 0.97 is too large for 20 pools: it must be below 1 - 1/20 = 0.95"
     ):
@@ -419,12 +421,12 @@ def test_rules_that_cancel_each_other_are_refused() -> None:
         ({"alpha": "much"}, "alpha must lie strictly between 0 and 1"),
     ],
 )
-def test_bad_input_is_refused(options: dict[str, float | str], sentence: str) -> None:
+def test_bad_input_is_rejected(options: dict[str, float | str], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         predict_stability(**{"pools": 100, "load": 2.9, "alpha": "0.97", **options})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -0.5, exp(1), float("nan")])
-def test_a_share_lies_between_0_and_1(share: float) -> None:
+def test_a_share_must_be_between_0_and_1(share: float) -> None:
     with pytest.raises(InputError, match=r"share must be (a positive number of at most|below) 1"):
         stable_pools(load=2.9, alpha=0.97, share=share)

@@ -1,4 +1,4 @@
-"""Tuning against hand-made values, whole-number arithmetic and root finding."""
+"""Tuning against values computed by hand, integer arithmetic and root finding."""
 
 import json
 from collections.abc import Callable
@@ -68,7 +68,7 @@ def test_where_the_threshold_settles(load: float, alpha: float | str, low: int, 
 
 
 def test_conditions_are_decided_on_the_decimals_as_written() -> None:
-    """Against whole-number arithmetic in hundredths; floats get some of these wrong."""
+    """Against integer arithmetic in hundredths; floats get some of these wrong."""
     wrong = 0
     for load, alpha in CENTS:
         low, high = (load - 1) // 100, load // alpha
@@ -78,8 +78,8 @@ def test_conditions_are_decided_on_the_decimals_as_written() -> None:
     assert wrong > 0
 
 
-def test_optimal_means_that_no_other_value_can_be_settled_at() -> None:
-    """Below load 1 the condition asks for more than that: for threshold 0, though 1 is optimal too."""
+def test_optimal_means_that_the_threshold_settles_at_no_other_value() -> None:
+    """Below load 1, the condition requires threshold 0, although 1 is optimal too."""
     for load, alpha in CENTS:
         low, high = settled_threshold(load=load / 100, alpha=alpha / 100)
         only_optimal = {low, high} <= set(optimal_thresholds(load / 100))
@@ -96,9 +96,9 @@ def test_an_alpha_at_the_boundary_is_not_above_it(load: float, alpha: float | st
 @pytest.mark.parametrize(
     ("load", "alpha", "start", "bound"),
     [
-        (5.5, 0.93, 0, log(11)),  # the left of the paper's Fig. 4
-        (5.5, 0.93, 9, log(3.5 / 0.08) + log(11)),  # the right
-        (5.5, 0.93, 1e6, log(999994.5 / 0.08) + log(11)),  # the most
+        (5.5, 0.93, 0, log(11)),  # the left panel of Fig. 4
+        (5.5, 0.93, 9, log(3.5 / 0.08) + log(11)),  # the right panel
+        (5.5, 0.93, 1e6, log(999994.5 / 0.08) + log(11)),  # the largest start
         (5.5, 0.93, 5.5, log(11)),
         (5.5, 0.93, 5.55, log(11)),  # log(0.05 / 0.08) is negative
         (5.5, 0.93, 5.59, log(0.09 / 0.08) + log(11)),
@@ -116,7 +116,7 @@ def test_the_time_until_settling(load: float, alpha: float, start: float, bound:
 @pytest.mark.parametrize("load", [1.3, 4.8, 11.01])
 @pytest.mark.parametrize("start", [0.0, 12.0, 40.0])
 def test_the_time_until_settling_by_root_finding(load: float, start: float) -> None:
-    """The load runs down until alpha * ceil(load) is not held, then, from empty, up until floor(load) is."""
+    """The mass falls to alpha * ceil(load); then a system that starts empty fills up to floor(load)."""
     alpha, below = 0.999, floor(load)
 
     def left(time: float) -> float:
@@ -128,12 +128,12 @@ def test_the_time_until_settling_by_root_finding(load: float, start: float) -> N
 
 
 @pytest.mark.parametrize(("load", "alpha"), [(10, 0.95), (1, 0.6), (2.9, 0.9), (0.95, 0.9)])
-def test_no_bound_where_the_load_is_whole_or_alpha_too_small(load: float, alpha: float) -> None:
+def test_no_bound_at_a_whole_load_or_with_a_small_alpha(load: float, alpha: float) -> None:
     assert settle_time_bound(load=load, alpha=alpha) is None
     assert settle_time_bound(load=load, alpha=alpha, initial_tasks=20) is None
 
 
-def test_expectations_gather_them_all() -> None:
+def test_settling_combines_the_predictions() -> None:
     found = predict_settling(load=5.5, alpha="0.93", initial_tasks=9)
     assert not found.whole_load
     assert predict_settling(load=3.0, alpha=0.9).whole_load
@@ -147,7 +147,7 @@ def test_expectations_gather_them_all() -> None:
     }
 
 
-def test_an_alpha_that_cannot_work_is_refused() -> None:
+def test_an_alpha_that_cannot_work_is_rejected() -> None:
     with pytest.raises(
         InputError, match=r"alpha 0\.9 is too small for loads up to 10: it must be above 10/11 = 0\.909091\."
     ):
@@ -199,7 +199,7 @@ def test_an_alpha_that_cannot_work_is_refused() -> None:
         (lambda: check_alpha_for_pools(0.5, 1), "pools must be a whole number from 2"),
     ],
 )
-def test_bad_input_gets_a_sentence(call: Callable[[], object], words: str) -> None:
+def test_bad_input_is_rejected_in_one_sentence(call: Callable[[], object], words: str) -> None:
     with pytest.raises(InputError, match=words):
         call()
 

@@ -1,6 +1,6 @@
-"""Predictions by mathematics: the large-system limit, and the exact law of small systems.
+"""Mathematical predictions: the large-system limit, and the exact law of small systems.
 
-Never imports `evenly.core` or `evenly.sim`: agreement is evidence only as long as it uses none of their code.
+Never imports `evenly.core` or `evenly.sim`: agreement with them is evidence only because no code is shared.
 The names below load when first used; their types are in `__init__.pyi`.
 """
 

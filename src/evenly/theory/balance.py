@@ -25,8 +25,8 @@ def balanced_occupancy(load: float, levels: int) -> FloatArray:
 def optimal_thresholds(load: float) -> tuple[int, ...]:
     """Return the fluid-optimal thresholds: floor(load), and load - 1 too if the load is a whole number.
 
-    Paper: Thm 2, Cor. 1. Departs: below load 1 the threshold 1 is optimal as well, for tasks then go to empty
-    pools as long as there are any. (The equilibrium of Ex. 1 is q* there, which the paper rules out.)
+    Paper: Thm 2, Cor. 1. Departs: below load 1 the threshold 1 is optimal as well, because tasks then go to
+    empty pools while there are any. (The equilibrium of Ex. 1 is q* there, which the paper rules out.)
     """
     load = number_from("load", load, 0)
     best = floor(load)

@@ -1,9 +1,9 @@
-"""Where the load settles in the large-system limit: under a fixed threshold, or under another policy.
+"""Equilibria in the large-system limit, under a fixed threshold or another policy.
 
-Too large a threshold makes the tasks of a pool Poisson, given that they are at most the threshold; too small a
-one makes them Poisson, given that they are more than the threshold. In both, the rate of that Poisson law is the
-one that makes the mean number of tasks the load. An optimal threshold balances the load. Other policies are in
-`other_policies`.
+Under too large a threshold, the number of tasks in a pool is Poisson, conditioned on being at most the threshold.
+Under too small a one, it is Poisson, conditioned on being above the threshold. In both cases the rate of the
+Poisson law follows from the mean number of tasks, which is the load. An optimal threshold balances the load. Other
+policies are in `other_policies`.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ KINDS = ("large", "small", "balanced")
 class Equilibrium(Tabular):
     """A stationary occupancy in the large-system limit.
 
-    `kind` says what the threshold is for this load: large, small or, if it is optimal, balanced. `theta` is
+    `kind` classifies the threshold for this load: large, small or, if it is optimal, balanced. `theta` is
     the fraction of pools at a large threshold, or of those more than one above a small one. `offered` is the
-    rate at which tasks come to a pool below a large threshold, `birth_rate` the rate at which they come to
+    rate at which tasks arrive at a pool below a large threshold, `birth_rate` the rate at which they arrive at
     any pool above a small one; service has unit rate. `truncation` bounds the fraction of pools beyond the
     last level. All of these are None under other policies. Arrays begin at level 0.
     """
@@ -72,7 +72,7 @@ class Equilibrium(Tabular):
         return sqrt(float(away**2 @ self.pools_with_exactly))
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per number of tasks: the fraction of pools with exactly as many, and with at least as many."""
+        """Return one row per number of tasks: the fractions of pools with exactly and with at least that many."""
         return {
             "tasks": np.arange(len(self.occupancy)),
             "pools_with_exactly": self.pools_with_exactly,
@@ -102,7 +102,7 @@ class Equilibrium(Tabular):
 
         axes = style.axes_or_new(ax)
         shares, balanced, name = self._bars()
-        if bars.Bars(axes).later:  # the title is another result's
+        if bars.Bars(axes).later:  # the title belongs to an earlier result
             name = f"{name}, load {self.load:.12g}, large-system limit"
         equilibrium.draw_shares(axes, shares, balanced, name)
         bars.title_once(axes, self._title())
@@ -110,7 +110,7 @@ class Equilibrium(Tabular):
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw the same with the legend below: the picture that `evenly equilibrium --plot` saves."""
+        """Draw the same with the legend below it: the picture that `evenly equilibrium --plot` saves."""
         from evenly.plots import equilibrium, style
 
         figure = style.figure_or_new(figure, 6.4, 4.0)
@@ -156,14 +156,14 @@ def predict_equilibrium(
 ) -> Equilibrium:
     """Predict where a policy settles in the large-system limit.
 
-    The threshold is fixed, floor(load) if not given; `kind`, if given, must be what it is for this load: large,
-    small or balanced. Power-of-d samples two pools if `sample_size` is not given.
+    The threshold is fixed, floor(load) if not given. `kind`, if given, must be the threshold's kind for this
+    load: large, small or balanced. Power-of-d samples two pools if `sample_size` is not given.
 
     The mean of a Poisson law conditioned on a range of levels grows strictly with its rate, because its
-    derivative by the logarithm of the rate is the variance. Hence there is one theta, not just some.
+    derivative by the logarithm of the rate is the variance. Hence theta is unique.
 
-    Paper: Exs 1 and 2, eqs (4) and (5); Thm 2, Cor. 1. Departs: the paper shows that a theta exists, and says
-    nothing of its uniqueness. At threshold 1 and a load below 1 the equilibrium of Ex. 1 is the balanced one.
+    Paper: Exs 1 and 2, eqs (4) and (5); Thm 2, Cor. 1. Departs: the paper shows that a theta exists, not
+    that it is unique. At threshold 1 and a load below 1 the equilibrium of Ex. 1 is the balanced one.
     """
     find_policy(policy, LIMIT)
     check_parameters([policy], {"threshold": threshold, "sample_size": sample_size}, LIMIT)
@@ -191,12 +191,12 @@ def _under_threshold(load: float, threshold: int, kind: str | None) -> Equilibri
     if kind is not None:
         _check_kind(kind, found, load, threshold)
     solve = {"large": _large, "small": _small, "balanced": _balanced}[found]
-    with np.errstate(under="ignore"):  # what is too small to be written is zero
+    with np.errstate(under="ignore"):  # numbers too small for a float are zero
         return solve(load, threshold)
 
 
 def threshold_kind(load: float, threshold: int) -> str:
-    """What a threshold is for a load: large, small or, if it is optimal, balanced.
+    """Classify a threshold for a load: large, small or, if it is optimal, balanced.
 
     Paper: Cor. 1.
     """
@@ -238,7 +238,7 @@ def _large(load: float, threshold: int) -> Equilibrium:
 
     Paper: Ex. 1, eq. (4).
     """
-    # Mean tasks are a (1 - theta), theta being Erlang's B: a mean of `load` says a = load / (1 - theta).
+    # Mean tasks are a (1 - theta), theta being Erlang's B: a mean of `load` gives a = load / (1 - theta).
     # Free places are at most geometric with ratio threshold / a, hence threshold / (a - threshold) on average:
     # a pool has too many tasks at the rate `most`, and too few at a = load.
     most = threshold + threshold / (threshold - load)
@@ -266,14 +266,14 @@ def _small(load: float, threshold: int) -> Equilibrium:
     high = threshold + 1
     # Weights w(i) = b^i / i! from `high` on have i w(i) = b w(i - 1). Summed over i > high this says that mean
     # tasks are b + high (1 - theta), 1 - theta being the share at `high`. So a mean of `load` is the same as
-    # b = load - high (1 - theta), with which eq. (5) says that the shares add up to 1.
+    # b = load - high (1 - theta), under which eq. (5) states that the shares add up to 1.
     # Tasks above `high` are at most geometric with ratio b / (high + 1): a pool has too few tasks at the first
     # rate below, and too many at b = load.
     gap = load - high
     birth_rate = rate_with_mean(load, high, NO_LIMIT, (high + 1) * gap / (1 + gap), load)
     last = likely_levels(birth_rate, high)[1]
     occupancy, shares = normalised(poisson_weights(birth_rate, high, last), high)
-    ratio = birth_rate / (last + 1)  # of weights beyond the last level, or less
+    ratio = birth_rate / (last + 1)  # bounds the ratio of successive weights beyond the last level
     return Equilibrium(
         policy="threshold",
         load=load,

@@ -11,23 +11,9 @@ from typing import Any
 from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, shown, whole_number
 
-__all__ = [
-    "MAX_DECIMALS",
-    "MAX_LOAD",
-    "MAX_THRESHOLD",
-    "MIN_LOAD",
-    "checked_start",
-    "checked_threshold",
-    "exact_alpha",
-    "plain_alpha",
-    "positive_load",
-    "positive_number",
-    "whole_number",
-]
-
 MAX_DECIMALS = 50
-MIN_LOAD = 1e-300  # below it, its inverse overflows
-MAX_LOAD = 10**5  # beyond it the arrays of levels grow out of hand
+MIN_LOAD = 1e-300  # the inverse of a smaller load overflows
+MAX_LOAD = 10**5  # with a larger one, arrays over levels take too much memory
 MAX_THRESHOLD = 10**6
 _MAX_LISTED = 10**7  # pools whose tasks are given one by one
 

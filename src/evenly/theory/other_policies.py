@@ -1,15 +1,15 @@
-"""Other policies in the large-system limit: their equation, and where they settle.
+"""Other policies in the large-system limit: their equation and its fixed points.
 
 Power-of-d sends a task to the shortest of d pools chosen at random. In the limit its occupancy follows
 
     q_i' = load (q_{i-1}^d - q_i^d) - i (q_i - q_{i+1}),    i >= 1,    q_0 = 1,
 
-where i (q_i - q_{i+1}) are the departures, as under any policy. Random assignment is d = 1. The shortest queue
-balances the load.
+where i (q_i - q_{i+1}) is the rate of departures, as under any policy. Random assignment is d = 1. The shortest
+queue balances the load.
 
 Paper: Sec. 5.2, whose Fig. 5 compares with these policies, and Sec. 1.2. Departs: the paper does not write the
-equation; it is that of Vvedenskaya et al. (1996) and Mitzenmacher (2001) with a server for each task. How they get
-there is in `fluid/other_policies.py`.
+equation; it is that of Vvedenskaya et al. (1996) and Mitzenmacher (2001) with a server for each task. Paths over
+time are in `fluid/other_policies.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from evenly.theory.inputs import positive_load
 from evenly.theory.poisson import likely_levels, normalised, poisson_weights
 
 MAX_SAMPLE_SIZE = 512
-_MAX_STEPS = 100  # of Newton's method, which takes ten
+_MAX_STEPS = 100  # of Newton's method, which needs about ten
 
 
 def jsq_fixed_point(load: float) -> FloatArray:
@@ -38,7 +38,7 @@ def jsq_fixed_point(load: float) -> FloatArray:
 
 
 def random_fixed_point(load: float) -> FloatArray:
-    """The tails of a Poisson law, up to where it has less than 1e-19 left: where random assignment settles."""
+    """Return where random assignment settles: the tails of a Poisson law, cut where less than 1e-19 is left."""
     load = positive_load(load)
     return normalised(poisson_weights(load, 0, last_level(load)), 0)[0]
 
@@ -47,7 +47,7 @@ def power_of_d_fixed_point(*, load: float, sample_size: int = 2) -> FloatArray:
     """Find where power-of-d settles, by Newton's method from the balanced occupancy.
 
     Summed over the levels from i on, the equation says load q_{i-1}^d >= i q_i, so that q_i is at most
-    load / i times q_{i-1}: what lies beyond the last level is no more than under random assignment.
+    load / i times q_{i-1}: no more is cut off beyond the last level than under random assignment.
     """
     load, sample_size = positive_load(load), checked_sample_size(sample_size)
     q = balanced_occupancy(load, last_level(load) + 1)[1:]
@@ -61,7 +61,7 @@ def power_of_d_fixed_point(*, load: float, sample_size: int = 2) -> FloatArray:
 
 
 def drift(q: FloatArray, load: float, sample_size: int) -> FloatArray:
-    """q' for the levels from 1 on; beyond the last there is nothing."""
+    """Return q' for levels 1 and up; levels beyond the last are empty."""
     powers = np.concatenate(([1.0], q**sample_size))
     departures = np.arange(1, len(q) + 1) * -np.diff(q, append=0.0)
     return -load * np.diff(powers) - departures
@@ -79,7 +79,7 @@ def jacobian(q: FloatArray, load: float, sample_size: int) -> FloatArray:
 
 
 def last_level(load: float) -> int:
-    """Return where a Poisson law has less than 1e-19 left, in pools and in tasks."""
+    """Return the level beyond which a Poisson law has less than 1e-19 left, in pools and in tasks."""
     return likely_levels(load, 0)[1]
 
 

@@ -1,4 +1,4 @@
-"""Poisson laws conditioned on a range of levels: their weights, and the rate at which they have a given mean."""
+"""Poisson laws conditioned on a range of levels: their weights, and the rate that gives a certain mean."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.optimize import brentq
 from evenly.theory.balance import FloatArray
 
 NO_LIMIT = sys.maxsize
-_NEGLIGIBLE = log(1e25)  # a weight smaller than the largest by this factor changes no digit
+_NEGLIGIBLE = log(1e25)  # log of a ratio: a weight this much smaller than the largest changes no digit
 
 
 def normalised(weights: FloatArray, first: int) -> tuple[FloatArray, FloatArray]:
     """Return the fractions with at least and with exactly i tasks, from weights of the levels from `first` on."""
-    tails = np.cumsum(weights[::-1])[::-1]  # small ones first
+    tails = np.cumsum(weights[::-1])[::-1]  # smallest first
     occupancy = np.concatenate((np.ones(first), tails / tails[0]))
     return occupancy, np.concatenate((np.zeros(first), weights / tails[0]))
 
@@ -31,7 +31,7 @@ def rate_with_mean(load: float, low: int, high: int, least: float, most: float) 
         return float((np.arange(first, last + 1) - load) @ weights / weights.sum())
 
     span = log(most / least)
-    if excess(0.0) >= 0:  # to all digits, a bound can be the root
+    if excess(0.0) >= 0:  # a bound can be the root, up to rounding
         return least
     if excess(span) <= 0:
         return most
@@ -43,7 +43,7 @@ def likely_levels(rate: float, low: int, high: int = NO_LIMIT) -> tuple[int, int
     """Return the first and last of the levels low..high that matter under Poisson weights of this rate.
 
     By Bernstein's bound the weight at distance y + 1 from the mode m is at most exp(-y^2 / 2(m + 1 + y/3))
-    times the mode's; the rest lie below 1e-25 of it.
+    times that of the mode; the levels left out are below 1e-25 of it.
     """
     mode = _mode(rate, low, high)
     third = _NEGLIGIBLE / 3
@@ -52,10 +52,10 @@ def likely_levels(rate: float, low: int, high: int = NO_LIMIT) -> tuple[int, int
 
 
 def poisson_weights(rate: float, first: int, last: int) -> FloatArray:
-    """rate^k / k! for k = first..last, over the largest of them.
+    """Return rate^k / k! for k = first..last, divided by the largest of them.
 
-    Made of ratios from the largest outward: an error of a rounding a step, where factorials overflow and
-    exponentials of large logarithms lose digits.
+    They are products of ratios from the largest outward, with one rounding error per step. Factorials would
+    overflow, and exponentials of large logarithms would lose digits.
     """
     mode = _mode(rate, first, last)
     above = np.cumprod(rate / np.arange(mode + 1, last + 1))

@@ -1,4 +1,4 @@
-"""Where and how soon a learned threshold settles in the large-system limit."""
+"""Settling of a learned threshold in the large-system limit: where, and how soon."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from evenly.theory.wording import ALPHA
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_STEPS = 400  # of the load in a picture
-_AROUND = 1.5  # tasks per pool on either side of the load in a picture
+_STEPS = 400  # values of the load in a plot
+_AROUND = 1.5  # tasks per pool on either side of the load in a plot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Settling(Tabular):
-    """What to expect of an alpha under a load in the large-system limit; times are in mean task times.
+    """The thresholds that an alpha can settle at under a load, and a bound on the time, in the large-system limit.
 
-    `settled_threshold` is the least and the largest value that the threshold can settle at. `optimal` says that
-    the paper's condition for a fluid-optimal value holds; if not, one may still be reached. `settle_time_bound`
-    is None where no bound is known.
+    Times are in mean task times. `settled_threshold` is the least and the largest value that the threshold can
+    settle at. `optimal` is True if the paper's condition for a fluid-optimal value holds; if it does not, the
+    threshold may still settle at one. `settle_time_bound` is None where no bound is known.
     """
 
     load: float
@@ -48,7 +48,7 @@ class Settling(Tabular):
 
     @property
     def whole_load(self) -> bool:
-        """Whether the load is a whole number, so that two thresholds are optimal and no bound on time is known."""
+        """True if the load is a whole number: then two thresholds are optimal and no bound on time is known."""
         return is_whole_load(self.load)
 
     @property
@@ -57,7 +57,7 @@ class Settling(Tabular):
         return float(mean_start(self.initial_tasks))
 
     def columns(self) -> Mapping[str, Any]:
-        """One row."""
+        """Return one row."""
         low, high = self.settled_threshold
         return {
             "load": [self.load],

@@ -1,6 +1,6 @@
-"""Setting alpha, and what to expect of an alpha: where the threshold settles, and how soon.
+"""How to set alpha, and where and how soon the threshold then settles.
 
-All of it is about the large-system limit. Conditions are decided on fractions, from the decimals as written.
+Everything here is about the large-system limit. Conditions are evaluated exactly, on the decimals as written.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def alpha_min(load_max: float) -> float:
 
 
 def exact_alpha_min(load_max: float) -> Fraction:
-    """`alpha_min` as a fraction.
+    """Return `alpha_min` as a fraction.
 
     Paper: Sec. 4.5, eq. (13).
     """

@@ -1,4 +1,4 @@
-"""Words and numbers that the results share: in their one line, their tables and their titles."""
+"""Wording that the results share in their summaries, tables and titles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ALPHA = "\N{GREEK SMALL LETTER ALPHA}"
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent, never rounded to 0 or 100 unless it is."""
+    """Return a share as a percentage, rounded to 0 or 100 only if it is exactly that."""
     if 0 < share < 0.0001:
         return "< 0.01 %"
     if 0.9999 < share < 1:
@@ -23,13 +23,13 @@ def percent(share: float) -> str:
 def short_label(
     policy: str, *, threshold: int | None = None, alpha: Alpha | None = None, sample_size: int | None = None
 ) -> str:
-    """Return the policy with its parameters, as short as it gets, with a Greek alpha."""
+    """Return a short label of the policy and its parameters, with a Greek alpha."""
     label = POLICIES[policy].label(threshold=threshold, alpha=alpha, sample_size=sample_size)
     return label.replace(", alpha ", f" {ALPHA}=")
 
 
 def start_words(initial_tasks: float | Sequence[int]) -> str:
-    """What pools hold at time 0."""
+    """Describe the tasks in the pools at time 0."""
     if isinstance(initial_tasks, Sequence):
         return f"pools with {min(initial_tasks)} to {max(initial_tasks)} tasks"
     if not initial_tasks:

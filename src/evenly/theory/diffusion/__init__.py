@@ -1,8 +1,7 @@
-"""Diffusion limits: fluctuations around the balanced state, of order one over the root of the number of pools.
+"""Diffusion limits: fluctuations around the balanced state, of order 1 / sqrt(pools).
 
-`fractional` is the limit at a load that is not whole. `whole` is the reflected limit at a whole load,
-and `whole_law` its stationary distribution. `limit` picks the one that holds for a load, and `result` is what it
-returns.
+`fractional` is the limit at a load that is not a whole number. `whole` is the reflected limit at a whole load, and
+`whole_law` its stationary distribution. `limit` picks the one that holds for a load, and returns a `result`.
 """
 
 from evenly.theory.diffusion.fractional import OrnsteinUhlenbeck, ornstein_uhlenbeck

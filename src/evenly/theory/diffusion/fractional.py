@@ -23,12 +23,12 @@ from evenly.theory.inputs import positive_load
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_POOLS = 10**9
-MAX_VALUES = 10**8  # paths times times: what fits into memory
+MAX_VALUES = 10**8  # paths times points: they must fit into memory
 
 
 @dataclass(frozen=True)
 class OrnsteinUhlenbeck:
-    """dZ = -Z dt + sqrt(2 load) dW, the fluctuation of the total number of tasks whatever the load.
+    """dZ = -Z dt + sqrt(2 load) dW, the fluctuation of the total number of tasks at any load.
 
     Paper: Thm 3 (b).
     """
@@ -37,23 +37,23 @@ class OrnsteinUhlenbeck:
 
     @property
     def stationary_variance(self) -> float:
-        """The variance in the long run."""
+        """The stationary variance."""
         return self.load
 
     def mean(self, start: float, time: float) -> float:
-        """Return the mean at a time, from a start."""
+        """Return the mean at `time`, starting from `start`."""
         return start * exp(-elapsed(time))
 
     def variance(self, time: float) -> float:
-        """Return the variance at a time, from any one start."""
+        """Return the variance at `time`, from any fixed start."""
         return -self.load * expm1(-2 * elapsed(time))
 
     def covariance(self, lag: float) -> float:
-        """Return the covariance of two values `lag` apart in time, in the long run."""
+        """Return the stationary covariance of two values `lag` apart in time."""
         return self.load * exp(-abs(lag))
 
     def cdf(self, value: ArrayLike, *, time: float | None = None, start: float = 0.0) -> FloatArray:
-        """Return the distribution function at a time, from a start; without a time, in the long run."""
+        """Return the distribution function at `time`, from `start`; without a time, the stationary one."""
         mean, variance = (0.0, self.load) if time is None else (self.mean(start, time), self.variance(time))
         if variance == 0:
             return np.where(np.asarray(value) >= mean, 1.0, 0.0)
@@ -82,7 +82,7 @@ class OrnsteinUhlenbeck:
         return self.load - floor(self.load)
 
     def occupancy_deviation(self, pools: int) -> float:
-        """Return the standard deviation of that fraction, which is about normal, in the long run."""
+        """Return the stationary standard deviation of that fraction, which is approximately normal."""
         return sqrt(self.load / whole_number("pools", pools, 1, MAX_POOLS))
 
 
@@ -100,7 +100,7 @@ def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
 
 
 def is_whole(load: float) -> bool:
-    """Which of the two limits holds: whether the load, if it is one, is a whole number."""
+    """Tell whether a valid load is a whole number, which decides between the two limits."""
     return positive_load(load).is_integer()
 
 

@@ -1,4 +1,4 @@
-"""Predict the diffusion limit that holds for a load, and what it says of a number of pools."""
+"""Predict the diffusion limit that holds for a load, and what it means for a number of pools."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def predict_diffusion(
     paths: int | None = None,
     seed: int = 1,
 ) -> DiffusionLimit:
-    """Predict how a balanced system fluctuates: the long run of its limit, and paths from the balanced state.
+    """Predict how a balanced system fluctuates: the stationary law, and sample paths from the balanced state.
 
-    With `pools`, say what the limit means for a system of this size. A `limit` other than the load's is refused.
-    Paths are five if not given, or none where the load is too great for them; the long run needs none. `horizon`
-    is in mean task times.
+    With `pools`, the result also describes a system of this size. A `limit` that does not hold for the load is
+    rejected. `paths` is 5 by default, or 0 if the load is too large to draw paths; the stationary law does not
+    need them. `horizon` is in mean task times.
 
     Paper: Thms 3 and 4.
     """
@@ -66,7 +66,7 @@ def predict_diffusion(
 
 
 def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
-    """The number of paths, if they are drawn within half a minute; steps are short at a great whole load."""
+    """Return the number of paths, if it can be drawn in half a minute; large whole loads need short steps."""
     steps = times.size + ceil(times[-1] * (load + 1) / STEP) * (load > 0)
     most = 0 if steps > MAX_STEPS else min(MAX_VALUES // times.size, MAX_MOVES // steps)
     if paths is None:

@@ -1,4 +1,4 @@
-"""A diffusion limit: its long run, what it means for a number of pools, and paths from the balanced state."""
+"""A diffusion limit: its stationary law, its meaning for a number of pools, and paths from the balanced state."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ORNSTEIN_UHLENBECK, REFLECTED = "ornstein-uhlenbeck", "reflected"
 class DiffusionLimit(Tabular):
     """Fluctuations around the balanced state, in units of the root of the number of pools.
 
-    `stationary` is the law of the long run: an `OrnsteinUhlenbeck` process, or a `StationarySummary` for a whole
-    load. With `pools`, `occupancy_mean` and `occupancy_deviation` are those of the fraction of pools with at least
-    as many tasks, by number of tasks; at a whole load `saturated_share` is the share of arrivals that find no pool
+    `stationary` is the stationary law: an `OrnsteinUhlenbeck` process, or a `StationarySummary` for a whole
+    load. With `pools`, `occupancy_mean` and `occupancy_deviation` describe the fraction of pools with at least
+    k tasks, by k; at a whole load `saturated_share` is the share of arrivals that find no pool
     below it. `sample_paths` has one row per path; `variance` is that of the total number of tasks at each time.
     """
 
@@ -56,19 +56,19 @@ class DiffusionLimit(Tabular):
 
     @property
     def quantities(self) -> dict[str, str]:
-        """What fluctuates: what each of `sample_paths` counts, in words."""
+        """The quantity that each of `sample_paths` counts, in words."""
         low = self.threshold
         if self.limit == REFLECTED:
             return {"below": f"tasks missing below {low}", "above": f"pools with more than {low}"}
         return {"total": f"pools with {low + 1} or more"}
 
     def _laws(self) -> dict[str, dict[str, Any]]:
-        """Return the long run of each quantity: mean, variance and quantiles."""
+        """Return the stationary mean, variance and quantiles of each quantity."""
         facts = self.stationary.to_dict()
         return {name: facts[name] if self.limit == REFLECTED else facts for name in self.quantities}
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per quantity: mean, standard deviation and quantiles of the long run, in roots of the pools."""
+        """Return one row per quantity: stationary mean, deviation and quantiles, in units of sqrt(pools)."""
         laws = self._laws()
         return {
             "quantity": list(laws),
@@ -128,7 +128,7 @@ class DiffusionLimit(Tabular):
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw all paths and the density of the long run: the picture that `evenly diffusion --plot` saves."""
+        """Draw all paths and the stationary density: the picture that `evenly diffusion --plot` saves."""
         from evenly.plots import diffusion, style
 
         figure = style.figure_or_new(figure, 8.0, 5.6 if self.limit == REFLECTED else 3.8)
@@ -151,7 +151,7 @@ class DiffusionLimit(Tabular):
                     deviation=np.sqrt(self.variance),
                 )
             ]
-        # Near 0 the density of `above` has no bound, and with a great load that of `below` is high.
+        # The density of `above` is unbounded near 0, and that of `below` is high at a large load.
         widest = min(1.05 * float(self.stationary.below.density(0.0)), 2.5 / sqrt(self.load))
         rows = []
         for name, marginal in (("below", self.stationary.below), ("above", self.stationary.above)):

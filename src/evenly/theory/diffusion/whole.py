@@ -1,16 +1,16 @@
-"""Fluctuations around the balanced load when it is a whole number: a process that a boundary pushes back.
+"""Fluctuations around the balanced load when it is a whole number: a process reflected at a boundary.
 
 At the scale of sqrt(pools), `below` (the paper's Z) counts tasks missing below level `load`, and `above` (Q(i))
 counts pools with at least i tasks for each i > load. An arrival that finds nothing missing adds to Q(load + 1).
 
-Two facts make the paper's equations easy. Their sum shows that X = Q(load + 1) + Q(load + 2) + ... - Z, the total
+Two facts simplify the paper's equations. Their sum shows that X = Q(load + 1) + Q(load + 2) + ... - Z, the total
 number of tasks, is an Ornstein-Uhlenbeck process. And Z >= 0 means that Q(load + 1) must not be below X, less the
 levels above it; being pushed up there and fading at rate load + 1 elsewhere, it is a running supremum. From a
 balanced start
 
     Q(load + 1)(t) = sup over s <= t of exp(-(load + 1) (t - s)) X(s),    Z = Q(load + 1) - X,
 
-and in the long run the same with s from minus infinity. The paths here and the law in `whole_law` rest on it.
+and in the long run the same with s from minus infinity. The paths here and the law in `whole_law` are based on it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ReflectedPaths:
 
 @dataclass(frozen=True)
 class _State:
-    """The total, the levels above as if nothing pushed them, and what the push has added to the first of them."""
+    """The total, the levels above without the push, and what the push has added to the first of them."""
 
     total: FloatArray
     fading: FloatArray  # one row per path, or one for all
@@ -58,7 +58,7 @@ class _State:
 
     @property
     def excess(self) -> FloatArray:
-        """By how much the total would pass the levels above without the push."""
+        """The amount by which the total would exceed the levels above without the push."""
         return np.asarray(self.total - self.fading.sum(axis=1))
 
 
@@ -74,7 +74,7 @@ class Reflected:
 
     @cached_property
     def total(self) -> OrnsteinUhlenbeck:
-        """The law of the total, on which the push at the boundary has no influence."""
+        """The law of the total, which does not depend on the push at the boundary."""
         return OrnsteinUhlenbeck(float(self.load))
 
     def sample_path(
@@ -86,7 +86,7 @@ class Reflected:
         paths: int = 1,
         step: float | None = None,
     ) -> ReflectedPaths:
-        """Paths at these times, from `start` = (below, above[load + 1], ...), or stationary ones without it.
+        """Return paths at these times, from `start` = (below, above[load + 1], ...), else stationary ones.
 
         The total has the exact law. In between, each step draws the supremum of the Brownian bridge below a
         straight line in place of a curve. From a balanced or stationary start that makes `above` too low in law,
@@ -149,7 +149,7 @@ class Reflected:
             )
         rising = (np.diff(values[:, 1:], axis=1) > 0).any()
         if not np.isfinite(values).all() or (values < 0).any() or rising:
-            raise InputError("start must have no negative number, and no level above one that has less.")
+            raise InputError("start must have no negative number, and its levels must not increase.")
         total = np.broadcast_to(values[:, 1:].sum(axis=1) - values[:, 0], (paths,))
         return _State(total, values[:, 1:], np.zeros(paths))
 
@@ -164,7 +164,7 @@ class Reflected:
 
 
 def reflected(load: float, levels: int | None = None) -> Reflected:
-    """The limit for a whole load; `levels` (load + 1 if not given) is the most tasks of a pool at the start.
+    """Return the limit for a whole load; at the start, pools have up to `levels` tasks (default: load + 1).
 
     Paper: Thm 4. Departs: the paper allows levels = load, where Q(load + 1) starts at 0 but does not stay there.
     """

@@ -10,8 +10,8 @@ which, measured in sqrt(load), solves
 
 That is a heat equation with -log(y) as its time. It is marched from large y down to 0 in the coordinate y - x,
 which is Z, so that the boundary stays in place. Sums along the way, over x and over y, give the two marginals, and
-two grids are extrapolated to none. Means are then right to a relative 5e-7 and probabilities to 1e-5, whatever the
-load.
+results on two grids are extrapolated to a step of zero. At any load, means then have a relative error of 5e-7, and
+probabilities an error of 1e-5.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from evenly.theory.diffusion.fractional import MAX_POOLS, QUANTILES
 from evenly.theory.diffusion.whole import reflected
 
 CELLS = 250  # of the coarser grid
-REACH = 8.0  # deviations of the total beyond which nothing happens
+REACH = 8.0  # standard deviations of the total beyond which probabilities are negligible
 LONGEST = 16.0  # time u after which the total is unlikely to have been negative throughout
 SMALLEST = 1e-290
 EDGE = 1e-6  # quantiles closer to 0 or 1 are not resolved
@@ -45,7 +45,7 @@ EDGE = 1e-6  # quantiles closer to 0 or 1 are not resolved
 class Marginal(ReadOnly):
     """The law of one coordinate: its moments, and its distribution function at values from 0 upwards.
 
-    In between it is interpolated in asinh(value / scale): linear in the value below the scale, else logarithmic.
+    In between, it is interpolated in asinh(value / scale): linear in the value below the scale, else logarithmic.
     """
 
     mean: float
@@ -75,7 +75,7 @@ class Marginal(ReadOnly):
         return np.where(at == within, inside, 0.0)
 
     def quantile(self, probability: float) -> float:
-        """Return the value that is not passed with this probability."""
+        """Return the value that is not exceeded with this probability."""
         probability = number_from("probability", probability, EDGE, 1 - EDGE)
         last = np.arcsinh(self.values[-1] / self.scale)
         place = brentq(lambda at: float(self._curve(at)) - probability, 0.0, last, xtol=1e-12)
@@ -92,7 +92,7 @@ class Marginal(ReadOnly):
 
 @dataclass(frozen=True)
 class StationarySummary:
-    """The long run: `below` is Z and `above` is Q(load + 1); higher levels are empty.
+    """The stationary law: `below` is Z and `above` is Q(load + 1); higher levels are empty.
 
     `residual` is how far the moments miss E[Q^2] / (load + 2) = E[QZ], from Ito's formula, in units of load.
     """
@@ -105,11 +105,11 @@ class StationarySummary:
 
     @property
     def regulator_rate(self) -> float:
-        """How much V_1, the push at the boundary, grows in a unit of time: as Q(load + 1) fades."""
+        """The growth of V_1, the push at the boundary, per unit of time: as much as Q(load + 1) fades."""
         return (self.load + 1) * self.above.mean
 
     def occupancy(self, pools: int) -> dict[int, tuple[float, float]]:
-        """For levels load and load + 1, the fraction of pools with as many tasks: its mean and deviation."""
+        """Return mean and deviation of the fraction of pools with at least i tasks, for i = load and load + 1."""
         root = sqrt(whole_number("pools", pools, 1, MAX_POOLS))
         return {
             self.load: (1 - self.below.mean / root, self.below.deviation / root),
@@ -134,11 +134,11 @@ class StationarySummary:
 def stationary_summary(load: float) -> StationarySummary:
     """Return the stationary law of the limit for a whole load.
 
-    Paper: Thm 4. Departs: the paper says nothing of the limit's long run.
+    Paper: Thm 4. Departs: the paper does not treat the stationary law.
     """
     whole = reflected(load).load
     coarse, fine = _march(whole, CELLS), _march(whole, 2 * CELLS)
-    moments = (4 * fine.moments() - coarse.moments()) / 3  # second order, so that this is fourth
+    moments = (4 * fine.moments() - coarse.moments()) / 3  # errors of second order cancel, fourth order is left
     below_cdf = (4 * fine.below_cdf[::2] - coarse.below_cdf) / 3
     above_cdf = (4 * fine.above_cdf[::2] - coarse.above_cdf) / 3
     below = _marginal(whole, coarse.below, below_cdf, moments[:2], _layer(whole))
@@ -157,7 +157,7 @@ def stationary_summary(load: float) -> StationarySummary:
 
 
 def _marginal(load: int, values: FloatArray, chances: FloatArray, moments: FloatArray, scale: float) -> Marginal:
-    """From the units of sqrt(load) to plain ones."""
+    """Return the marginal in plain units, from units of sqrt(load)."""
     root = sqrt(load)
     mean, square = (float(moment) for moment in moments)
     return Marginal(
@@ -175,7 +175,7 @@ class _Grid:
     above_cdf: FloatArray
 
     def moments(self) -> FloatArray:
-        """Means of `below`, its square, `above` and its square."""
+        """Return the means of `below`, its square, `above` and its square."""
         low, high = 1 - self.below_cdf, 1 - self.above_cdf
         return np.array(
             [
@@ -188,7 +188,7 @@ class _Grid:
 
 
 def _march(load: int, cells: int) -> _Grid:
-    """Solve the equation with Crank and Nicolson's rule and sum up the marginals."""
+    """Solve the equation with the Crank-Nicolson rule, and sum up the marginals."""
     below, (slope, curvature) = _space(load, cells)
     fade = load + 1
     # Short steps while y falls, then ever longer ones while the shape of f settles.
@@ -236,7 +236,7 @@ def _space(load: int, cells: int) -> tuple[FloatArray, tuple[FloatArray, FloatAr
 
 
 def _operator(load: int, level: float, below: FloatArray, slope: FloatArray, curvature: FloatArray) -> FloatArray:
-    """Bands of f_xx - x f_x in the coordinate y - x, where y moves too; the row at the boundary is zero."""
+    """Return the bands of f_xx - x f_x in y - x, where y moves too; the row at the boundary is zero."""
     speed = (load + 2) * level - below
     bands = curvature.copy()
     bands[0, 2:] += speed[1:-1] * slope[0, 2:]

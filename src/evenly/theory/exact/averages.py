@@ -62,7 +62,7 @@ def _imbalance(counts: sparse.csc_array, pools: int, load: float) -> FloatArray:
 
 
 def _distance_of_one(tasks: FloatArray, load: float) -> FloatArray:
-    """`_imbalance` of a single pool, by its number of tasks: there can be 100,000 levels and as many states."""
+    """Return `_imbalance` of a single pool, by its number of tasks; there can be 100,000 levels and states."""
     full = floor(load)
     part = load - (full + 1) + 1  # rounded as in `balanced_occupancy`
     squares = np.where(tasks <= full, full - tasks + part**2, (1 - part) ** 2 + (tasks - full - 1))

@@ -1,8 +1,7 @@
 """The Markov chain of a small system: its states, its events and its generator.
 
-What a policy does at an arrival or a departure is written here, straight from its definition and for no
-other use than `exact`. Nothing is shared with `core` or `sim`, so that agreement with them is evidence.
-How the balance equations are solved is the business of `solve`.
+The policies are written here straight from their definitions, for `exact` only. Nothing is shared with `core` or
+`sim`, so that agreement with them is evidence. `solve` solves the balance equations.
 """
 
 from array import array
@@ -29,7 +28,7 @@ COUNTED = ("green", "yellow", "resync", "rises", "falls", "lost")
 
 
 class State(NamedTuple):
-    """What the chain remembers; the threshold is 0 for a policy without one."""
+    """A state of the chain; the threshold is 0 for a policy without one."""
 
     occupancy: Occupancy
     threshold: int
@@ -72,7 +71,7 @@ class SmallSystem:
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """The reachable states, the generator over them, and per state the rate of each thing in `COUNTED`."""
+    """The reachable states, the generator over them, and the rates of the events in `COUNTED`, by state."""
 
     states: list[State]
     generator: sparse.csr_array
@@ -80,7 +79,7 @@ class Chain:
 
 
 def assign_by_threshold(state: State) -> Assignment:
-    """Uniform among the pools below the threshold, else among those at it, else among all.
+    """Choose uniformly among the pools below the threshold, else among those at it, else among all.
 
     Paper: Sec. 2.1.
     """
@@ -93,12 +92,12 @@ def assign_by_threshold(state: State) -> Assignment:
 
 
 def assign_to_shortest(state: State) -> Assignment:
-    """Join the shortest queue: always a pool with the fewest tasks."""
+    """Choose a pool with the fewest tasks."""
     return [(state.occupancy[0][0], 1.0)]
 
 
 def assign_by_sample(sample_size: int) -> Callable[[State], Assignment]:
-    """Power-of-d: the least loaded of `sample_size` distinct pools sampled uniformly; random for one choice."""
+    """Return the rule of power-of-d: the least loaded of `sample_size` distinct pools, sampled uniformly."""
 
     def assign(state: State) -> Assignment:
         at_least = sum(pools for _, pools in state.occupancy)
@@ -161,7 +160,7 @@ def resync_messages(occupancy: Occupancy, before: int, after: int) -> int:
 
 
 def arrivals(system: SmallSystem, state: State) -> Iterator[Event]:
-    """What an arrival may do: a dispatch, or a loss at a full pool, and then the learning step.
+    """Yield the outcomes of an arrival: a dispatch, or a loss at a full pool, and then the learning step.
 
     Paper: Sec. 2.1, Sec. 4.1.
     """
@@ -184,7 +183,7 @@ def arrivals(system: SmallSystem, state: State) -> Iterator[Event]:
 
 
 def departures(state: State) -> Iterator[Event]:
-    """What a departure may do, from each level; leaving the threshold or the one above it sends a message.
+    """Yield the departures from each level; one from the threshold or the level above it sends a message.
 
     Paper: Sec. 2.1.
     """
@@ -205,7 +204,7 @@ def explore(system: SmallSystem, max_states: int) -> Chain:
     index = {system.empty: 0}
     rows, columns, rates = array("q"), array("q"), array("d")
     counted = array("d")
-    for row, state in enumerate(states):  # grows while it is read
+    for row, state in enumerate(states):  # the list grows during the loop
         sums = [0.0] * len(COUNTED)
         for event in chain(arrivals(system, state), departures(state)):
             column = index.setdefault(event.target, len(states))
@@ -218,7 +217,7 @@ def explore(system: SmallSystem, max_states: int) -> Chain:
                 if number:
                     sums[what] += event.rate * number
         counted.extend(sums)
-        if len(states) > max_states:  # the count beforehand is a lower bound for some policies
+        if len(states) > max_states:  # for some policies, the count beforehand is a lower bound
             raise too_large(f"{len(states):,}", max_states)
     return Chain(
         states=states,

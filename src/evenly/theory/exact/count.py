@@ -15,7 +15,7 @@ import numpy as np
 from evenly.policies import DEFAULT
 from evenly.theory.exact.chain import IntArray, SmallSystem, too_large
 
-_MOST_TASKS, _MOST_POOLS = 600, 30  # looked at under power-of-d, which exceeds any limit on states with fewer
+_MOST_TASKS, _MOST_POOLS = 600, 30  # enough for power-of-d to exceed any limit on states
 
 
 def check_size(system: SmallSystem, policy: str, sample_size: int, max_states: int) -> None:
@@ -50,8 +50,8 @@ def up_to(pools: int, level: int, above: int) -> int:
 def partitions(pools: int, largest: int, total: int) -> Iterator[IntArray]:
     """Count the occupancies of 1, 2, ... pools with up to `largest` tasks each, by their total from 0 to `total`.
 
-    The generating function is a Gaussian binomial, which is symmetric in pools and levels: the fewer of them are
-    gone through. The last array is the one for all pools.
+    The generating function is a Gaussian binomial, which is symmetric in pools and levels: the loop runs over
+    the smaller number. The last array is the one for all pools.
     """
     steps, other = sorted((pools, largest))
     counts = np.zeros(total + 1, np.int64)
@@ -81,7 +81,7 @@ def _by_total(pools: int, largest: int, total: int, enough: int) -> IntArray:
 def _fixed_threshold(system: SmallSystem, enough: int) -> Iterator[int]:
     """Count by the fullest pool: up to the threshold, one above it, or higher.
 
-    The second takes all pools to have been at the threshold, and the third all one above it.
+    The second requires that all pools have been at the threshold, and the third all one above it.
     """
     pools, total, threshold = system.pools, system.total_limit, system.threshold
     high = threshold + 1

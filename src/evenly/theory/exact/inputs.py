@@ -1,4 +1,4 @@
-"""What `solve_exact` accepts, and the defaults that depend on other parameters.
+"""Input checks of `solve_exact`, and the defaults that depend on other parameters.
 
 Independent of `core` and `sim` on purpose, like everything that checks them.
 """
@@ -106,14 +106,14 @@ def checked_sample_size(sample_size: int | None, pools: int) -> int:
 def largest_total(
     pools: int, load: float, capacity: int | None, tolerance: float, max_states: int
 ) -> tuple[int, float]:
-    """Return the most tasks that the system may hold, and the probability that is lost by stopping there.
+    """Return the most tasks that the system may hold, and the probability that is cut off by stopping there.
 
     Paper: Sec. 2.1 (the total is Poisson).
     """
     if capacity is not None:
         return pools * capacity, 0.0
     mean = pools * load
-    if mean > max_states:  # every total up to the mean has a state at least
+    if mean > max_states:  # every total up to the mean has at least one state
         raise too_large(f"{floor(mean):,}", max_states)
     limit = max(floor(mean), 1)
     while pdtrc(limit, mean) >= tolerance:

@@ -1,11 +1,11 @@
 """The exact stationary distribution of a small system, policy by policy.
 
-The yardstick for the simulator at sizes that are far from the large-system limit. States and events are in
+This is the yardstick for the simulator at sizes far from the large-system limit. States and events are in
 `chain`, the balance equations in `solve`, averages in `averages`, the input rules in `inputs`.
 
 Service has unit rate: `load` is the offered load per pool, and the law does not depend on the service rate.
-Without a capacity the total number of tasks is Poisson whatever the policy, so the chain is cut where that
-Poisson law has next to nothing left. `truncation` is the probability that is cut off: the total is off by no
+Without a capacity the total number of tasks is Poisson whatever the policy, so the chain is cut where almost
+nothing of that Poisson law is left. `truncation` is the probability that is cut off: the total is off by no
 more, other probabilities by about as much, and averages of tasks by a few times that.
 """
 
@@ -106,7 +106,7 @@ class ExactLaw(Tabular):
         return self.green_per_task + self.yellow_per_task
 
     def columns(self) -> Mapping[str, Any]:
-        """One row per number of tasks: shares of pools and of tasks, and the probability for the fullest pool."""
+        """Return one row per number of tasks: shares of pools and tasks, probability for the fullest pool."""
         return {
             "tasks": np.arange(len(self.pools_with_exactly)),
             "pools_with_exactly": self.pools_with_exactly,
@@ -123,7 +123,7 @@ class ExactLaw(Tabular):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object, with the keys that a simulation has too: what `evenly exact --json` prints."""
+        """Return the object that `evenly exact --json` prints; its keys are those of a simulation."""
         return {
             "policy": self.policy,
             "pools": self.pools,
@@ -245,7 +245,7 @@ def solve_exact(
 
     A threshold without `alpha` is fixed, floor(load) if not given; with `alpha` it is where learning starts,
     0 if not given. Power-of-d samples two pools if `sample_size` is not given. A task sent to a pool that holds
-    `capacity` tasks is lost. A chain of more than `max_states` states is refused.
+    `capacity` tasks is lost. A chain of more than `max_states` states is rejected.
 
     Paper: Sec. 2.1, Sec. 4.1.
     """

@@ -1,10 +1,10 @@
 """The stationary law of a finite Markov chain: its recurrent class, and the balance equations on it.
 
-Small chains go through a sparse LU factorisation, which is the accurate way. Its fill-in explodes with the
-number of states, so larger chains are swept instead: ordered by the total number of tasks, every jump leads
-to a neighbouring total, and Gauss-Seidel sweeps go up and down the totals. What they settle slowly is how
-likely each total and each threshold is as a whole, so after each sweep these are rescaled to carry equal
-flows up and down (aggregation and disaggregation). Either way the residual is checked, and reported.
+Small chains are solved by a sparse LU factorisation, which is the most accurate. Its fill-in explodes with the
+number of states, so larger chains are swept instead: ordered by the total number of tasks, every jump leads to a
+neighbouring total, and Gauss-Seidel sweeps go up and down the totals. On their own they are slow to find the
+probability of each total and of each threshold, so after each sweep these are rescaled to carry equal flows up and
+down (aggregation and disaggregation). Either way, the residual is checked and reported.
 """
 
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def by_factors(rates: sparse.csr_array, likely_state: int) -> FloatArray:
 
 
 def by_sweeps(rates: sparse.csr_array, levels: list[IntArray], sweeps: int) -> FloatArray:
-    """Gauss-Seidel sweeps up and down the total, each followed by a rebalancing of the levels."""
+    """Solve by Gauss-Seidel sweeps up and down the total, each followed by a rebalancing of the levels."""
     balance = sparse.csr_array(rates.T)
     up = triangular_solver(sparse.tril(balance))
     down = triangular_solver(sparse.triu(balance))
@@ -109,7 +109,7 @@ def by_sweeps(rates: sparse.csr_array, levels: list[IntArray], sweeps: int) -> F
 
 
 def triangular_solver(matrix: sparse.sparray) -> Callable[[FloatArray], FloatArray]:
-    """Solve with a triangular matrix many times; factors in the given order have no fill-in."""
+    """Return a solver for a triangular matrix, whose factors in the given order have no fill-in."""
     factors = splu(
         sparse.csc_array(matrix),
         permc_spec="NATURAL",
@@ -120,7 +120,7 @@ def triangular_solver(matrix: sparse.sparray) -> Callable[[FloatArray], FloatArr
 
 
 def flow_balancer(rates: sparse.csr_array, level: IntArray) -> Callable[[FloatArray], FloatArray]:
-    """Rescale a law per level so that between neighbouring levels the flows up and down are equal."""
+    """Return a function that rescales a law by level, to equal flows up and down between neighbouring levels."""
     jumps = rates.tocoo()
     source, target = level[jumps.row], level[jumps.col]
     size = int(level.max()) + 1

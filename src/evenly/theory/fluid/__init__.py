@@ -1,4 +1,4 @@
-"""Fluid limits: what the occupancy does over time in the large-system limit.
+"""Fluid limits: the occupancy over time in the large-system limit.
 
 `predict` has the entry point and `path` its result, `solver` integrates mode by mode (`modes`), `crossing` and
 `integration` are its tools, `mass` has the closed forms for total and tail masses, `inputs` the checks.

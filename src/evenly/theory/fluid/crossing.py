@@ -18,7 +18,7 @@ def first_crossing(function: Function, grid: FloatArray) -> float | None:
     """Return the first time on the grid's span when the function falls to zero, having been above it.
 
     A function that starts at zero must rise first, so an event that has just happened does not fire again.
-    Between grid points a dip is sought where three values show that there may be one.
+    Between grid points, a dip is looked for where three neighbouring values allow one.
     """
 
     def at(time: float) -> float:
@@ -44,11 +44,11 @@ def first_crossing(function: Function, grid: FloatArray) -> float | None:
 
 
 def _first_dip(at: Callable[[float], float], grid: FloatArray, values: FloatArray) -> tuple[float, float] | None:
-    """Return a stretch in which the function falls below zero, although it is above at the grid points around."""
+    """Return an interval where the function falls below zero, although it is positive at the grid points."""
     inner = values[1:-1]
     lowest = np.flatnonzero((inner > 0) & (inner <= values[:-2]) & (inner <= values[2:])) + 1
     for place in lowest:
-        # A parabola through the three dips below the middle one by less than the higher neighbour stands above it.
+        # A parabola through three points dips below the middle one by less than its higher neighbour is above it.
         if values[place] > max(values[place - 1], values[place + 1]) - values[place]:
             continue
         found = minimize_scalar(at, bounds=(grid[place - 1], grid[place + 1]), method="bounded")

@@ -1,4 +1,4 @@
-"""What the fluid equations accept, and how many levels they need."""
+"""Input checks of the fluid equations, and the number of levels that they need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIN_HORIZON, MAX_HORIZON = 1e-12, 10**6  # events are located to 1e-12
 MAX_LEVELS = 3000
 MAX_CELLS = 2 * 10**7  # times by levels
 MAX_TURNS = 10**3  # periods of waves, and phases, within the horizon
-MAX_CHANGES = 10**4  # of a learned threshold: each takes some milliseconds
+MAX_CHANGES = 10**4  # of a learned threshold: each takes a few milliseconds
 _SAMPLES_PER_WAVE = 16
 _CLOSEST_ALPHA = Fraction(1, 10**6)
 _TRUNCATION = 1e-13
@@ -45,7 +45,7 @@ def demand_phases(load: float | None, schedule: str | Sequence[Phase] | None) ->
 
 
 def fluid_alpha(alpha: float | str | Decimal) -> Fraction:
-    """Return alpha as a fraction, or raise InputError if it leaves no room for the threshold to stay."""
+    """Return alpha as a fraction, or raise InputError if it is too close to 1."""
     exact = exact_alpha(alpha)
     if exact > 1 - _CLOSEST_ALPHA:
         raise InputError(f"alpha must be at most {float(1 - _CLOSEST_ALPHA)} in the fluid limit, not {alpha}.")
@@ -97,7 +97,7 @@ def check_changes(phases: Sequence[Phase], initial: float, horizon: float) -> No
 
 @dataclass(frozen=True, kw_only=True)
 class InitialState:
-    """The state at time 0: q(0), q(1), ..., and what it was made from."""
+    """The state at time 0, q(0), q(1), ..., and the input that it was built from."""
 
     occupancy: FloatArray
     tasks: float | tuple[int, ...] | None
@@ -107,7 +107,7 @@ class InitialState:
 def initial_state(
     tasks: float | Sequence[int] | None, occupancy: Sequence[float] | FloatArray | None
 ) -> InitialState:
-    """The state at time 0, from tasks per pool, tasks of each pool or an occupancy; empty if none is given."""
+    """Return the state at time 0: from tasks per pool, tasks of each pool or an occupancy, else empty."""
     if occupancy is not None:
         if tasks is not None:
             raise InputError("Give initial_tasks or initial_occupancy, and not both.")
@@ -121,7 +121,7 @@ def initial_state(
 
 
 def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
-    """Return q(0), q(1), ... at time 0, or raise InputError if it is no occupancy."""
+    """Return q(0), q(1), ... at time 0, or raise InputError if it is not an occupancy."""
     try:
         if len(occupancy) > MAX_LEVELS:
             occupancy = ()
@@ -131,7 +131,8 @@ def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
     ordered = q.ndim == 1 and q.size > 0 and q[0] == 1 and bool(np.all(q >= 0) and np.all(np.diff(q) <= 0))
     if not ordered or q.size > MAX_LEVELS:
         raise InputError(
-            f"An initial occupancy must start with 1, never increase and end by 0 within {MAX_LEVELS} levels."
+            "An initial occupancy must start with 1, never increase, have no negative number "
+            f"and have at most {MAX_LEVELS} levels."
         )
     return q
 
@@ -139,9 +140,9 @@ def _checked_occupancy(occupancy: Sequence[float] | FloatArray) -> FloatArray:
 def last_level(phases: Sequence[Phase], start: FloatArray, threshold: int, *, learns: bool) -> tuple[int, float]:
     """Return the last level to keep, and a bound for the mass beyond it.
 
-    Tasks come to pools above threshold + 1 at random only, at most at the load's rate, and only if the mass
-    can reach threshold + 1. So such a pool has no more tasks than at the start (or threshold + 1) and a Poisson
-    number on top. A learned threshold rises to a level only when all pools, and so the mass, have reached it.
+    Pools above threshold + 1 only receive tasks that are sent at random, at most at the rate of the load, and
+    only if the mass can reach threshold + 1. So such a pool has at most its initial tasks (or threshold + 1) plus
+    a Poisson number. A learned threshold rises to a level only when all pools, and so the mass, have reached it.
 
     Paper: Thm 1; Def. 2. The thresholds are bounded, as in the proof of Prop. 4.
     """
@@ -164,5 +165,5 @@ def last_level(phases: Sequence[Phase], start: FloatArray, threshold: int, *, le
 
 
 def _excess(level: int, mean: float) -> float:
-    """E[(Poisson(mean) - level)^+]."""
+    """Return E[(Poisson(mean) - level)^+]."""
     return float(mean * pdtrc(level - 1, mean) - level * pdtrc(level, mean)) if level > 0 else mean

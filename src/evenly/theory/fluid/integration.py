@@ -1,9 +1,9 @@
 """Stiff differential equations, integrated up to a time or to an event.
 
-SciPy's VODE with backward differences: mode (a) of the fluid equations is stiff without bound near its
-surface, and solvers that guess when to be implicit stall there. The equations couple neighbours in the main, so
-Newton's method inside makes do with a tridiagonal Jacobian. It must be given: differences would be spoilt by the
-couplings that it leaves out.
+The solver is SciPy's VODE with backward differences. Mode (a) of the fluid equations becomes arbitrarily stiff
+near its surface, and solvers that guess when to be implicit stall there. The equations mainly couple neighbours,
+so a tridiagonal Jacobian is enough for Newton's method. It is given explicitly, because finite differences would
+be spoilt by the couplings that it leaves out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Value = Callable[[float, FloatArray], float]
 
 _RELATIVE, _ABSOLUTE = 1e-11, 1e-14
 _MAX_STEPS = 10**6
-_LIVELY = 60.0  # how long a solution moves: deviations fade like e^-t
+_LIVELY = 60.0  # a solution is at rest after this time: deviations fade like e^-t
 _NEWTON_STEPS = 100
 _TIME_ERROR = 1e-12
 _NUDGE = 1e-7
@@ -58,8 +58,8 @@ def integrate(
 ) -> tuple[FloatArray, float, FloatArray]:
     """Return values at the output times, and the time and value at which the integration ends.
 
-    It ends at `end`, or before when the value of `event` falls to zero; outputs after that are left out.
-    Unless it is `restless`, the solution is taken to be at rest after a time in which deviations have faded.
+    It ends at `end`, or earlier if the value of `event` falls to zero; outputs after that are left out. Unless
+    `restless` is set, the solution is taken to be at rest once deviations have had the time to fade.
     """
     reach = end if restless else min(end, start + _LIVELY)
     value = event if event is not None else _never
@@ -70,7 +70,7 @@ def integrate(
     if _too_close(start, reach):
         here = _euler_step(equations, here, reach, value)
     while here.time < reach:
-        if event is None and here.time > start:  # the same steps, without a look at each
+        if event is None and here.time > start:  # the same steps, without stopping after each
             goal = min(wanted[len(rows)], reach) if len(rows) < len(wanted) else reach
             there = _Point(goal, _advance(solver, goal), 1.0)
         else:
@@ -150,7 +150,7 @@ def _reach(equations: Equations, start: _Point, time: float, value: Value) -> _P
 
 
 def _too_close(start: float, time: float) -> bool:
-    """Tell whether VODE would refuse to start: late in a run, two times can differ by their last digits only."""
+    """Tell whether VODE would refuse to start, because the two times only differ in their last digits."""
     return time - start < _LAST_DIGITS * abs(time)
 
 
@@ -160,7 +160,7 @@ def _euler_step(equations: Equations, start: _Point, time: float, value: Value) 
 
 
 def _locate(equations: Equations, low: _Point, high: float, value: Value) -> _Point:
-    """The event between a point before it and a time after it, by Newton's method kept inside the bracket."""
+    """Locate the event between a point before it and a time after it, by Newton's method inside the bracket."""
     point, slope = low, _rate(equations, low, value)
     for _ in range(_NEWTON_STEPS):
         time = point.time - point.value / slope if slope < 0 else high

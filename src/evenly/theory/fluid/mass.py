@@ -1,6 +1,6 @@
-"""Total and tail mass: tasks per pool, in all and from a level on. They obey equations of their own.
+"""Total and tail mass: tasks per pool, overall and from a level on.
 
-Every policy without losses has the same total mass, and the tail masses have bounds whatever the start.
+The total mass is the same under every policy without losses, and bounds on tail masses hold for any start.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _swing(phase: Phase, times: FloatArray) -> FloatArray:
 def mass_at(phase: Phase, start: float, mass: float) -> Callable[[float], float]:
     """Return `mass_after` as a function of one time, for solvers that call it a million times.
 
-    The operations are those of `mass_after`, one by one, so that both round alike.
+    The operations are those of `mass_after`, one by one, so that both round in the same way.
     """
     load, pulse = phase.load, 2 * pi / phase.period
     damping = 1 + pulse**2
@@ -81,7 +81,7 @@ def total_mass(phases: Sequence[Phase], initial: float, times: FloatArray) -> Fl
 
 
 def tail_mass_bound(start: float, limit: float, elapsed: FloatArray) -> FloatArray:
-    """Return how large a tail mass can be after some time: it falls to `limit` exponentially, or below it.
+    """Return an upper bound on a tail mass after some time: it falls exponentially to `limit`, or below.
 
     With the threshold at m at most: limit (load - m)^+ for the mass from level m + 1 on, and 0 for the mass
     from m + 2 on (or from m + 1 on, while some pools have fewer than m tasks).

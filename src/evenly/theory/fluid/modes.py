@@ -1,4 +1,4 @@
-"""The three modes of the fluid equations, each solved as far as it can be in closed form.
+"""The three modes of the fluid equations, each solved in closed form as far as possible.
 
 Write w for the deficit sum_{i <= threshold} (1 - q(i)), u for the total mass and v_j for the mass from level
 j on. u is known (`mass`); levels that no task is sent to lose theirs as a pure death process, which is known
@@ -22,21 +22,21 @@ from evenly.theory.fluid.integration import Equations
 
 Gap = Callable[[float, FloatArray], float]
 
-_SMALLEST_GAP = 1e-10  # in a division; beyond the end of mode (a) a solver may look for less
+_SMALLEST_GAP = 1e-10  # least divisor; beyond the end of mode (a), the solver may try smaller gaps
 _NEGLIGIBLE = 1e-18
 _BLOCK = 10**6
 
 
 class Mode(Enum):
-    """Where the tasks go."""
+    """The modes of the fluid equations, which differ in where tasks go."""
 
     FILL = "a"  # some pools are below the threshold, and they get everything
-    HOLD = "b"  # none is: the threshold is held, and the rest of the tasks goes one level higher
-    SPILL = "c"  # none is below threshold + 1: it is held, and the rest goes to random pools
+    HOLD = "b"  # no pool is: the threshold is held, and the remaining tasks go one level higher
+    SPILL = "c"  # no pool is below threshold + 1: that level is held, and the rest goes to random pools
 
 
 def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
-    """Rates load * p_i at which tasks come to pools with exactly i - 1 tasks, i = 0 (none) to the last level.
+    """Return the rates load * p_i of tasks to pools with exactly i - 1 tasks, for i = 0 (none) to the last level.
 
     Paper: Thm 1 (a), (b), (c).
     """
@@ -54,15 +54,18 @@ def assignment(q: FloatArray, load: float, threshold: int) -> FloatArray:
 
 
 def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: int, levels: int) -> Equations:
-    """Mode (a) in the gaps 1 - q(i) for 1 <= i < threshold and q(i) for threshold < i <= levels.
+    """Return mode (a) as equations for 1 - q(i), 1 <= i < threshold, and q(i), threshold < i <= levels.
 
     The gap at the threshold itself is what the total mass leaves for it: `threshold_gap`.
 
     Paper: Thm 1 (a).
     """
     below, above = np.arange(1.0, threshold), np.arange(threshold + 1.0, levels + 1)
+    split = threshold - 1
     gaps = np.zeros(threshold + 1)  # none at level 0
     q = np.zeros(above.size + 1)  # nothing beyond the last level
+    inner_gaps, kept = gaps[1:-1], q[:-1]  # views, made once because `drift` is called so often
+    lower_gaps, upper_gaps, next_q = gaps[:-1], gaps[1:], q[1:]
 
     def share(time: float, y: FloatArray) -> float:
         """Return the rate at which a pool below the threshold gets tasks."""
@@ -72,12 +75,12 @@ def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: in
 
     def drift(time: float, y: FloatArray) -> FloatArray:
         rate = share(time, y)
-        gaps[1:-1] = y[: threshold - 1]
-        q[:-1] = y[threshold - 1 :]
-        steps = gaps[1:] - gaps[:-1]
-        slope = np.empty_like(y)
-        slope[: threshold - 1] = below * steps[1:] - rate * steps[:-1]
-        slope[threshold - 1 :] = above * (q[1:] - q[:-1])
+        inner_gaps[:] = y[:split]
+        kept[:] = y[split:]
+        steps = upper_gaps - lower_gaps
+        slope = np.empty(y.size)
+        slope[:split] = below * steps[1:] - rate * steps[:-1]
+        np.multiply(above, next_q - kept, out=slope[split:])
         return slope
 
     def bands(time: float, y: FloatArray) -> FloatArray:
@@ -96,13 +99,13 @@ def fill_equations(load_at: Callable[[float], float], gap_at: Gap, threshold: in
 
 
 def threshold_gap(mass_at: Callable[[float], float], threshold: int, levels: int) -> Gap:
-    """1 - q(threshold) in mode (a), from the total mass and the variables of `fill_equations`."""
+    """Return 1 - q(threshold) in mode (a), from the total mass and the variables of `fill_equations`."""
     signs = np.concatenate([-np.ones(threshold - 1), np.ones(levels - threshold)])
     return lambda time, y: threshold - mass_at(time) + float(signs @ y)
 
 
 def spill_equations(load_at: Callable[[float], float], threshold: int, levels: int) -> Equations:
-    """Mode (c) in q(i) for threshold + 1 < i <= levels.
+    """Return mode (c) as equations for q(i), threshold + 1 < i <= levels.
 
     Paper: Thm 1 (c).
     """
@@ -131,7 +134,7 @@ def spill_equations(load_at: Callable[[float], float], threshold: int, levels: i
 
 
 def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
-    """q(i) for i >= first after some time without arrivals there: each task survives by itself.
+    """Return q(i) for i >= first after some time without arrivals there; tasks survive independently.
 
     One row per time. A pool with m tasks keeps a binomial number of them.
     """
@@ -143,7 +146,7 @@ def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
     level = np.arange(first, int(starts[-1]) + 1)
     tasks = np.maximum(starts[:, None], level)
     possible = level <= starts[:, None]
-    block = max(_BLOCK // possible.size, 1)  # times at once, for the sake of memory
+    block = max(_BLOCK // possible.size, 1)  # times per block, to bound the memory
     for begin in range(0, elapsed.size, block):
         keeps = np.exp(-elapsed[begin : begin + block])[:, None, None]
         at_least = np.where(possible, bdtrc(level - 1, tasks, keeps), 0.0)
@@ -151,14 +154,22 @@ def survivors(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
     return rows
 
 
-def surviving_mass(q: FloatArray, first: int, elapsed: FloatArray) -> FloatArray:
-    """The mass v_first after some time without arrivals there: sum over m of share(m) E[(Bin - first + 1)^+]."""
+def surviving_mass(q: FloatArray, first: int) -> Callable[[FloatArray], FloatArray]:
+    """Return a function of the time elapsed without arrivals at `first` or above: the mass v_first that is left.
+
+    That is the sum over m of share(m) E[(B - first + 1)^+], where B is what is left of m tasks.
+    """
     share = exactly(q)
     starts = np.flatnonzero(share[first:] > _NEGLIGIBLE) + first
     if not starts.size:
-        return np.zeros(elapsed.size)
-    keeps = np.exp(-elapsed)[:, None]
-    # E[B; B >= first] - (first - 1) P(B >= first), and B times its weight is a binomial of one task fewer.
-    counted = starts * keeps * bdtrc(first - 2, starts - 1, keeps) - (first - 1) * bdtrc(first - 1, starts, keeps)
-    mass: FloatArray = counted @ share[starts]
+        return lambda elapsed: np.zeros(elapsed.size)
+    weights = share[starts]
+
+    def mass(elapsed: FloatArray) -> FloatArray:
+        keeps = np.exp(-elapsed)[:, None]
+        # E[B; B >= first] - (first - 1) P(B >= first), and B times its weight is a binomial of one task fewer.
+        all_tasks = starts * keeps * bdtrc(first - 2, starts - 1, keeps)
+        left: FloatArray = (all_tasks - (first - 1) * bdtrc(first - 1, starts, keeps)) @ weights
+        return left
+
     return mass

@@ -31,8 +31,8 @@ def power_of_d_fluid(
     `initial_tasks` and `initial_occupancy` are as in `predict_fluid`.
 
     The tasks from level j on, v_j, change by load q_{j-1}^d - (j - 1) q_j - v_j, which is largest for d = 1.
-    There a pool has what is left of its first tasks and a Poisson number with a mean below the load. The levels
-    are those up to the initial maximum, and as many more as leave less than 1e-19 of that Poisson law.
+    Then a pool has what is left of its initial tasks plus a Poisson number with a mean below the load. The levels
+    are those up to the initial maximum, plus enough to leave less than 1e-19 of that Poisson law.
     """
     return _solve("power-of-d", load, sample_size, initial_tasks, initial_occupancy, horizon, points)
 
@@ -45,7 +45,7 @@ def random_fluid(
     horizon: float = 20.0,
     points: int = 201,
 ) -> PolicyPath:
-    """Predict the occupancy over time under random assignment, as `power_of_d_fluid` does."""
+    """Predict the occupancy over time under random assignment; see `power_of_d_fluid`."""
     return _solve("random", load, 1, initial_tasks, initial_occupancy, horizon, points)
 
 

@@ -1,4 +1,4 @@
-"""A fluid solution: what pools do over time in the large-system limit.
+"""A fluid solution: the occupancy over time in the large-system limit.
 
 Time is measured in mean task times, and `load` is the offered load per pool.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from evenly.plots.fluid import FluidLines
 
-_MAX_CHANGES = 12  # that are listed
+_MAX_CHANGES = 12  # listed in a summary
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -37,7 +37,7 @@ class FluidPath(Tabular):
 
     `load` is the one at time 0. `schedule`, `alpha`, `initial_tasks` and `initial_occupancy` are None where not
     given, and `initial_threshold` is the one before any change. `change_times` and `change_thresholds` list the
-    changes of a learned threshold, `mode_times` and `modes` the pieces (a), (b), (c) the solution is made of.
+    changes of a learned threshold, `modes` and `mode_times` its modes (a), (b), (c) and when each begins.
     `mass_error` is the largest distance between the mass of `occupancy` and the exact one in `total_mass`;
     `truncation` bounds the part of it that is due to levels left out.
     """
@@ -76,7 +76,7 @@ class FluidPath(Tabular):
 
     @property
     def mass_error(self) -> float:
-        """How far the solution is from the mass that it must have."""
+        """The largest error of the total mass."""
         return float(np.max(np.abs(self.tail_mass(1) - self.total_mass)))
 
     def tail_mass(self, level: int) -> FloatArray:
@@ -162,7 +162,7 @@ class FluidPath(Tabular):
         return axes
 
     def plot_panels(self, *, figure: Figure | None = None) -> Figure:
-        """Draw that, the imbalance and how the pools are filled: the picture of `evenly fluid --plot`."""
+        """Draw the same, the imbalance and the occupancy: the picture that `evenly fluid --plot` saves."""
         from evenly.plots import fluid, style
 
         figure = style.figure_or_new(figure, 8.0, 7.0)
@@ -172,7 +172,7 @@ class FluidPath(Tabular):
     def _lines(self) -> FluidLines:
         from evenly.plots.fluid import FluidLines
 
-        later = self.change_times > 0  # the first threshold drawn is the one after the changes made at once
+        later = self.change_times > 0  # the first threshold drawn is the one after all changes at time 0
         return FluidLines(
             times=self.times,
             phases=self.phases,
@@ -185,7 +185,7 @@ class FluidPath(Tabular):
 
     @property
     def title(self) -> str:
-        """What this is a solution of."""
+        """The policy, the load and the start."""
         alpha = None if self.alpha is None else float(self.alpha)
         name = POLICIES["threshold"].label(threshold=self.initial_threshold, alpha=alpha)
         return f"fluid limit: {name}, load {self._load_words()}, from {self._start_words()}"

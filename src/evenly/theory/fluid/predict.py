@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import floor
@@ -28,8 +29,8 @@ from evenly.theory.fluid.solver import State, Stepper, Stretch
 from evenly.theory.inputs import checked_threshold, plain_alpha
 from evenly.workload.demand import Phase
 
-_STANDSTILL = 50  # stretches at one and the same time
-_WRONG = 1e-6  # an error of the mass that no solution of ours has
+_STANDSTILL = 50  # stretches that start at the same time
+_WRONG = 1e-6  # a solution with a larger error of the mass is wrong
 
 
 def predict_fluid(
@@ -46,7 +47,7 @@ def predict_fluid(
 ) -> FluidPath:
     """Predict the occupancy over time in the large-system limit; with `alpha` the threshold learns.
 
-    `threshold` is where the threshold starts, by default floor(load) if it stays and 0 if it learns.
+    `threshold` is where the threshold starts, by default floor(load) if it is fixed and 0 if it learns.
     `initial_tasks` (default: 0) is the number of tasks per pool at time 0, spread evenly, or a sequence with the
     tasks of each pool. `initial_occupancy` takes its place with q(0), q(1), ... at time 0. A `schedule` (see
     `evenly.Phase`) takes the place of `load` when demand varies. `horizon` is in mean task times. `progress` is
@@ -95,23 +96,31 @@ def _solve(
     state: State,
     progress: Callable[[float], None] | None,
 ) -> list[Stretch]:
+    """Return the stretches of the solution. Each phase is solved on a clock that starts with it.
+
+    Late in a long run the clock of the whole run would be too coarse: its last digits decide between events.
+    """
     stretches: list[Stretch] = []
     horizon = float(times[-1])
     ends = [min(phase.start, horizon) for phase in phases[1:]] + [horizon]
     for phase, end in zip(phases, ends, strict=True):
-        stepper = Stepper(phase, end, alpha, times)
-        while state.time < end:
-            stretches.append(stepper.stretch(stepper.settle(state)))
-            state = stretches[-1].end_state
+        outputs = times[(times >= phase.start) & (times < end)] - phase.start
+        stepper = Stepper(replace(phase, start=0.0), end - phase.start, alpha, outputs)
+        state, starts = replace(state, time=0.0), [-1.0] * _STANDSTILL
+        while state.time < end - phase.start:
+            stretch = stepper.stretch(stepper.settle(state))
+            stretches.append(replace(stretch, start=phase.start + stretch.start))
+            starts.append(stretch.start)
+            state = stretch.end_state
             if progress is not None:
-                progress(state.time / horizon)
-            if len(stretches) >= _STANDSTILL and stretches[-_STANDSTILL].start == state.time:
-                raise ArithmeticError(f"the fluid equations do not get past time {state.time:g}")
+                progress((phase.start + state.time) / horizon)
+            if starts[-_STANDSTILL] == state.time:
+                raise ArithmeticError(f"the fluid equations do not get past time {phase.start + state.time:g}")
     return stretches
 
 
 def _solution(phases: Sequence[Phase], times: FloatArray, stretches: list[Stretch], first: int) -> dict[str, Any]:
-    """Return the stretches, put together at the output times."""
+    """Combine the stretches into values at the output times."""
     starts = np.array([stretch.start for stretch in stretches])
     owner = np.searchsorted(starts, times, side="right") - 1
     occupancy = np.vstack([*(stretch.rows for stretch in stretches), stretches[-1].end_state.q])

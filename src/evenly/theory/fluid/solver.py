@@ -6,8 +6,8 @@ threshold + 1. On the surfaces q(threshold) = 1 and q(h) = 1 the solution slides
 load >= threshold (1 - q(h)), (c) while load >= h (1 - q(h + 1)). The speed at which a surface is reached is
 the slack that keeps the solution on it, so modes cannot chatter.
 
-Close to the surface the equations of mode (a) are stiff without bound. But there the deficit w is known, and so
-is where it sits, up to w^3: `_near` uses that, so no division by zero is approached.
+Close to the surface, the equations of mode (a) become arbitrarily stiff. But there the deficit w is known, and so
+is its share at each level, up to w^3. `_near` uses that, and never divides by a number close to zero.
 
 Paper: Thm 1, Def. 2.
 """
@@ -36,14 +36,15 @@ from evenly.theory.fluid.modes import (
 from evenly.workload.demand import Phase
 
 _CLOSE = 1e-8  # a deficit up to this is at the surface
-_LEFT = 1e-4  # one of this has left it, when it came from there; its third power does not matter
-_ZERO = 1e-11  # a deficit up to this is none
+_LEFT = 1e-4  # a deficit that grew to this has left the surface; its third power is negligible
+_ZERO = 1e-11  # a deficit up to this counts as none
 _SLACK = 1e-11  # how far the load may fall short, per task, before a level is let go
-_SLOWEST = 1e-6  # in a division
+_SLOWEST = 1e-6  # least divisor
 _SAMPLES = 65
 _HALVINGS = 0.5 ** np.arange(1, 31)
 _SAMPLES_A_PERIOD = 64
-_FORGOTTEN = 45.0  # e^-45: what the start leaves behind is nothing
+_PERIODS_AHEAD = 4
+_FORGOTTEN = 45.0  # the time after which nothing is left of the start: e^-45
 
 
 @dataclass(frozen=True)
@@ -62,20 +63,20 @@ class State:
 
 @dataclass(frozen=True)
 class Stretch:
-    """A solution from `start` to `end` under one mode and threshold."""
+    """A solution under one mode and threshold, from `start` to the time of `end_state`."""
 
     mode: Mode
     start: float
-    end: float
     threshold: int
-    rows: FloatArray  # the occupancy at the output times from `start` up to, but without, `end`
+    rows: FloatArray  # the occupancy at the output times from `start` on, the end excluded
     end_state: State
 
 
-def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
-    """Return times fine enough to see every turn of the functions whose zeros are events.
+def grid_over(phase: Phase, start: float, end: float, until: float = inf) -> FloatArray:
+    """Return times from `start` to `end`, fine enough to see every turn of the functions whose zeros are events.
 
-    Without a wave they are polynomials in e^-t; a wave adds its own turns.
+    Without a wave, these functions are polynomials in e^-t; a wave adds its own turns. Times after `until` are
+    left out, and the others do not depend on it.
     """
     last = min(end, start + _FORGOTTEN)
     fractions = np.linspace(1.0, exp(start - last), _SAMPLES)
@@ -85,15 +86,17 @@ def grid_over(phase: Phase, start: float, end: float) -> FloatArray:
         times = np.append(times, end)
     if phase.amplitude:
         count = int((end - start) / phase.period * _SAMPLES_A_PERIOD) + 2
-        times = np.union1d(times, np.linspace(start, end, count))
-    return np.clip(times, start, end)
+        step = (end - start) / (count - 1)
+        wave = start + step * np.arange(min(count - 1, int((min(until, end) - start) / step) + 1))
+        times = np.union1d(times, np.append(wave, end))
+    return np.clip(times[times <= until], start, end)
 
 
 class Stepper:
-    """Finds the stretch that begins at a state; `alpha` is None when the threshold stays."""
+    """A solver for the stretches of one phase of the demand; `alpha` is None if the threshold is fixed."""
 
     def __init__(self, phase: Phase, end: float, alpha: Fraction | None, outputs: FloatArray) -> None:
-        """One phase of the demand, up to its end, with the times at which the solution is wanted."""
+        """Solve one phase of the demand, up to its end, at these output times."""
         self._phase = phase
         self._outputs = outputs
         self._end = end
@@ -101,10 +104,10 @@ class Stepper:
         self._room = inf if alpha is None else float(1 - alpha)  # gap at which the threshold falls
 
     def settle(self, state: State) -> State:
-        """Make the changes of the threshold that are due at once.
+        """Apply the changes of the threshold that are due immediately.
 
         Paper: Def. 2 (b), (c); after a fall no other is due (Lem. 6, App. B.4). Departs: a start where the rule
-        applies at once is allowed; the first arrivals of a large system then change the threshold in no time.
+        applies at once is allowed; the first arrivals at a large system then change the threshold right away.
         """
         if self._room == inf:
             return state
@@ -117,7 +120,7 @@ class Stepper:
 
     def stretch(self, state: State) -> Stretch:
         """Return the solution from here to the next event, or to the end of the phase."""
-        deficit, load = state.deficit, self._load(state.time)
+        deficit, load = state.deficit, self._phase.load_at(state.time)
         q, threshold = state.q, state.threshold
         high = threshold + 1
         if deficit > 2 * _CLOSE:
@@ -133,28 +136,33 @@ class Stepper:
         """Return the shortfall at which a level is let go: always more than what makes `stretch` hold it."""
         return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
 
-    def _load(self, time: float) -> float:
-        return self._phase.load_at(time)
-
     def _mass(self, state: State) -> Callable[[FloatArray], FloatArray]:
         start = float(np.sum(state.q[1:]))
         return lambda times: mass_after(self._phase, state.time, start, times)
 
     def _deficit(self, state: State) -> Callable[[FloatArray], FloatArray]:
-        """w over time in mode (a): what is missing up to the threshold."""
-        mass, high = self._mass(state), state.threshold + 1
-        return lambda times: state.threshold - mass(times) + surviving_mass(state.q, high, times - state.time)
+        """Return w in mode (a) as a function of time: the mass missing up to the threshold."""
+        mass, rest = self._mass(state), surviving_mass(state.q, state.threshold + 1)
+        return lambda times: state.threshold - mass(times) + rest(times - state.time)
 
     def _first(self, state: State, *functions: Callable[[FloatArray], FloatArray]) -> float:
-        """Return the first event of these, or the end of the phase."""
-        grid = grid_over(self._phase, state.time, self._end)
-        soon = state.time + (grid[1] - state.time) * _HALVINGS  # for what leaves zero and is soon back
-        grid = np.union1d(grid, soon)
-        found = (first_crossing(function, grid) for function in functions)
-        return min((time for time in found if time is not None), default=self._end)
+        """Return the time of the first event, or the end of the phase.
+
+        Within a wave, the next periods are searched first: few events are later, and there may be many periods.
+        """
+        soon = state.time + _PERIODS_AHEAD * self._phase.period if self._restless else inf
+        for until in (soon, inf):
+            grid = grid_over(self._phase, state.time, self._end, until)
+            early = state.time + (grid[1] - state.time) * _HALVINGS  # for a value that is soon back at zero
+            grid = np.union1d(grid, early)
+            found = (first_crossing(function, grid) for function in functions)
+            times = [time for time in found if time is not None]
+            if times or until >= self._end:
+                break
+        return min(times, default=self._end)
 
     def _far(self, state: State) -> Stretch:
-        """Mode (a), integrated up to where the surface is close, or to a fall of the threshold."""
+        """Integrate mode (a) until the surface is close or the threshold falls."""
         threshold, levels = state.threshold, state.q.size - 1
         deficit = self._deficit(state)
         end = self._first(state, lambda times: deficit(times) - _CLOSE)
@@ -167,7 +175,7 @@ class Stepper:
         y = np.concatenate([1 - state.q[1:threshold], state.q[threshold + 1 :]])
         outputs = self._between(state.time, end)
         rows, end, last = integrate(
-            fill_equations(self._load, gap_at, threshold, levels),
+            fill_equations(self._phase.load_at, gap_at, threshold, levels),
             state.time,
             y,
             end,
@@ -190,20 +198,21 @@ class Stepper:
         )
 
     def _near(self, state: State) -> Stretch:
-        """Mode (a) at the surface: the deficit is at the threshold's level, but for its square one level below.
+        """Solve mode (a) at the surface, where almost all of the deficit is at the threshold's level.
 
-        A gap g at the threshold that grows at speed c makes a gap of (threshold - 1) g^2 / (load + 2 c) there.
+        A gap g there that grows at speed c makes a gap of (threshold - 1) g^2 / (load + 2 c) one level below.
         """
         threshold, high = state.threshold, state.threshold + 1
         deficit = self._deficit(state)
         left = min(_LEFT, 0.1 * self._room)  # before the threshold can fall
         end = self._first(state, deficit, lambda times: left - deficit(times))
+        least = _ZERO if end > state.time else inf  # inf: the rest is filled before the next float
 
         def occupancy(times: FloatArray) -> FloatArray:
             rows = np.ones((times.size, state.q.size))
             rows[:, high:] = survivors(state.q, high, times - state.time)
             gap = np.maximum(deficit(times), 0.0)
-            gap = np.where(gap < _ZERO, 0.0, gap)
+            gap = np.where(gap < least, 0.0, gap)
             load = load_over(self._phase, times)
             speed = np.maximum(threshold * (1 - rows[:, high]) - load, 0.0)
             second = (threshold - 1) * gap**2 / np.maximum(load + 2 * speed, _SLOWEST)
@@ -214,14 +223,13 @@ class Stepper:
         return self._explicit(Mode.FILL, state, end, occupancy)
 
     def _hold(self, state: State) -> Stretch:
-        """Mode (b), in closed form: v_h = u - threshold, and the levels above h only lose tasks."""
+        """Solve mode (b) in closed form: v_h = u - threshold, and the levels above h only lose tasks."""
         threshold, high = state.threshold, state.threshold + 1
-        mass = self._mass(state)
+        mass, rest = self._mass(state), surviving_mass(state.q, high + 1)
         room = self._let_go(high)
 
         def at_high(times: FloatArray) -> FloatArray:
-            rest = surviving_mass(state.q, high + 1, times - state.time)
-            return mass(times) - threshold - rest
+            return mass(times) - threshold - rest(times - state.time)
 
         def slack(times: FloatArray) -> FloatArray:
             return load_over(self._phase, times) - threshold * (1 - at_high(times)) + room
@@ -237,14 +245,14 @@ class Stepper:
         return self._explicit(Mode.HOLD, state, end, occupancy)
 
     def _spill(self, state: State) -> Stretch:
-        """Mode (c), integrated until threshold + 1 can no longer be held."""
+        """Integrate mode (c) until threshold + 1 can no longer be held."""
         high, levels = state.threshold + 1, state.q.size - 1
         room = self._let_go(high)
 
         def lets_go(time: float, q: FloatArray) -> float:
-            return float(self._load(time) - high * (1 - q[0]) + room)
+            return float(self._phase.load_at(time) - high * (1 - q[0]) + room)
 
-        equations = spill_equations(self._load, state.threshold, levels)
+        equations = spill_equations(self._phase.load_at, state.threshold, levels)
         outputs = self._between(state.time, self._end)
         y, end, y_end = integrate(
             equations, state.time, state.q[high + 1 :], self._end, outputs, lets_go, restless=self._restless
@@ -256,9 +264,9 @@ class Stepper:
         return self._finish(Mode.SPILL, state, end, occupancy(y), occupancy(y_end[None]))
 
     def _between(self, start: float, end: float) -> FloatArray:
-        """Return the output times from `start` up to, but without, `end`."""
+        """Return the output times from `start` on, up to but excluding `end`."""
         low, high = np.searchsorted(self._outputs, [start, end])
-        return self._outputs[low:high]
+        return self._outputs[low : self._outputs.size if end >= self._end else high]
 
     def _explicit(
         self, mode: Mode, state: State, end: float, occupancy: Callable[[FloatArray], FloatArray]
@@ -269,4 +277,4 @@ class Stepper:
 
     def _finish(self, mode: Mode, state: State, end: float, rows: FloatArray, last: FloatArray) -> Stretch:
         q = np.minimum.accumulate(np.clip(last[0], 0.0, 1.0))
-        return Stretch(mode, state.time, end, state.threshold, rows, State(end, q, state.threshold))
+        return Stretch(mode, state.time, state.threshold, rows, State(end, q, state.threshold))

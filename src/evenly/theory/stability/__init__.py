@@ -1,4 +1,4 @@
-"""How stable is the threshold that a finite system learns?
+"""Stability of the threshold that a finite system learns.
 
 The paper shows that the learned threshold comes to rest at the optimum in the large-system limit. With fewer
 pools it keeps leaving the optimum. This package computes how often, for how long, and what that costs in messages.

@@ -1,13 +1,13 @@
-"""How the time divides between a threshold and all lower ones, and how often it changes.
+"""The split of time between a threshold and all lower ones, and the rate of changes.
 
 The states of `states` are repeated for each number of pools above the level. That number falls from any
 state, but rises from one only, the high state without short pools. So the stationary law follows from the largest
-number down, one banded system each: what comes up into a number equals what goes down out of it. All terms are
-positive, so that nothing cancels.
+number down, with one banded system each, because the flow up into a number equals the flow down out of it. All
+terms are positive, so no digits cancel.
 
-Higher thresholds are left out: when the threshold rises above the level, the clock stops until it is back. The
-chain of the next higher level, solved before, tells in what state it comes back, and how many pools have two tasks
-more than the level: their tasks leave without a change of what is counted here.
+Higher thresholds are left out: the clock stops while the threshold is above the level. The chain of the next
+higher level, solved before, gives the state in which the threshold returns, and the number of pools with two more
+tasks than the level: departures from those do not change what is counted here.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Returns = dict[tuple[int, int], float]
 
 @dataclass(frozen=True)
 class LevelChain:
-    """Of the time that the threshold is at most `level`: the share below it, and the rate of falls from it.
+    """The chain of a level. Shares and rates refer to the time during which the threshold is at most `level`.
 
-    `messages` is the mean number that pools send when the threshold rises to the level and falls from it again.
+    `messages` is the mean number of messages when the threshold rises to the level and falls from it again.
     `returns` has the numbers of short pools and of extra missing tasks after a fall, with probabilities;
     `over_mean`, the mean number of pools above the level while the threshold is below, by `missing`.
     """
@@ -49,7 +49,7 @@ class LevelChain:
 
 
 def highest_level(fleet: Fleet) -> int:
-    """Return the highest threshold that all tasks together suffice for, but for a negligible time."""
+    """Return the highest threshold that the tasks suffice for, except for a negligible share of the time."""
     return _tasks(fleet)[1] // fleet.pools
 
 
@@ -64,7 +64,7 @@ def never_falls(fleet: Fleet, level: int) -> bool:
 
 
 def _tasks(fleet: Fleet) -> tuple[int, int]:
-    """Return the fewest and the most tasks that there are, but for a negligible time."""
+    """Return the fewest and the most tasks in the system, except for a negligible share of the time."""
     return int(poisson.ppf(_TAIL, fleet.arrivals)), int(poisson.isf(_TAIL, fleet.arrivals))
 
 
@@ -122,14 +122,14 @@ class _Equations:
         self._arrival = lattice.missing[lattice.target] < lattice.missing[lattice.source]
 
     def up_rates(self, over: int) -> FloatArray:
-        """Rates of arrivals to pools that were not short; with all pools but one above, of all arrivals."""
+        """Return the arrival rates at pools that were not short; with all pools but one above, of all arrivals."""
         states = np.arange(self._size) == self._lattice.full
         if over == self._fleet.pools - 1:
             states = self._lattice.high
         return np.where(states, self._fleet.arrivals, 0.0)
 
     def solve(self, over: int, leave: FloatArray, inflow: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The mean time in each state due to the inflow, and due to one unit that enters without short pools."""
+        """Return the mean time in each state due to the inflow, and due to one unit that enters at `full`."""
         lattice = self._lattice
         rates = np.maximum(lattice.base + lattice.slope * over, 0.0)
         if over == self._fleet.pools - 1:
@@ -159,7 +159,7 @@ def _down_rates(fleet: Fleet, level: int, lattice: Lattice, above: LevelChain | 
 
 
 def _entries(fleet: Fleet, lattice: Lattice, above: LevelChain | None, bottom: int) -> dict[int, FloatArray]:
-    """Where the threshold falls back to the level: probabilities of states, by the number of pools above it."""
+    """Return the law of the state in which the threshold returns to the level, by the number of pools above it."""
     returns = {(fleet.cut, 0): 1.0} if above is None or not above.returns else above.returns
     entries: dict[int, FloatArray] = {}
     for (short, extra), chance in returns.items():
@@ -188,7 +188,7 @@ def _summary(fleet: Fleet, level: int, lattice: Lattice, mass: FloatArray, weigh
 
 
 def _messages(fleet: Fleet, lattice: Lattice, mass: FloatArray, weighted: FloatArray) -> float:
-    """Messages at a rise and a fall: yellow from pools at the level, then green from those that lack more.
+    """Count messages at a rise and a fall: yellow from pools at the level, then green from those that lack more.
 
     Departs: the paper does not say how tokens are rebuilt.
     """
@@ -196,7 +196,9 @@ def _messages(fleet: Fleet, lattice: Lattice, mass: FloatArray, weighted: FloatA
     if rises.sum() == 0 or falls.sum() == 0:
         return 0.0
     short = lattice.missing - lattice.extra
-    short_after = np.where(lattice.extra > 0, short, short - 1)  # the arrival went to one that lacked more, if any
+    short_after = np.where(
+        lattice.extra > 0, short, short - 1
+    )  # the arrival went to a pool that lacked more, if any
     over = float(lattice.rise @ weighted)
     yellow = fleet.pools - (over + float(rises @ short_after)) / float(rises.sum())
     green = float(falls @ (lattice.lacking_more * (short - 1))) / float(falls.sum())

@@ -19,7 +19,7 @@ from evenly.theory.stability.states import BoolArray, Fleet, IntArray, Shape, Sh
 
 @dataclass(frozen=True)
 class Lattice:
-    """States in order of `missing`, so that moves stay near; `full` is the high one without short pools."""
+    """The states in order of `missing`, which keeps moves local; `full` is the high state without short pools."""
 
     high: BoolArray
     missing: IntArray
@@ -35,7 +35,7 @@ class Lattice:
     accurate: bool
 
     def high_state(self, missing: int) -> int:
-        """Return the high state with about this many tasks missing, from as many pools as can be."""
+        """Return the high state with about this many tasks missing, from as many pools as possible."""
         states = np.flatnonzero(self.high)
         distance = np.abs(self.missing[states] - missing)
         nearest = states[distance == distance.min()]
@@ -44,7 +44,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class _Moves:
-    """Moves between states that are numbered within their sheets; no such target is -1."""
+    """Moves between states, which are numbered within their sheets; a target of -1 does not exist."""
 
     source: IntArray
     target: IntArray
@@ -56,7 +56,7 @@ class _Moves:
 
 @dataclass(frozen=True)
 class _Level:
-    """What moves depend on; `falling` is the chance that an arrival in a high state lowers the threshold."""
+    """The data of all moves; `falling` is the chance that an arrival in a high state lowers the threshold."""
 
     fleet: Fleet
     level: int
@@ -70,7 +70,7 @@ class _Level:
 
 
 def build_lattice(fleet: Fleet, level: int, most_missing: int, resolve: bool | None = None) -> Lattice:
-    """States with up to this many tasks missing; `resolve` overrides the choice whether high ones keep `extra`."""
+    """Build states with up to `most_missing` tasks missing; `resolve` overrides whether high ones keep `extra`."""
     shape = shape_of(fleet, level, resolve)
     low, high = low_and_high(fleet, level, shape, most_missing)
     here = _Level(fleet, level, low, high, _lacking_more(fleet, level, shape, high), _falling(fleet, shape, high))
@@ -120,7 +120,10 @@ def _departures(here: _Level, high: bool) -> Iterator[_Moves]:
 
 
 def _low_arrivals(here: _Level) -> Iterator[_Moves]:
-    """Pools that lack more than one come first. The threshold rises if at most one pool was short."""
+    """Yield the moves by an arrival in a low state.
+
+    Pools that lack more than one task come first. The threshold rises if at most one pool was short.
+    """
     low = here.low
     states = np.flatnonzero(low.resolved[low.row]).astype(np.int64)
     missing, extra = low.missing[low.row[states]], low.extra[states]
@@ -132,7 +135,10 @@ def _low_arrivals(here: _Level) -> Iterator[_Moves]:
 
 
 def _high_arrivals(here: _Level) -> Iterator[_Moves]:
-    """Any short pool is as likely as another. The threshold falls if too many were short."""
+    """Yield the moves by an arrival in a high state.
+
+    All short pools are equally likely. The threshold falls if too many were short.
+    """
     high = here.high
     states = np.flatnonzero(high.resolved[high.row] & (high.missing[high.row] > 0)).astype(np.int64)
     missing, extra = high.missing[high.row[states]] - 1, high.extra[states]
@@ -144,7 +150,7 @@ def _high_arrivals(here: _Level) -> Iterator[_Moves]:
 
 
 def _coarse_moves(here: _Level, high: bool) -> Iterator[_Moves]:
-    """Moves of rows that do not keep `extra`: to the next rows, with the mean and variance of single tasks."""
+    """Yield moves between rows that do not keep `extra`, with the mean and variance of single tasks."""
     sheet = here.sheet(high)
     states = np.flatnonzero(~sheet.resolved[sheet.row]).astype(np.int64)
     row = sheet.row[states]
@@ -165,7 +171,7 @@ def _coarse_moves(here: _Level, high: bool) -> Iterator[_Moves]:
 
 
 def _assemble(here: _Level, shape: Shape, moves: list[_Moves]) -> Lattice:
-    """One numbering for both sheets; moves that lead nowhere or never happen are dropped."""
+    """Number both sheets together, and drop moves that lead nowhere or never happen."""
     low, high = here.low, here.high
     missing = np.concatenate([low.missing[low.row], high.missing[high.row]])
     order = np.argsort(missing, kind="stable")

@@ -22,7 +22,7 @@ MAX_LOAD = 1000  # with few pools, the levels in reach grow with its root
 MAX_TASKS = 10**7  # pools times load: time grows with its root
 MAX_SEARCHED_LOAD, MAX_SEARCHED_TASKS = 100, 5 * 10**4  # the same, when many predictions are needed
 MAX_LACKING = 0.4  # share of short pools that may lack several tasks, on average over falls
-NEGLIGIBLE = 1e-12  # share of the time, below which nothing is told apart from never
+NEGLIGIBLE = 1e-12  # a smaller share of the time counts as never
 
 
 def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) -> Stability:
@@ -32,8 +32,8 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
     that finds pools - floor(alpha * pools) of them. In between, the number of tasks that pools lack below k is a
     chain, together with the number of pools above k, whatever the threshold as long as it is at most k.
 
-    Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper has the large-system limit only, where the
-    threshold comes to rest (Thm 6).
+    Paper: Sec. 4.1, Props 2 and 3, Thms 3 and 4. Departs: the paper only treats the large-system limit,
+    where the threshold comes to rest (Thm 6).
     """
     check_alpha_for_pools(alpha, pools)
     alpha, pools = plain_alpha(alpha), int(pools)
@@ -51,7 +51,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
 
 
 def _combined(fleet: Fleet, alpha: float, rests_at: int | None) -> Stability:
-    """Each chain splits the time that is left between its level and all lower ones."""
+    """Combine the chains of all levels: each splits the time that is left between its level and all lower ones."""
     left = 1.0
     share: dict[int, float] = {}
     changes: dict[int, float] = {}  # rate of falls from the level, which is that of rises to it
@@ -103,19 +103,19 @@ def _lacking_at_falls(fleet: Fleet, falls: dict[int, float]) -> float:
 
 
 def most_searched(load: float) -> int:
-    """Return the most pools that `stable_pools` looks at, or none: each of its many predictions must be quick."""
+    """Return the most pools that `stable_pools` tries (0 at too large a load): its predictions must be quick."""
     return 0 if positive_load(load) > MAX_SEARCHED_LOAD else min(MAX_POOLS, floor(MAX_SEARCHED_TASKS / load))
 
 
 def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
-    """Find the fewest pools from which on the threshold is off the optimum for at most this share of the time.
+    """Find the number of pools from which on the threshold is off the optimum for at most `share` of the time.
 
-    None if no number of pools up to `most_searched(load)` will do. No number at all will if, under the threshold
-    next above the optimum, a fraction alpha of the pools or more is at it in equilibrium: in the limit it is at
-    rest there too.
+    None if no number of pools up to `most_searched(load)` is enough. No number is if, in the equilibrium of the
+    threshold just above the optimum, at least a fraction alpha of the pools is at that threshold: then it is also
+    at rest in the limit.
 
-    The share changes by leaps, whenever one more pool must be short before the threshold falls. So the leaps are
-    searched first, at both ends of the stretches between them, and then the stretch before the first good one.
+    The share jumps whenever one more pool must be short before the threshold falls. So the jumps are searched
+    first, at both ends of the intervals between them, and then the interval before the first good one.
 
     Paper: Cor. 2, Ex. 1. Departs: the condition of Cor. 2, load / (floor(load) + 1) < alpha, suffices for the
     optimum to be the only threshold at rest; the equilibrium of Ex. 1 decides it.
@@ -159,7 +159,7 @@ def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
 
 
 def _rests_above(load: float, short: float) -> int | None:
-    """The threshold next above the optimum if it is at rest in the fluid limit: too few pools are below it."""
+    """Return the threshold just above the optimum if it is at rest in the fluid limit: too few pools are short."""
     level = optimal_thresholds(load)[-1] + 1
     extra, _ = extra_when_short(load, level, short)
     return level if short + extra >= level - load else None

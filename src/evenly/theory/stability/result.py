@@ -1,4 +1,4 @@
-"""How stable the threshold of a finite system is."""
+"""The predicted stability of a learned threshold."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from evenly.theory.wording import ALPHA, percent
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROUGH_SHARE = 0.04  # what an unreliable share was seen to be off by at most, of all time
-ROUGH_PART = 0.5  # the same, relatively: for small shares, and rates
-_WORTH_A_WORD = 0.0005  # share of the time
+ROUGH_SHARE = 0.04  # the largest error seen in an unreliable share of the time
+ROUGH_PART = 0.5  # the same as a relative error, for small shares and rates
+_WORTH_A_WORD = 0.0005  # thresholds with a smaller share of the time are not listed
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Stability(Tabular):
-    """What the learned threshold does in the long run. Times are in mean task times.
+    """The long-run behaviour of a learned threshold. Times are in mean task times.
 
     The `optimum` is floor(load). A whole load and one below 1 have two optimal thresholds: `share_above` and
     `share_below` are shares of the time above and below all optimal ones, an excursion is a time away from them.
     `also_rests_at` is the threshold next above them if it is at rest too in the large-system limit: a large
     system that gets there stays for a long time, and the shares are averages over all time.
 
-    `reliable` is False when most of the pools below the threshold lack several tasks at a fall, or many of
-    them and they are too many to keep track of: shares were then seen to be off by up to `ROUGH_SHARE` of all
-    time, and small ones and rates by up to `ROUGH_PART` of themselves.
+    `reliable` is False when most of the pools below the threshold lack several tasks at a fall, or when many do
+    and there are too many pools to keep track of. In tests, the error of shares was then up to `ROUGH_SHARE`, and
+    the relative error of small shares and of rates up to `ROUGH_PART`.
     """
 
     pools: int

@@ -4,7 +4,7 @@ Fix a level. A pool with fewer tasks is short: `short` counts them, `missing` is
 missing - short what they lack beyond one task each, and `over` counts the pools with more tasks than the level.
 A state is high when the threshold is the level, and low when it is less. In both a task goes to a short pool
 while there is one, so that `missing` and `over` are a chain by themselves; `extra` tells when the threshold
-changes. States here have no `over`: there is one such set for each value of it.
+changes. The states here do not include `over`: there is one such set for each of its values.
 
 Paper: Sec. 4.1, the rule; Prop. 2, for a fixed threshold.
 """
@@ -43,15 +43,15 @@ class Fleet:
 
     @property
     def arrivals(self) -> float:
-        """Tasks that come in the mean time of one."""
+        """Arrivals per mean task time."""
         return self.pools * self.load
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How far the states of a level reach, and how finely.
+    """The extent and the resolution of the states of a level.
 
-    `resolved` says whether high states keep `extra`. If not, the threshold falls when `edge` tasks are missing,
+    `resolved` is True if high states keep `extra`. If not, the threshold falls when `edge` tasks are missing,
     which is `accurate` while few short pools lack more than one task.
     """
 
@@ -76,12 +76,12 @@ class Sheet:
 
     @cached_property
     def row(self) -> IntArray:
-        """Row of each state."""
+        """The row of each state."""
         return np.repeat(np.arange(self.missing.size), self.most - self.least + 1)
 
     @cached_property
     def extra(self) -> IntArray:
-        """Extra of each state."""
+        """The extra of each state."""
         return np.arange(self.row.size) - self._first[self.row] + self.least[self.row]
 
     @cached_property
@@ -96,7 +96,7 @@ class Sheet:
 
 
 def shape_of(fleet: Fleet, level: int, resolve: bool | None = None) -> Shape:
-    """Return the shape of a level; `extra` is kept if that is quick, or as `resolve` says."""
+    """Return the shape of a level; `extra` is kept if that is quick, unless `resolve` decides."""
     most_short = min(fleet.pools, fleet.cut + OVERSHOOT)
     rest, lacking_more = extra_when_short(fleet.arrivals, level, fleet.cut)
     most_extra = min(ceil(rest + 6 * sqrt(rest) + 3), (level - 1) * most_short)
