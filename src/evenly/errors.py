@@ -12,5 +12,9 @@ class NotRecordedError(InputError, AttributeError):
     """Data that a result can hold but that was not recorded; `hasattr` returns False."""
 
 
+class UnsolvedError(InputError, ArithmeticError):
+    """Valid input that a solver could not finish: how far it got, and what to change. Exit code 2."""
+
+
 class WorkerKilledError(RuntimeError):
     """A process that did part of the work was killed from outside. Exit code 3."""

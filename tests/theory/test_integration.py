@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evenly.errors import UnsolvedError
 from evenly.theory.fluid.integration import Equations, integrate
 
 Floats = NDArray[np.float64]
@@ -71,3 +72,10 @@ def test_a_solution_can_end_at_the_next_float(start: float) -> None:
     assert reached == end
     assert rows.tolist() == [START.tolist()]
     assert last == pytest.approx(exact(np.array([end - start]))[0], abs=1e-9)
+
+
+def test_a_solution_that_ends_too_early_is_reported_in_one_sentence() -> None:
+    """y' = y^2 from y(0) = 1 has no solution beyond time 1."""
+    blow_up = Equations(lambda _, y: y**2, lambda _, y: np.array([[0.0], 2 * y, [0.0]]))
+    with pytest.raises(UnsolvedError, match=r"could not be solved up to time 2: reduce the horizon\."):
+        integrate(blow_up, 0.0, np.array([1.0]), 2.0, np.array([2.0]))

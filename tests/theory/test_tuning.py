@@ -178,19 +178,19 @@ def test_an_alpha_that_cannot_work_is_rejected() -> None:
         (lambda: is_optimal(load=1, alpha=1.0), "alpha must lie strictly between 0 and 1, not 1.0"),
         (
             lambda: settle_time_bound(load=1.5, alpha=0.9, initial_tasks=-2),
-            r"initial_tasks must be a number from 0 to 1e\+06, not -2",
+            r"initial_tasks must be a number from 0 to 1000000, not -2",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=float("inf")),
-            r"initial_tasks must be a number from 0 to 1e\+06, not inf",
+            r"initial_tasks must be a number from 0 to 1000000, not inf",
         ),
         (
             lambda: predict_settling(load=5.5, alpha=0.93, initial_tasks=1e308),
-            r"initial_tasks must be a number from 0 to 1e\+06, not 1e\+308",
+            r"initial_tasks must be a number from 0 to 1000000, not 1e\+308",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=1000001),
-            r"initial_tasks must be a number from 0 to 1e\+06, not 1000001",
+            r"initial_tasks must be a number from 0 to 1000000, not 1000001",
         ),
         (
             lambda: predict_settling(load=1.5, alpha=0.9, initial_tasks=True),

@@ -8,12 +8,14 @@ be spoilt by the couplings that it leaves out.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.integrate import ode
 
+from evenly.errors import UnsolvedError
 from evenly.theory.balance import FloatArray
 
 Field = Callable[[float, FloatArray], FloatArray]
@@ -110,9 +112,10 @@ def _solver(equations: Equations, start: float, y: FloatArray) -> ode:
 
 
 def _advance(solver: ode, time: float, *, step: bool = False) -> FloatArray:
-    y = np.array(solver.integrate(time, step=step))
+    with warnings.catch_warnings(category=UserWarning, action="ignore"):  # the error below says it
+        y = np.array(solver.integrate(time, step=step))
     if not solver.successful():
-        raise ArithmeticError(f"the differential equations could not be integrated to {time:g}")
+        raise UnsolvedError(f"The fluid equations could not be solved up to time {time:g}: reduce the horizon.")
     return y
 
 
@@ -175,7 +178,7 @@ def _locate(equations: Equations, low: _Point, high: float, value: Value) -> _Po
         if high - low.time > width / 2:  # Newton's method creeps: halve
             middle = _reach(equations, low, (low.time + high) / 2, value)
             low, high = (middle, high) if middle.value > 0 else (low, middle.time)
-    raise ArithmeticError(f"an event near {low.time:g} could not be located")
+    raise UnsolvedError(f"An event near time {low.time:g} could not be located: reduce the horizon.")
 
 
 def _rate(equations: Equations, point: _Point, value: Value) -> float:

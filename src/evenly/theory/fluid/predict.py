@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from evenly.errors import InputError
+from evenly.errors import InputError, UnsolvedError
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.inputs import (
     MAX_CELLS,
@@ -85,7 +85,9 @@ def predict_fluid(
         **_solution(phases, times, stretches, first),
     )
     if path.mass_error > _WRONG:
-        raise ArithmeticError(f"the fluid solution lost track of the tasks: {path.mass_error:.1e} per pool")
+        raise UnsolvedError(
+            f"The fluid solution is off by {path.mass_error:.1e} tasks per pool: reduce the horizon."
+        )
     return path
 
 
@@ -115,7 +117,10 @@ def _solve(
             if progress is not None:
                 progress((phase.start + state.time) / horizon)
             if starts[-_STANDSTILL] == state.time:
-                raise ArithmeticError(f"the fluid equations do not get past time {phase.start + state.time:g}")
+                time = phase.start + state.time
+                raise UnsolvedError(
+                    f"The fluid equations could not be solved past time {time:g}: reduce the horizon."
+                )
     return stretches
 
 
