@@ -19,6 +19,8 @@ from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import ReflectedPaths, reflected
 from tests.sim.support import FALSE_ALARM, assert_mean, first_seed
 
+pytestmark = pytest.mark.slow
+
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 

@@ -14,6 +14,8 @@ from evenly.sim.tally import Averages, Tally, averages
 from evenly.theory.exact.law import ExactLaw, solve_exact
 from tests.sim.support import FALSE_ALARM, assert_mean
 
+pytestmark = pytest.mark.slow
+
 SYSTEMS: list[dict[str, Any]] = [
     {"policy": "threshold", "pools": 4, "load": 2.2},
     {"policy": "threshold", "pools": 3, "load": 1.5, "threshold": 0},

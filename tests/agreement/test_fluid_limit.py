@@ -18,6 +18,8 @@ from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("case", [STATIC, LEARNING], ids=["static", "learning"])
 def test_the_distance_falls_like_one_over_sqrt_n(case: Case) -> None:

@@ -17,6 +17,8 @@ from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.other_policies import power_of_d_fixed_point
 from tests.sim.support import assert_mean
 
+pytestmark = pytest.mark.slow
+
 NOT_RARE = 0.002
 
 

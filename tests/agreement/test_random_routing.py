@@ -21,6 +21,8 @@ from evenly.sim import Scenario, simulate
 from evenly.sim.coupling.jsq import random_routing_probability
 from tests.sim.support import FALSE_ALARM, first_seed, reference_path
 
+pytestmark = pytest.mark.slow
+
 
 def absorbed_by(pools: int, load: float, horizon: float) -> float:
     """Return the probability that a task has found W = 0 and Y = pools, from the balanced state."""

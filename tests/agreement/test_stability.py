@@ -16,6 +16,8 @@ from evenly.theory.stability.result import ROUGH_PART, ROUGH_SHARE
 from examples.stability import NAMES, QUICK_CASES, main, simulated
 from tests.sim.support import assert_mean
 
+pytestmark = pytest.mark.slow
+
 MODEL_ERROR = 0.005
 NOT_RARE = 1e-3  # samples of rarer events are far from normal
 TASKS = 2e7

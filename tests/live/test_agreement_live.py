@@ -19,6 +19,8 @@ from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
 from tests.live.rig import Envoy, Picker
 
+pytestmark = pytest.mark.envoy
+
 POOLS = 10
 LOAD = 3.5
 ALPHA = "0.6"

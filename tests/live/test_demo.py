@@ -17,7 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import pytest
+
 from evenly.live.demo.plan import Plan
+
+pytestmark = pytest.mark.envoy
 
 PATIENCE = 60.0
 SECONDS = 18.0

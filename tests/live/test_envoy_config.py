@@ -23,6 +23,8 @@ from tests.live.clients import Session
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 from tests.live.rig import Picker, PoolProcess
 
+pytestmark = pytest.mark.envoy
+
 SHAPES = [
     (),
     ("--pool", "127.0.0.1:9001", "--pool", "localhost:9002", "--pool", "[::1]:9003"),

@@ -9,9 +9,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
+import pytest
+
 from tests.live.clients import Session, Traffic, sessions
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import rig
+
+pytestmark = pytest.mark.envoy
 
 CLIENTS = 4
 _WHOLE_ANSWER = re.compile(rb"HTTP/1.1 200 .*\r\n\r\n127\.0\.0\.1:\d{5}", re.DOTALL)

@@ -27,6 +27,8 @@ from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import READY, Gateway, PoolProcess
 
+pytestmark = pytest.mark.envoy
+
 
 @contextmanager
 def pool_servers(count: int) -> Iterator[list[PoolProcess]]:

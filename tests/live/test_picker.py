@@ -22,6 +22,8 @@ from evenly.live.wire.protobuf import field, fields, submessage
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Picker
 
+pytestmark = pytest.mark.envoy
+
 POOLS = ["127.0.0.1:9001", "127.0.0.1:9002"]
 PROCESS = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 ENDPOINTS = "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"

@@ -6,9 +6,13 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
+
 from tests.live.clients import Traffic, sessions
 from tests.live.processes import ask, eventually
 from tests.live.rig import Envoy, Picker, PoolProcess, Rig, rig
+
+pytestmark = pytest.mark.envoy
 
 JSQ = ("--policy", "jsq")  # where the next session goes is then known
 

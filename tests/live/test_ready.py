@@ -17,6 +17,8 @@ from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.picker.ready import Ready
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 
+pytestmark = pytest.mark.slow
+
 READY = Ready(listen=Address("127.0.0.1", 4000), admin=Address("::1", 4001), pools=2, policy="jsq")
 VALUES = {"listen": "127.0.0.1:4000", "admin": "[::1]:4001", "pools": 2, "policy": "jsq"}
 
