@@ -185,7 +185,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",
-        may=("cli.commands", "errors", "__init__"),
+        may=("cli", "cli.commands", "errors", "__init__"),
         packages=("typer",),
     ),
     "__init__": Room(holds="The front door of the package: public names, loaded when first used.", may=("lazy",)),

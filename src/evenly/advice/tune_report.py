@@ -203,18 +203,18 @@ def _check_question(
     """Reject arguments that do not form one of the questions."""
     if load is None and load_max is None:
         raise InputError(
-            "Give load_max, the highest load, to get an alpha, or load and alpha to see what to expect."
+            "Give load_max to get a recommended alpha, or load and alpha to predict how that alpha performs."
         )
     if load is not None and alpha is None:
-        raise InputError("What to expect under load depends on alpha: give both.")
+        raise InputError("Give alpha with load, to predict how that alpha performs.")
     if initial_tasks is not None and load is None:
-        raise InputError("initial_tasks is where a system under load starts: give both.")
+        raise InputError("initial_tasks is where a system under load starts: give load too.")
     searches = pools is not None and load is None
     if searches and alpha is not None:
         raise InputError(
-            "pools and load_max ask for an alpha: leave out alpha, or add load to see what to expect."
+            "With pools and load_max, alpha is searched for: leave it out, or add load to predict how it performs."
         )
     if seed is not None and not searches:
-        raise InputError("seed only affects the search for alpha: give it with load_max and pools only.")
+        raise InputError("seed only affects the search for alpha, which takes load_max and pools.")
     if load_max is not None and load is not None and positive_load(load) > positive_load(load_max, "load_max"):
         raise InputError(f"load must be at most load_max {load_max:g}, not {load:g}.")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -48,28 +46,15 @@ def read_request(given: dict[str, Any], default_policies: str | None = None) -> 
         values.pop("save", None)
     if "pools" not in values:
         raise InputError("Give the number of pools: --pools N.")
-    with options_named(given):
-        request = Request(
-            scenarios=_scenarios(values, policies),
-            run=_run(values),
-            plot=picture_path(values.get("plot")),
-            save=_path("save", values.get("save"), (".npz",)),
-            json=true_or_false("json", values.get("json", False)),
-        )
+    request = Request(
+        scenarios=_scenarios(values, policies),
+        run=_run(values),
+        plot=picture_path(values.get("plot")),
+        save=_path("save", values.get("save"), (".npz",)),
+        json=true_or_false("json", values.get("json", False)),
+    )
     _check_targets(request)
     return request
-
-
-@contextmanager
-def options_named(given: Mapping[str, Any]) -> Iterator[None]:
-    """Let an InputError about a parameter that was given as an option name the option: --sample-size."""
-    try:
-        yield
-    except InputError as error:
-        name, _, rest = str(error).partition(" ")
-        if given.get(name) is None or not re.match("must |is for ", rest):
-            raise
-        raise InputError(f"--{name.replace('_', '-')} {rest}") from None
 
 
 def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from evenly.cli.commands import (
     simulate,
     tune,
 )
+from evenly.cli.refusals import with_options
 from evenly.errors import InputError, WorkerKilledError
 
 BAD_INPUT = 2
@@ -70,7 +71,7 @@ def main(arguments: list[str]) -> int:
     try:
         code = app(arguments, standalone_mode=False)
     except InputError as error:
-        return _complain(str(error), BAD_INPUT)
+        return _complain(with_options(str(error), _options_of(arguments), arguments), BAD_INPUT)
     except typer.TyperException as error:
         return _complain(_sentence(getattr(error, "format_message", error.__str__)()), BAD_INPUT)
     except WorkerKilledError as error:
@@ -80,6 +81,13 @@ def main(arguments: list[str]) -> int:
             raise
         return _complain(f"The live balancer needs {error.name}: install evenly with its extra `live`.", BAD_INPUT)
     return code if isinstance(code, int) else 0
+
+
+def _options_of(arguments: list[str]) -> dict[str, list[str]]:
+    """Return the spellings of each option of the command that was called."""
+    commands: Any = typer.main.get_command(app)
+    command = next((commands.commands[word] for word in arguments if word in commands.commands), None)
+    return {} if command is None else {parameter.name: parameter.opts for parameter in command.params}
 
 
 def _sentence(message: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenly.cli import options
-from evenly.cli.inputs import options_named, read_request
+from evenly.cli.inputs import read_request
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 from evenly.policies import COMPARED
@@ -41,7 +41,7 @@ def command(
     from evenly.cli.text.simulation import print_comparison
     from evenly.sim import compare
 
-    with options_named(given), progress_bar("comparing") as progress:
+    with progress_bar("comparing") as progress:
         comparison = compare(request.scenarios, **request.run, progress=progress)
     if request.plot:
         from evenly.plots.style import saved_figure

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from evenly.cli import options
-from evenly.cli.inputs import options_named, read_request
+from evenly.cli.inputs import read_request
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
 
@@ -44,7 +44,7 @@ def command(
     from evenly.sim.run import MAX_CELLS
 
     points = min(_POINTS, max(2, MAX_CELLS // request.scenarios[0].levels)) if request.plot or request.save else 0
-    with options_named(given), progress_bar("simulating") as progress:
+    with progress_bar("simulating") as progress:
         result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
     if request.plot:
         from evenly.plots.style import saved_figure
