@@ -7,7 +7,7 @@ import io
 import json
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -355,6 +355,14 @@ class EndlessPort(AdminPort):
 def test_a_response_that_is_too_long_is_rejected() -> None:
     with pytest.raises(BadResponseError, match="more than 67108864 bytes"):
         fetched(EndlessPort())
+
+
+@pytest.mark.parametrize(("size", "accepted"), [(2**26, True), (2**26 + 1, False)])
+def test_a_response_may_take_64_mib(size: int, accepted: bool) -> None:
+    port = AdminPort()
+    port.response = b"HTTP/1.1 200 OK\r\n\r\n{}".ljust(size)
+    with nullcontext() if accepted else pytest.raises(BadResponseError):
+        assert fetched(port) == {}
 
 
 class HangingPort(AdminPort):
