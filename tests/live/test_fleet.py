@@ -74,7 +74,10 @@ class AdminPort:
         writer.write(self.response)
 
     async def polled(self) -> None:
-        """Wait until a response sent after this call has been used: the next request follows it."""
+        """Wait until a response sent after this call has been used: the next request follows it.
+
+        The response to that next request may still be in flight. It is used at whatever time the clock shows then.
+        """
         seen = len(self.requests)
         await until(lambda: len(self.requests) >= seen + 2)
 
@@ -221,6 +224,7 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         port.show(5)
         await scene.polled()
         good, port.response = port.response, NONSENSE
+        await scene.polled()  # no good response is in flight when the clock moves
         scene.now = 5.0
         await scene.polled()
         assert scene.pool.unpicked == 5
@@ -229,11 +233,13 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         assert (scene.pool.unpicked, scene.envoy().hosts) == (0, None)
         assert len(scene.events("envoy lost")) == 1
         port.response = good
+        await scene.polled()
         scene.now = 100.0
         await scene.polled()
         assert scene.pool.unpicked == 5
         assert [line["pools"] for line in scene.events("envoy reachable")] == [1, 1]
         port.response = NONSENSE
+        await scene.polled()
         scene.now = 160.0
         await scene.polled()
         assert len(scene.fleet.all) == 1
