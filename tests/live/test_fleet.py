@@ -249,6 +249,22 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
     run(Scene(), play)
 
 
+def test_the_counts_of_a_pool_that_is_gone_are_dropped() -> None:
+    async def play(scene: Scene) -> None:
+        other = scene.balancer.add(OTHER, OTHER)
+        scene.balancer.drain(POOL)
+        session = scene.balancer.open(via=scene.envoy())
+        assert session is not None
+        session.close()
+        await scene.polled()
+        assert scene.envoy().snapshot().started == {other: 1}
+        scene.balancer.remove(OTHER)
+        await scene.polled()
+        assert scene.envoy().snapshot().started == {}
+
+    run(Scene(), play)
+
+
 def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> None:
     async def play(scene: Scene) -> None:
         [port] = scene.ports
@@ -265,6 +281,7 @@ def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> N
         scene.now = 10.1
         await until(lambda: not scene.fleet.all)
         assert scene.events("envoy lost") == []
+        await until(lambda: not scene.fleet._tasks)  # else every Envoy that ever came would take memory
         asked = len(port.requests)
         assert scene.fleet.register(str(port.address).encode(), SentItems()) is not None
         await until(lambda: len(port.requests) > asked)
