@@ -207,9 +207,18 @@ def test_an_envoy_that_refuses_connections_is_lost_with_its_unpicked_sessions() 
         [port] = scene.ports
         port.show(5)
         await scene.polled()
-        assert scene.envoy().unpicked.total() == 5
+        envoy, refusals = scene.envoy(), []
+        assert envoy.unpicked.total() == 5
+        forget_checks = envoy.refused
+
+        def refused() -> None:
+            refusals.append(envoy.hosts is not None)
+            forget_checks()
+
+        envoy.refused = refused  # type: ignore[method-assign]
         port.server.close()
         await until(lambda: scene.envoy().hosts is None)
+        assert refusals.count(True) == 3  # two in a row, and the loss itself
         assert (scene.pool.unpicked, scene.envoy().unpicked.total()) == (0, 0)
         [line] = scene.events("envoy lost")
         assert (line["admin"], line["unpicked"]) == (str(port.address), 5)

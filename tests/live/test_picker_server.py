@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.lifecycle import Stage
 from evenly.live.envoy import eds
@@ -178,6 +179,18 @@ class Counted:
         self.count += 1
         settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
         return PickerState(settings=settings, pools=[], alpha=f"0.{self.count}")
+
+
+def test_a_settings_file_that_has_become_invalid_is_replaced_by_the_saved_settings(tmp_path: Path) -> None:
+    state, config, lines = tmp_path / "state.json", tmp_path / "settings.toml", io.StringIO()
+    state.write_text(STATE)
+    config.write_text("no settings")
+    found = server._settings({"slow_start": 3.0}, config, load(state), Log(lines))
+    assert (found.alpha, found.listen, found.pool) == ("0.85", Address("127.0.0.1", 4000), (ONE, TWO))
+    assert found.slow_start == 3.0  # options win
+    assert json.loads(lines.getvalue())["event"] == "settings not used"
+    with pytest.raises(InputError):
+        server._settings({}, config, None, Log(None))
 
 
 async def read_or_end(reader: asyncio.StreamReader, size: int) -> bytes:
