@@ -135,6 +135,10 @@ def test_numpy_integers_become_plain_ones() -> None:
             lambda: RandomRouting().join("a", 10**12 + 1),
             "tasks of pool 'a' must be a whole number from 0 to 1000000000000, not 1000000000001.",
         ),
+        (
+            lambda: LearningRule(0.5).step(3.0, 1.0, 2),  # type: ignore[arg-type]
+            "pools must be a whole number from 0 to 1000000000000, not 3.0.",
+        ),
         (lambda: LearningRule(0.5).step(3, 0, 4), "yellow must be a whole number from 0 to 3 (the pools), not 4."),
         (
             lambda: LearningRule(0.5).step(3, 2, 1),

@@ -7,7 +7,7 @@ import io
 import json
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 import pytest
@@ -74,7 +74,10 @@ class AdminPort:
         writer.write(self.response)
 
     async def polled(self) -> None:
-        """Wait until a response sent after this call has been used: the next request follows it."""
+        """Wait until a response sent after this call has been used: the next request follows it.
+
+        The response to that next request may still be in flight. It is used at whatever time the clock shows then.
+        """
         seen = len(self.requests)
         await until(lambda: len(self.requests) >= seen + 2)
 
@@ -204,9 +207,18 @@ def test_an_envoy_that_refuses_connections_is_lost_with_its_unpicked_sessions() 
         [port] = scene.ports
         port.show(5)
         await scene.polled()
-        assert scene.envoy().unpicked.total() == 5
+        envoy, refusals = scene.envoy(), []
+        assert envoy.unpicked.total() == 5
+        forget_checks = envoy.refused
+
+        def refused() -> None:
+            refusals.append(envoy.hosts is not None)
+            forget_checks()
+
+        envoy.refused = refused  # type: ignore[method-assign]
         port.server.close()
         await until(lambda: scene.envoy().hosts is None)
+        assert refusals.count(True) == 3  # two in a row, and the loss itself
         assert (scene.pool.unpicked, scene.envoy().unpicked.total()) == (0, 0)
         [line] = scene.events("envoy lost")
         assert (line["admin"], line["unpicked"]) == (str(port.address), 5)
@@ -221,6 +233,7 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         port.show(5)
         await scene.polled()
         good, port.response = port.response, NONSENSE
+        await scene.polled()  # no good response is in flight when the clock moves
         scene.now = 5.0
         await scene.polled()
         assert scene.pool.unpicked == 5
@@ -229,16 +242,34 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         assert (scene.pool.unpicked, scene.envoy().hosts) == (0, None)
         assert len(scene.events("envoy lost")) == 1
         port.response = good
+        await scene.polled()
         scene.now = 100.0
         await scene.polled()
         assert scene.pool.unpicked == 5
         assert [line["pools"] for line in scene.events("envoy reachable")] == [1, 1]
         port.response = NONSENSE
+        await scene.polled()
         scene.now = 160.0
         await scene.polled()
         assert len(scene.fleet.all) == 1
         scene.now = 160.1
         await until(lambda: not scene.fleet.all)
+
+    run(Scene(), play)
+
+
+def test_the_counts_of_a_pool_that_is_gone_are_dropped() -> None:
+    async def play(scene: Scene) -> None:
+        other = scene.balancer.add(OTHER, OTHER)
+        scene.balancer.drain(POOL)
+        session = scene.balancer.open(via=scene.envoy())
+        assert session is not None
+        session.close()
+        await scene.polled()
+        assert scene.envoy().snapshot().started == {other: 1}
+        scene.balancer.remove(OTHER)
+        await scene.polled()
+        assert scene.envoy().snapshot().started == {}
 
     run(Scene(), play)
 
@@ -259,6 +290,7 @@ def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> N
         scene.now = 10.1
         await until(lambda: not scene.fleet.all)
         assert scene.events("envoy lost") == []
+        await until(lambda: not scene.fleet._tasks)  # else every Envoy that ever came would take memory
         asked = len(port.requests)
         assert scene.fleet.register(str(port.address).encode(), SentItems()) is not None
         await until(lambda: len(port.requests) > asked)
@@ -355,6 +387,14 @@ class EndlessPort(AdminPort):
 def test_a_response_that_is_too_long_is_rejected() -> None:
     with pytest.raises(BadResponseError, match="more than 67108864 bytes"):
         fetched(EndlessPort())
+
+
+@pytest.mark.parametrize(("size", "accepted"), [(2**26, True), (2**26 + 1, False)])
+def test_a_response_may_take_64_mib(size: int, accepted: bool) -> None:
+    port = AdminPort()
+    port.response = b"HTTP/1.1 200 OK\r\n\r\n{}".ljust(size)
+    with nullcontext() if accepted else pytest.raises(BadResponseError):
+        assert fetched(port) == {}
 
 
 class HangingPort(AdminPort):

@@ -210,6 +210,47 @@ class Peer:
         self._socket.close()
 
 
+def test_a_peer_learns_our_limits_first() -> None:
+    with serving() as (port, _):
+        peer = Peer(port)
+        until_ping(peer)
+        limits = peer.wire.remote_settings
+        assert (limits.max_concurrent_streams, limits.initial_window_size) == (10**6, 2**20)
+        assert limits.max_header_list_size == 2**16
+        assert peer.wire.outbound_flow_control_window == 65_535 + 2**30
+        peer.close()
+
+
+def test_a_peer_that_sends_much_gets_its_windows_back() -> None:
+    """We extend a window by what was received: a stream's beyond half of it, the connection's beyond 1 MiB."""
+    with serving() as (port, _):
+        peer = Peer(port, window=2**30)
+        peer.wire.increment_flow_control_window(2**30)
+        until_ping(peer)
+        peer.open(1)
+        used = {}
+        for count in range(1, 132):
+            peer.wire.send_data(1, framed(bytes(2**14 - 5)))
+            until_ping(peer)
+            of_connection = 65_535 + 2**30 - peer.wire.outbound_flow_control_window
+            used[count] = (2**20 - peer.wire.local_flow_control_window(1), of_connection)
+        peer.close()
+    assert used == {count: (count % 33 * 2**14, count % 65 * 2**14) for count in range(1, 132)}
+
+
+def test_a_vanished_machine_is_noticed_within_30_seconds() -> None:
+    with serving() as (port, log):
+        peer = Peer(port)
+        until_ping(peer)
+        ours = log.connections[0]._transport.get_extra_info("socket")
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        limits = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+        for name, value in limits.items():
+            if hasattr(socket, name):  # not on every platform
+                assert ours.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
+        peer.close()
+
+
 def test_responses_are_sent_as_far_as_the_peers_window_allows() -> None:
     with serving() as (port, log):
         peer = Peer(port, window=4)

@@ -144,6 +144,14 @@ def test_a_released_session_is_counted_again_where_it_is_served(served: int) -> 
     assert scene.counts() == ([0, 0, 0], 0)
 
 
+def test_the_responses_of_a_pool_are_encoded_once() -> None:
+    scene = Scene()
+    service = PickService(scene.balancer, scene.latency)
+    first, second, _ = scene.balancer.pools
+    assert service.answer(first) is service.answer(first)
+    assert service.answer(first) != service.answer(second)
+
+
 def test_a_stream_of_an_unknown_envoy_counts_at_the_pool_alone() -> None:
     scene = Scene(announced=False)
     scene.answer(REQUEST)

@@ -7,11 +7,13 @@ import io
 import json
 import shutil
 from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.lifecycle import Stage
 from evenly.live.envoy import eds
@@ -23,6 +25,7 @@ from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
+from tests.live.processes import PATIENCE
 from tests.live.sent_items import SentItems
 
 ONE, TWO = Address("127.0.0.1", 9001), Address("127.0.0.1", 9002)
@@ -39,7 +42,7 @@ STATE = (
 )
 
 
-def make_server(state: Path | None = None, restore: bool = False) -> PickerServer:
+def make_server(state: Path | None = None, restore: bool = False, files: int = 1000) -> PickerServer:
     given: dict[str, Any] = {"listen": "127.0.0.1:4000", "pool": [str(ONE), str(TWO)], "alpha": "0.85"}
     return PickerServer(
         read_settings(given, None),
@@ -48,7 +51,7 @@ def make_server(state: Path | None = None, restore: bool = False) -> PickerServe
         state=state,
         restored=load(state) if restore and state is not None else None,
         log=Log(None),
-        files=1000,
+        files=files,
         seen=None,
     )
 
@@ -176,3 +179,39 @@ class Counted:
         self.count += 1
         settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
         return PickerState(settings=settings, pools=[], alpha=f"0.{self.count}")
+
+
+def test_a_settings_file_that_has_become_invalid_is_replaced_by_the_saved_settings(tmp_path: Path) -> None:
+    state, config, lines = tmp_path / "state.json", tmp_path / "settings.toml", io.StringIO()
+    state.write_text(STATE)
+    config.write_text("no settings")
+    found = server._settings({"slow_start": 3.0}, config, load(state), Log(lines))
+    assert (found.alpha, found.listen, found.pool) == ("0.85", Address("127.0.0.1", 4000), (ONE, TWO))
+    assert found.slow_start == 3.0  # options win
+    assert json.loads(lines.getvalue())["event"] == "settings not used"
+    with pytest.raises(InputError):
+        server._settings({}, config, None, Log(None))
+
+
+async def read_or_end(reader: asyncio.StreamReader, size: int) -> bytes:
+    """Read up to `size` bytes (-1: until the end); nothing if the picker has reset the connection."""
+    with suppress(ConnectionError):
+        return await reader.read(size)
+    return b""
+
+
+def test_half_of_the_open_files_are_for_connections_and_all_close_with_the_picker() -> None:
+    async def play() -> None:
+        made, readers = make_server(files=5), []
+        listening = await asyncio.get_running_loop().create_server(made.connection, "127.0.0.1", 0)
+        async with asyncio.timeout(PATIENCE), listening, AsyncExitStack() as stack:
+            for welcome in (True, True, False):
+                reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+                stack.callback(writer.close)
+                assert bool(await read_or_end(reader, 1)) is welcome
+                readers.append(reader)
+            await made.close()
+            for reader in readers:
+                await read_or_end(reader, -1)  # an open connection would time out here
+
+    asyncio.run(play())

@@ -46,12 +46,13 @@ def test_types_and_flags_are_those_of_an_independent_library() -> None:
     assert kinds == [frames.DATA, frames.HEADERS, frames.CONTINUATION]
 
 
+def literal(path: bytes) -> bytes:
+    """Encode a path that enters the dynamic table. The name is entry 4 of the static one."""
+    return b"\x44" + bytes((len(path),)) + path
+
+
 def test_a_block_that_replaces_the_only_entry_of_a_table_is_not_cached() -> None:
     """The table holds 64 bytes, so one entry. The last index means the entry that was added last."""
-
-    def literal(path: bytes) -> bytes:  # enters the table; the name is entry 4 of the static one
-        return b"\x44" + bytes((len(path),)) + path
-
     blocks = HeaderBlocks()
     blocks.fields(b"\x3f\x21" + literal(b"/first"))  # the table has 31 + 33 bytes from now on
     for path in (b"/other", b"/first", b"/other"):
@@ -59,13 +60,47 @@ def test_a_block_that_replaces_the_only_entry_of_a_table_is_not_cached() -> None
     assert blocks.fields(b"\xbe") == {b":path": b"/other"}
 
 
+def test_a_block_that_replaces_the_older_of_two_entries_is_not_cached() -> None:
+    """The table holds 94 bytes, so two entries of 43. The number of entries stays the same."""
+    blocks = HeaderBlocks()
+    blocks.fields(b"\x3f\x3f" + literal(b"/first"))  # the table has 31 + 63 bytes from now on
+    blocks.fields(literal(b"/other"))
+    for _ in range(2):
+        assert blocks.fields(literal(b"/third")) == {b":path": b"/third"}
+    assert blocks.fields(b"\xbf") == {b":path": b"/third"}  # the older entry: the block was decoded twice
+
+
 def test_a_cached_block_is_decoded_again_after_the_table_has_changed() -> None:
     blocks = HeaderBlocks()
     assert blocks.fields(b"\x82") == {b":method": b"GET"}  # the dynamic table is empty
     for path in (b"/first", b"/other"):
-        blocks.fields(b"\x44\x06" + path)
-        for _ in range(2):
-            assert blocks.fields(b"\xbe") == {b":path": path}
+        blocks.fields(literal(path))
+        found = blocks.fields(b"\xbe")
+        assert found == {b":path": path}
+        assert blocks.fields(b"\xbe") is found
+
+
+def unindexed(length: int) -> bytes:
+    """Encode a header block of this many bytes that leaves the dynamic table alone."""
+    path = bytes(length - 4)  # after the name, and three bytes that encode the length
+    rest = len(path) - 127
+    return b"\x04\x7f" + bytes((0x80 | rest & 0x7F, rest >> 7)) + path
+
+
+def test_up_to_100_repeated_blocks_are_decoded_once() -> None:
+    """A cached result is the same object. The block that does not fit empties the cache."""
+    blocks, many = HeaderBlocks(), [b"\x04\x01" + bytes((path,)) for path in range(101)]
+    first = [blocks.fields(block) for block in many[:100]]
+    assert all(blocks.fields(block) is fields for block, fields in zip(many[:100], first, strict=True))
+    assert blocks.fields(many[100]) == {b":path": bytes((100,))}
+    assert all(blocks.fields(block) is not fields for block, fields in zip(many[:100], first, strict=True))
+
+
+@pytest.mark.parametrize(("length", "cached"), [(1024, True), (1025, False)])
+def test_only_blocks_of_up_to_1024_bytes_are_cached(length: int, cached: bool) -> None:
+    blocks, block = HeaderBlocks(), unindexed(length)
+    assert len(block) == length
+    assert (blocks.fields(block) is blocks.fields(block)) is cached
 
 
 def test_numbers_are_those_of_the_standards() -> None:
