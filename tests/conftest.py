@@ -1,4 +1,9 @@
-"""Hypothesis profiles: `make test` must not fail by chance, `make fuzz` must find what it missed."""
+"""What all tests share: Hypothesis profiles, and signals as in a terminal.
+
+`make test` must not fail by chance, and `make fuzz` must find what it missed.
+"""
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
@@ -13,3 +18,6 @@ settings.register_profile(
 # Other examples every time; a failure prints how to reproduce it and is tried first in the next run.
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+# A job in the background of a script starts with SIGINT ignored, and so would every process of the tests.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 import stat
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from evenly.errors import InputError
 from evenly.inputs import shown
@@ -17,6 +20,8 @@ from evenly.inputs import shown
 MAX_TEXT = 1_000_000  # bytes of a file written by hand: a scenario, settings, a token
 _WAIT_S = 5.0  # for a pipe whose writer is slow, or never comes
 _CHUNK = 65536
+_MAX_DOTS = 1000  # in one key; the parser's time and memory grow with their square
+_OUTSIDE_KEYS = re.compile(r"""[^\w."'\t -]""")
 _SHOWN = 200  # characters of a path in an error message
 _STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
 
@@ -61,6 +66,22 @@ def _read(path: Path, limit: int) -> bytes:
         return content
     finally:
         os.close(handle)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the values of a small TOML file."""
+    text = read_text(path)
+    if max(piece.count(".") for piece in _OUTSIDE_KEYS.split(text)) > _MAX_DOTS:
+        raise InputError(f"{path_text(path)} has a key with more than {_MAX_DOTS} dots.")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except tomllib.TOMLDecodeError as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+    except ValueError:  # Python refuses to read an integer of more than 4,300 digits
+        reason = "a number has thousands of digits"
+    raise InputError(f"{path_text(path)} is not a TOML file: {reason}.")
 
 
 def check_regular(path: Path) -> None:

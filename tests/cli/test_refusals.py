@@ -2,6 +2,7 @@
 
 import pytest
 
+from evenly.cli.refusals import with_options
 from tests.cli.conftest import Run
 
 
@@ -19,3 +20,30 @@ from tests.cli.conftest import Run
 def test_refusals_are_one_printable_line(run: Run, arguments: list[str], sentence: str) -> None:
     outcome = run(*arguments)
     assert (outcome.code, outcome.out, outcome.err) == (2, "", f"evenly: {sentence}\n")
+
+
+OPTIONS = {
+    "load": ["--load"],
+    "load_max": ["--load-max"],
+    "sample_size": ["--sample-size", "--choices"],
+    "slow_start": ["--slow-start"],
+    "steady_state": ["--steady-state"],
+}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "arguments", "shown"),
+    [
+        ("load must be positive, not 0.", ["--load=0"], "--load must be positive, not 0."),
+        ("load must be positive, not 0.", ["--scenario", "x.toml"], "load must be positive, not 0."),
+        ("sample_size must be 1 or more.", ["--choices", "0"], "--sample-size must be 1 or more."),
+        ("sample_size must be 1 or more.", [], "sample_size must be 1 or more."),
+        ("slow-start must be a number.", ["--slow-start=x"], "--slow-start must be a number."),
+        ("mean_holding_times is for averages.", ["--steady-state"], "--steady-state is for averages."),
+        ("load must be at most load_max 10.", ["--load", "11"], "--load must be at most --load-max 10."),
+        ("Give load_max or load.", [], "Give --load-max or load."),
+        ("policy must be one of a, b, not 'load_max'.", [], "policy must be one of a, b, not 'load_max'."),
+    ],
+)
+def test_refusals_name_the_options_that_were_typed(sentence: str, arguments: list[str], shown: str) -> None:
+    assert with_options(sentence, OPTIONS, arguments) == shown

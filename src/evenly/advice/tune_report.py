@@ -215,6 +215,6 @@ def _check_question(
             "With pools and load_max, alpha is searched for: leave it out, or add load to predict how it performs."
         )
     if seed is not None and not searches:
-        raise InputError("seed only affects the search for alpha, which takes load_max and pools.")
+        raise InputError("seed only affects the search for alpha: give it with load_max and pools, without load.")
     if load_max is not None and load is not None and positive_load(load) > positive_load(load_max, "load_max"):
         raise InputError(f"load must be at most load_max {load_max:g}, not {load:g}.")

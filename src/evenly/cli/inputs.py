@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evenly.errors import InputError
-from evenly.files import check_writable, path_text, read_text
+from evenly.files import check_writable, path_text, read_toml
 from evenly.inputs import finite_number, shown, true_or_false
 from evenly.policies import DEFAULT, PARAMETERS, POLICIES, check_distinct, check_parameters, find_policy
 
@@ -123,13 +122,7 @@ def _check_targets(request: Request) -> None:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        raw = tomllib.loads(read_text(path))
-    except InputError:
-        raise
-    except (ValueError, RecursionError) as error:  # Python's limits on digits and nesting; TOMLDecodeError
-        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise InputError(f"{path_text(path)} is not a TOML file: {reason.splitlines()[0].rstrip('.')}.") from None
+    raw = read_toml(path)
     from evenly.sim.scenario import OLD_NAMES
 
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]

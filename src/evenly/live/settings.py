@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -20,7 +19,7 @@ from pydantic import (
 
 from evenly.core import LearningRule, Policy, make_policy
 from evenly.errors import InputError
-from evenly.files import check_regular, read_text
+from evenly.files import check_regular, read_toml
 from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.live.addresses import Address, check_distinct, check_path, check_pools, parse_address
 from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
@@ -159,12 +158,7 @@ def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
 
 def _read_file(path: Path) -> dict[str, Any]:
     check_regular(path)  # it is watched, and a gateway's picker reads it again
-    text = read_text(path)
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # not TOML, an integer of thousands of digits, or too deep
-        raise InputError(f"{path} is not a TOML file: {error}.") from None
-    values = with_new_keys(values, str(path))
+    values = with_new_keys(read_toml(path), str(path))
     for key in values:
         if key not in Settings.model_fields:
             near = get_close_matches(key, Settings.model_fields, n=1)

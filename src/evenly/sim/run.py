@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import islice
@@ -153,9 +153,9 @@ def _dropped(policy: str) -> dict[str, Any]:
 
 
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
-    if not is_listing(scenarios):
+    if not is_listing(scenarios) or isinstance(scenarios, Mapping):
         given = "one Scenario" if isinstance(scenarios, Scenario) else shown(scenarios)
-        raise InputError(f"scenarios must be a list of them, not {given}.")
+        raise InputError(f"scenarios must be a list of Scenario objects, not {given}.")
     return [checked_scenario(scenario) for scenario in scenarios]
 
 

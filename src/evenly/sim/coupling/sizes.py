@@ -29,7 +29,6 @@ from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 
 MAX_SYSTEMS = 100
-MAX_SHARED_LEVELS = 10**5 + 64  # the margin that `Scenario.levels` adds
 _ARRIVALS, _SELECTION, _DEPARTURES = range(3)  # the first word of a generator's spawn key; a level is the second
 _FIRST_LEVELS = 16
 _PATH_BUFFER = 4096
@@ -150,10 +149,11 @@ def simulate_sizes(
         raise InputError(
             f"points times systems must be at most {MAX_SNAPSHOTS}, not {points} times {len(scenarios)}."
         )
-    if points * len(scenarios) * scenario.levels > MAX_CELLS:
+    levels = _levels_reached(scenario)
+    if points * len(scenarios) * levels > MAX_CELLS:
         raise InputError(
-            f"{points} points times {len(scenarios)} systems times {scenario.levels} levels are more than "
-            f"{MAX_CELLS}: reduce points, load, initial_tasks or threshold."
+            f"{points} points times {len(scenarios)} systems times about {levels} levels are more than "
+            f"{MAX_CELLS}: reduce points, horizon, load or initial_tasks."
         )
     workers = None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
     stop = threading.Event()
@@ -167,6 +167,13 @@ def simulate_sizes(
     finally:
         stop.set()
         threads.shutdown(cancel_futures=True)
+
+
+def _levels_reached(scenario: Scenario) -> int:
+    """Return about how many tasks a pool has at most: those at the start, and what arrives until it settles."""
+    peak = max(phase.load for phase in scenario.phases)
+    arriving = peak * min(1.0, scenario.service_rate * scenario.horizon)
+    return scenario.at_least_at_start().size + int(arriving) + 64
 
 
 def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]:
@@ -183,8 +190,6 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
     if isinstance(pools, np.ndarray) and pools.ndim != 1:
         raise InputError(f"pools must be a flat list of whole numbers, not an array of {pools.ndim} dimensions.")
     whole_number("the number of systems", len(pools), 1, MAX_SYSTEMS)
-    if scenario.levels > MAX_SHARED_LEVELS:  # each has a generator
-        raise InputError("The common probability space is for loads, thresholds and tasks up to 100000 per pool.")
     return [replace(scenario, pools=size) for size in pools]
 
 
