@@ -152,17 +152,17 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ({}, "Give load_max, the highest load, to get an alpha, or load and alpha to see what to expect"),
+        ({}, "Give load_max to get a recommended alpha, or load and alpha to predict what that alpha does"),
         ({"alpha": 0.9}, "Give load_max"),
         ({"pools": 10}, "Give load_max"),
-        ({"load": 3}, "under load depends on alpha: give both"),
-        ({"load_max": 10, "initial_tasks": 3}, "initial_tasks is where a system under load starts: give both"),
-        ({"load_max": 10, "pools": 20, "alpha": 0.5}, "leave out alpha, or add load to see what to expect"),
+        ({"load": 3}, "A prediction needs both load and alpha"),
+        ({"load_max": 10, "initial_tasks": 3}, "initial_tasks only applies to a prediction: give it with load"),
+        ({"load_max": 10, "pools": 20, "alpha": 0.5}, "leave out alpha, or add load to get a prediction"),
         (
             {"load_max": 10, "seed": 3},
             "seed only affects the search for alpha: give it with load_max and pools",
         ),
-        ({"load": 3, "alpha": 0.8, "pools": 10, "seed": 3}, "load_max and pools only"),
+        ({"load": 3, "alpha": 0.8, "pools": 10, "seed": 3}, "load_max and pools, without load"),
         ({"load_max": 10, "load": 11, "alpha": 0.95}, "load must be at most load_max 10, not 11"),
         ({"load_max": 10, "load": 3, "alpha": 0.9}, "alpha 0.9 is too small for loads up to 10"),
         ({"load": 3, "alpha": 0.95, "pools": 20}, "alpha 0.95 is too large for 20 pools"),

@@ -234,7 +234,7 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
         ((), ["load_max", "load and alpha"]),
         (("--alpha", 0.9), ["load_max", "load and alpha"]),
         (("--pools", 10), ["load_max", "load and alpha"]),
-        (("--load", 3), ["load", "depends on alpha: give both"]),
+        (("--load", 3), ["prediction needs both", "load", "alpha"]),
         (("--load-max", 10, "--initial-load", 3), ["initial_tasks", "under load"]),
         (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
         (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),

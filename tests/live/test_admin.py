@@ -1,4 +1,4 @@
-"""The admin port on a real socket: its state, changes of pools, and rejected requests."""
+"""The admin port on a real socket: its state, changes to pools, and rejected requests."""
 
 from __future__ import annotations
 

@@ -328,8 +328,8 @@ def test_the_verdict_of_a_good_run() -> None:
         "spread 0.52 against 0.50 for join-the-shortest-queue on the same visits.",
         "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "
         "the fullest pool had 9.2 sessions on average, here 7.2.",
-        "A session took 0.90 messages between pools and picker (at most two are needed), "
-        "and changes of the threshold 0.06 more.",
+        "A session took 0.90 messages between pools and picker (at most two are needed). "
+        "Changes of the threshold cost another 0.06 per session.",
         "None of 2,000 sessions failed.",
     ]
 
@@ -340,7 +340,7 @@ def test_the_verdict_of_a_bad_run() -> None:
     assert words[0].endswith("was more than one off 50 % of the time.")
     assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
     assert words[2].startswith("Envoy's own least-request was more even, with spread 0.60")
-    assert "2.10 messages between pools and picker (more than the two that should be enough)" in words[3]
+    assert "2.10 messages between pools and picker (more than the expected maximum of two)" in words[3]
     assert words[4] == (
         "7 of 2,000 sessions failed: 7 here, 0 with least-request. "
         "For 30 of them Envoy did not wait for the picker's answer."

@@ -256,7 +256,7 @@ def test_a_picker_with_a_state_file_starts_although_its_config_file_went_bad(tmp
         started.wait()
         assert [pool["address"] for pool in started.state()["pools"]] == POOLS[:1]
         config.write_text(f'pool = ["{POOLS[1]}", "10.0.0..1:80"]\npolicy = "jsq"\n')
-        eventually(started.output, lambda said: "is not an IPv4 address" in said)
+        eventually(started.output, lambda said: "is not a valid IPv4 address" in said)
         config.unlink()
         os.mkfifo(config)
         eventually(started.output, lambda said: "it is not a regular file" in said)

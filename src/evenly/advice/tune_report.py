@@ -43,7 +43,7 @@ class TuneReport(Tabular):
     """The answer to a question about alpha; None for what was not asked.
 
     `alpha_min` is the paper's bound for loads up to `load_max`, `suggested_alpha` an alpha above it.
-    `stable_pools` is the fewest pools from which on the threshold is off the optimum for at most 1 % of the time.
+    `stable_pools` is the fewest pools at and above which the threshold is off the optimum at most 1 % of the time.
     """
 
     load_max: float | None = None
@@ -203,18 +203,16 @@ def _check_question(
     """Reject arguments that do not form one of the questions."""
     if load is None and load_max is None:
         raise InputError(
-            "Give load_max, the highest load, to get an alpha, or load and alpha to see what to expect."
+            "Give load_max to get a recommended alpha, or load and alpha to predict what that alpha does."
         )
     if load is not None and alpha is None:
-        raise InputError("What to expect under load depends on alpha: give both.")
+        raise InputError("A prediction needs both load and alpha.")
     if initial_tasks is not None and load is None:
-        raise InputError("initial_tasks is where a system under load starts: give both.")
+        raise InputError("initial_tasks only applies to a prediction: give it with load and alpha.")
     searches = pools is not None and load is None
     if searches and alpha is not None:
-        raise InputError(
-            "pools and load_max ask for an alpha: leave out alpha, or add load to see what to expect."
-        )
+        raise InputError("pools and load_max ask for an alpha: leave out alpha, or add load to get a prediction.")
     if seed is not None and not searches:
-        raise InputError("seed only affects the search for alpha: give it with load_max and pools only.")
+        raise InputError("seed only affects the search for alpha: give it with load_max and pools, without load.")
     if load_max is not None and load is not None and positive_load(load) > positive_load(load_max, "load_max"):
         raise InputError(f"load must be at most load_max {load_max:g}, not {load:g}.")

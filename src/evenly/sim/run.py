@@ -110,7 +110,7 @@ def compare(
     plans = []
     for scenario in given:
         if mean_holding_times and not scenario.steady:
-            raise InputError("A steady state (mean_holding_times) needs a constant load, not a schedule.")
+            raise InputError("mean_holding_times needs a constant load, not a schedule.")
         count = batches
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
@@ -155,7 +155,7 @@ def _dropped(policy: str) -> dict[str, Any]:
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
     if not is_listing(scenarios):
         given = "one Scenario" if isinstance(scenarios, Scenario) else shown(scenarios)
-        raise InputError(f"scenarios must be a list of them, not {given}.")
+        raise InputError(f"scenarios must be a list of Scenario objects, not {given}.")
     return [checked_scenario(scenario) for scenario in scenarios]
 
 
