@@ -36,7 +36,7 @@ SHAPES = [
 
 
 def printed(*options: str) -> dict[str, Any]:
-    """What `evenly envoy-config` prints; options given later win."""
+    """Return what `evenly envoy-config` prints; later options override earlier ones."""
     command = [sys.executable, "-m", "evenly", "envoy-config", "--picker", "127.0.0.1:4000"]
     done = subprocess.run(
         [*command, "--listen", "127.0.0.1:8080", *options],

@@ -114,7 +114,7 @@ def test_envoys_get_the_pools_and_every_change(picker: Picker, channel: grpc.Cha
         first = next(answers)
         assert submessage(first, 2, 2, 1) == b"pools"
         assert assignment(first) == {"9001": False, "9002": False}
-        send(field(1, "0") + field(3, "pools") + field(5, "0"))  # it is taken note of; nothing comes back
+        send(field(1, "0") + field(3, "pools") + field(5, "0"))  # an ACK: no response
         assert ask(picker.admin, "/pools", "POST", {"address": "127.0.0.1:9003"})[0] == 201
         assert assignment(next(answers)) == {
             "9001": False,
