@@ -376,9 +376,9 @@ def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "sentence"),
     [
-        ({"policy": "jsq"}, {}, "for the policy threshold, not jsq"),
-        ({"capacity": 9}, {}, "without a capacity, not 9"),
-        ({"load": None, "schedule": "0:3~1/2"}, {}, "in steps, not for waves"),
+        ({"policy": "jsq"}, {}, "only supports the policy threshold, not jsq"),
+        ({"capacity": 9}, {}, "does not support a capacity, and 9 was given"),
+        ({"load": None, "schedule": "0:3~1/2"}, {}, "in steps, not waves"),
         ({}, {"pools": 5}, "pools must be a list of whole numbers, one for each system, not 5"),
         ({}, {"pools": "12"}, "pools must be a list of whole numbers"),
         ({}, {"pools": []}, "the number of systems must be a whole number from 1 to 100, not 0"),
