@@ -39,14 +39,14 @@ tools:
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MINUTES ?= 30
 
-quick: setup ## style, and tests without Envoy and long statistics: under a minute on two cores
+quick: setup ## style, and the tests that need neither Envoy nor long statistics: under a minute on two cores
 	$(BIN)/ruff check .
 	$(PYTEST) -m "not envoy and not slow"
 
 test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
 	$(PYTEST)
 
-fuzz: setup ## other examples every time, for MINUTES=30: at least one round, or until something fails
+fuzz: setup ## run fresh random examples for MINUTES=30 (at least one round), or until something fails
 	$(BIN)/python -m tests.fuzz explore --minutes $(MINUTES)
 
 bench: setup ## measure speed, memory and evenness; rewrites docs/benchmarks.md

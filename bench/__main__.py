@@ -72,7 +72,7 @@ def printed(table: Iterator[Figure]) -> list[str]:
 def main() -> None:
     """Measure and print. With --write, also write the page."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="measurements of each figure (default: 15)")
+    parser.add_argument("--rounds", type=int, default=15, help="measurements of each metric (default: 15)")
     parser.add_argument(
         "--scale", type=float, default=5.0, help="relative length of each measurement (default: 5)"
     )

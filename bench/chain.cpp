@@ -1,4 +1,4 @@
-// The aggregate Markov chain of the learning threshold policy, hand-written in C++17: the fast opponent of the
+// The aggregate Markov chain of the learning threshold policy, hand-written in C++17: the fast baseline for the
 // Numba kernel. It is exact, and keeps the same records as the kernel.
 //
 //   c++ -std=c++17 -O3 -march=native -o chain chain.cpp

@@ -158,7 +158,7 @@ def floods(ours: Rig, theirs: Rig, rounds: int, seconds: float) -> list[Figure]:
     ]
 
 
-def straight_at(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
+def direct(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
     """Measure the picker alone: its maximum throughput, and its latency at PACE."""
     flood, times = Flood(), []
     for _ in range(rounds):
@@ -169,7 +169,7 @@ def straight_at(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
     busy = statistics.median(rate * cost for rate, cost in zip(flood.rates, flood.costs, strict=True))
     unit = f"/s, {busy:.0%} of a core busy"
     return [
-        Figure("evenly: starts straight at the picker", statistics.median(flood.rates), unit, GOAL),
+        Figure("evenly: session starts, direct to the picker", statistics.median(flood.rates), unit, GOAL),
         Figure(f"evenly: the picker's answers at {PACE:,.0f} starts/s, p50", _middle(times, 50), "ms"),
         Figure(f"evenly: the picker's answers at {PACE:,.0f} starts/s, p99", _middle(times, 99), "ms"),
     ]
@@ -183,11 +183,11 @@ def _middle(rounds: list[list[float]], percent: int) -> float:
 # --- at half the goal -----------------------------------------------------------------------------------------
 
 
-def added_time(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
+def added_latency(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
     """Measure the latency of a request with the picker and without it, in turn, through the same Envoy."""
     program = wrk.program()
     if program is None:
-        return [Figure("evenly: time added to a request", math.nan, NO_WRK)]
+        return [Figure("evenly: added latency", math.nan, NO_WRK)]
     without, with_picker, starts, busy = [], [], [], []
     for _ in range(rounds):
         without.append(wrk.requests(program, rig.plain, seconds, DELAYS))
@@ -210,9 +210,9 @@ def _times(name: str, without: list[float], with_picker: list[float], goal: floa
     """Return medians over the rounds, and the median of the differences within rounds."""
     added = statistics.median(more - less for less, more in zip(without, with_picker, strict=True))
     return [
-        Figure(f"no picker: time of a request, {name}", statistics.median(without), "ms"),
-        Figure(f"evenly: time of a request, {name}", statistics.median(with_picker), "ms"),
-        Figure(f"evenly: time added to a request, {name}", added, "ms", goal, at_least=False),
+        Figure(f"no picker: request latency, {name}", statistics.median(without), "ms"),
+        Figure(f"evenly: request latency, {name}", statistics.median(with_picker), "ms"),
+        Figure(f"evenly: added latency, {name}", added, "ms", goal, at_least=False),
     ]
 
 
@@ -229,5 +229,5 @@ def speed(rounds: int, scale: float) -> Iterator[Figure]:
             naive.wait()
             time.sleep(1)  # the picker reads the health of the pools from Envoy
             yield from floods(ours, naive, rounds, seconds)
-        yield from straight_at(ours, rounds, seconds)
-        yield from added_time(ours, rounds, 1.5 * seconds)
+        yield from direct(ours, rounds, seconds)
+        yield from added_latency(ours, rounds, 1.5 * seconds)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import opponents, simpy_model
+from bench import baselines, simpy_model
 from evenly.sim import Scenario, simulate
 from evenly.sim.simulation import Simulation
 
@@ -58,7 +58,7 @@ def kernel_rate(horizon: float, *, pools: int = POOLS, steady_state: bool = Fals
 
 def chain_rate(program: Path, horizon: float, *, steady_state: bool = False) -> float:
     """Return the events per second of the C++ program."""
-    run = opponents.run_chain(
+    run = baselines.run_chain(
         program, POOLS, LOAD, float(ALPHA), horizon=horizon, seed=1, mean_holding=steady_state
     )
     return run["events"] / run["seconds"]
@@ -100,7 +100,7 @@ def against_simpy(rounds: int, scale: float) -> list[Figure]:
 def against_cpp(rounds: int, scale: float) -> list[Figure]:
     """Compare the kernel with the same chain in C++, if there is a compiler."""
     with tempfile.TemporaryDirectory() as folder:
-        program = opponents.compile_chain(Path(folder))
+        program = baselines.compile_chain(Path(folder))
         if program is None:
             return []
         horizon = 60 * scale

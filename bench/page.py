@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-TABLE = "| figure | measured | goal | met |\n| --- | ---: | ---: | --- |\n"
+TABLE = "| metric | measured | goal | met |\n| --- | ---: | ---: | --- |\n"
 
 # The sections by the name that --only takes, in the order of the page. Each begins with its heading.
 MEASURED = {
@@ -20,9 +20,9 @@ paper's: 500 pools, load 10.5, and a learning threshold with alpha 0.97.
 
 {table}
 
-The opponents are in `bench/`. `chain.cpp` is the same Markov chain with the same records, written by hand in
+The baselines are in `bench/`. `chain.cpp` is the same Markov chain with the same records, written by hand in
 C++17 (`-O3 -march=native`, xoshiro256++, ziggurat). `simpy_model.py` is a straightforward SimPy model with
-one process per task and fewer records. `python -m bench.opponents` checks that both simulate the same system.
+one process per task and fewer records. `python -m bench.baselines` checks that both simulate the same system.
 The C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit
 solver on the only stretch that a general solver can handle, before the first event.
 """,
@@ -50,17 +50,17 @@ Four gateways of another balancer run in one process but share neither counts no
     "live-speed": """### How fast
 
 Each session is one short request, so that only the start of sessions costs anything. `wrk` sends them over 64
-connections, and the pools are listeners of another Envoy that answer at once. Everything shares the cores.
+connections, and the pools are listeners of another Envoy that answer instantly. Everything shares the cores.
 
 - **Processor time** is that of the picker's process, including the kernel.
 - **The naive picker** is a straightforward one on `grpc.aio` with prepared answers (`bench/rivals.py`). It
   does not count sessions.
-- **Straight at the picker** means without Envoy: a Python client sends the messages that Envoy would send.
-- **The time of a request** starts when it is sent. Each connection of `wrk` waits for a random time before
-  its next request, which makes slightly more than half of the goal of 5,000 starts per second. Runs with and
-  without the picker alternate for {rounds} rounds, and the time added is the median of the differences within
-  rounds. This load keeps two cores about 70 % busy. If the busy share is higher, something else was running,
-  and the p99 mostly measures the wait for a core.
+- **Direct to the picker** means without Envoy: a Python client sends the messages that Envoy would send.
+- **Request latency** is measured from the moment the request is sent. Each `wrk` connection waits a random
+  time between requests. Together they start slightly more than 2,500 sessions per second, half the goal. Runs
+  with and without the picker alternate for {rounds} rounds, and the added latency is the median of the differences
+  within rounds. This load keeps two cores about 70 % busy. If the busy share is higher, something else was
+  running, and the p99 mostly measures the wait for a core.
 
 - Machine: {machine}
 

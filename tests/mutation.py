@@ -157,7 +157,7 @@ class Only:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Select and sort."""
+        """Select the tests to run, and sort them."""
         rank = {test: position for position, test in enumerate(self.tests)}
         items[:] = sorted((item for item in items if item.nodeid in rank), key=lambda item: rank[item.nodeid])
 

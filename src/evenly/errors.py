@@ -1,6 +1,6 @@
 """Errors that are not our bugs. The command line turns each into one sentence and an exit code.
 
-Any other exception is a bug of ours.
+Any other exception is a bug in evenly.
 """
 
 

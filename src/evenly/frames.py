@@ -60,12 +60,12 @@ class Frames:
         raise NotImplementedError
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return the main table as a pandas frame (`pip install 'evenly[frames]'`)."""
+        """Return the main table as a pandas frame (needs the extra `frames`)."""
         frame: pd.DataFrame = _library("pandas").DataFrame(dict(self.columns()))
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """Return the main table as a polars frame (`pip install 'evenly[frames]'`)."""
+        """Return the main table as a polars frame (needs the extra `frames`)."""
         frame: pl.DataFrame = _library("polars").DataFrame(dict(self.columns()))
         return frame
 
@@ -170,7 +170,9 @@ def _library(name: str) -> Any:  # noqa: ANN401  (a module)
     except ModuleNotFoundError as error:
         if error.name != name:  # it is installed, but one of its dependencies is not
             raise
-        raise InputError(f"Data frames need {name}: pip install 'evenly[frames]'.") from None
+        raise InputError(
+            f"Data frames need {name}: run pip install '.[frames]' in a checkout of evenly."
+        ) from None
 
 
 def _listed(column: Any) -> list[Any]:  # noqa: ANN401

@@ -34,7 +34,7 @@ def falls(alpha: float, pools: int) -> int:
 
 
 def candidate(alpha: float, spread: float, resync: float) -> Candidate:
-    """One with this relative spread and these messages, at two loads."""
+    """Return a candidate with this relative spread and these messages, at two loads."""
     common: dict[str, Any] = {
         "jsq_spread": 0.5, "error": None, "max_tasks": 1.0, "jsq_max_tasks": 1.0, "change_rate": 0.0,
     }  # fmt: skip
@@ -46,7 +46,7 @@ def candidate(alpha: float, spread: float, resync: float) -> Candidate:
 
 
 def expected_choice(rows: Sequence[dict[str, Any]]) -> float:
-    """The rule once more, from the numbers that are printed."""
+    """Apply the rule, written again, to the numbers that are printed."""
     limit = 1.02 * min(row["relative_spread"] for row in rows)
     good: dict[float, float] = {
         row["alpha"]: row["resync_per_task"] for row in rows if row["relative_spread"] <= limit
@@ -228,7 +228,7 @@ def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: py
 
 
 def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With alpha 1/2 a threshold of 6 stays, though 5 is best: tasks are Poisson, given that no pool has more."""
+    """At alpha 1/2 a threshold of 6 stays, although 5 is optimal: tasks are Poisson, but at most 6."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**6)
     load, levels = 5.5, np.arange(7)
 
@@ -242,7 +242,7 @@ def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch
     measured = advice.candidates[0].measurements[-1]
     assert advice.candidates[0].alpha == 0.5
     assert measured.share_optimal < 0.01
-    # The load of a thousand pools wanders by 0.074 and its average over the run by 0.011, at a slope of about -1.
+    # The load of 1,000 pools fluctuates by 0.074 and its average over the run by 0.011, at a slope of about -1.
     assert measured.spread == pytest.approx(predicted, abs=0.07)
     assert measured.jsq_spread == pytest.approx(0.5, abs=0.02)
     assert advice.paper_rule_met

@@ -42,7 +42,7 @@ class Sample:
         return self.at_least[:, place, tasks]
 
     def missing(self, tasks: int, place: int = 1) -> Counts:
-        """Tasks missing in levels 1 to `tasks`."""
+        """Return the number of tasks missing in levels 1 to `tasks`."""
         return np.asarray(tasks * self.pools - self.at_least[:, place, 1 : tasks + 1].sum(axis=1))
 
     def total(self, place: int = 1) -> Counts:

@@ -56,7 +56,10 @@ SIMULATE = ("simulate", "--pools", 5, "--load", 1)
         ((*SIMULATE, "--schedule", "0:1"), ["load or a schedule"]),
         (("simulate", "--pools", 5, "--schedule", "0:1,x"), ["schedule", "'x'"]),
         (("simulate", "--pools", 5, "--schedule", "1:1"), ["begin at time 0"]),
-        (("simulate", "--pools", 5, "--schedule", "0:1,2:3", "--steady-state"), ["steady state", "constant"]),
+        (
+            ("simulate", "--pools", 5, "--schedule", "0:1,2:3", "--steady-state"),
+            ["needs a constant load", "schedule"],
+        ),
         ((*SIMULATE, "--plot", "picture.gif"), ["plot", ".png", "picture.gif"]),
         ((*SIMULATE, "--save", "run.csv"), ["save", ".npz", "run.csv"]),
         ((*SIMULATE, "--colour", "red"), ["--colour"]),

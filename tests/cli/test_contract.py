@@ -1,4 +1,4 @@
-"""The `--json` objects of the predictions: every key, in its place, and every value as they have always been.
+"""The `--json` objects of the predictions: no key, value or order of keys has changed.
 
 `data/COMMAND.json` lists arguments and the object that version 0.1.0 printed for them. Keys may be
 added, never changed or removed.
@@ -22,7 +22,7 @@ CASES = [
 
 
 def assert_kept(found: Any, expected: Any, place: str) -> None:  # noqa: ANN401
-    """The same, but for added keys and for the last digits of floats."""
+    """Check that nothing changed except for added keys and the last digits of floats."""
     if isinstance(expected, dict):
         assert [key for key in found if key in expected] == list(expected), place
         for key, value in expected.items():

@@ -175,7 +175,7 @@ def test_pictures_are_drawn(
 
 
 def bars(svg: str, color: str) -> list[NDArray[np.float64]]:
-    """Corners of the bars of a colour, in the order drawn; the last is the legend's."""
+    """Return the corners of the bars of a colour, in the order drawn; the last is the legend's."""
     paths = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: {color}', svg)
     return [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
 

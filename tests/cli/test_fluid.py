@@ -64,7 +64,7 @@ def test_the_first_line_says_what_was_asked(run: Run, options: tuple[object, ...
 
 
 def lines_of(svg: str, color: str) -> list[NDArray[np.float64]]:
-    """Corners of the lines of a colour, in the order drawn."""
+    """Return the corners of the lines of a colour, in the order drawn."""
     paths = re.findall(rf'<path d="([^"]*)"[^>]*style="fill: none; [^"]*stroke: {color}', svg)
     return [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
 

@@ -22,7 +22,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def flat(found: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested objects as one, with dotted keys."""
+    """Return nested objects as one, with dotted keys."""
     values: dict[str, Any] = {}
     for key, value in found.items():
         values |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}

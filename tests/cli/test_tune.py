@@ -79,14 +79,14 @@ def test_what_to_expect_of_an_alpha(run: Run) -> None:
         (0.5, 0.2, ["at 0 to 2", "not for sure: alpha is not above 0.5/1", "0 or 1 would be best"]),
     ],
 )
-def test_what_to_expect_in_words(run: Run, load: float, alpha: float | str, words: list[str]) -> None:
+def test_the_prediction_in_words(run: Run, load: float, alpha: float | str, words: list[str]) -> None:
     text = run("tune", "--load", load, "--alpha", alpha).out
     for word in words:
         assert word in text
 
 
-def test_what_so_many_pools_make_of_it(run: Run) -> None:
-    """Exactly, for three pools; and the paper's example of a threshold that wavers (Fig. 3)."""
+def test_stability_of_a_given_number_of_pools(run: Run) -> None:
+    """Three pools agree with the exact law; a hundred show the paper's wavering threshold (Fig. 3)."""
     found = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()
     exact = solve_exact(policy="threshold", pools=3, load=1.5, alpha=0.5)
     assert exact.threshold_share is not None
@@ -104,13 +104,13 @@ def test_pools_with_a_threshold_that_stays(run: Run) -> None:
     outcome = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100)
     assert outcome.code == 0
     assert "also rests at       3 in the large-system limit, so no number of pools makes it steady" in outcome.out
-    assert "longer than any run" not in outcome.out  # with so few it comes and goes
+    assert "longer than any run" not in outcome.out  # with few pools it leaves that threshold again
     found = run("tune", "--load", 2.9, "--alpha", 0.5, "--pools", 100, "--json").json()
     assert found["stable_pools"] is None
     assert found["stability"]["also_rests_at"] == 3
 
 
-def test_pools_so_many_that_the_start_decides(run: Run) -> None:
+def test_with_many_pools_the_initial_threshold_decides(run: Run) -> None:
     text = run("tune", "--load", 5.5, "--alpha", 0.5, "--pools", 2000).out
     for words in (
         "5: 100.00 %",
@@ -139,10 +139,10 @@ def test_a_rough_prediction_says_by_how_much(run: Run) -> None:
         (5.5, 0.99999, 200000, "not found up to 9,090 pools, where the search ends"),
     ],
 )
-def test_a_search_that_would_take_long_is_left(
+def test_a_slow_search_is_skipped(
     run: Run, monkeypatch: pytest.MonkeyPatch, load: float, alpha: float, pools: int, words: str
 ) -> None:
-    """One prediction, and no other: each of these takes seconds."""
+    """Only one prediction is made: each of these takes seconds."""
     asked: list[int] = []
     quick = predict_stability(pools=30, load=5.5, alpha="0.9")
 
@@ -167,7 +167,7 @@ def test_both_questions_at_once(run: Run) -> None:
     assert "is high enough" in text
 
 
-def test_advice_for_so_many_pools(run: Run) -> None:
+def test_advice_for_a_given_number_of_pools(run: Run) -> None:
     found = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
     advice = recommend_alpha(pools=3, load_max=1.2)
     assert set(found) >= CONTRACT
@@ -199,7 +199,7 @@ def test_the_seed_decides_a_simulation(run: Run, monkeypatch: pytest.MonkeyPatch
         (200, 0.5, ": met"),
     ],
 )
-def test_what_becomes_of_the_papers_rule(run: Run, pools: int, load_max: float, words: str) -> None:
+def test_the_papers_rule_is_judged(run: Run, pools: int, load_max: float, words: str) -> None:
     assert words in run("tune", "--load-max", load_max, "--pools", pools).out
 
 
@@ -210,7 +210,7 @@ def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatc
     for words in (
         "with 4 pools instead",
         "recommended alpha   0.91\n",
-        "10/11 = 0.909091: met; a system this large was",
+        "10/11 = 0.909091: met; too large to measure",
     ):
         assert words in text
     assert "costs messages" not in text

@@ -85,7 +85,8 @@ def test_frames_have_the_columns(result: Found | Table) -> None:
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_missing_library_is_named_with_its_remedy(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(InputError, match=rf"^Data frames need {library}: pip install 'evenly\[frames\]'\.$"):
+    remedy = r"run pip install '\.\[frames\]' in a checkout of evenly\."
+    with pytest.raises(InputError, match=rf"^Data frames need {library}: {remedy}$"):
         getattr(found(), f"to_{library}")()
 
 

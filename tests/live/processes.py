@@ -107,7 +107,7 @@ class Process:
         return os.pread(number, os.fstat(number).st_size, 0).decode(errors="replace")
 
     def memory(self) -> int:
-        """Resident bytes."""
+        """Return the resident memory in bytes."""
         status = Path(f"/proc/{self.pid}/status").read_text()
         return 1024 * int(status.split("VmRSS:")[1].split()[0])
 

@@ -8,7 +8,7 @@ from evenly.live.wire.streams import Stream
 class SentItems:
     """A connection that records what is sent."""
 
-    heard = 0.0
+    last_received = 0.0
     peer = "127.0.0.1"
 
     def __init__(self) -> None:

@@ -182,7 +182,7 @@ def test_a_pool_that_is_the_gateway_itself_is_rejected(listen: str, pool: str, l
     if not loop:
         check_no_loop(parse_address(listen), [parse_address(pool)])
         return
-    with pytest.raises(InputError, match="in a circle"):
+    with pytest.raises(InputError, match="would loop"):
         check_no_loop(parse_address(listen), [parse_address(pool)])
 
 

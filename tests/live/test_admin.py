@@ -1,4 +1,4 @@
-"""The admin port on a real socket: its state, changes of pools, and rejected requests."""
+"""The admin port on a real socket: its state, changes to pools, and rejected requests."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def refused(answer: httpx.Response, status: int) -> str:
     return detail
 
 
-# --- look ------------------------------------------------------------------------------------------------------
+# --- inspect ---------------------------------------------------------------------------------------------------
 
 
 def test_the_state_is_the_balancers(port: Port) -> None:
@@ -177,7 +177,7 @@ def test_probes_tell_alive_from_ready(port: Port) -> None:
     refused(port.get("/readyz"), 503)
 
 
-# --- change the pools ------------------------------------------------------------------------------------------
+# --- pools -----------------------------------------------------------------------------------------------------
 
 
 def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
@@ -215,7 +215,7 @@ def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:
         assert port.post(path).json()["address"] == "[2001:db8::1]:80"
 
 
-def test_what_cannot_be_is_refused_and_named(port: Port) -> None:
+def test_impossible_changes_are_rejected_with_a_reason(port: Port) -> None:
     assert "127.0.0.1:9001" in refused(port.add("127.0.0.1:9001"), 409)
     for text in ("nonsense", "host:99999", "host:0", "", "http://host:80"):
         assert repr(text) in refused(port.add(text), 422)
@@ -252,7 +252,7 @@ def test_unknown_paths_and_methods_are_answered(port: Port) -> None:
     assert port.get("/pools/127.0.0.1:9001/drain").status_code == 405  # a link must not change anything
 
 
-# --- whom it refuses -------------------------------------------------------------------------------------------
+# --- rejected requests -----------------------------------------------------------------------------------------
 
 EVERYTHING = [
     ("GET", "/state"),
@@ -457,7 +457,7 @@ def test_the_examples_have_the_form_of_the_answers(port: Port) -> None:
     assert set(STATE_EXAMPLE) == set(StateView.model_fields)
 
 
-def test_the_schema_tells_of_the_token(guarded: Port, port: Port) -> None:
+def test_the_schema_documents_the_token(guarded: Port, port: Port) -> None:
     for method, path, described in operations(guarded):
         assert ("security" in described) == (path not in {"/healthz", "/readyz"}), (method, path)
     assert all("security" not in described for _, _, described in operations(port))

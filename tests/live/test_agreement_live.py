@@ -1,4 +1,4 @@
-"""A live run of a scenario, with a real Envoy, lands where the simulator says."""
+"""A live run of a scenario, with a real Envoy, ends up where the simulator predicts."""
 
 from __future__ import annotations
 
@@ -42,21 +42,24 @@ def visits() -> tuple[Visit, ...]:
 
 
 def figures(mean_tasks: float, pools_with_exactly: list[float]) -> NDArray[np.float64]:
-    """The mean, and shares of pools: at most 2 sessions, 3, 4, at least 5. Rarer levels are far from normal."""
+    """Return the mean, and the shares of pools with at most 2 sessions, 3, 4, and at least 5.
+
+    Shares of rarer levels are far from normal.
+    """
     shares = [*pools_with_exactly, *[0.0] * 5]
     return np.array([mean_tasks, sum(shares[:3]), shares[3], shares[4], sum(shares[5:])])
 
 
 @pytest.fixture(scope="module")
 def simulated() -> NDArray[np.float64]:
-    """The figures of runs as long as the live one, a row each."""
+    """Return the figures of runs as long as the live one, one row per run."""
     scenario = Scenario(pools=POOLS, load=LOAD, alpha=ALPHA, horizon=SECONDS / STAY, warmup=WARMUP / STAY)
     results = (simulate(scenario, seed=seed).to_dict() for seed in range(REPLICATIONS))
     return np.array([figures(result["mean_tasks"], result["pools_with_exactly"]) for result in results])
 
 
 def distances(run: Balance, simulated: NDArray[np.float64]) -> NDArray[np.float64]:
-    """How far a run is from the simulated ones, in units of what chance and network explain: above 1 is too far.
+    """Return how far a run is from the simulated ones. Up to 1, randomness and the network explain the distance.
 
     The shares depend on how many sessions there happened to be, so they are compared with what a parabola through
     the simulated runs gives for the run's own mean. The residuals are close to normal, and the interval is

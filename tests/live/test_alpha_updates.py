@@ -53,7 +53,7 @@ class Scene:
         self._answer.write_text(command)
 
     def questions(self) -> list[str]:
-        """The options of every call so far."""
+        """Return the options of every call so far."""
         calls = self._calls.read_text().splitlines() if self._calls.exists() else []
         assert all("-m evenly tune --json --pools=" in call for call in calls)
         return [call.partition("--json ")[2] for call in calls]

@@ -61,7 +61,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             ("--policy", "power-of-d", "--sample-size", "2.5"),
             "sample-size must be a whole number from 1 to 1000, not '2.5'.",
         ),
-        (("--admin", "256.1.1.1:80"), "'256.1.1.1:80' is not an IPv4 address"),
+        (("--admin", "256.1.1.1:80"), "'256.1.1.1:80' is not a valid IPv4 address"),
         (("--admin", "127.0.0.1:99999"), "An address must be HOST:PORT with a port up to 65535"),
         (("--pool", "h\u00f6st:80"), "xn--"),
         (("--pool", "[fe80::1%lo]:80"), "IPv6 address without a zone"),
@@ -103,7 +103,7 @@ def test_what_only_the_network_knows_is_checked_before_the_children_start(
     said = complaint(capsys, *GATEWAY, "--pool", "127.0.0.1:8", "--pool", "localhost:8")
     assert said == "Pools 127.0.0.1:8 and localhost:8 are the same server."
     said = complaint(capsys, "gateway", "--listen", "0.0.0.0:8", "--pool", "localhost:8")
-    assert said == "Pool 127.0.0.1:8 is the address to listen on: sessions would go in a circle."
+    assert said == "Pool 127.0.0.1:8 is the address that Envoy listens on: requests would loop."
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         for options in (("--listen", f"127.0.0.1:{port}"), (*GATEWAY[1:], "--admin", f"localhost:{port}")):
@@ -162,7 +162,7 @@ def test_a_bad_token_in_the_environment(
 def test_an_admin_port_beyond_loopback_needs_a_token(capsys: pytest.CaptureFixture[str]) -> None:
     for start in (PICKER, GATEWAY):
         said = complaint(capsys, *start, *POOL, "--admin", "0.0.0.0:0")
-        assert "give a token, by --admin-token-file or EVENLY_ADMIN_TOKEN" in said
+        assert "set a token with --admin-token-file or EVENLY_ADMIN_TOKEN" in said
 
 
 def test_a_gateway_rejects_a_pipe_with_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,12 +218,12 @@ def test_a_device_is_not_read_without_a_limit(
     [
         (
             ("--picker", "256.1.1.1:80"),
-            "'256.1.1.1:80' is not an IPv4 address: that has four numbers from 0 to 255.",
+            "'256.1.1.1:80' is not a valid IPv4 address: use four numbers from 0 to 255.",
         ),
         (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0."),
         (("--envoy-admin", "0.0.0.0:8080"), "listen and envoy-admin must have different ports"),
         (("--envoy-admin", "127.0.0.1:8080"), "listen and envoy-admin must have different ports"),
-        (("--pool", "127.0.0.1:8080"), "sessions would go in a circle"),
+        (("--pool", "127.0.0.1:8080"), "requests would loop"),
         (("--pool", "a:1", "--pool", "A:1"), "Pool a:1 is given twice."),
         (("--health-path", "/\u00e4"), "health-path must start with /"),
     ],

@@ -150,7 +150,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 6))
     def pick_right_after_a_tick(self, count: int) -> None:
-        """Only picks follow the tick: the mean only grows, and no cap may be exceeded."""
+        """Pick right after a tick: the mean can only grow, and no cap may be exceeded."""
         self.balancer.tick()
         for _ in range(count):
             before = Counter({pool: pool.sessions for pool in self.known.values()})
@@ -191,7 +191,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     @precondition(lambda self: self.open)
     @rule(session=st.integers(0, 99), stranger=st.booleans())
     def lose_sight(self, session: int, stranger: bool) -> None:
-        """An unknown endpoint serves, or the session is released: it is counted nowhere."""
+        """Let an unknown endpoint serve the session, or release it: it is counted nowhere."""
         number = session % len(self.open)
         opened, _ = self.open[number]
         if stranger:
@@ -275,13 +275,13 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         return sum(available) / len(available) if available else 0.0
 
     def forget_the_gone(self) -> None:
-        """A leaving pool is forgotten with its last session, not before and not later."""
+        """Forget leaving pools with their last session, neither before nor later."""
         for pool in list(self.known.values()):
             if pool.leaving and pool not in self.counted_at() and not self.unpicked[pool]:
                 del self.known[pool.address]
 
     def counted_at(self) -> list[LivePool]:
-        """The pool of every session that is counted."""
+        """Return the pool of every session that is counted."""
         return [pool for _, pool in self.open if pool is not None]
 
     @invariant()
@@ -330,7 +330,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         assert self.balancer.tokens == (green, yellow)
 
     def teardown(self) -> None:
-        """When all sessions end and all pools are removed, nothing is left."""
+        """Check that nothing is left after all sessions end and all pools are removed."""
         if not hasattr(self, "scene"):
             return
         for pool in list(self.known.values()):
@@ -460,7 +460,7 @@ def test_no_pool_is_capped_when_that_leaves_none() -> None:
 def test_a_pick_after_the_ramps_end_counts_by_its_token() -> None:
     scene = Scene("threshold")
     scene.balancer.add(address(0), endpoint(0))
-    scene.picks(2)  # the second finds the only pool held back
+    scene.picks(2)  # at the second pick, the only pool is capped
 
     assert scene.balancer.picks == {"yellow": 2}
 
@@ -562,7 +562,7 @@ def test_a_pool_that_is_added_again_while_it_leaves_keeps_its_sessions() -> None
 def test_a_pool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
     scene = Scene("jsq", pools=2)
     scene.picks(2)
-    scene.balancer.remove(address(1))  # leaving: not there any more
+    scene.balancer.remove(address(1))  # a leaving pool counts as removed
 
     for number in (1, 5):
         with pytest.raises(InputError) as refused:

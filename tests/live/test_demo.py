@@ -28,7 +28,7 @@ SECONDS = 18.0
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """All processes that this one started, and those that they started: number and command."""
+    """Return the descendants of a process: pid and command."""
     found: dict[int, str] = {}
     parents = [pid]
     while parents:
@@ -41,7 +41,7 @@ def descendants(pid: int) -> dict[int, str]:
 
 
 def command_of(pid: int) -> str:
-    """What runs under this number; nothing if it is over."""
+    """Return the command of a process, or an empty string if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
@@ -95,7 +95,7 @@ def test_the_demo_in_a_pipe() -> None:
     assert titles.split()[:3] == ["load", "threshold", "best"]
     figures = [[float(word) for word in row.split()] for row in rows[:3]]
     assert [row[0] for row in figures] == [5.5, 10.5, 2.5]
-    # A few seconds a load are too short for more: all in all it is more even here than with least-request.
+    # A few seconds per load only allow a weak claim: overall, evenly is more even than least-request.
     assert sum(row[3] for row in figures) < sum(row[5] for row in figures)
     visits = len(Plan(SECONDS, 3).visits())
     assert f"None of {2 * visits:,} sessions failed." in " ".join(out.split())

@@ -245,7 +245,7 @@ def share(levels: Sequence[float] | NDArray[np.float64], tasks: int) -> float:
 
 
 def check_same_mean(ours: list[float], theirs: list[float]) -> None:
-    """Welch's test, with the fewest degrees of freedom that it can have."""
+    """Compare means by Welch's test, with the fewest degrees of freedom that it can have."""
     error = math.sqrt(stdev(ours) ** 2 / len(ours) + stdev(theirs) ** 2 / len(theirs))
     limit = float(t.isf(FALSE_ALARM / 2, min(len(ours), len(theirs)) - 1)) * error
     assert abs(fmean(ours) - fmean(theirs)) < limit
@@ -254,7 +254,7 @@ def check_same_mean(ours: list[float], theirs: list[float]) -> None:
 # --- Envoy -------------------------------------------------------------------------------------------------------
 
 
-def test_envoy_takes_the_config_and_its_second_way_in_asks_nobody(tmp_path: Path) -> None:
+def test_envoy_accepts_the_config_and_its_second_listener_bypasses_the_picker(tmp_path: Path) -> None:
     ports = (Address("127.0.0.1", 10_000 + number) for number in range(9))
     evenly, rival, picker, admin, *pools = ports
     config = demo_config(evenly, rival, picker, pools, admin)
@@ -278,7 +278,7 @@ def test_envoy_takes_the_config_and_its_second_way_in_asks_nobody(tmp_path: Path
 
 
 def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> StateView:
-    """A picker that placed a thousand sessions."""
+    """Return the state of a picker that placed a thousand sessions."""
     return StateView(
         policy="threshold",
         alpha=0.65,
@@ -303,7 +303,7 @@ def report(
     messages: int = 900,
     unpicked: int = 0,
 ) -> Report:
-    """A run with these figures; the ideal spread is 0.5, and the threshold is `off` the optimum half the time."""
+    """Return a run with ideal spread 0.5, where the threshold is `off` the optimum half the time."""
     plan = Plan()
     phases = tuple(
         PhaseReport(
@@ -328,8 +328,8 @@ def test_the_verdict_of_a_good_run() -> None:
         "spread 0.52 against 0.50 for join-the-shortest-queue on the same visits.",
         "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "
         "the fullest pool had 9.2 sessions on average, here 7.2.",
-        "A session took 0.90 messages between pools and picker (at most two are needed), "
-        "and changes of the threshold 0.06 more.",
+        "A session took 0.90 messages between pools and picker (at most two are needed). "
+        "Changes of the threshold cost another 0.06 per session.",
         "None of 2,000 sessions failed.",
     ]
 
@@ -340,7 +340,7 @@ def test_the_verdict_of_a_bad_run() -> None:
     assert words[0].endswith("was more than one off 50 % of the time.")
     assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
     assert words[2].startswith("Envoy's own least-request was more even, with spread 0.60")
-    assert "2.10 messages between pools and picker (more than the two that should be enough)" in words[3]
+    assert "2.10 messages between pools and picker (more than the expected maximum of two)" in words[3]
     assert words[4] == (
         "7 of 2,000 sessions failed: 7 here, 0 with least-request. "
         "For 30 of them Envoy did not wait for the picker's answer."
@@ -372,7 +372,7 @@ def test_the_report_in_json_and_in_text() -> None:
 
 
 def frame(highest: int = 7, *, picker: bool = True) -> Frame:
-    """A moment at load 5.5."""
+    """Return a moment at load 5.5."""
     ours = tuple(4 + number % 3 for number in range(POOLS))
     theirs = tuple(highest - number % 5 for number in range(POOLS))
     return Frame(

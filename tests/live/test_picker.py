@@ -114,7 +114,7 @@ def test_envoys_get_the_pools_and_every_change(picker: Picker, channel: grpc.Cha
         first = next(answers)
         assert submessage(first, 2, 2, 1) == b"pools"
         assert assignment(first) == {"9001": False, "9002": False}
-        send(field(1, "0") + field(3, "pools") + field(5, "0"))  # it is taken note of; nothing comes back
+        send(field(1, "0") + field(3, "pools") + field(5, "0"))  # an ACK: no response
         assert ask(picker.admin, "/pools", "POST", {"address": "127.0.0.1:9003"})[0] == 201
         assert assignment(next(answers)) == {
             "9001": False,
@@ -256,7 +256,7 @@ def test_a_picker_with_a_state_file_starts_although_its_config_file_went_bad(tmp
         started.wait()
         assert [pool["address"] for pool in started.state()["pools"]] == POOLS[:1]
         config.write_text(f'pool = ["{POOLS[1]}", "10.0.0..1:80"]\npolicy = "jsq"\n')
-        eventually(started.output, lambda said: "is not an IPv4 address" in said)
+        eventually(started.output, lambda said: "is not a valid IPv4 address" in said)
         config.unlink()
         os.mkfifo(config)
         eventually(started.output, lambda said: "it is not a regular file" in said)

@@ -97,7 +97,7 @@ def test_the_programs_print_it(command: str, scheme: str, as_json: bool) -> None
 
 @pytest.fixture
 def impostor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A program in the place of the picker that prints something else, and notes its end."""
+    """Run another program in place of the picker, which prints something else and records its end."""
     program, ended = tmp_path / "python", tmp_path / "ended"
     program.write_text(
         f"#!/bin/sh\ntrap 'touch {ended}; exit' TERM\necho I am ready\nwhile :; do sleep 0.05; done\n"

@@ -52,7 +52,7 @@ def session(live: Rig) -> Iterator[Session]:
 
 
 def two_event_streams(connection: socket.socket) -> H2Connection:
-    """Two streams of one connection of HTTP/2, the numbers 1 and 3."""
+    """Open two streams of one HTTP/2 connection, with identifiers 1 and 3."""
     client = H2Connection()
     client.initiate_connection()
     request = {":method": "GET", ":scheme": "http", ":authority": "pools", ":path": "/events"}

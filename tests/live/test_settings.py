@@ -100,7 +100,7 @@ def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
         ({**GIVEN, "pool": ["127.0.0.1:80"]}, "listen must not be the address of a pool, 127.0.0.1:80"),
         ({**GIVEN, "admin": "127.0.0.1:1"}, "admin must not be the address of a pool, 127.0.0.1:1"),
         ({**GIVEN, "admin": "0.0.0.0:80"}, "listen and admin must have different ports"),
-        ({**GIVEN, "listen": "256.1.1.1:80"}, "'256.1.1.1:80' is not an IPv4 address"),
+        ({**GIVEN, "listen": "256.1.1.1:80"}, "'256.1.1.1:80' is not a valid IPv4 address"),
         ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
         ({**GIVEN, "policy": "fastest"}, "policy must be one of threshold, .*not 'fastest'"),
         ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),

@@ -20,7 +20,7 @@ POOL = Address("127.0.0.1", 9001)
 
 
 def _messages() -> dict[str, Any]:
-    """Envoy's messages, cut down to the fields that we use, with its field numbers."""
+    """Return Envoy's messages, reduced to the fields that we use, with its field numbers."""
     file = descriptor_pb2.FileDescriptorProto(name="cut.proto", package="cut", syntax="proto3")
     file.dependency.append("google/protobuf/struct.proto")
     file.MergeFrom(

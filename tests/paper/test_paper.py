@@ -107,7 +107,7 @@ def test_one_figure_alone(tmp_path: Path) -> None:
         (["fig9"], "evenly: There is no figure 'fig9'; the figures are fig1, fig2, fig3, fig4, fig5, fig6.\n"),
         (["--seed", "-1"], "seed must be a whole number from 0 to"),
         (["fig9" * 50], "evenly: There is no figure 'fig9fig9"),
-        (["fig1", "fig2", "fig1"], "evenly: Each figure can be drawn once, not fig1 twice.\n"),
+        (["fig1", "fig2", "fig1"], "evenly: Name each figure once; fig1 is given twice.\n"),
         (["--seed", "9" * 60], "seed must be a whole number from 0 to"),
         (["--seed", "one"], "'one'"),
         (["--out="], "evenly: --out must name a folder, not ''; for the current one, type --out .\n"),

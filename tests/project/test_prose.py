@@ -28,8 +28,9 @@ def named(path: Path) -> str:
 
 
 def phrase(words: str) -> re.Pattern[str]:
-    """Match the words also across lines, in a comment too."""
-    return re.compile(r"\b" + r"[\s#]+".join(map(re.escape, words.split())) + r"\b", re.IGNORECASE)
+    """Match the words also across lines, in comments and in names with underscores."""
+    joined = r"[\s#_]+".join(map(re.escape, words.split()))
+    return re.compile(rf"(?<![^\W_]){joined}(?![^\W_])", re.IGNORECASE)
 
 
 def prose(text: str) -> Iterator[tuple[int, str]]:
@@ -67,6 +68,8 @@ def test_the_checks_find_what_they_look_for() -> None:
         map(named, files())
     )
     assert phrase("so many").search("# with So\n    # many of them")
+    assert phrase("so many").search("def test_so_many_pools")
+    assert phrase("nobody").search("def test_it_asks_nobody(")
     assert not phrase("nobody").search("a nobodyish name")
     long = "word " * 23
     assert can_be_wrapped(long)

@@ -94,7 +94,7 @@ def scenario_of(options: dict[str, Any], **more: Any) -> Scenario:  # noqa: ANN4
 
 
 def first_seed(seed: int, replication: int = 0) -> np.random.SeedSequence:
-    """The seed that `simulate` gives to a replication."""
+    """Return the seed that `simulate` gives to a replication."""
     return np.random.SeedSequence(seed, spawn_key=(replication,))
 
 
@@ -116,7 +116,7 @@ class Moment:
 def reference_path(
     scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False
 ) -> list[Moment]:
-    """Every state of the reference from time 0 up to the horizon."""
+    """Return every state of the reference from time 0 up to the horizon."""
     reference = ReferenceSimulation(scenario, seed, mean_holding=mean_holding)
     path = [_moment(reference)]
     while True:
@@ -151,7 +151,7 @@ class Piece:
 
 
 def pieces(scenario: Scenario, path: Sequence[Moment], since: float, until: float) -> list[Piece]:
-    """A window cut at every event and at every step of demand; the weights add up to 1."""
+    """Cut a window at every event and at every step of demand. The weights add up to 1."""
     cuts = {since, until, *(moment.time for moment in path), *(phase.start for phase in scenario.phases)}
     times = sorted(time for time in cuts if since <= time <= until)
     return [
@@ -161,19 +161,19 @@ def pieces(scenario: Scenario, path: Sequence[Moment], since: float, until: floa
 
 
 def average(window: Sequence[Piece], quantity: Callable[[Moment], float]) -> float:
-    """Time average of a quantity over a window."""
+    """Return the time average of a quantity over a window."""
     return math.fsum(piece.weight * quantity(piece.state) for piece in window)
 
 
 def balanced_fraction(load: float, level: int) -> float:
-    """q*(level) of the paper's eq. (1)."""
+    """Return q*(level) of the paper's eq. (1)."""
     if level <= math.floor(load):
         return 1.0
     return load - math.floor(load) if level == math.floor(load) + 1 else 0.0
 
 
 def imbalance_of(tasks: Sequence[int], load: float) -> float:
-    """The Euclidean distance between the occupancy and q*, level by level."""
+    """Return the Euclidean distance between the occupancy and q*, level by level."""
     levels = range(max(*tasks, math.floor(load) + 1) + 1)
     gaps = (
         sum(count >= level for count in tasks) / len(tasks) - balanced_fraction(load, level) for level in levels
@@ -185,12 +185,12 @@ def imbalance_of(tasks: Sequence[int], load: float) -> float:
 
 
 def means_of(result: Result) -> Averages:
-    """The averages that a result shows one by one."""
+    """Return the averages that a result shows one by one."""
     return averages(result.window, result.scenario.pools)
 
 
 def flat(means: Averages) -> dict[str, NDArray[np.float64]]:
-    """All averages by name, for comparisons."""
+    """Return all averages by name, for comparisons."""
     levels = range(max(means.threshold_share, default=-1) + 1)
     return {
         **{name: np.array([value]) for name, value in means.scalars().items()},
@@ -210,14 +210,14 @@ def assert_same_averages(one: Averages, two: Averages, rtol: float = 1e-9, *, bu
 
 
 def assert_same_run(name: str, one: Averages, two: Averages) -> None:
-    """The same averages. Under a wave the imbalance is a quadrature, whose panels follow the stops."""
+    """Assert equal averages. Under a wave the imbalance is a quadrature, whose panels follow the stops."""
     waves = name.startswith("waves")
     assert_same_averages(one, two, but=["imbalance"] if waves else [])
     np.testing.assert_allclose(two.imbalance, one.imbalance, rtol=1e-5 if waves else 1e-9)
 
 
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
-    """A result's numbers without the one that is about the machine."""
+    """Return a result's numbers without the one that depends on the machine."""
     return {name: value for name, value in result.items() if name != "seconds"}
 
 
@@ -225,7 +225,7 @@ def comparable(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_mean(samples: ArrayLike, truth: float, what: str = "", slack: float = 1e-8) -> None:
-    """The Student interval for FALSE_ALARM around the samples' mean holds the truth.
+    """Assert that the true value lies in the samples' Student interval at FALSE_ALARM.
 
     Samples are averages over thousands of mean task times, hence close to normal. `slack` is for rounding
     and truncation in the truth.
@@ -237,7 +237,7 @@ def assert_mean(samples: ArrayLike, truth: float, what: str = "", slack: float =
 
 
 def assert_chi_square(counts: ArrayLike, expected: ArrayLike) -> None:
-    """Pearson's statistic is neither too large nor too small for counts that the expected ones explain."""
+    """Assert that Pearson's statistic is neither too large nor too small for these expected counts."""
     observed, mean = np.asarray(counts, float), np.asarray(expected, float)
     assert mean.min() >= 25  # then the chi-square law is close
     statistic = float(((observed - mean) ** 2 / mean).sum())
@@ -246,7 +246,7 @@ def assert_chi_square(counts: ArrayLike, expected: ArrayLike) -> None:
 
 
 def assert_poisson(counts: ArrayLike, mean: float) -> None:
-    """Independent Poisson counts: their sum is Poisson, their index of dispersion close to chi-square."""
+    """Assert independent Poisson counts: a Poisson sum, and an index of dispersion close to chi-square."""
     values = np.asarray(counts, float)
     total = mean * values.size
     low, high = poisson.ppf(FALSE_ALARM / 2, total), poisson.isf(FALSE_ALARM / 2, total)

@@ -36,7 +36,7 @@ def samples(result: Result, value: Callable[[Averages], float]) -> list[float]:
 
 
 def assert_levels(result: Result, law: list[float]) -> None:
-    """Pools with exactly i tasks, for the levels that are not rare."""
+    """Assert the number of pools with exactly i tasks, for the levels that are not rare."""
     for level, chance in enumerate(law):
         if chance > 0.01:
             assert_mean(
@@ -118,7 +118,7 @@ def test_jiq_with_single_places_loses_as_erlang_says() -> None:
 
 
 def round_robin_law(pools: int, load: float, levels: int) -> list[float]:
-    """A pool sees every n-th arrival: Takacs's binomial moments of GI/M/infinity, at any time."""
+    """Return the law of a pool that gets every n-th arrival, by Takacs's binomial moments of GI/M/infinity."""
     moments = [1.0, load]
     for order in range(1, 60):
         transform = (pools * load / (pools * load + order)) ** pools

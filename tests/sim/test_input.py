@@ -25,7 +25,7 @@ REJECTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"pools": True}, ["pools", "whole number", "not True"]),
     ({"pools": 2 * 10**9}, ["pools", "to 1000000000", "not 2000000000"]),
     ({"pools": 10**8, "policy": "jiq"}, ["pools", "to 10000000", "not 100000000"]),
-    ({"pools": 10**7, "policy": "jiq", "load": 100.0}, ["jiq keeps every task", "100000000", "10000000 pools"]),
+    ({"pools": 10**7, "policy": "jiq", "load": 100.0}, ["jiq stores every task", "100000000", "10000000 pools"]),
     ({"load": None}, ["load", "schedule"]),
     ({"schedule": "0:3"}, ["load or a schedule", "not both"]),
     ({"load": -1.5}, ["load", "positive", "not -1.5"]),

@@ -39,7 +39,7 @@ def spread_of(tasks: Sequence[int]) -> float:
 
 
 def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: float) -> Averages:
-    """The averages of a window by their definitions."""
+    """Compute the averages of a window by their definitions."""
     window = pieces(scenario, path, since, until)
     first, last = state_at(path, since), state_at(path, until)
     sent = {kind: last.messages[kind] - first.messages[kind] for kind in last.messages}
@@ -100,7 +100,7 @@ def test_averages_under_waves_are_those_of_the_path(name: str) -> None:
 
 
 def fine_imbalance(scenario: Scenario, path: Sequence[Moment]) -> float:
-    """The average imbalance with the load as it is at every instant, by the midpoint rule."""
+    """Return the average imbalance relative to the load at every instant, by the midpoint rule."""
     times = np.arange(WARMUP, HORIZON, 0.005) + 0.0025
     return float(np.mean([imbalance_of(state_at(path, time).tasks, scenario.demand(time)) for time in times]))
 

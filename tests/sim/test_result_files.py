@@ -147,7 +147,7 @@ def meta(value: object) -> bytes:
 
 
 def changed(saved: bytes, change: Callable[[dict[str, Any], dict[str, Any]], None]) -> bytes:
-    """A saved file with its arrays or its description changed."""
+    """Return a saved file with its arrays or its description changed."""
     with np.load(io.BytesIO(saved)) as stored:
         arrays = dict(stored)
     described = json.loads(str(arrays.pop("meta")))
@@ -165,7 +165,7 @@ def set_array(name: str, value: Any) -> Callable[[dict[str, Any], dict[str, Any]
 
 
 def endless_array(saved: bytes) -> bytes:
-    """A header that announces 8 TB, and 24 bytes of data."""
+    """Return a header that announces 8 TB, and 24 bytes of data."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as zipped:
         zipped.writestr("meta.npy", array_alone().replace(b"(3,), }" + b" " * 12, b"(1000000000000,), }"))

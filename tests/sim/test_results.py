@@ -36,7 +36,7 @@ def compared(**changed: Any) -> Comparison:  # noqa: ANN401
 
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing may be written, and no figure stays open."""
+    """Run in an empty folder, and check that nothing is written and no figure stays open."""
     monkeypatch.chdir(tmp_path)
     yield
     pyplot.close("all")

@@ -68,7 +68,7 @@ def test_a_schedule_that_does_not_change_is_a_load() -> None:
 
 
 def after_first_arrival(pools: int, at_threshold: int, alpha: float | str) -> int:
-    """The threshold, 1 at first, after a task found `at_threshold` pools with one task and the rest empty."""
+    """Return the threshold, 1 at first, after a task found `at_threshold` pools with one task, the rest empty."""
     initial = [1] * at_threshold + [0] * (pools - at_threshold)
     scenario = Scenario(pools=pools, load=1000.0, alpha=alpha, threshold=1, initial_tasks=initial)
     simulation = Simulation(scenario, np.random.SeedSequence(1))

@@ -25,7 +25,7 @@ from tests.sim.test_streams import Xoshiro
 ARRIVALS, SELECTION, DEPARTURES = (0,), (1,), 2
 
 
-# --- the construction once more: pool by pool, in fractions and on Python's integers --------------------------
+# --- an independent implementation: pool by pool, in fractions and on Python's integers ------------------------
 
 
 def uniforms(seed: int, *key: int) -> Iterator[float]:
@@ -36,7 +36,7 @@ def uniforms(seed: int, *key: int) -> Iterator[float]:
 
 
 def unit_process(seed: int, *key: int) -> Iterator[float]:
-    """The points of a Poisson process of rate 1."""
+    """Yield the points of a Poisson process of rate 1."""
     point = 0.0
     for uniform in uniforms(seed, *key):
         point -= math.log1p(-uniform)
@@ -69,7 +69,7 @@ class Slow:
         return Fraction(sum(tasks >= level for tasks in self.tasks), self.n)
 
     def arrival_time(self, point: float) -> float:
-        """When n times the integral of the arrival rate reaches a point."""
+        """Return the time when n times the integral of the arrival rate reaches a point."""
         phases = self.scenario.phases
         for place, phase in enumerate(phases):
             rate = self.n * self.scenario.service_rate * phase.load
@@ -88,7 +88,7 @@ class Slow:
         return {level: level * self.tasks.count(level) * self.scenario.service_rate for level in levels}
 
     def dispatched(self, uniform: Fraction) -> int:
-        """The i with r_ij = 1, less one: the tasks in the pool that gets task j."""
+        """Return the number of tasks in the pool that gets task j: i - 1 where r_ij = 1."""
         q, threshold = self.q, self.threshold
         if q(threshold) < 1:
             below = 1 - q(threshold)
@@ -343,7 +343,7 @@ def test_the_law_is_the_exact_one(threshold: int, alpha: float | None) -> None:
 
 
 def compare_law(values: list[int], law: dict[int, float]) -> None:
-    """Chi-square over the values that are not rare, the rest taken together where it can be."""
+    """Compare by chi-square over the values that are not rare. The rest are pooled where possible."""
     common = [value for value, share in law.items() if share * len(values) >= 25]
     assert len(common) >= 2
     counts = [values.count(value) for value in common]
@@ -376,9 +376,9 @@ def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
 @pytest.mark.parametrize(
     ("change", "arguments", "sentence"),
     [
-        ({"policy": "jsq"}, {}, "for the policy threshold, not jsq"),
-        ({"capacity": 9}, {}, "without a capacity, not 9"),
-        ({"load": None, "schedule": "0:3~1/2"}, {}, "in steps, not for waves"),
+        ({"policy": "jsq"}, {}, "only supports the policy threshold, not jsq"),
+        ({"capacity": 9}, {}, "does not support a capacity, and 9 was given"),
+        ({"load": None, "schedule": "0:3~1/2"}, {}, "in steps, not waves"),
         ({}, {"pools": 5}, "pools must be a list of whole numbers, one for each system, not 5"),
         ({}, {"pools": "12"}, "pools must be a list of whole numbers"),
         ({}, {"pools": []}, "the number of systems must be a whole number from 1 to 100, not 0"),

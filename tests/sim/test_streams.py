@@ -25,7 +25,7 @@ Z = float(norm.isf(FALSE_ALARM / 2))
 
 
 def large_streams(seed: np.random.SeedSequence, size: int = DRAWS) -> Streams:
-    """Streams whose buffers hold many numbers, filled by the functions that fill the small ones."""
+    """Return streams with large buffers, filled by the functions that fill the small ones."""
     streams = new_streams(seed)._replace(
         holding=np.empty(size),
         events=np.empty(size),
@@ -70,7 +70,7 @@ class Xoshiro:
 
 
 def ziggurat_edges() -> list[float]:
-    """Right edges of the strips, from the tail inwards: strips of equal area under exp(-x)."""
+    """Return the right edges of the strips, from the tail inwards: strips of equal area under exp(-x)."""
     area = TAIL * math.exp(-TAIL) + math.exp(-TAIL)
     edges = [area / math.exp(-TAIL), TAIL]
     while len(edges) < 256:
@@ -79,7 +79,7 @@ def ziggurat_edges() -> list[float]:
 
 
 def exponential(word: int, spare: Xoshiro, edges: list[float]) -> float:
-    """Marsaglia and Tsang's method in real arithmetic, one strip per byte (numbered as in their tables)."""
+    """Draw by Marsaglia and Tsang's method in real arithmetic, one strip per byte, numbered as in their tables."""
     while True:
         number = word & 255
         place = 0 if number == 0 else 256 - number  # their strip 255 lies on the base strip
@@ -96,7 +96,7 @@ def exponential(word: int, spare: Xoshiro, edges: list[float]) -> float:
 
 
 def split_mix(word: int, count: int) -> list[int]:
-    """SplitMix64 as Vigna publishes it, on Python's integers."""
+    """Run SplitMix64 as Vigna publishes it, on Python's integers."""
     words = []
     for _ in range(count):
         word = (word + 0x9E3779B97F4A7C15) & MASK
@@ -107,7 +107,7 @@ def split_mix(word: int, count: int) -> list[int]:
 
 
 def seed_words(seed: int, which: int, count: int) -> list[int]:
-    """The words that seed a stream (0 holding times, 1 events, 2 choices, 3 spare)."""
+    """Return the words that seed a stream (0 holding times, 1 events, 2 choices, 3 spare)."""
     word = int(np.random.SeedSequence(seed).generate_state(4, np.uint64)[which])
     return split_mix(word, count)
 

@@ -16,7 +16,7 @@ REPLICATIONS = 2500
 
 
 def mean_after(phase: Phase, begin_mean: float, length: float, pools: int, rate: float) -> float:
-    """m at a time `length` after the phase's start, where it is `begin_mean`."""
+    """Return m at a time `length` after the phase's start, where it is `begin_mean`."""
     decay = math.exp(-rate * length)
     omega = 2 * math.pi / phase.period
     wave = (rate * math.sin(omega * length) - omega * math.cos(omega * length) + omega * decay) / (
@@ -37,7 +37,7 @@ def mean_total(scenario: Scenario, time: float) -> float:
 
 
 def integrated(phase: Phase, length: float) -> float:
-    """Integral of the load over the phase's first `length`."""
+    """Return the integral of the load over the phase's first `length`."""
     omega = 2 * math.pi / phase.period
     return phase.load * length + phase.amplitude * (1 - math.cos(omega * length)) / omega
 

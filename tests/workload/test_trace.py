@@ -37,7 +37,7 @@ def test_the_visits_have_the_law_of_their_phases() -> None:
 
 
 def check_exponential(sample: list[float], mean: float) -> None:
-    """The mean, and the shares beyond three points, which are binomial."""
+    """Check the mean, and the shares beyond three points, which are binomial."""
     root = math.sqrt(len(sample))
     assert abs(fmean(sample) - mean) < Z * mean / root
     for point in (0.2, 1.0, 2.5):
@@ -94,7 +94,7 @@ def test_the_visits_of_a_seed_stay_the_same_from_version_to_version() -> None:
 
 
 def digest(visits: tuple[Visit, ...]) -> str:
-    """Rounded, because the last digit of a logarithm depends on the machine's mathematical library."""
+    """Return a hash of rounded times: the last digit of a logarithm depends on the mathematical library."""
     text = " ".join(f"{visit.start:.9f} {visit.stay:.9f}" for visit in visits)
     return hashlib.sha256(text.encode()).hexdigest()
 

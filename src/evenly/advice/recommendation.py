@@ -187,8 +187,8 @@ class Advice(Tabular):
         """The paper's rule and whether it is met, in words."""
         bound = f"alpha above {self.load_max:g}/{self.load_max + 1:g} = {self.alpha_min:.6f}"
         if self.chosen is None:
-            few = f"{self.pools_measured:,} pools are too few"
-            return f"{bound}: met; a system this large was not measured, and {few}"
+            measured = f"the {self.pools_measured:,} pools measured instead are too few for this rule"
+            return f"{bound}: met; too large to measure, and {measured}"
         if self.paper_rule_met:
             return f"{bound}: met"
         if self.paper_rule_possible:

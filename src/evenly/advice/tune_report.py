@@ -43,7 +43,7 @@ class TuneReport(Tabular):
     """The answer to a question about alpha; None for what was not asked.
 
     `alpha_min` is the paper's bound for loads up to `load_max`, `suggested_alpha` an alpha above it.
-    `stable_pools` is the fewest pools from which on the threshold is off the optimum for at most 1 % of the time.
+    `stable_pools` is the fewest pools at and above which the threshold is off the optimum at most 1 % of the time.
     """
 
     load_max: float | None = None

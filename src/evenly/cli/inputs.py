@@ -57,7 +57,7 @@ def read_request(given: dict[str, Any], default_policies: str | None = None) -> 
 
 
 def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
-    """Return one scenario per policy, each with the parameters that it takes. One that none takes is rejected."""
+    """Return one scenario per policy, each with the parameters that it takes. Reject one that no policy takes."""
     from evenly.sim import Scenario
 
     infos = [find_policy(policy) for policy in policies]

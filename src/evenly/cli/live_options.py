@@ -49,7 +49,8 @@ Admin = Annotated[
     str | None,
     _option(
         _ADDRESSES,
-        "Serve metrics, state and changes of pools at this address (default: a free port of 127.0.0.1).",
+        "Serve the admin API at this address: metrics, state, adding and removing pools "
+        "(default: a free port of 127.0.0.1).",
         "HOST:PORT",
     ),
 ]
@@ -121,7 +122,8 @@ Config = Annotated[
     Path | None,
     _option(
         _OPERATION,
-        "TOML file with any of these options, watched for changed pools; options given here win.",
+        "TOML file with any of these options; the command line overrides it. "
+        "Changes to its pools take effect while the balancer runs.",
         "FILE.toml",
     ),
 ]
@@ -129,7 +131,7 @@ StateFile = Annotated[
     Path | None,
     _option(
         _OPERATION,
-        "Keep changes of pools made at run time in this file, across restarts.",
+        "File that keeps pool changes made at run time across restarts.",
         "FILE",
         "--state-file",
         "--state",

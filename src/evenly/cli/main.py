@@ -79,7 +79,9 @@ def main(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if error.name not in _LIVE:
             raise
-        return _complain(f"The live balancer needs {error.name}: install evenly with its extra `live`.", BAD_INPUT)
+        return _complain(
+            f"The live balancer needs {error.name}: run pip install '.[live]' in a checkout of evenly.", BAD_INPUT
+        )
     return code if isinstance(code, int) else 0
 
 

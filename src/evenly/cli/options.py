@@ -61,6 +61,14 @@ Policies = Annotated[
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
     int | None,
+    _whole(
+        _SYSTEM,
+        "Initial threshold; stays fixed without --alpha "
+        "(default: 0 with --alpha, else floor(load), or floor(load) + 1 for jbt).",
+    ),
+]
+LearningThreshold = Annotated[
+    int | None,
     _whole(_SYSTEM, "Initial threshold; stays fixed without --alpha (default: 0 with --alpha, else floor(load))."),
 ]
 FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "Fixed threshold.")]
@@ -68,6 +76,9 @@ Kind = Annotated[
     str | None, _option(_SYSTEM, "Require this kind of equilibrium: large, small or balanced.", "NAME")
 ]
 Alpha = Annotated[str | None, _option(_SYSTEM, "Learn the threshold, with this alpha (between 0 and 1).", "X")]
+GivenAlpha = Annotated[
+    str | None, _option(_SYSTEM, "Evaluate this alpha (between 0 and 1) instead of recommending one.", "X")
+]
 SampleSize = Annotated[
     int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).", "--sample-size", "--choices")
 ]
@@ -90,9 +101,14 @@ Schedule = Annotated[
     str | None,
     _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
-Horizon = Annotated[float | None, _number(_RUN, "End of the run, as a time (default: 200).")]
+Horizon = Annotated[
+    float | None,
+    _number(_RUN, "Simulate until this time, where a task takes 1 / service rate on average (default: 200)."),
+]
 FluidHorizon = Annotated[float | None, _number(_RUN, "End of the path, in mean task times (default: 20).")]
-Warmup = Annotated[float | None, _number(_RUN, "Start of the averages, as a time (default: 0).")]
+Warmup = Annotated[
+    float | None, _number(_RUN, "Leave out of the averages what happens before this time (default: 0).")
+]
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
@@ -104,13 +120,13 @@ SteadyState = Annotated[
 ]
 MaxStates = Annotated[
     int | None,
-    _whole(_RUN, "Reject a system with more states than this (default: 400000; 1000000 take about 1 GB)."),
+    _whole(_RUN, "Reject a system with more states than this (default: 400000; at most 1000000, about 1 GB)."),
 ]
 Limit = Annotated[
     str | None,
     _option(_SYSTEM, "Require this limit: ornstein-uhlenbeck or reflected (default: chosen by the load).", "NAME"),
 ]
-PathHorizon = Annotated[float | None, _number(_RUN, "End of the paths, as a time (default: 10).")]
+PathHorizon = Annotated[float | None, _number(_RUN, "End of the paths, in mean task times (default: 10).")]
 PathPoints = Annotated[int | None, _whole(_RUN, "Points on a path, including both ends (default: 201).")]
 Paths = Annotated[int | None, _whole(_RUN, "Random paths from the balanced state (default: 5; 0 for none).")]
 ScenarioFile = Annotated[
@@ -123,6 +139,6 @@ Figures = Annotated[
 ]
 Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
 Out = Annotated[str, _option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
-Plot = Annotated[Path | None, _option(_OUTPUT, "Draw a picture: .png, .svg or .pdf.", "FILE")]
+Plot = Annotated[Path | None, _option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE")]
 Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

@@ -33,7 +33,7 @@ class Policy(Protocol):
         ...
 
     def arrive(self, choose: Choose) -> PoolId | None:
-        """Place a task and return its pool, or None if the task is lost for lack of pools or room."""
+        """Place a task and return its pool, or None if there is no pool or no room, so that the task is lost."""
         ...
 
     def record_arrival(self, pool: PoolId) -> None:

@@ -75,7 +75,7 @@ def _checked_host(host: str, text: str) -> str:
             return str(ipaddress.IPv4Address(host))
         except ValueError:
             raise InputError(
-                f"The host of {shown(text)} is not an IPv4 address: that has four numbers from 0 to 255."
+                f"The host of {shown(text)} is not a valid IPv4 address: use four numbers from 0 to 255."
             ) from None
     if not (host.isascii() and len(host) <= _MAX_HOST and all(map(_LABEL.fullmatch, labels))):
         hint = "" if host.isascii() else "; write other letters in the ASCII form, xn--..."
@@ -107,10 +107,10 @@ def check_distinct(addresses: Mapping[str, Address]) -> None:
 
 
 def check_no_loop(listen: Address, pools: Iterable[Address]) -> None:
-    """Reject a pool at the address that listens for clients: sessions would go in a circle."""
+    """Reject a pool at the address that listens for clients: requests would loop."""
     for pool in pools:
         if pool.port == listen.port and _overlap(listen, pool) and (pool.host == listen.host or pool.loopback):
-            raise InputError(f"Pool {pool} is the address to listen on: sessions would go in a circle.")
+            raise InputError(f"Pool {pool} is the address that Envoy listens on: requests would loop.")
 
 
 def _overlap(one: Address, other: Address) -> bool:

@@ -22,8 +22,8 @@ def read_token(admin: Address, token_file: Path | None, environment: Mapping[str
         return _checked(token, TOKEN_VARIABLE)
     if not admin.loopback:
         raise InputError(
-            f"The admin address {admin} can be reached from other machines: give a token, by --admin-token-file "
-            f"or {TOKEN_VARIABLE}, or a loopback address such as 127.0.0.1:{admin.port}."
+            f"The admin address {admin} can be reached from other machines: set a token with --admin-token-file "
+            f"or {TOKEN_VARIABLE}, or use a loopback address such as 127.0.0.1:{admin.port}."
         )
     return None
 

@@ -28,7 +28,7 @@ class Reproduction:
 
     @property
     def surprises(self) -> list[Outcome]:
-        """The claims whose verdict is not the one that a correct policy gets."""
+        """The claims whose verdict differs from the one expected of a correct policy."""
         return [outcome for outcome in self.outcomes if not outcome.as_expected]
 
 
@@ -67,5 +67,5 @@ def check_names(names: Sequence[str]) -> list[str]:
         if name not in FIGURES:
             raise InputError(f"There is no figure {shown(name)}; the figures are {', '.join(FIGURES)}.")
         if name in names[:place]:
-            raise InputError(f"Each figure can be drawn once, not {name} twice.")
+            raise InputError(f"Name each figure once; {name} is given twice.")
     return list(names)

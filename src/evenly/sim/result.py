@@ -41,7 +41,7 @@ class Result(Means, Tabular):
     """The result of simulating a scenario: time averages from the warm-up on, over all replications.
 
     scenario, seed, replications, batches, mean_holding_times: what was simulated, as given to `simulate`.
-    seconds: wall-clock time that the run took; no part of equality.
+    seconds: wall-clock time of the run; ignored by ==.
     events: arrivals and departures in all replications, warm-up included.
     windows: raw records of the samples behind the intervals: one per replication, or one per batch.
     endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.

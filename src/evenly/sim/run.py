@@ -110,7 +110,7 @@ def compare(
     plans = []
     for scenario in given:
         if mean_holding_times and not scenario.steady:
-            raise InputError("A steady state (mean_holding_times) needs a constant load, not a schedule.")
+            raise InputError("mean_holding_times needs a constant load, not a schedule.")
         count = batches
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)

@@ -104,7 +104,7 @@ class Scenario:
         find_policy(self.policy)
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
-            raise InputError("A scenario needs a load (tasks per pool) or a schedule.")
+            raise InputError("Give the load in tasks per pool, or a schedule.")
         if self.load is not None:
             self._keep("load", positive_number("load", self.load, MAX_LOAD))
             if self.schedule is not None:
@@ -262,7 +262,7 @@ class Scenario:
         self._keep("capacity", whole_number("capacity", self.capacity, 1, MAX_LEVELS))
         if self.policy == "pull" and self.pools * self.capacity > MAX_SLOTS:
             raise InputError(
-                f"The policy pull keeps every slot: at most {MAX_SLOTS} in all, "
+                f"The policy pull stores every slot: at most {MAX_SLOTS} in total, "
                 f"not {self.pools} pools with {self.capacity} each."
             )
         limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
@@ -297,15 +297,20 @@ class Scenario:
         return most
 
     def _check_size(self, most: int) -> None:
-        """Reject what takes too much memory, and a run that cannot get anywhere; `most` is the fullest start."""
+        """Reject a scenario that needs too much memory, or has too many events.
+
+        `most` is the largest initial number of tasks in a pool.
+        """
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
         if not self.aggregate and self.pools * peak > MAX_TASKS:
             raise InputError(
-                f"The policy {self.policy} keeps every task: at most {MAX_TASKS} in all, "
+                f"The policy {self.policy} stores every task: at most {MAX_TASKS} in total, "
                 f"not {self.pools} pools with {peak:g} each."
             )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
-            raise InputError(f"{self.pools} pools with {peak:g} tasks each are too many: reduce one of them.")
+            raise InputError(
+                f"{self.pools} pools with {peak:g} tasks each are too many: reduce pools, load or initial_tasks."
+            )
         events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
         if events > MAX_EVENTS:
             raise InputError(

@@ -81,7 +81,9 @@ def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
 
 
 def is_optimal(*, load: float, alpha: Alpha) -> bool:
-    """Tell whether the paper's condition for settling at a fluid-optimal value holds; if not, it may be larger.
+    """Return True if the paper's condition for settling at a fluid-optimal threshold holds.
+
+    If it does not, the threshold may settle above the optimum.
 
     Below load 1 the condition asks for threshold 0, though 1 is as good there.
 
@@ -132,5 +134,5 @@ def mean_start(initial_tasks: float | Sequence[int]) -> Fraction:
 
 
 def is_whole_load(load: float) -> bool:
-    """Tell whether the load is a whole number: then two thresholds are optimal and no bound on time is known."""
+    """Return True if the load is a whole number: then two thresholds are optimal and no bound on time is known."""
     return _exact_load(load).denominator == 1

@@ -39,7 +39,7 @@ Serve = Annotated[
 Seconds = Annotated[
     float,
     typer.Option(
-        help="Total length of the three loads in seconds; thresholds settle from 30 on (default: 54).",
+        help="Total length of the three phases in seconds (default: 54). Below 30, the threshold may not settle.",
         parser=live_options.number_or_text,
         rich_help_panel=_RUN,
         show_default=False,

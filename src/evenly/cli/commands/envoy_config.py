@@ -33,7 +33,7 @@ def command(
     ] = "127.0.0.1:9901",
     health_path: live_options.HealthPath = None,
 ) -> None:
-    """Print the config of an Envoy that asks a picker, as JSON for `envoy -c`."""
+    """Print a config for an Envoy that uses a picker, as JSON for `envoy -c`."""
     import json
 
     from evenly.live.addresses import check_distinct, check_no_loop, check_path, check_pools, parse_address

@@ -19,7 +19,7 @@ def command(
     policy: options.ExactPolicy = None,
     pools: options.Pools = None,
     load: options.Load = None,
-    threshold: options.Threshold = None,
+    threshold: options.LearningThreshold = None,
     alpha: options.Alpha = None,
     sample_size: options.SampleSize = None,
     capacity: options.Capacity = None,

@@ -20,7 +20,7 @@ _KEYS = ("load", "schedule", "threshold", "alpha", "initial_tasks", "horizon", "
 def command(
     load: options.Load = None,
     schedule: options.Schedule = None,
-    threshold: options.Threshold = None,
+    threshold: options.LearningThreshold = None,
     alpha: options.Alpha = None,
     initial_tasks: options.InitialTasks = None,
     horizon: options.FluidHorizon = None,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: evenly paper --quick; evenly paper fig5 --out pictures"
 _CPU_S, _QUICK_CPU_S = 75, 18  # processor time of a whole reproduction, measured on a two-core cloud machine
 _WORTH_SAYING_S = 60
-UNEXPECTED = 1  # exit code if a verdict is not the one that a correct policy gets
+UNEXPECTED = 1  # exit code if a verdict differs from the one expected of a correct policy
 
 
 def command(
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Reproduce the paper: draw every figure, test every claim, and write a report with a verdict on each claim.
 
-    Exit code 1 means that a verdict is not the one that a correct policy gets.
+    Exit code 1 means that a verdict differs from the one expected of a correct policy.
     """
     from evenly.paper.experiments.lab import Lab
     from evenly.paper.reproduce import check_names

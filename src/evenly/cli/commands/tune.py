@@ -16,7 +16,7 @@ _KEYS = ("load_max", "load", "alpha", "initial_tasks", "pools", "seed")
 def command(
     load_max: options.LoadMax = None,
     load: options.Load = None,
-    alpha: options.Alpha = None,
+    alpha: options.GivenAlpha = None,
     initial_tasks: options.InitialLoad = None,
     pools: options.Pools = None,
     seed: options.Seed = None,

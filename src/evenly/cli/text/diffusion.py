@@ -52,7 +52,7 @@ def _pool_lines(found: DiffusionLimit) -> list[str]:
     if _few_pools(means, deviations):
         lines += [
             "",
-            "Two standard deviations reach past 0 % or 100 % of pools: so small a system is far from its limit.",
+            "Two standard deviations reach past 0 % or 100 % of pools: a system this small is far from its limit.",
         ]
     return lines
 

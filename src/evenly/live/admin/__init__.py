@@ -1,1 +1,1 @@
-"""The admin port: state, metrics and changes of pools, for people and programs."""
+"""The admin port: state, metrics and changes to pools, for people and programs."""

@@ -80,7 +80,7 @@ class _Figures(Collector):
         yield from (picks, messages)
         yield CounterMetricFamily(
             "evenly_unpicked_sessions",
-            "Sessions found at pools that the picker did not pick.",
+            "Sessions that Envoy placed without a pick.",
             balancer.unpicked_total,
         )
         yield CounterMetricFamily(

@@ -97,7 +97,7 @@ class NewPool(BaseModel):
 class Status(BaseModel):
     """The picker's health."""
 
-    status: Annotated[str, Field(description="One word.")]
+    status: Annotated[str, Field(description="`alive` or `ready`.")]
 
 
 class Problem(BaseModel):

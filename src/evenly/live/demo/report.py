@@ -159,10 +159,10 @@ def _rival_words(report: Report) -> str:
 
 def _message_words(report: Report) -> str:
     each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
-    bound = "at most two are needed" if each <= MAX_MESSAGES else "more than the two that should be enough"
+    bound = "at most two are needed" if each <= MAX_MESSAGES else "more than the expected maximum of two"
     return (
-        f"A session took {each:.2f} messages between pools and picker ({bound}), "
-        f"and changes of the threshold {resync:.2f} more."
+        f"A session took {each:.2f} messages between pools and picker ({bound}). "
+        f"Changes of the threshold cost another {resync:.2f} per session."
     )
 
 

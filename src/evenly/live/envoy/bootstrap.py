@@ -1,4 +1,4 @@
-"""The bootstrap config of an Envoy that asks a picker, as plain dicts for the JSON that `envoy -c` reads.
+"""The bootstrap config of an Envoy that uses a picker, as plain dicts for the JSON that `envoy -c` reads.
 
 What must not change, and why:
 

@@ -1,4 +1,4 @@
-"""The two clusters of an Envoy that asks a picker: the pools, and the picker itself.
+"""The two clusters of an Envoy that uses a picker: the pools, and the picker itself.
 
 `bootstrap.py` lists what must not change, and why.
 """
@@ -38,7 +38,7 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
         "per_connection_buffer_limit_bytes": 2**16,
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
         "health_checks": [_pool_check(health_path)],
-        "load_balancing_policy": _obey_picker(),
+        "load_balancing_policy": _override_host_policy(),
         "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback also avoids failing pools
         "typed_extension_protocol_options": _protocol(
             common_http_protocol_options={"idle_timeout": "4s"},  # below the keep-alive timeouts of servers
@@ -74,7 +74,7 @@ def _pool_check(health_path: str | None) -> Json:
     return {**_check_every("0.4s"), "timeout": "0.6s", **doubt, **how}
 
 
-def _obey_picker() -> Json:
+def _override_host_policy() -> Json:
     """Send to the picked pool, else use Envoy's least-request policy. Tell the picker which pool served."""
     kind = f"{EXTENSIONS}.load_balancing_policies"
     fallback = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
@@ -117,7 +117,7 @@ def picker_cluster(picker: Address, admin: Address) -> Json:
 
 
 def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
-    """Describe fixed endpoints. A host name stands for one address at a time, because there is one picker."""
+    """Describe fixed endpoints. A name resolves to one address at a time (LOGICAL_DNS): there is one picker."""
     by_number = all(_is_number(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
     endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]

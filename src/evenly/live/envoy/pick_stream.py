@@ -54,7 +54,7 @@ class PickStream:
         kind = message[0] if message else 0
         if kind == ext_proc.REQUEST_HEADERS:
             self._stream.send(self._pick())
-            self._service.latency.observe(perf_counter() - self._stream.connection.heard)
+            self._service.latency.observe(perf_counter() - self._stream.connection.last_received)
         elif kind == ext_proc.RESPONSE_HEADERS:
             session = self._session
             if session is not None and session.pool is not None and self._mark in message:

@@ -31,7 +31,7 @@ def find_envoy() -> Path:
         program = Path(folder) / "_bin" / "envoy"
         if program.is_file():
             return program
-    raise InputError("Envoy is not installed: install evenly with its extra `live`.")
+    raise InputError("Envoy is not installed: run pip install '.[live]' in a checkout of evenly.")
 
 
 class EnvoyProcess:

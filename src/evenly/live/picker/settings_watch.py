@@ -48,7 +48,7 @@ class SettingsFile:
                 use(settings)
 
     async def _changed(self, settings: Settings) -> tuple[Settings, bool]:
-        """Apply the file's changes of pools. Return the settings in force, and whether all were applied."""
+        """Apply the file's pool changes. Return the settings in force, and whether all changes were applied."""
         try:
             new = await asyncio.to_thread(read_settings, self._given, self._path)
             added, removed = changes(settings.pool, new.pool)

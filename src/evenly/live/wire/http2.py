@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._blocks = HeaderBlocks()
         self._received = 0
         self._outbox = Outbox()
-        self.heard = 0.0  # time of the last received bytes, by perf_counter
+        self.last_received = 0.0  # time of the last received bytes, by perf_counter
 
     # --- events of the transport ----------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes, then send all responses in one write."""
-        self.heard = perf_counter()
+        self.last_received = perf_counter()
         try:
             self._rest = self._consume(self._rest + data if self._rest else data)
         except ProtocolError as error:

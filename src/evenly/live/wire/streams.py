@@ -35,7 +35,7 @@ class Handler(Protocol):
 class Outlet(Protocol):
     """The part of a connection that a stream and its handler use."""
 
-    heard: float  # time of the last received bytes, by perf_counter
+    last_received: float  # time of the last received bytes, by perf_counter
 
     @property
     def peer(self) -> str:

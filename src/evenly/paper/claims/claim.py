@@ -76,7 +76,7 @@ class Outcome:
 
     @property
     def as_expected(self) -> bool:
-        """True if the verdict is the one that a correct policy gets."""
+        """True if the verdict is the one expected of a correct policy."""
         return self.supported != self.claim.refuted
 
     def to_dict(self) -> dict[str, Any]:

@@ -180,11 +180,11 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
     """Return the scenario with each number of pools, or raise InputError if they cannot share their primitives."""
     checked_scenario(scenario)
     if scenario.policy != "threshold":
-        raise InputError(f"The common probability space is for the policy threshold, not {scenario.policy}.")
+        raise InputError(f"simulate_sizes only supports the policy threshold, not {scenario.policy}.")
     if scenario.capacity is not None:
-        raise InputError(f"The common probability space is for pools without a capacity, not {scenario.capacity}.")
+        raise InputError(f"simulate_sizes does not support a capacity, and {scenario.capacity} was given.")
     if any(phase.amplitude for phase in scenario.phases):
-        raise InputError("The common probability space is for a load that changes in steps, not for waves.")
+        raise InputError("simulate_sizes only supports loads that change in steps, not waves.")
     if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str | bytes):
         raise InputError(f"pools must be a list of whole numbers, one for each system, not {shown(pools)}.")
     if isinstance(pools, np.ndarray) and pools.ndim != 1:

@@ -1,8 +1,8 @@
 """The aggregate kernel: exact simulation on level counts, with cost and memory that do not grow with n.
 
 Pools with the same number of tasks are interchangeable, so the counts `at_least` are a Markov chain by
-themselves. A second home of the dispatching and learning rules, next to `evenly.core`: tests drive both with
-the same random numbers and compare them event by event.
+themselves. A second implementation of the dispatching and learning rules, next to `evenly.core`: tests drive both
+with the same random numbers and compare them event by event.
 
 Paper: Sec. 2 and Sec. 4.1; the choice of a level from one uniform follows App. B.1.
 """

@@ -1,7 +1,7 @@
 """The kernel of the common probability space: events of one system, driven by primitives that all sizes share.
 
-A third home of the dispatching and learning rules, next to `evenly.core` and `aggregate`: here a task's level
-comes from the appendix's intervals, and each level's departures from its own process.
+A third implementation of the dispatching and learning rules, next to `evenly.core` and `aggregate`: here a task's
+level comes from the appendix's intervals, and each level's departures from its own process.
 
 Paper: App. B.1.
 """

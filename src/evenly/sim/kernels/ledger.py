@@ -137,8 +137,8 @@ def load_at(rules: Record, time: float) -> float:
 def balance(book: Book, pools: int, load: float) -> float:
     """Fill `full` for a constant load, and return the sum over levels of (at_least - full)^2.
 
-    Balanced counts are pools * q*(i): `full` but for the level above floor(load), where they are pools times the
-    fraction of the load. All the terms of the sum are whole numbers: below 2**53 it is kept up without rounding.
+    Balanced counts are pools * q*(i): equal to `full` except at the level above floor(load), where they are pools
+    times the fraction of the load. All terms of the sum are whole numbers, so below 2**53 updates do not round.
 
     Paper: eq. (1).
     """

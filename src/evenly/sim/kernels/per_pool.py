@@ -1,4 +1,4 @@
-"""The per-pool kernel: exact simulation of every pool, task and token, at a cost per event that is flat in n.
+"""The per-pool kernel: exact simulation of every pool, task and token, with a cost per event independent of n.
 
 For policies that need identities: round-robin, join-below-threshold (join-idle-queue is threshold 1), pull.
 Tokens are kept in an array in exactly the order of `evenly.core.PoolSet` (append; discard moves the last one into

@@ -100,7 +100,7 @@ def ornstein_uhlenbeck(load: float) -> OrnsteinUhlenbeck:
 
 
 def is_whole(load: float) -> bool:
-    """Tell whether a valid load is a whole number, which decides between the two limits."""
+    """Return True if a valid load is a whole number, which decides between the two limits."""
     return positive_load(load).is_integer()
 
 

@@ -74,7 +74,7 @@ def _affordable_paths(paths: int | None, times: FloatArray, load: float) -> int:
     if whole_number("paths", paths, 0, MAX_VALUES) > most:
         reason = f"{times.size} points each" if most == MAX_VALUES // times.size else f"{steps:.3g} steps each"
         raise InputError(
-            f"paths must be at most {most} with {reason}, not {paths}: ask for fewer points, or a shorter horizon."
+            f"paths must be at most {most} with {reason}, not {paths}: reduce paths, points or horizon."
         )
     return int(paths)
 

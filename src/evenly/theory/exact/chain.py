@@ -240,5 +240,5 @@ def too_large(states: str, max_states: int) -> InputError:
     """Return the error for a system with too many states."""
     return InputError(
         f"This system has at least {states} states, more than max_states ({max_states:,}): "
-        "reduce pools, load, capacity or the starting threshold, or raise max_states."
+        "reduce pools, load, capacity or the initial threshold, or raise max_states."
     )

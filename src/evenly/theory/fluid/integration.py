@@ -153,7 +153,7 @@ def _reach(equations: Equations, start: _Point, time: float, value: Value) -> _P
 
 
 def _too_close(start: float, time: float) -> bool:
-    """Tell whether VODE would refuse to start, because the two times only differ in their last digits."""
+    """Return True if VODE would refuse to start, because the two times only differ in their last digits."""
     return time - start < _LAST_DIGITS * abs(time)
 
 

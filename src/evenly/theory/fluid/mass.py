@@ -93,7 +93,7 @@ def tail_mass_bound(start: float, limit: float, elapsed: FloatArray) -> FloatArr
 
 
 def unfilled_from(load: float, threshold: int, initial: float) -> float:
-    """Return the time t0 from which on some pools stay below threshold + 1, when that exceeds the load.
+    """Return the time t0 after which some pools are always below threshold + 1, when that exceeds the load.
 
     Paper: Prop. 1 (the t0 of its proof, where the total mass falls below threshold + 1).
     """

@@ -38,7 +38,7 @@ from evenly.workload.demand import Phase
 _CLOSE = 1e-8  # a deficit up to this is at the surface
 _LEFT = 1e-4  # a deficit that grew to this has left the surface; its third power is negligible
 _ZERO = 1e-11  # a deficit up to this counts as none
-_SLACK = 1e-11  # how far the load may fall short, per task, before a level is let go
+_SLACK = 1e-11  # how far the load may fall short, per task, before a level is no longer held at 1
 _SLOWEST = 1e-6  # least divisor
 _SAMPLES = 65
 _HALVINGS = 0.5 ** np.arange(1, 31)
@@ -133,7 +133,7 @@ class Stepper:
         return self._spill(state)
 
     def _let_go(self, high: int) -> float:
-        """Return the shortfall at which a level is let go: always more than what makes `stretch` hold it."""
+        """Return the shortfall at which a level stops being held at 1: above any at which `stretch` holds it."""
         return 2 * _SLACK * (1 + high + self._phase.load + self._phase.amplitude)
 
     def _mass(self, state: State) -> Callable[[FloatArray], FloatArray]:

@@ -54,7 +54,7 @@ def highest_level(fleet: Fleet) -> int:
 
 
 def never_falls(fleet: Fleet, level: int) -> bool:
-    """Tell whether falls from the level are negligible: `missing` is a queue that would have to reach the cut.
+    """Return True if falls from the level are negligible: `missing` is a queue that would have to reach the cut.
 
     It fills no faster than at the fewest pools above the level, and empties at the rate of arrivals.
     """

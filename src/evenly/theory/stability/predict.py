@@ -108,7 +108,7 @@ def most_searched(load: float) -> int:
 
 
 def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.01) -> int | None:
-    """Find the number of pools from which on the threshold is off the optimum for at most `share` of the time.
+    """Find the fewest pools at and above which the threshold is off the optimum at most `share` of the time.
 
     None if no number of pools up to `most_searched(load)` is enough. No number is if, in the equilibrium of the
     threshold just above the optimum, at least a fraction alpha of the pools is at that threshold: then it is also

@@ -1,4 +1,4 @@
-"""The opponents of the simulator: a hand-written C++ program, and a SimPy model.
+"""The baselines of the simulator: a hand-written C++ program, and a SimPy model.
 
 The comparison is only fair if both simulate the same system, which `check_agreement` verifies.
 """
@@ -53,7 +53,7 @@ class ChainResult(TypedDict):
 
 
 class DisagreementError(Exception):
-    """The opponents do not simulate the same system."""
+    """The baselines do not simulate the same system."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def check_agreement(
     chain_runs: int = 200,
     simpy_runs: int = 100,
 ) -> tuple[Comparison, ...]:
-    """Compare both opponents on independent runs. Raise an error if randomness does not explain the difference.
+    """Compare both baselines on independent runs. Raise an error if randomness does not explain the difference.
 
     The default scenario is small, so that the threshold rises and falls all the time and a wrong rule shows.
     """
@@ -171,7 +171,7 @@ def _compare_shares(name: str, chain: Sequence[float], simpy: Sequence[float]) -
 
 
 def main() -> None:
-    """Check the opponents against each other and print the comparisons."""
+    """Check the baselines against each other and print the comparisons."""
     with tempfile.TemporaryDirectory() as folder:
         program = compile_chain(Path(folder))
         if program is None:
