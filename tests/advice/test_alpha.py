@@ -198,6 +198,7 @@ def test_simulation_measures_what_the_exact_solution_does(
             assert one.jsq_max_tasks == pytest.approx(other.jsq_max_tasks, rel=0.02)
 
 
+@pytest.mark.slow
 def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The closer to 1, the more messages, for almost the same balance."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
@@ -227,6 +228,7 @@ def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: py
     assert measured.spread == pytest.approx(direct.spread, abs=spread_error)
 
 
+@pytest.mark.slow
 def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """At alpha 1/2 a threshold of 6 stays, although 5 is optimal: tasks are Poisson, but at most 6."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**6)
@@ -250,6 +252,7 @@ def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch
     assert advice.alpha == expected_choice(advice.to_dict()["candidates"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load_max"), [(100, 0.5), (400, 2.9), (1000, 10)])
 def test_with_enough_pools_the_papers_rule_is_followed(
     pools: int, load_max: float, monkeypatch: pytest.MonkeyPatch

@@ -72,6 +72,7 @@ RESULTS: dict[str, Case] = {
 each = pytest.mark.parametrize("name", RESULTS)
 
 
+@pytest.mark.slow
 @each
 def test_an_answer_is_one_line_a_table_and_a_value(name: str) -> None:
     make, changed, words, _, _, _ = RESULTS[name]
@@ -79,6 +80,7 @@ def test_an_answer_is_one_line_a_table_and_a_value(name: str) -> None:
     check_value(make, replace(make(), **changed))
 
 
+@pytest.mark.slow
 @each
 def test_an_answer_is_a_frame(name: str) -> None:
     make, _, _, first, rows, _ = RESULTS[name]
@@ -106,6 +108,7 @@ def test_the_rule_alone_has_words_and_a_row_but_no_picture() -> None:
     assert plt.get_fignums() == before
 
 
+@pytest.mark.slow
 def test_each_question_gets_its_answer() -> None:
     rule = tune(load_max=10)
     assert (rule.alpha_min, rule.suggested_alpha) == (10 / 11, suggested_alpha(10))
@@ -131,6 +134,7 @@ def test_each_question_gets_its_answer() -> None:
     assert both.settling is not None
 
 
+@pytest.mark.slow
 def test_the_simulator_is_loaded_for_a_search_only() -> None:
     code = (
         "import sys; from evenly.advice.tune_report import tune\n"

@@ -129,6 +129,7 @@ def test_a_terminal_without_unicode_gets_replacements() -> None:
     assert b"threshold" in done.stdout
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
     """Use a real terminal: the progress bar appears after a second, then the interrupt is sent."""
     master, slave = pty.openpty()

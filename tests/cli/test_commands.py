@@ -82,6 +82,7 @@ def test_simulate_prints_its_inputs_and_results_as_text(run: Run) -> None:
         assert word in outcome.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ending", "magic"), [("png", PNG), ("svg", b"<?xml"), ("pdf", b"%PDF")])
 def test_pictures_are_drawn_in_every_format(run: Run, tmp_path: Path, ending: str, magic: bytes) -> None:
     commands = {
@@ -182,6 +183,7 @@ def test_exact_prints_the_law(run: Run) -> None:
     assert "tasks lost" in text.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["simulate", "compare", "exact"])
 def test_help_shows_an_example_that_works(run: Run, command: str, tmp_path: Path) -> None:
     text = " ".join(run(command, "--help").out.split())

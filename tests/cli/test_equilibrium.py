@@ -152,6 +152,7 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
         assert word in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

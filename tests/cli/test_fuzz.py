@@ -17,6 +17,7 @@ COUNT, SEED, PARTS = 500, 1, 10
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_command_line_hurts(part: int) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "commands", "--count", COUNT, "--seed", SEED]
@@ -38,6 +39,7 @@ def test_every_option_of_every_command_is_attacked() -> None:
             assert any(option.values and set(option.values) & set(line) for line in own), option
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", sorted({*BASES} - {"demo", "gateway", "picker"}))
 def test_the_attacks_start_from_valid_command_lines(command: str, tmp_path: Path) -> None:
     words = [word for pair in BASES[command].items() for word in pair if word.startswith("--") or word != pair[0]]

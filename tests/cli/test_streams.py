@@ -25,6 +25,7 @@ def test_with_all_streams_closed_only_the_exit_code_is_left() -> None:
     assert (outcome.returncode, outcome.stdout, outcome.stderr) == (2, "", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("closed", ["2>&-", "<&-", "2>&- <&-"])
 def test_a_closed_stderr_or_stdin_does_no_harm(closed: str) -> None:
     outcome = shell(f"{COMMAND} {closed}")

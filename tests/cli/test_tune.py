@@ -217,6 +217,7 @@ def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatc
     assert "<- recommended" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pools", "ending", "magic"), [(2, "svg", b"<?xml"), (5, "pdf", b"%PDF"), (100, "png", b"\x89PNG\r\n")]
 )

@@ -159,6 +159,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
 
 TestTrueToTheTasks = TrueToTheTasks.TestCase
 TestTrueToTheTasks.settings = settings(max_examples=400, stateful_step_count=40)
+pytest.mark.slow(TestTrueToTheTasks)
 
 
 def test_a_long_run_sends_at_most_two_messages_per_task() -> None:

@@ -130,11 +130,13 @@ def test_the_false_alarm_rate_covers_every_statistic() -> None:
     assert 3 * len(SCENES) + 2 <= TESTS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_choice_is_uniform(scene: Scene) -> None:
     assert largest_excess(scene, random.Random(11).choice, random.Random(12)) < 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_a_choice_that_favors_the_last_candidate_is_detected(scene: Scene) -> None:
     rng = random.Random(13)

@@ -71,6 +71,7 @@ def written(result: Any) -> str:  # noqa: ANN401
     return json.dumps(report, allow_nan=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numpy_numbers_give_the_same_result(name: str) -> None:
     function, given = FUNCTIONS[name]

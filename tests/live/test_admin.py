@@ -267,6 +267,7 @@ EVERYTHING = [
 ]
 
 
+@pytest.mark.slow
 def test_with_a_token_nothing_but_the_probes_is_open(guarded: Port) -> None:
     wrong = [
         "",
@@ -299,6 +300,7 @@ def test_without_a_token_this_machine_is_served(port: Port) -> None:
         assert port.get("/state", headers={"Host": host}).status_code == 200
 
 
+@pytest.mark.slow
 def test_without_a_token_a_foreign_name_is_refused(port: Port) -> None:
     for host in [
         "evil.example",
@@ -316,6 +318,7 @@ def test_without_a_token_a_foreign_name_is_refused(port: Port) -> None:
         assert port.states() == {"127.0.0.1:9001": "serving", "127.0.0.1:9002": "serving"}
 
 
+@pytest.mark.slow
 def test_pages_of_others_may_not_call(port: Port) -> None:
     for origin in ["http://evil.example", "null", "", "http://127.0.0.1:1", "http://["]:
         for method, path in EVERYTHING:

@@ -352,6 +352,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
 
 TestTrueAfterAnyHistory = TrueAfterAnyHistory.TestCase
 TestTrueAfterAnyHistory.settings = settings(max_examples=300, stateful_step_count=60)
+pytest.mark.slow(TestTrueAfterAnyHistory)
 
 
 # --- bursts ----------------------------------------------------------------------------------------------------

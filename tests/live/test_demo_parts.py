@@ -99,6 +99,7 @@ def test_pools_and_traffic_count_the_same_sessions() -> None:
     asyncio.run(scenario())
 
 
+@pytest.mark.slow
 def test_sessions_begin_and_end_when_they_should() -> None:
     visits = [Visit(0.05 * number, 0.3 + 0.1 * (number % 3)) for number in range(20)]
     heard: list[float] = []
@@ -214,6 +215,7 @@ def test_there_must_be_something_to_average() -> None:
         balance([], ["a"], 2, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "alpha", "policy"),
     [("jsq", None, JoinShortestQueue()), ("threshold", "0.7", ThresholdPolicy(0, LearningRule("0.7")))],

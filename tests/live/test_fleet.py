@@ -227,6 +227,7 @@ def test_an_envoy_that_refuses_connections_is_lost_with_its_unpicked_sessions() 
     run(Scene(), play)
 
 
+@pytest.mark.slow
 def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten_later() -> None:
     async def play(scene: Scene) -> None:
         [port] = scene.ports

@@ -125,6 +125,7 @@ def test_a_message_in_many_frames_arrives_whole() -> None:
         log.wait_for(lambda: log.ended == 1)
 
 
+@pytest.mark.slow
 def test_many_streams_at_once() -> None:
     def once(number: int) -> bool:
         message = f"session {number}".encode()

@@ -282,6 +282,7 @@ def test_a_file_that_is_not_a_state_file_is_rejected(tmp_path: Path, text: str) 
         load(file)
 
 
+@pytest.mark.slow
 def test_a_state_file_has_room_for_the_most_and_longest_pools(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     name = ".".join(["x" * 62] * 4)

@@ -427,6 +427,7 @@ def test_bad_input_is_rejected_in_one_sentence_and_draws_nothing(
     assert plt.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_the_package_is_quick_to_import_and_reaches_the_figures() -> None:
     script = (
         "import sys, evenly.paper\n"

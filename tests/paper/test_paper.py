@@ -51,6 +51,7 @@ def run(*arguments: str) -> dict[str, Any]:
     return facts
 
 
+@pytest.mark.slow
 def test_the_whole_paper_is_reproduced(tmp_path: Path) -> None:
     facts = run("--quick", "--out", str(tmp_path / "first"))
     assert facts["surprises"] == []
@@ -88,12 +89,14 @@ def _check_report(folder: Path, facts: dict[str, Any]) -> None:
         assert figure["name"] in page.anchors
 
 
+@pytest.mark.slow
 def test_verdicts_do_not_depend_on_the_seed() -> None:
     lab = Lab(seed=20231109, quick=True)
     outcomes = [Outcome(claim, tuple(claim.measure(lab))) for claim in CLAIMS]
     assert [outcome.claim.name for outcome in outcomes if not outcome.as_expected] == []
 
 
+@pytest.mark.slow
 def test_one_figure_alone(tmp_path: Path) -> None:
     facts = run("fig1", "--quick", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(file.name for file in (tmp_path / "new" / "folder").iterdir()) == ["fig1.png", "fig1.svg"]

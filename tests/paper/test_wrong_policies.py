@@ -186,6 +186,7 @@ def broken_copy(folder: Path, mutation: Mutation) -> Path:
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_wrong_policy_turns_the_right_claims_red(name: str, tmp_path: Path) -> None:
     mutation = MUTATIONS[name]

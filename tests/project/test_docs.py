@@ -35,6 +35,7 @@ def named(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
     """Run the blocks in order in one empty folder. TOML blocks become the file named in their first line.

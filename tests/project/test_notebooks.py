@@ -20,6 +20,7 @@ def texts(notebook: Any) -> list[str]:  # noqa: ANN401  (nbformat is untyped)
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["researcher", "operator"])
 def test_a_notebook_reproduces_its_outputs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ def build_wheel(folder: Path) -> Path:
     return wheel
 
 
+@pytest.mark.slow
 def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -> None:
     wheel = build_wheel(tmp_path)
     with zipfile.ZipFile(wheel) as archive:
@@ -66,6 +67,7 @@ def test_help_loads_nothing_heavy() -> None:
 FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.sim", "evenly.theory")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", FRONT_DOORS)
 def test_every_public_name_resolves_and_has_a_type(package: str) -> None:
     door = import_module(package)
@@ -79,6 +81,7 @@ def test_every_public_name_resolves_and_has_a_type(package: str) -> None:
         _ = door.nothing
 
 
+@pytest.mark.slow
 def test_a_bare_import_reaches_what_the_documentation_names() -> None:
     code = (
         "import evenly; print(evenly.theory.predict_fluid, evenly.paper.figures.settling, evenly.core.Dispatcher)"
@@ -127,6 +130,7 @@ def reach(*lines: str) -> None:
 DOCUMENTED = documented_names()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", DOCUMENTED)
 def test_every_documented_name_is_reached_from_a_bare_import(room: str) -> None:
     reach(*DOCUMENTED[room])
@@ -154,6 +158,7 @@ def test_the_pins_name_no_host_and_carry_hashes() -> None:
         assert all(line.endswith("\\") and "==" in line for line in packages)
 
 
+@pytest.mark.slow
 def test_the_benchmarks_run_at_toy_size(tmp_path: Path) -> None:
     page = tmp_path / "benchmarks.md"
     command = [sys.executable, "-m", "bench", "--rounds", "1", "--scale", "0.02", "--write", str(page)]

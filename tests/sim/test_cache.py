@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import evenly
 
 # Runs the command, and reports when the last compilation ended relative to the time that the run claims.
@@ -49,6 +51,7 @@ def run(folder: Path) -> tuple[dict[str, Any], str]:
     return found, done.stderr
 
 
+@pytest.mark.slow
 def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_path: Path) -> None:
     shutil.copytree(
         Path(evenly.__file__).parent, tmp_path / "evenly", ignore=shutil.ignore_patterns("__pycache__")

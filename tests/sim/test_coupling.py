@@ -116,6 +116,7 @@ def law_of(policy: str, pools: int, load: float) -> ExactLaw:
     return solve_exact(policy=policy, pools=pools, load=load, threshold=threshold, capacity=math.floor(load) + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load"), [(4, 3.7), (3, 2.0), (5, 4.5)])
 def test_each_system_ends_with_its_exact_law(pools: int, load: float) -> None:
     """The rate of all events is constant: after a number of them the law is as after a time, here over 16."""
@@ -171,6 +172,7 @@ def test_the_systems_agree_from_any_start(initial: list[int]) -> None:
         assert run.final_jsq.size == max(*initial, 3) + 1
 
 
+@pytest.mark.slow
 def test_a_pool_above_the_capacity_only_loses_tasks_each_at_unit_rate() -> None:
     """The full pool's tasks leave one by one: per event, with probability (its tasks) / (rate of all events)."""
     initial, load, events = [8, 1, 0], 2.5, 30

@@ -50,6 +50,7 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> N
     assert duration_text(seconds) == text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

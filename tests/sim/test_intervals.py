@@ -89,6 +89,7 @@ def test_batches_are_counted_in_mean_task_times() -> None:
     assert [batch_count(length, 4.0) for length in (49.9, 50.0)] == [0, 20]
 
 
+@pytest.mark.slow
 def test_intervals_from_replications_hold_the_truth_95_times_in_100() -> None:
     # Ten time averages over ten task times, each of about twenty tasks: close to normal, so that the true
     # coverage is 95 % within half a point, and 94 to 96 % for sure.
@@ -98,6 +99,7 @@ def test_intervals_from_replications_hold_the_truth_95_times_in_100() -> None:
     assert binom.ppf(RARE, runs, 0.94) <= held <= binom.isf(RARE, runs, 0.96)
 
 
+@pytest.mark.slow
 def test_intervals_from_batches_hold_the_truth_nearly_as_often() -> None:
     # Batches of ten task times are correlated: the variance of the mean is (1 - 1/200) / (1 - 1/10) = 1.106
     # times what they suggest, so that Student's 2.093 stands for 1.99 deviations, held 93.9 % of the time.
@@ -114,6 +116,7 @@ def variance_times_length(*, mean_holding_times: bool, replications: int, length
     return float(np.var(values, ddof=1)) * length
 
 
+@pytest.mark.slow
 def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
     """For a CTMC with law p and rates q, sum p f g turns into sum p f g - sum p f^2 / (2q), twice.
 

@@ -43,6 +43,7 @@ def assert_step_together(scenario: Scenario, steps: int, seed: int, *, mean_hold
         assert_equal_now(kernel, reference)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 def test_kernel_and_reference_go_the_same_way(name: str) -> None:
     assert_step_together(scenario_of(OPTIONS[name]), steps=1300, seed=3)
@@ -104,6 +105,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(scenario=scenarios(), seed=st.integers(0, 2**32))
 def test_kernel_and_reference_go_the_same_way_in_any_scenario(scenario: Scenario, seed: int) -> None:

@@ -73,6 +73,7 @@ def distribution(window: Sequence[Piece], values: Callable[[Moment], Sequence[in
     return np.array([sums[level] for level in range(max(sums, default=-1) + 1)], float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NO_WAVES)
 def test_averages_are_those_of_the_path(name: str) -> None:
     scenario = scenario_of(NO_WAVES[name], horizon=HORIZON, warmup=WARMUP)
@@ -183,6 +184,7 @@ def test_a_long_path_of_the_threshold_is_kept_whole() -> None:
         assert share == pytest.approx(shares[level], rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPTIONS)
 def test_snapshots_are_the_reference_at_their_times(name: str) -> None:
     scenario = scenario_of(OPTIONS[name], horizon=HORIZON)

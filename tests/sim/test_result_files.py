@@ -225,6 +225,7 @@ def test_a_file_that_is_not_a_result_is_rejected_in_one_sentence(kind: str, tmp_
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_file_that_unpacks_to_gigabytes_is_rejected_unread(tmp_path: Path) -> None:
     target = tmp_path / "bomb.npz"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped, zipped.open("meta.npy", "w") as member:

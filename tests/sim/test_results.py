@@ -178,6 +178,7 @@ def test_another_run_is_another_result(changed: dict[str, int]) -> None:
 # --- text ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_result_is_one_short_line() -> None:
     result = learned()
     width = result.half_widths()["max_tasks"]
@@ -281,6 +282,7 @@ def test_a_plot_draws_on_the_axes_given_and_returns_them() -> None:
         assert pyplot.get_fignums() == []
 
 
+@pytest.mark.slow
 def test_a_plot_without_axes_makes_a_figure_in_our_style() -> None:
     run = learned()
     for drawn in (run, run.trajectories[1], compared()):
@@ -336,6 +338,7 @@ def test_the_title_of_a_comparison_can_be_left_out() -> None:
     assert compared().plot_panels(figure=Figure()).get_suptitle() == "20 pools, load 2.5, time 10 to 60"
 
 
+@pytest.mark.slow
 def test_a_figure_is_saved_whole_to_every_path(tmp_path: Path) -> None:
     folder = tmp_path / "figures"
     folder.mkdir()

@@ -158,6 +158,7 @@ def one(scenario: Scenario, seed: int = 1, points: int = 2) -> Trajectory:
     return simulate_sizes(scenario, pools=[scenario.pools], seed=seed, points=points)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("options", SYSTEMS.values(), ids=SYSTEMS)
 def test_every_event_is_that_of_the_construction(options: dict[str, Any], seed: int) -> None:
@@ -181,6 +182,7 @@ def test_every_event_is_that_of_the_construction(options: dict[str, Any], seed: 
     assert found.change_thresholds.tolist() == [moment.threshold for moment in changes]
 
 
+@pytest.mark.slow
 def test_the_cases_above_see_every_rule_at_work() -> None:
     paths = {name: Slow(scenario_of(options), 1).run() for name, options in SYSTEMS.items()}
     rises = falls = unguided = 0
@@ -293,6 +295,7 @@ def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
     assert len(set(firsts)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 4])
 def test_sizes_share_the_departures_of_a_level(level: int) -> None:
     """From all pools at one level, the first departure comes at the same time up to scale; levels differ."""
@@ -321,6 +324,7 @@ def test_processes_differ_from_one_another() -> None:
 # --- laws ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_total_is_poisson_under_steps_of_the_load() -> None:
     scenario = Scenario(pools=6, schedule="0:4,1.5:0,2:9", alpha=0.8, service_rate=0.8, horizon=3.0)
     mean, rate = 0.0, 0.8
@@ -330,6 +334,7 @@ def test_the_total_is_poisson_under_steps_of_the_load() -> None:
     assert_poisson(totals, 6 * mean)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "alpha"), [(4, None), (0, 0.6)], ids=["fixed", "learning"])
 def test_the_law_is_the_exact_one(threshold: int, alpha: float | None) -> None:
     # After 16 mean task times the start is forgotten up to about exp(-16), far below the noise of 1500 seeds.
@@ -357,6 +362,7 @@ def compare_law(values: list[int], law: dict[int, float]) -> None:
     assert_chi_square(counts, expected)
 
 
+@pytest.mark.slow
 def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
     """Started empty the total is Poisson at every time; its distance to n u(t) has that law's quantiles."""
     scenario = Scenario(pools=1, load=5.5, alpha=0.9, horizon=6.0)

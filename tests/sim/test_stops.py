@@ -22,6 +22,7 @@ COUNTS = (
 every_kind = pytest.mark.parametrize("name", OPTIONS)
 
 
+@pytest.mark.slow
 @every_kind
 def test_snapshots_do_not_change_the_run(name: str) -> None:
     scenario = scenario_of(OPTIONS[name], horizon=30.0, warmup=5.0)

@@ -158,6 +158,7 @@ def test_the_strips_have_equal_areas_and_fill_the_density() -> None:
     np.testing.assert_allclose(module._WIDTH[1:][::-1] * 2**53, edges[1:256], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_uniforms_fill_the_unit_interval_evenly(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices):
         assert 0 <= values.min() < values.max() < 1
@@ -198,6 +199,7 @@ def test_the_tail_beyond_the_last_strip_is_exponential_again(drawn: Streams) -> 
     assert_chi_square(counts, np.full(32, beyond.size / 32))
 
 
+@pytest.mark.slow
 def test_neighbours_in_a_stream_and_in_a_lane_are_independent(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices, np.exp(-drawn.holding)):
         digits = (values * 64).astype(int).clip(0, 63).reshape(-1, 2, LANES)  # two turns of all lanes

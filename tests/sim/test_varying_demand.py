@@ -58,6 +58,7 @@ def test_the_closed_form_solves_the_equation() -> None:
             assert slope == pytest.approx(inflow - scenario.service_rate * mean_total(scenario, time), rel=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", [STEPS, WAVE], ids=["steps", "waves"])
 def test_the_total_is_poisson_with_the_mean_of_the_fluid_equation(scenario: Scenario) -> None:
     result = replicated(scenario)
@@ -69,6 +70,7 @@ def test_the_total_is_poisson_with_the_mean_of_the_fluid_equation(scenario: Scen
             assert_poisson(totals[:, column], mean_total(scenario, time))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begin", [0.0, 0.6, 1.5])
 def test_arrivals_within_a_wave_are_poisson_with_the_integrated_rate(begin: float) -> None:
     end = begin + 0.9

@@ -159,6 +159,7 @@ def extrapolated(figures: list[Array]) -> Array:
     return figures[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [1, 3])
 def test_the_stationary_law_is_the_limit_of_a_chain(load: int) -> None:
     summary = summary_of(load)
@@ -302,6 +303,7 @@ def assert_kolmogorov(samples: Array, chances: Array, slack: float = 0.0) -> Non
     assert distance <= sqrt(log(2 / FALSE_ALARM) / (2 * samples.size)) + slack
 
 
+@pytest.mark.slow
 def test_paths_from_a_start_with_many_levels_follow_the_paper() -> None:
     load, start, time, paths = 2, [0.6, 2.0, 1.1, 0.4], 0.6, 60_000
     ours = reflected(load, 5).sample_path([time], np.random.default_rng(11), start=start, paths=paths)
@@ -356,6 +358,7 @@ def pushed_mean(step: float, paths: int, seed: int) -> tuple[float, float]:
     return float(rest.mean()) + deviation / sqrt(2 * pi), float(noise)
 
 
+@pytest.mark.slow
 def test_the_error_of_a_step_is_second_order_and_of_one_sign() -> None:
     truth, _ = transient_means()
     errors = {}
@@ -369,6 +372,7 @@ def test_the_error_of_a_step_is_second_order_and_of_one_sign() -> None:
     assert mean == pytest.approx(truth, abs=noise + REFERENCE_ERROR)
 
 
+@pytest.mark.slow
 def test_projecting_at_the_end_of_a_step_is_much_worse() -> None:
     truth, square = transient_means()
     paths = 2 * 10**5

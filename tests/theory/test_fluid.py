@@ -66,6 +66,7 @@ def test_mass_and_order_are_preserved_and_the_tail_bounds_hold(load: float, thre
             assert np.all(path.tail_mass(high)[later] <= bound + MASS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(10))
 def test_small_steps_give_the_same_solution(load: float, threshold: int, start: Floats) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=1.5, points=2)
@@ -80,6 +81,7 @@ def test_small_steps_give_the_same_solution(load: float, threshold: int, start: 
     assert errors[1] < 0.7 * errors[0] or errors[0] < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "threshold", "start"), starts(12))
 def test_the_path_solves_the_integral_equation(load: float, threshold: int, start: Floats) -> None:
     """Between events, q(t) - q(s) is the integral of arrivals minus departures."""

@@ -105,6 +105,7 @@ def test_the_first_fall_is_not_before_the_deficit_allows_it() -> None:
     assert earliest < path.change_times[0] < earliest + 0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "threshold", "initial"),
     [(5.5, 0.93, 9, 9.0), (2.9, 0.97, 2, 4.5), (4.3, 0.6, 7, 7.5), (3.0, 0.8, 5, 6.2), (0.6, 0.9, 4, 4.0)],
@@ -129,6 +130,7 @@ def test_a_start_where_the_rule_applies_changes_the_threshold_immediately() -> N
     assert np.all(down.change_times[:4] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [0.3, 0.95, 1.0, 2.2, 2.9, 4.0, 4.75, 6.5])
 def test_predicted_settling_agrees_with_the_fluid_limit(load: float) -> None:
     """Props 6 and 7 and Cor. 2 as `evenly tune` states them, from starts above and below."""
@@ -171,6 +173,7 @@ def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
     assert np.max(np.abs(end - balanced_occupancy(2.9, end.size))) > 0.005
 
 
+@pytest.mark.slow
 def test_the_threshold_follows_a_varying_demand() -> None:
     text = "0:5,2:5~1/2,15:5,20:10,30:3,33:6~3/12,45:5"
     path = predict_fluid(schedule=text, alpha="0.91", horizon=50.0, points=1001)

@@ -48,6 +48,7 @@ def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[
         return best
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "sample_size"), CASES)
 def test_the_fixed_point_agrees_with_the_recursion(load: float, sample_size: int) -> None:
     exact = [float(value) for value in forward_recursion(load, sample_size)]

@@ -329,6 +329,7 @@ def test_the_plot_marks_the_optimal_thresholds() -> None:
     assert str(best.get_label()) == "optimal: 1"
 
 
+@pytest.mark.slow
 def test_predictions_load_neither_the_simulator_nor_matplotlib() -> None:
     code = (
         "import sys, evenly.theory as theory; [getattr(theory, name) for name in theory.__all__];"

@@ -45,6 +45,7 @@ SMALL = [
 # --- small systems, exactly --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load", "alpha", "shares_off", "rates_off"), SMALL)
 def test_small_systems_are_close_to_their_exact_law(
     pools: int, load: float, alpha: str, shares_off: float, rates_off: float
@@ -202,6 +203,7 @@ def test_shares_and_times_are_consistent() -> None:
     assert found.time_between_excursions == pytest.approx(2 / found.change_rate, rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "alpha", "step"), [(2.9, "0.97", 100), (5.1, "0.9", 20), (5.5, "0.93", 100)])
 def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
     # Multiples of 1 / (1 - alpha): the share jumps between them.
@@ -321,6 +323,7 @@ def test_to_dict_has_every_number() -> None:
 # --- how many pools are stable -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "share"),
     [(1.5, "0.8", 0.05), (1.05, "0.8", 0.27), (1.05, "0.8", 0.3)],
@@ -344,6 +347,7 @@ def test_stable_pools_of_the_paper() -> None:
     assert at <= 0.01 < below
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0])
 def test_no_number_of_pools_is_stable_if_a_higher_threshold_is_at_rest(load: float) -> None:
     theta = predict_equilibrium(load=load, threshold=optimal_thresholds(load)[-1] + 1).theta
