@@ -153,7 +153,7 @@ def test_help_shows_an_example_that_works(run: Run, tmp_path: Path) -> None:
         (("--load", 2.5, "--seed", -1), ["seed", "-1"]),
         (("--load", 2.5, "--points", 100_000, "--paths", 11), ["paths", "at most 10", "100000 points", "11"]),
         (("--load", 2.5, "--points", 100_001), ["points", "100000", "100001"]),
-        (("--load", 4999, "--paths", 2), ["paths", "at most 0", "steps each", "shorter horizon"]),
+        (("--load", 4999, "--paths", 2), ["paths", "at most 0", "steps each", "reduce paths"]),
         (("--load", 500, "--paths", 1000), ["paths", "at most 199", "steps each", "1000"]),
         (("--load", 3, "--limit", ""), ["limit", "ornstein-uhlenbeck or reflected", "not ''"]),
         (("--load", 2.5, "--plot", "x.gif"), ["plot", "x.gif"]),

@@ -85,7 +85,7 @@ def test_bad_options(
 
 def test_bad_options_of_the_gateway_alone(capsys: pytest.CaptureFixture[str]) -> None:
     said = complaint(capsys, *GATEWAY, *POOL, "--drain-timeout", "1e9")
-    assert said == "drain-timeout must be a number from 0 to 86400, not 1000000000.0."
+    assert said == "--drain-timeout must be a number from 0 to 86400, not 1000000000.0."
     assert "health-path must start with /" in complaint(capsys, *GATEWAY, *POOL, "--health-path", "up")
 
 
@@ -237,13 +237,13 @@ def test_bad_options_of_envoy_config(
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--seed=-5",), "seed must be a whole number from 0 to 18446744073709551615, not -5."),
-        (("--seed", "1.5"), "seed must be a whole number from 0 to 18446744073709551615, not '1.5'."),
-        (("--seed", "9" * 60), f"seed must be a whole number from 0 to 18446744073709551615, not {'9' * 60}."),
-        (("--seconds", "5"), "seconds must be a number from 6 to 3600, not 5.0."),
-        (("--seconds", "nan"), "seconds must be a number from 6 to 3600, not nan."),
-        (("--seconds", "1e309"), "seconds must be a number from 6 to 3600, not inf."),
-        (("--seconds", "long"), "seconds must be a number from 6 to 3600, not 'long'."),
+        (("--seed=-5",), "--seed must be a whole number from 0 to 18446744073709551615, not -5."),
+        (("--seed", "1.5"), "--seed must be a whole number from 0 to 18446744073709551615, not '1.5'."),
+        (("--seed", "9" * 60), f"--seed must be a whole number from 0 to 18446744073709551615, not {'9' * 60}."),
+        (("--seconds", "5"), "--seconds must be a number from 6 to 3600, not 5.0."),
+        (("--seconds", "nan"), "--seconds must be a number from 6 to 3600, not nan."),
+        (("--seconds", "1e309"), "--seconds must be a number from 6 to 3600, not inf."),
+        (("--seconds", "long"), "--seconds must be a number from 6 to 3600, not 'long'."),
     ],
 )
 def test_bad_options_of_the_demo(
