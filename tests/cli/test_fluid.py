@@ -156,7 +156,7 @@ def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: 
         ([], "--load X or --schedule"),
         (["--load", 5.5, "--alpha", 1], "alpha must lie strictly between 0 and 1, not 1"),
         (["--load", 5.5, "--threshold", -2], "threshold must be a whole number from 0 to"),
-        (["--load", "many"], "'many' is not a number"),
+        (["--load", "many"], "--load must be a positive number of at most 100000, not 'many'"),
         (["--load", 5.5, "--points", 1], "points must be a whole number from 2 to"),
         (["--load", 5.5, "--plot", "x.gif"], "must name a file that ends in"),
         (["--load", 5.5, "--schedule", "0:5"], "a load or a schedule"),

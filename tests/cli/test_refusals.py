@@ -47,3 +47,33 @@ OPTIONS = {
 )
 def test_refusals_name_the_options_that_were_typed(sentence: str, arguments: list[str], shown: str) -> None:
     assert with_options(sentence, OPTIONS, arguments) == shown
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["simulate", "--pools", "2", "--load", "1", "--scenario="],
+        ["simulate", "--pools", "2", "--load", "1", "--plot="],
+        ["simulate", "--pools", "2", "--load", "1", "--save", " "],
+        ["picker", "--config="],
+        ["picker", "--state-file="],
+        ["gateway", "--admin-token-file="],
+    ],
+)
+def test_an_empty_name_is_not_the_current_folder(run: Run, arguments: list[str]) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert "must name a file, not '" in outcome.err
+    assert outcome.err.startswith("evenly: --")
+
+
+def test_numbers_are_spelled_as_everywhere_else(run: Run) -> None:
+    for text in ("1_0", "\uff11\uff10"):
+        outcome = run("simulate", "--pools", text, "--load", 1)
+        assert outcome.err == f"evenly: --pools must be a whole number from 1 to 1000000000, not '{text}'.\n"
+
+
+def test_an_address_to_listen_on_is_no_address_to_connect_to(run: Run) -> None:
+    for address in ("0.0.0.0:80", "[::]:80"):
+        outcome = run("envoy-config", "--picker", address, "--listen", "127.0.0.1:8080")
+        assert outcome.err == f"evenly: --picker must be an address that Envoy can connect to, not {address}.\n"

@@ -68,7 +68,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         (("--pool", "[::ffff:127.0.0.1]:9"), "Pool 127.0.0.1:9 is given twice."),
         (("--pool", "LOCALHOST:8", "--pool", "localhost:8"), "Pool localhost:8 is given twice."),
         (("--alpha", "1e-99999"), "alpha"),
-        (("--config", ""), "Cannot read"),
+        (("--config", ""), "--config must name a file, not ''."),
         (("--config", "/no/such/file"), "Cannot read /no/such/file: no such file or directory."),
         (("--config", "/dev/zero"), "Cannot read /dev/zero more than once: it is not a regular file."),
         (("--config", "/"), "Cannot read /: is a directory."),

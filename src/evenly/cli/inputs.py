@@ -168,9 +168,9 @@ def _split(names: object) -> list[str]:
     parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in parts):
         raise InputError(f"policies must be names separated by commas, or a list of names, not {shown(names)}.")
-    policies = [name.strip() for name in parts if name.strip()]
-    if not policies:
-        raise InputError("Name at least one policy to compare.")
+    policies = [name.strip() for name in parts]
+    if not policies or not all(policies):
+        raise InputError(f"policies must be names separated by commas, none of them empty, not {shown(names)}.")
     return policies
 
 

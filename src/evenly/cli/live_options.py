@@ -7,28 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from evenly.cli.options import policy_help
+from evenly.cli.options import file_path, number_or_text, policy_help, whole_number_or_text
 from evenly.policies import LIVE
 
 _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
-
-
-def number_or_text(text: str) -> float | str:
-    """Return the text as a number if it is one. The settings reject other text, and name the allowed range."""
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def whole_number_or_text(text: str) -> int | str:
-    """Return the text as a whole number if it is one, as `number_or_text` does."""
-    try:
-        return int(text)
-    except ValueError:
-        return text
 
 
 def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
@@ -60,6 +44,7 @@ AdminTokenFile = Annotated[
         _ADDRESSES,
         "File with the token of the admin port, required beyond loopback (or set EVENLY_ADMIN_TOKEN).",
         "FILE",
+        parser=file_path,
     ),
 ]
 LivePolicy = Annotated[str | None, _option(_DECISIONS, policy_help(LIVE), "NAME", "--policy")]
@@ -125,6 +110,7 @@ Config = Annotated[
         "TOML file with any of these options; the command line overrides it. "
         "Changes to its pools take effect while the balancer runs.",
         "FILE.toml",
+        parser=file_path,
     ),
 ]
 StateFile = Annotated[
@@ -135,6 +121,7 @@ StateFile = Annotated[
         "FILE",
         "--state-file",
         "--state",
+        parser=file_path,
     ),
 ]
 ReadyJson = Annotated[

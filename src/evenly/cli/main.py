@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -26,6 +27,7 @@ from evenly.errors import InputError, WorkerKilledError
 
 BAD_INPUT = 2
 KILLED = 3
+_OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
 _LIVE = ("fastapi", "hpack", "prometheus_client", "pydantic", "uvicorn", "websockets")  # of the extra `live`
 
 app = typer.Typer(
@@ -94,7 +96,7 @@ def _options_of(arguments: list[str]) -> dict[str, list[str]]:
 
 def _sentence(message: str) -> str:
     """Return Typer's message as one line that ends like a sentence; empty if there is nothing to say."""
-    line = " ".join(message.split())
+    line = _OUR_WORDS.sub(r"\1 must ", " ".join(message.split()))
     return line if not line or line.endswith((".", "?", "!")) else f"{line}."
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from evenly.inputs import shown
 from evenly.policies import COMPARED, DEFAULT, EXACT, POLICIES
 
 _SYSTEM = "The system"
@@ -17,18 +16,32 @@ _RUN = "The run"
 _OUTPUT = "The output"
 
 
-def _parse_number(text: str) -> float:
+def number_or_text(text: str) -> float | str:
+    """Return the number, or the text if it is none: the library rejects that in the same words as a bad number."""
     try:
-        return float(text)
+        return float(text) if _is_plain(text) else text
     except ValueError:
-        raise typer.BadParameter(f"{shown(text)} is not a number.") from None
+        return text
 
 
-def _parse_whole(text: str) -> int:
+def whole_number_or_text(text: str) -> int | str:
+    """Return the whole number, or the text if it is none."""
     try:
-        return int(text)
+        return int(text) if _is_plain(text) else text
     except ValueError:
-        raise typer.BadParameter(f"{shown(text)} is not a whole number.") from None
+        return text
+
+
+def _is_plain(text: str) -> bool:
+    """Return False for spellings that Python accepts and other programs do not: 1_000, digits of other scripts."""
+    return str(text).isascii() and "_" not in str(text)  # a default is a number already
+
+
+def file_path(text: str) -> Path:
+    """Return the path. An empty one is rejected: Path would take it for the current folder."""
+    if not text.strip():
+        raise typer.BadParameter(f"it must name a file, not {text!r}.")
+    return Path(text)
 
 
 def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
@@ -36,11 +49,11 @@ def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> A
 
 
 def _whole(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "N", *names, parser=_parse_whole)
+    return _option(panel, help_, "N", *names, parser=whole_number_or_text)
 
 
 def _number(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "X", *names, parser=_parse_number)
+    return _option(panel, help_, "X", *names, parser=number_or_text)
 
 
 def policy_help(names: Iterable[str]) -> str:
@@ -131,7 +144,9 @@ PathPoints = Annotated[int | None, _whole(_RUN, "Points on a path, including bot
 Paths = Annotated[int | None, _whole(_RUN, "Random paths from the balanced state (default: 5; 0 for none).")]
 ScenarioFile = Annotated[
     Path | None,
-    _option(_RUN, "TOML file with any of these options; the command line overrides it.", "FILE.toml"),
+    _option(
+        _RUN, "TOML file with any of these options; the command line overrides it.", "FILE.toml", parser=file_path
+    ),
 ]
 Figures = Annotated[
     list[str] | None,
@@ -139,6 +154,10 @@ Figures = Annotated[
 ]
 Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
 Out = Annotated[str, _option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
-Plot = Annotated[Path | None, _option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE")]
-Save = Annotated[Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz")]
+Plot = Annotated[
+    Path | None, _option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
+]
+Save = Annotated[
+    Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
+]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

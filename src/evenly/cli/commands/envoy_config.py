@@ -43,6 +43,8 @@ def command(
     picker_address, pools = parse_address(picker), [parse_address(address) for address in pool or []]
     if picker_address.port == 0:
         raise InputError("The port of the picker must be from 1 to 65535, not 0.")
+    if picker_address.host in ("0.0.0.0", "::"):
+        raise InputError(f"picker must be an address that Envoy can connect to, not {picker_address}.")
     check_pools(pools)
     check_distinct(addresses)
     check_no_loop(addresses["listen"], pools)
