@@ -95,6 +95,8 @@ def refused(port: int) -> bool:
         socket.create_connection(("127.0.0.1", port), PATIENCE).close()
     except ConnectionRefusedError:
         return True
+    except ConnectionResetError:  # it was waiting to be accepted when the listener closed
+        return False
     return False
 
 
