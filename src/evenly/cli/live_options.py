@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from evenly.cli.options import file_path, number_or_text, policy_help, whole_number_or_text
+from evenly.cli.options import file_path, number_or_text, option, policy_help, whole_number_or_text
 from evenly.policies import LIVE
 
 _ADDRESSES = "Addresses"
@@ -15,23 +15,19 @@ _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 
 
-def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
-    return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
-
-
 Listen = Annotated[
-    str | None, _option(_ADDRESSES, "Accept clients at this address; port 0 takes a free port.", "HOST:PORT")
+    str | None, option(_ADDRESSES, "Accept clients at this address; port 0 takes a free port.", "HOST:PORT")
 ]
 PickerListen = Annotated[
     str | None,
-    _option(
+    option(
         _ADDRESSES, "Serve Envoys over gRPC at this address; port 0 takes a free port.", "HOST:PORT", "--listen"
     ),
 ]
-Pool = Annotated[list[str] | None, _option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
+Pool = Annotated[list[str] | None, option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
 Admin = Annotated[
     str | None,
-    _option(
+    option(
         _ADDRESSES,
         "Serve the admin API at this address: metrics, state, adding and removing pools "
         "(default: a free port of 127.0.0.1).",
@@ -40,17 +36,17 @@ Admin = Annotated[
 ]
 AdminTokenFile = Annotated[
     Path | None,
-    _option(
+    option(
         _ADDRESSES,
         "File with the token of the admin port, required beyond loopback (or set EVENLY_ADMIN_TOKEN).",
         "FILE",
         parser=file_path,
     ),
 ]
-LivePolicy = Annotated[str | None, _option(_DECISIONS, policy_help(LIVE), "NAME", "--policy")]
+LivePolicy = Annotated[str | None, option(_DECISIONS, policy_help(LIVE), "NAME", "--policy")]
 Alpha = Annotated[
     str | None,
-    _option(
+    option(
         _DECISIONS,
         "The threshold drops when at most this fraction of pools is at or above it "
         "(default: recommended for the number of pools).",
@@ -59,7 +55,7 @@ Alpha = Annotated[
 ]
 LoadMax = Annotated[
     float | None,
-    _option(
+    option(
         _DECISIONS,
         "Highest load to plan for, in sessions per pool, when recommending alpha.",
         "X",
@@ -68,7 +64,7 @@ LoadMax = Annotated[
 ]
 SampleSize = Annotated[
     int | None,
-    _option(
+    option(
         _DECISIONS,
         "Pools sampled by power-of-d (default: 2).",
         "N",
@@ -79,13 +75,13 @@ SampleSize = Annotated[
 ]
 HealthPath = Annotated[
     str | None,
-    _option(
+    option(
         _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
     ),
 ]
 SlowStart = Annotated[
     float | None,
-    _option(
+    option(
         _OPERATION,
         "Slow start: ramp a new or recovered pool up over this many seconds (default: 10).",
         "SECONDS",
@@ -94,7 +90,7 @@ SlowStart = Annotated[
 ]
 DrainTimeout = Annotated[
     float | None,
-    _option(
+    option(
         _OPERATION,
         "On shutdown, wait up to this many seconds for open sessions to finish (default: 30).",
         "SECONDS",
@@ -105,7 +101,7 @@ DrainTimeout = Annotated[
 ]
 Config = Annotated[
     Path | None,
-    _option(
+    option(
         _OPERATION,
         "TOML file with any of these options; the command line overrides it. "
         "Changes to its pools take effect while the balancer runs.",
@@ -115,7 +111,7 @@ Config = Annotated[
 ]
 StateFile = Annotated[
     Path | None,
-    _option(
+    option(
         _OPERATION,
         "File that keeps pool changes made at run time across restarts.",
         "FILE",

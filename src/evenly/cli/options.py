@@ -44,16 +44,17 @@ def file_path(text: str) -> Path:
     return Path(text)
 
 
-def _option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+def option(panel: str, help_: str, metavar: str, *names: str, **more: Any) -> Any:  # noqa: ANN401  (typer's are untyped)
+    """Return an option in a panel of the help."""
     return typer.Option(*names, help=help_, rich_help_panel=panel, show_default=False, metavar=metavar, **more)
 
 
 def _whole(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "N", *names, parser=whole_number_or_text)
+    return option(panel, help_, "N", *names, parser=whole_number_or_text)
 
 
 def _number(panel: str, help_: str, *names: str) -> Any:  # noqa: ANN401
-    return _option(panel, help_, "X", *names, parser=number_or_text)
+    return option(panel, help_, "X", *names, parser=number_or_text)
 
 
 def policy_help(names: Iterable[str]) -> str:
@@ -66,10 +67,10 @@ def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
 
 
-Policy = Annotated[str | None, _option(_SYSTEM, policy_help(POLICIES), "NAME")]
-ExactPolicy = Annotated[str | None, _option(_SYSTEM, policy_help(EXACT), "NAME")]
+Policy = Annotated[str | None, option(_SYSTEM, policy_help(POLICIES), "NAME")]
+ExactPolicy = Annotated[str | None, option(_SYSTEM, policy_help(EXACT), "NAME")]
 Policies = Annotated[
-    str | None, _option(_SYSTEM, f"Policies to compare (default: {','.join(COMPARED)}).", "NAME,NAME,...")
+    str | None, option(_SYSTEM, f"Policies to compare (default: {','.join(COMPARED)}).", "NAME,NAME,...")
 ]
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[
@@ -86,11 +87,11 @@ LearningThreshold = Annotated[
 ]
 FixedThreshold = Annotated[int | None, _whole(_SYSTEM, "Fixed threshold.")]
 Kind = Annotated[
-    str | None, _option(_SYSTEM, "Require this kind of equilibrium: large, small or balanced.", "NAME")
+    str | None, option(_SYSTEM, "Require this kind of equilibrium: large, small or balanced.", "NAME")
 ]
-Alpha = Annotated[str | None, _option(_SYSTEM, "Learn the threshold, with this alpha (between 0 and 1).", "X")]
+Alpha = Annotated[str | None, option(_SYSTEM, "Learn the threshold, with this alpha (between 0 and 1).", "X")]
 GivenAlpha = Annotated[
-    str | None, _option(_SYSTEM, "Evaluate this alpha (between 0 and 1) instead of recommending one.", "X")
+    str | None, option(_SYSTEM, "Evaluate this alpha (between 0 and 1) instead of recommending one.", "X")
 ]
 SampleSize = Annotated[
     int | None, _whole(_SYSTEM, "Pools sampled by power-of-d (default: 2).", "--sample-size", "--choices")
@@ -112,7 +113,7 @@ Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of ta
 LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[
     str | None,
-    _option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
+    option(_DEMAND, 'Load over time: "0:5.5,20:10"; "33:8~2/6" swings by 2 around 8 with period 6.', "T:X,..."),
 ]
 Horizon = Annotated[
     float | None,
@@ -137,14 +138,14 @@ MaxStates = Annotated[
 ]
 Limit = Annotated[
     str | None,
-    _option(_SYSTEM, "Require this limit: ornstein-uhlenbeck or reflected (default: chosen by the load).", "NAME"),
+    option(_SYSTEM, "Require this limit: ornstein-uhlenbeck or reflected (default: chosen by the load).", "NAME"),
 ]
 PathHorizon = Annotated[float | None, _number(_RUN, "End of the paths, in mean task times (default: 10).")]
 PathPoints = Annotated[int | None, _whole(_RUN, "Points on a path, including both ends (default: 201).")]
 Paths = Annotated[int | None, _whole(_RUN, "Random paths from the balanced state (default: 5; 0 for none).")]
 ScenarioFile = Annotated[
     Path | None,
-    _option(
+    option(
         _RUN, "TOML file with any of these options; the command line overrides it.", "FILE.toml", parser=file_path
     ),
 ]
@@ -153,11 +154,11 @@ Figures = Annotated[
     typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
 Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
-Out = Annotated[str, _option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
+Out = Annotated[str, option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[
-    Path | None, _option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
+    Path | None, option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
 ]
 Save = Annotated[
-    Path | None, _option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
+    Path | None, option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
 ]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
