@@ -158,6 +158,7 @@ def exact_advice() -> Advice:
     return recommend_alpha(pools=3, load_max=1.5)
 
 
+@pytest.mark.slow
 def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
     assert exact_advice.method == "exact"
     assert exact_advice.loads == (0.67, 1.0, 1.33, 1.5)
@@ -177,6 +178,7 @@ def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
             assert measured.error == 0
 
 
+@pytest.mark.slow
 def test_simulation_measures_what_the_exact_solution_does(
     exact_advice: Advice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -306,6 +308,7 @@ def test_whether_the_papers_rule_can_hold(pools: int, load_max: float, possible:
     assert advice.alpha_min == load_max / (load_max + 1)
 
 
+@pytest.mark.slow
 def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 2 * 10**4)
     fractions: list[float] = []

@@ -89,6 +89,7 @@ def test_an_answer_is_a_frame(name: str) -> None:
     check_frames(make(), columns, rows)
 
 
+@pytest.mark.slow
 @each
 def test_an_answer_draws_and_writes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -96,6 +97,7 @@ def test_an_answer_draws_and_writes_nothing(name: str, tmp_path: Path, monkeypat
     check_plot(make(), tmp_path, panels=panels)
 
 
+@pytest.mark.slow
 def test_the_rule_alone_has_words_and_a_row_but_no_picture() -> None:
     found = tune(load_max=10)
     check_words(found, ["loads up to 10: alpha above 0.909091, take 0.91"])
@@ -145,6 +147,7 @@ def test_the_simulator_is_loaded_for_a_search_only() -> None:
     assert done.stdout == "[]\n"
 
 
+@pytest.mark.slow
 def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
     reports = [tune(load_max=10), *(make() for make, *_ in RESULTS.values() if make is not advice)]
     keys = {tuple(sorted(found.to_dict())) for found in reports}

@@ -112,6 +112,7 @@ def test_version(run: Run) -> None:
     assert run("--version").out.startswith("evenly 0.")
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_stdout_gives_one_sentence() -> None:
     command = [sys.executable, "-m", "evenly", "exact", "--pools", "2", "--load", "1", "--json"]
     with Path("/dev/full").open("w") as full:
@@ -121,6 +122,7 @@ def test_a_full_disk_behind_stdout_gives_one_sentence() -> None:
     assert "Cannot write the output" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_terminal_without_unicode_gets_replacements() -> None:
     command = [sys.executable, "-m", "evenly", "compare", "--pools", "5", "--load", "2", "--horizon", "250"]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

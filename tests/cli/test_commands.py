@@ -100,6 +100,7 @@ def test_pictures_are_drawn_in_every_format(run: Run, tmp_path: Path, ending: st
     assert len(list(tmp_path.iterdir())) == len(commands)
 
 
+@pytest.mark.slow
 def test_the_same_seed_draws_the_same_picture(run: Run, tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         run("compare", "--pools", 20, "--load", 2.5, "--horizon", 10, "--plot", tmp_path / name)

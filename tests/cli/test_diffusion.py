@@ -63,6 +63,7 @@ def test_paths_are_those_of_the_seed(run: Run) -> None:
     np.testing.assert_allclose(first["total"], direct)
 
 
+@pytest.mark.slow
 def test_without_pools_nothing_is_said_of_them(run: Run) -> None:
     for load in (2.5, 3):
         found = run("diffusion", "--load", load, "--json").json()
@@ -71,6 +72,7 @@ def test_without_pools_nothing_is_said_of_them(run: Run) -> None:
         assert "Of " not in run("diffusion", "--load", load).out
 
 
+@pytest.mark.slow
 def test_text_says_which_limit_and_what_it_means(run: Run) -> None:
     smooth = run("diffusion", "--load", 2.5, "--pools", 400).out
     for word in ("not a whole number", "Ornstein-Uhlenbeck", "threshold 2", "1.581", "50.00 % ± 7.91 %"):
@@ -102,6 +104,7 @@ def test_a_great_whole_load_is_answered_without_paths(run: Run) -> None:
     assert len({len(line) for line in columns}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [2.5, 3])
 def test_paths_can_be_left_out(run: Run, tmp_path: Path, load: float) -> None:
     arguments = ("diffusion", "--load", load, "--paths", 0, "--plot", tmp_path / "x.svg", "--json")
@@ -111,6 +114,7 @@ def test_paths_can_be_left_out(run: Run, tmp_path: Path, load: float) -> None:
     assert "at random" not in (tmp_path / "x.svg").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("paths", "label"), [(1, "a path drawn at random"), (3, "3 paths drawn at random")])
 @pytest.mark.parametrize("load", [2.5, 3])
 def test_the_legend_names_the_paths(run: Run, tmp_path: Path, load: float, paths: int, label: str) -> None:
@@ -118,6 +122,7 @@ def test_the_legend_names_the_paths(run: Run, tmp_path: Path, load: float, paths
     assert (tmp_path / "x.svg").read_text().count(f"<!-- {label} -->") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [2.5, 3, 100])
 def test_pictures_are_drawn(run: Run, tmp_path: Path, load: float) -> None:
     path = tmp_path / "limit.png"
@@ -170,6 +175,7 @@ def test_bad_input_ends_in_one_sentence(run: Run, arguments: tuple[object, ...],
         assert word in outcome.err
 
 
+@pytest.mark.slow
 def test_the_example_runs_at_toy_size(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "diffusion.png"
     main(["--quick", "--out", str(path)])

@@ -69,6 +69,7 @@ def lines_of(svg: str, color: str) -> list[NDArray[np.float64]]:
     return [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
 
 
+@pytest.mark.slow
 def test_the_threshold_is_drawn_from_where_it_is_after_changes_at_once(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     run("fluid", "--load", 5.5, "--alpha", 0.93, "--initial", 9, "--horizon", 6, "--plot", picture)
@@ -79,6 +80,7 @@ def test_the_threshold_is_drawn_from_where_it_is_after_changes_at_once(run: Run,
     assert steps[0, 1] == heights[0]  # on top, where the picture's numbers are small
 
 
+@pytest.mark.slow
 def test_demand_is_drawn_upright_where_it_jumps(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     run("fluid", "--schedule", "0:5,3.3:2,99:7", "--horizon", 10, "--points", 6, "--plot", picture)
@@ -90,6 +92,7 @@ def test_demand_is_drawn_upright_where_it_jumps(run: Run, tmp_path: Path) -> Non
     assert corners[0, 1] < corners[-1, 1]
 
 
+@pytest.mark.slow
 def test_a_picture_has_the_title_and_a_name_for_the_largest_band(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     settled = predict_equilibrium(load=50.5, threshold=5).pools_with_exactly
@@ -101,6 +104,7 @@ def test_a_picture_has_the_title_and_a_name_for_the_largest_band(run: Run, tmp_p
     assert settled.argmax() % 6
 
 
+@pytest.mark.slow
 def test_a_picture_is_drawn(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.png"
     outcome = run("fluid", "--load", 2.5, "--alpha", 0.8, "--plot", picture)

@@ -29,6 +29,7 @@ def flat(found: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 def test_a_file_does_all_that_the_options_do(run: Run, write: Write, tmp_path: Path) -> None:
     plot, saved = tmp_path / "a.png", tmp_path / "a.npz"
     path = write(f"""

@@ -33,10 +33,12 @@ def test_a_closed_stderr_or_stdin_does_no_harm(closed: str) -> None:
     assert json.loads(outcome.stdout)["load"] == 2.5
 
 
+@pytest.mark.slow
 def test_a_bad_value_with_a_closed_stderr_still_exits_with_2() -> None:
     assert shell(f"{COMMAND} --load x 2>&-").returncode == 2
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_named() -> None:
     outcome = shell(f"{COMMAND} > /dev/full")
     assert outcome.returncode == 1

@@ -85,6 +85,7 @@ def test_the_prediction_in_words(run: Run, load: float, alpha: float | str, word
         assert word in text
 
 
+@pytest.mark.slow
 def test_stability_of_a_given_number_of_pools(run: Run) -> None:
     """Three pools agree with the exact law; a hundred show the paper's wavering threshold (Fig. 3)."""
     found = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()
@@ -167,6 +168,7 @@ def test_both_questions_at_once(run: Run) -> None:
     assert "is high enough" in text
 
 
+@pytest.mark.slow
 def test_advice_for_a_given_number_of_pools(run: Run) -> None:
     found = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
     advice = recommend_alpha(pools=3, load_max=1.2)
@@ -180,6 +182,7 @@ def test_advice_for_a_given_number_of_pools(run: Run) -> None:
         assert words in text
 
 
+@pytest.mark.slow
 def test_the_seed_decides_a_simulation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
     arguments = ("tune", "--load-max", 2.9, "--pools", 30, "--json")
@@ -278,6 +281,7 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
         assert word in outcome.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load_max"), [(2, 1.5), (5, 0.6), (40, 2.9)])
 def test_what_the_picture_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: int, load_max: float
@@ -322,5 +326,6 @@ def test_every_key_is_in_the_reference(run: Run) -> None:
     assert not [key for key in keys if f"`{key}`" not in section and f".{key}`" not in section]
 
 
+@pytest.mark.slow
 def test_help_has_an_example(run: Run) -> None:
     assert "evenly tune --load-max" in run("tune", "--help").out

@@ -23,6 +23,7 @@ from tests.core.support import Watched, choice, filled, first, loads, ordered
 HISTORY = st.lists(st.tuples(st.sampled_from(["arrive", "arrive", "depart", "join", "leave"]), st.integers(0, 99)))
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(HISTORY)
 def test_jsq_chooses_among_exactly_the_least_loaded(history: list[tuple[str, int]]) -> None:
@@ -78,6 +79,7 @@ def test_jsq_loses_a_task_only_when_all_are_full() -> None:
     assert loads(policy) == {0: 2, 1: 2, 2: 2}
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     choices=st.integers(1, 6),

@@ -26,6 +26,7 @@ EVENTS = st.lists(
 )
 
 
+@pytest.mark.slow
 @every_policy
 @settings(max_examples=60)
 @given(events=EVENTS)

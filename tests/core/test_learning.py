@@ -44,6 +44,7 @@ def test_a_rise_and_a_fall_at_once_cancel() -> None:
     assert LearningRule("0.89").step(pools=10, green=1, yellow=1) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_step_follows_the_formula(data: st.DataObject) -> None:

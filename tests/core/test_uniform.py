@@ -183,6 +183,7 @@ def test_power_of_d_samples_every_ordered_pair_equally_often() -> None:
     assert statistic([pairs[cell] for cell in cells], [due] * len(cells)) < bound(len(cells))
 
 
+@pytest.mark.slow
 def test_tokens_stay_uniform_after_threshold_changes() -> None:
     # After a rise, a fall and churn, the next green pick must be uniform over the green pools, by name.
     rng = random.Random(18)

@@ -30,6 +30,7 @@ _HOSTS = (
 )
 
 
+@pytest.mark.slow
 @given(host=_HOSTS, port=st.integers(0, 65535))
 def test_an_address_is_read_back_as_it_was_written(host: str, port: int) -> None:
     address = Address(host, port)

@@ -132,6 +132,7 @@ def refused(answer: httpx.Response, status: int) -> str:
 # --- inspect ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_state_is_the_balancers(port: Port) -> None:
     for _ in range(5):
         port.balancer.open()
@@ -160,6 +161,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_metrics_are_text_for_prometheus(port: Port) -> None:
     port.balancer.open()
     answer = port.get("/metrics")
@@ -169,6 +171,7 @@ def test_the_metrics_are_text_for_prometheus(port: Port) -> None:
     assert sum(sample.value for sample in families["evenly_pool_sessions"].samples) == 1
 
 
+@pytest.mark.slow
 def test_probes_tell_alive_from_ready(port: Port) -> None:
     assert port.get("/healthz").json() == {"status": "alive"}
     assert port.get("/readyz").json() == {"status": "ready"}
@@ -180,6 +183,7 @@ def test_probes_tell_alive_from_ready(port: Port) -> None:
 # --- pools -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     name = "127.0.0.1:9003"
     added = port.add(name)
@@ -200,6 +204,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     assert list(port.states()) == ["127.0.0.1:9002", name]
 
 
+@pytest.mark.slow
 def test_a_name_is_resolved(port: Port) -> None:
     assert port.add("pool.example:80").json()["address"] == "pool.example:80"
     pool = port.balancer.pool_at(Address("192.0.2.1", 80))
@@ -208,6 +213,7 @@ def test_a_name_is_resolved(port: Port) -> None:
     assert "missing.invalid" in refused(port.add("missing.invalid:80"), 422)
 
 
+@pytest.mark.slow
 def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:
     port.add("[2001:db8::1]:80")
 
@@ -215,6 +221,7 @@ def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:
         assert port.post(path).json()["address"] == "[2001:db8::1]:80"
 
 
+@pytest.mark.slow
 def test_impossible_changes_are_rejected_with_a_reason(port: Port) -> None:
     assert "127.0.0.1:9001" in refused(port.add("127.0.0.1:9001"), 409)
     for text in ("nonsense", "host:99999", "host:0", "", "http://host:80"):
@@ -226,6 +233,7 @@ def test_impossible_changes_are_rejected_with_a_reason(port: Port) -> None:
     assert port.states() == {"127.0.0.1:9001": "serving", "127.0.0.1:9002": "serving"}
 
 
+@pytest.mark.slow
 def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None:
     for body in [
         "",
@@ -246,6 +254,7 @@ def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None
         assert len(port.states()) == 2
 
 
+@pytest.mark.slow
 def test_unknown_paths_and_methods_are_answered(port: Port) -> None:
     assert port.get("/nothing").status_code == 404
     assert port.delete("/state").status_code == 405
@@ -289,12 +298,14 @@ def test_with_a_token_nothing_but_the_probes_is_open(guarded: Port) -> None:
     assert [pool.state for pool in guarded.balancer.pools] == ["serving", "serving"]
 
 
+@pytest.mark.slow
 def test_with_the_token_everything_works_by_any_name(guarded: Port) -> None:
     assert guarded.get("/state", headers={"Host": "admin.example:4001"}).status_code == 200
     assert guarded.get("/state", headers={"Authorization": f"bearer {TOKEN}"}).status_code == 200
     assert guarded.add("127.0.0.1:9003").status_code == 201
 
 
+@pytest.mark.slow
 def test_without_a_token_this_machine_is_served(port: Port) -> None:
     for host in ["127.0.0.1:1", "localhost", "LOCALHOST:4001", "127.9.9.9", "[::1]:4001", "[::1]"]:
         assert port.get("/state", headers={"Host": host}).status_code == 200
@@ -326,12 +337,14 @@ def test_pages_of_others_may_not_call(port: Port) -> None:
         assert port.states()["127.0.0.1:9001"] == "serving"
 
 
+@pytest.mark.slow
 def test_a_page_of_its_own_may_call(port: Port) -> None:
     own = {"Origin": f"http://{port.address}"}
 
     assert port.post("/pools/127.0.0.1:9001/drain", headers=own).json()["state"] == "draining"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
 def test_what_an_html_form_can_send_is_rejected(port: Port, kind: str) -> None:
     body = json.dumps({"address": "127.0.0.1:9003"}).encode()
@@ -349,6 +362,7 @@ def in_pieces(body: bytes) -> Iterator[bytes]:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_large_bodies_are_rejected(port: Port) -> None:
     kind = {"Content-Type": "application/json"}
     padded = json.dumps({"address": "127.0.0.1:9003"}).encode() + b" " * 65_536
@@ -366,6 +380,7 @@ def operations(port: Port) -> list[tuple[str, str, dict[str, Any]]]:
     return [(method.upper(), path, each) for path, methods in paths.items() for method, each in methods.items()]
 
 
+@pytest.mark.slow
 def test_operations_are_grouped_and_documented(port: Port) -> None:
     tags = {path: described["tags"] for _, path, described in operations(port)}
     assert list(dict.fromkeys(tag for each in tags.values() for tag in each)) == ["Inspect", "Pools", "Health"]
@@ -374,11 +389,13 @@ def test_operations_are_grouped_and_documented(port: Port) -> None:
     assert {answer["description"] for answer in good} == {"OK"}
 
 
+@pytest.mark.slow
 def test_the_front_page_leads_to_the_documentation(port: Port) -> None:
     answer = port.get("/")
     assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
 
 
+@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: Port) -> None:
     answer = port.get("/docs")
     page = answer.text
@@ -419,6 +436,7 @@ def carry_out(port: Port, command: list[str]) -> httpx.Response:
     return httpx.request(method, url, headers=headers, content=body, timeout=PATIENCE, trust_env=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [None, TOKEN])
 def test_the_examples_of_the_page_work(token: str | None) -> None:
     with admin_port(token) as port:
@@ -432,6 +450,7 @@ def test_the_examples_of_the_page_work(token: str | None) -> None:
     assert ("EVENLY_ADMIN_TOKEN" in page) == (token is not None)
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_address_that_the_reader_used(guarded: Port) -> None:
     assert (
         "curl http://admin.example:4001/state" in guarded.get("/docs", headers={"Host": "admin.example:4001"}).text
@@ -444,6 +463,7 @@ def test_the_page_shows_the_address_that_the_reader_used(guarded: Port) -> None:
 MODELS: dict[str, type[BaseModel]] = {"StateView": StateView, "PoolView": PoolView, "Status": Status}
 
 
+@pytest.mark.slow
 def test_the_examples_have_the_form_of_the_answers(port: Port) -> None:
     for method, path, described in operations(port):
         assert described["summary"]
@@ -460,6 +480,7 @@ def test_the_examples_have_the_form_of_the_answers(port: Port) -> None:
     assert set(STATE_EXAMPLE) == set(StateView.model_fields)
 
 
+@pytest.mark.slow
 def test_the_schema_documents_the_token(guarded: Port, port: Port) -> None:
     for method, path, described in operations(guarded):
         assert ("security" in described) == (path not in {"/healthz", "/readyz"}), (method, path)
@@ -498,6 +519,7 @@ def serve_and(body: Callable[[Address], None]) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
 def test_signal_handlers_are_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     during: list[object] = []
@@ -510,6 +532,7 @@ def test_signal_handlers_are_left_alone() -> None:
     assert [*during, signal.getsignal(signal.SIGTERM)] == [before, before]
 
 
+@pytest.mark.slow
 def test_clients_that_linger_do_not_delay_the_end() -> None:
     """One is idle, one has sent half a request, and one waits for an answer that never comes."""
     with ExitStack() as stack:
@@ -528,6 +551,7 @@ def test_clients_that_linger_do_not_delay_the_end() -> None:
         serve_and(connect)  # within its timeout, although the clients stay
 
 
+@pytest.mark.slow
 def test_garbage_is_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     def send(address: Address) -> None:
         for garbage in (b"\x16\x03\x01 hello\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET /state HTTP/1.0\r\n\r\n"):

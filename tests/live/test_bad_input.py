@@ -89,6 +89,7 @@ def test_bad_options_of_the_gateway_alone(capsys: pytest.CaptureFixture[str]) ->
     assert "health-path must start with /" in complaint(capsys, *GATEWAY, *POOL, "--health-path", "up")
 
 
+@pytest.mark.slow
 def test_too_many_pools(capsys: pytest.CaptureFixture[str]) -> None:
     words = [word for port in range(1, 10_002) for word in ("--pool", f"10.0.0.1:{port}")]
     for start in (PICKER, GATEWAY):
@@ -120,6 +121,7 @@ def test_addresses_that_exclude_each_other(capsys: pytest.CaptureFixture[str]) -
     assert said == "listen and admin must have different ports, not 127.0.0.1:8 and 127.0.0.1:8."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [PICKER, GATEWAY], ids=["picker", "gateway"])
 @pytest.mark.parametrize(
     "content",
@@ -191,6 +193,7 @@ def test_bad_state_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert said.endswith("is not a file that a picker wrote; remove it or name another.")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", [("--config",), ("--admin-token-file",)], ids=lambda words: words[0].removeprefix("--")
 )

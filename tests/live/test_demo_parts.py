@@ -122,6 +122,7 @@ def test_sessions_begin_and_end_when_they_should() -> None:
         assert wanted - 1e-3 <= actual
 
 
+@pytest.mark.slow
 def test_sessions_that_fail_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rejected, never greeted, refused by a closed port, broken in the middle."""
 

@@ -139,6 +139,7 @@ def run(scene: Scene, play: Callable[[Scene], Awaitable[None]]) -> None:
     asyncio.run(all_of_it())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failing", "envoys", "fails"), [(0, 1, False), (1, 1, True), (1, 2, False), (1, 3, False), (2, 3, True)]
 )
@@ -158,6 +159,7 @@ def test_a_pool_fails_if_more_than_half_of_the_envoys_report_so(failing: int, en
     run(Scene(envoys), play)
 
 
+@pytest.mark.slow
 def test_an_envoy_that_does_not_know_a_pool_has_no_say_in_its_health() -> None:
     async def play(scene: Scene) -> None:
         stranger = scene.ports[1]
@@ -172,6 +174,7 @@ def test_an_envoy_that_does_not_know_a_pool_has_no_say_in_its_health() -> None:
     run(Scene(2), play)
 
 
+@pytest.mark.slow
 def test_unpicked_sessions_are_the_sum_over_all_envoys() -> None:
     async def play(scene: Scene) -> None:
         first, second = scene.ports
@@ -189,6 +192,7 @@ def test_unpicked_sessions_are_the_sum_over_all_envoys() -> None:
     run(Scene(2), play)
 
 
+@pytest.mark.slow
 def test_the_first_response_of_an_envoy_raises_the_threshold_to_the_mean() -> None:
     async def play(scene: Scene) -> None:
         scene.ports[0].show(7)
@@ -275,6 +279,7 @@ def test_the_counts_of_a_pool_that_is_gone_are_dropped() -> None:
     run(Scene(), play)
 
 
+@pytest.mark.slow
 def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> None:
     async def play(scene: Scene) -> None:
         [port] = scene.ports
@@ -390,6 +395,7 @@ def test_a_response_that_is_too_long_is_rejected() -> None:
         fetched(EndlessPort())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "accepted"), [(2**26, True), (2**26 + 1, False)])
 def test_a_response_may_take_64_mib(size: int, accepted: bool) -> None:
     port = AdminPort()

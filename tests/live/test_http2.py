@@ -456,6 +456,7 @@ def test_other_protocols_are_rejected() -> None:
         assert received.endswith(farewell)
 
 
+@pytest.mark.slow
 def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     """Its requests stay in its own buffers: the server stops reading until the peer reads again."""
     with serving() as (port, log):

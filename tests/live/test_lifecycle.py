@@ -342,6 +342,7 @@ class Both:
 STEPS = ["add", "drain", "undrain", "remove", "fail", "recover", "tick", "tick later", "open", "close"]
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(steps=st.lists(st.sampled_from(STEPS), max_size=40), slow_start=st.sampled_from([0.0, SLOW_START]))
 def test_any_history_agrees_with_the_flags(steps: list[str], slow_start: float) -> None:

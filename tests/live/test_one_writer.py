@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 LIVE = Path(__file__).parents[2] / "src" / "evenly" / "live"
 BALANCER, ROTATION, SESSION = "balancer/balancer.py", "balancer/rotation.py", "balancer/session.py"
 LEDGER = "envoy/reconcile.py"
@@ -60,17 +62,20 @@ def callers(*methods: str, of: tuple[str, ...] = ()) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_the_counts_of_a_pool_are_written_in_the_rotation_alone() -> None:
     assert writers("picked", "unpicked", "member", "ramp") == {ROTATION}
     assert writers("picks", "unpicked_total", "moved_total", also_own=True) == {ROTATION}
     assert callers("arrive", "place", "record_arrival", "depart", "join", "leave", of=("policy",)) == {ROTATION}
 
 
+@pytest.mark.slow
 def test_the_rotation_is_used_by_sessions_and_the_balancer_alone() -> None:
     assert users("rotation") == {BALANCER, SESSION}
     assert callers("pick", "adopt", "move", "count_out", of=("rotation",)) == {BALANCER, SESSION}
 
 
+@pytest.mark.slow
 def test_the_counts_of_an_envoy_are_written_by_sessions_alone() -> None:
     assert users("_started", "_ended", "_unconfirmed") == {LEDGER}
     assert writers("unpicked", also_own=True) == {"balancer/pool.py", ROTATION, LEDGER}  # a pool starts with none
@@ -78,6 +83,7 @@ def test_the_counts_of_an_envoy_are_written_by_sessions_alone() -> None:
     assert callers("ended", of=("_via", "via", "ledger", "envoy")) == {SESSION}
 
 
+@pytest.mark.slow
 def test_the_stage_of_a_pool_is_changed_by_the_balancer_alone() -> None:
     assert callers("apply") == {BALANCER}
     assert users("_stage") == {"balancer/pool.py"}

@@ -60,6 +60,7 @@ def test_a_message_is_split_into_the_largest_frames_allowed() -> None:
     assert sent(outbox) == [data(bytes(MAX_FRAME)), data(b"\0")]
 
 
+@pytest.mark.slow
 def test_as_much_may_wait_as_before_once_responses_have_been_sent() -> None:
     outbox, stream, half = Outbox(), new_stream(0), bytes(MAX_WAITING // 2)
     outbox.grow(CONNECTION, 2**30, None)

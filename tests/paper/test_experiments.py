@@ -117,6 +117,7 @@ def test_uniform_choices_pass_and_biased_ones_do_not() -> None:
     assert distance_from_uniform(np.array([])) == 1.0
 
 
+@pytest.mark.slow
 def test_pools_of_the_core_are_also_ranked_by_their_numbers() -> None:
     lab = Lab(seed=2, quick=True)
     for case in ("below", "at", "anywhere"):

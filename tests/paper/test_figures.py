@@ -105,6 +105,7 @@ def test_a_state_diagram_draws_each_task_and_token() -> None:
     assert "9 pools at load 3.5 under the threshold 2" in caption(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("load", "threshold"), [(0.6, None), (2, 12), (7.3, None), (4, 0)])
 def test_a_state_diagram_shows_any_threshold(load: float, threshold: int | None) -> None:
     (axes,) = state_diagram(pools=6, load=load, threshold=threshold).axes
@@ -148,6 +149,7 @@ def test_a_panel_without_thresholds_is_left_out(load: float, titles: list[str]) 
         assert axes.get_ylim()[1] > max(np.asarray(line.get_ydata()).max(initial=0.0) for line in axes.lines)
 
 
+@pytest.mark.slow
 def test_an_oscillation_shows_each_size_from_the_optimum() -> None:
     figure = oscillation(pools=[30, 90], load=5.6, alpha=0.9, horizon=5.0, long_run=320.0)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["n = 30 pools", "n = 90 pools"]
@@ -183,6 +185,7 @@ def test_an_oscillation_names_all_optimal_thresholds(load: float, best: tuple[in
     assert f"Both {best[0]} and {best[1]} are optimal." in caption(figure)
 
 
+@pytest.mark.slow
 def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
     figure = settling(load=7.3, alpha=0.95)
     for axes, start in zip(figure.axes, (0, 9), strict=True):
@@ -201,6 +204,7 @@ def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
     assert "on its way to 7 for load 7.3, alpha 0.95 and 500 pools" in caption(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "why"),
     [(5, "0.95", "for whole loads."), (5.9, 0.5, "for an alpha of at most load / 6 = 0.9833.")],
@@ -273,6 +277,7 @@ def test_a_schedule_can_be_a_list_of_phases() -> None:
     assert path[1][np.searchsorted(path[0], 4.9)] == pytest.approx(0.5 * (1 - exp(-4.9)), abs=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [1.5, 40.0])
 def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> None:
     text = caption(varying_demand(pools=20, horizon=horizon))
@@ -281,6 +286,7 @@ def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> Non
     assert ("3.5 from time 30" in text) is (horizon > 30)
 
 
+@pytest.mark.slow
 def test_numbers_of_numpy_and_fractions_are_numbers() -> None:
     numbers: dict[str, Any] = {"pools": np.int64(6), "load": Fraction(5, 2), "threshold": np.int8(2)}
     assert "6 pools at load 2.5 under the threshold 2" in caption(state_diagram(**numbers))
@@ -300,6 +306,7 @@ def test_the_defaults_are_the_papers_values(name: str) -> None:
     assert set(parameters) == {*paper, "seed", "figure"}
 
 
+@pytest.mark.slow
 def test_figures_draw_on_the_figure_given() -> None:
     mine = Figure(figsize=(5, 4))
     assert settling(pools=20, replications=1, figure=mine) is mine
@@ -310,6 +317,7 @@ def test_figures_draw_on_the_figure_given() -> None:
     assert plt.get_fignums() == [named.number]
 
 
+@pytest.mark.slow
 def test_the_seed_determines_the_figure() -> None:
     first, again, other = (
         drawn(oscillation(pools=20, horizon=5.0, long_run=320.0, seed=seed).axes[0], "tasks per pool")[1].tolist()

@@ -208,6 +208,7 @@ def _first(pools: Sequence[T]) -> T:
     return pools[0]
 
 
+@pytest.mark.slow
 def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

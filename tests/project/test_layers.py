@@ -169,6 +169,7 @@ def test_a_module_imports_only_what_its_room_may(module: str) -> None:
     assert violations(module, file_of(module).read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.slow
 def test_there_is_no_cycle_between_rooms() -> None:
     assert cycle(arrows()) == []
 
@@ -184,6 +185,7 @@ def test_every_room_has_modules() -> None:
     assert {room_of(module) for module in modules()} == set(ROOMS)
 
 
+@pytest.mark.slow
 def test_every_permission_is_used() -> None:
     used = arrows()
     unused = {

@@ -55,6 +55,7 @@ def test_importing_evenly_loads_nothing_heavy() -> None:
     assert done.stdout.strip() == "[]"
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_heavy() -> None:
     code = (
         "import sys; from evenly.cli.main import main; code = main(['--help']);"
@@ -136,6 +137,7 @@ def test_every_documented_name_is_reached_from_a_bare_import(room: str) -> None:
     reach(*DOCUMENTED[room])
 
 
+@pytest.mark.slow
 def test_the_documentation_names_the_rooms() -> None:
     assert {"live", "paper", "sim", "theory"} <= DOCUMENTED.keys()
     for name in ("evenly.errors.InputError", "evenly.frames.Table", "evenly.live", "evenly.CoupledRun"):

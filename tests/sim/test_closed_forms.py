@@ -49,6 +49,7 @@ def assert_levels(result: Result, law: list[float]) -> None:
 every_mode = pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 
 
+@pytest.mark.slow
 @every_mode
 @pytest.mark.parametrize("policy", POLICIES)
 def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str, mean_holding_times: bool) -> None:
@@ -72,6 +73,7 @@ def test_random_routing_with_one_choice_of_d_is_random_routing() -> None:
     assert result.messages_per_task == 2
 
 
+@pytest.mark.slow
 def test_a_single_pool_is_poisson_under_every_policy() -> None:
     for policy in POLICIES:
         capacity = 60 if policy == "pull" else None
@@ -153,6 +155,7 @@ def test_jsq_sends_one_message_per_departure_and_power_of_d_two_per_choice() -> 
     assert choices.messages_per_task == pytest.approx(6.0, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_balanced_policies_are_better_than_chance_in_the_right_order() -> None:
     spreads = [
         run({"policy": policy, "pools": 10, "load": 3.5}).spread for policy in ("jsq", "power-of-d", "random")

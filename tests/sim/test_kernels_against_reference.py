@@ -54,6 +54,7 @@ def test_kernel_and_reference_go_the_same_way_with_mean_holding_times(name: str)
     assert_step_together(scenario_of(STEADY_OPTIONS[name]), steps=600, seed=4, mean_holding=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["round-robin", "jiq"])
 def test_the_per_pool_kernel_makes_room_for_many_tasks(policy: str) -> None:
     assert_step_together(Scenario(policy=policy, pools=12, load=150.0), steps=2500, seed=5)

@@ -157,6 +157,7 @@ def test_a_comparison_is_a_sequence() -> None:
 # --- equality ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_same_run_is_equal_however_long_it_took() -> None:
     one, two = learned(), learned(workers=1)
     assert one == replace(two, seconds=1e9)
@@ -214,6 +215,7 @@ def test_html_is_the_table_that_the_command_prints() -> None:
     assert len(page) < 5000
 
 
+@pytest.mark.slow
 def test_a_comparison_states_only_what_its_scenarios_share() -> None:
     sizes = compare([replace(LEARNING, pools=pools) for pools in (10, 20, 40)])
     assert repr(sizes).startswith(
@@ -293,6 +295,7 @@ def test_a_plot_without_axes_makes_a_figure_in_our_style() -> None:
         assert not axes.spines["right"].get_visible()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["result", "trajectory", "comparison"])
 def test_panels_fill_the_figure_given_or_a_new_one(kind: str) -> None:
     kinds: dict[str, Callable[[], Any]] = {

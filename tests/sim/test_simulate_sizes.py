@@ -263,6 +263,7 @@ def test_a_failure_ends_the_other_systems_too(monkeypatch: pytest.MonkeyPatch) -
         simulate_sizes(Scenario(pools=1, load=5.0, horizon=1000.0), pools=[10**6, 2], workers=2)
 
 
+@pytest.mark.slow
 def test_sizes_share_the_arrival_times_up_to_scale() -> None:
     # Service is so slow against the arrivals that the first thirty tasks or so are all still there.
     scenario = Scenario(pools=3, load=1e5, horizon=1e-4)
@@ -274,6 +275,7 @@ def test_sizes_share_the_arrival_times_up_to_scale() -> None:
         assert np.array_equal(*totals)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "levels"), [(0, [1, 2, 3]), (8, [1, 2, 3]), (3, [1, 2, 5])])
 def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
     """From the same occupancy, the first task finds the same level in systems of all sizes."""

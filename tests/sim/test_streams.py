@@ -165,6 +165,7 @@ def test_uniforms_fill_the_unit_interval_evenly(drawn: Streams) -> None:
         assert_chi_square(np.bincount((values * BINS).astype(int), minlength=BINS), np.full(BINS, DRAWS / BINS))
 
 
+@pytest.mark.slow
 def test_the_lowest_bits_of_uniforms_are_even_too(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices):
         low = (values * 2**53).astype(np.int64) % BINS
@@ -211,6 +212,7 @@ def correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
     return float(np.corrcoef(one, two)[0, 1])
 
 
+@pytest.mark.slow
 def test_the_three_streams_are_different_and_uncorrelated(drawn: Streams) -> None:
     for one, two in combinations((drawn.events, drawn.choices, np.exp(-drawn.holding)), 2):
         assert not np.isin(one[:BUFFER], two[:BUFFER]).any()

@@ -231,6 +231,7 @@ def test_the_marginals_agree_with_their_own_moments(load: int) -> None:
         assert_allclose(marginal.density([-1.0, 1e9]), 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [1, 10, 10**5])
 def test_a_finer_grid_changes_results_within_the_stated_error(load: int, monkeypatch: pytest.MonkeyPatch) -> None:
     summary = summary_of(load)
@@ -388,6 +389,7 @@ def test_projecting_at_the_end_of_a_step_is_much_worse() -> None:
         assert truth - projected.mean() > 5 * abs(bridged.mean() - truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [1, 3])
 def test_stationary_paths_have_the_stationary_law(load: int) -> None:
     summary = summary_of(load)
@@ -401,6 +403,7 @@ def test_stationary_paths_have_the_stationary_law(load: int) -> None:
     assert_mean(run.total[:, 0] * run.total[:, 1], load * exp(-0.5))
 
 
+@pytest.mark.slow
 def test_the_joint_law_does_not_depend_on_the_other_times() -> None:
     # The joint law at two times does not depend on the times in between.
     few = reflected(2).sample_path([0.5, 1.0], np.random.default_rng(51), start=[0.5, 0.2], paths=100_000)

@@ -151,6 +151,7 @@ def test_theta_at_the_thresholds_of_the_papers_figure(threshold: int, theta: flo
     assert predict_equilibrium(load=5.5, threshold=threshold).theta == pytest.approx(theta, abs=5e-7)
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(load=st.floats(0.01, 60), threshold=st.integers(0, 120))
 def test_the_papers_equations_hold_for_any_load_and_threshold(load: float, threshold: int) -> None:

@@ -177,6 +177,7 @@ def test_a_load_of_zero_empties_the_pools_and_a_step_up_refills_them() -> None:
     assert path.total_mass[path.times == 20.0][0] == pytest.approx((5.5 - 5.5 * math.exp(-10)) * math.exp(-10))
 
 
+@pytest.mark.slow
 def test_a_wave_is_the_limit_of_many_small_steps() -> None:
     wave = [Phase(0.0, 4.2, 1.5, 3.0)]
     path = predict_fluid(schedule=wave, threshold=4, initial_tasks=6.0, horizon=6.0, points=61)
@@ -208,6 +209,7 @@ def test_imbalance_is_the_distance_from_balance() -> None:
     assert path.imbalance[-1] < 1e-7
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     load=st.floats(0.05, 12), threshold=st.integers(0, 14), initial=st.floats(0, 15), horizon=st.floats(0.01, 30)

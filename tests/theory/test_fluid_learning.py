@@ -84,6 +84,7 @@ def test_from_empty_pools_the_threshold_rises_when_the_mass_reaches_whole_number
     assert path.change_times == pytest.approx([math.log(5.5 / (5.5 - k)) for k in range(1, 6)], abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_threshold_falls_at_alpha() -> None:
     path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
     assert path.change_thresholds.tolist() == [8, 7, 6, 5]

@@ -195,6 +195,7 @@ def test_a_result_converts_to_frames(name: str) -> None:
     check_frames(make(), columns, rows)
 
 
+@pytest.mark.slow
 @each
 def test_plots_write_no_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

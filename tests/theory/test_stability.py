@@ -176,6 +176,7 @@ def odds(chain: LevelChain) -> float:
     return chain.share_low / chain.share_high
 
 
+@pytest.mark.slow
 def test_sparse_rows_change_results_very_little(monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = Fleet(6000, 2.96, 90)
     sparse = solve_level(fleet, 3, None)
@@ -244,6 +245,7 @@ def test_no_threshold_rises_when_tasks_are_too_few() -> None:
     assert predict_stability(pools=50, load=0.01, alpha="0.9").threshold_share == {0: 1.0}
 
 
+@pytest.mark.slow
 def test_never_falls_means_that_falls_are_negligible() -> None:
     for fleet, level in [(Fleet(1000, 2.9, 50), 2), (Fleet(300, 1.7, 60), 1), (Fleet(4000, 5.5, 280), 5)]:
         assert never_falls(fleet, level)
@@ -260,6 +262,7 @@ def test_alpha_is_the_decimal_as_written() -> None:
     assert written.threshold_share != predict_stability(pools=100, load=1.5, alpha="0.569").threshold_share
 
 
+@pytest.mark.slow
 def test_predictions_with_many_short_pools_are_reported_as_unreliable() -> None:
     assert predict_stability(pools=40, load=4.5, alpha="0.5").reliable
     assert not predict_stability(pools=300, load=4.5, alpha="0.7").reliable  # too many pools to keep track of
@@ -291,6 +294,7 @@ def test_predictions_confirmed_by_simulation_are_reliable(
     assert predict_stability(pools=pools, load=load, alpha=alpha).reliable == reliable
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [0.8, 1.5, 2.9, 3.0, 5.5])
 def test_a_higher_threshold_at_rest_is_reported(load: float) -> None:
     level = optimal_thresholds(load)[-1] + 1
@@ -337,6 +341,7 @@ def test_every_number_from_stable_pools_on_is_stable(load: float, alpha: str, sh
     assert least == max(n for n in off if off[n] > share) + 1
 
 
+@pytest.mark.slow
 def test_stable_pools_of_the_paper() -> None:
     # Figure 3 shows 100, 400 and 500 pools, and calls the last stable.
     least = stable_pools(load=2.9, alpha=0.97)
@@ -356,6 +361,7 @@ def test_no_number_of_pools_is_stable_if_a_higher_threshold_is_at_rest(load: flo
     assert stable_pools(load=load, alpha=f"{theta + 0.06:.2f}", share=0.1) is not None
 
 
+@pytest.mark.slow
 def test_the_condition_of_the_paper_suffices_but_is_not_needed() -> None:
     assert 2.9 / 3 > 0.93  # against Cor. 2
     least = stable_pools(load=2.9, alpha="0.93", share=0.05)
@@ -367,6 +373,7 @@ def test_no_number_of_pools_is_stable_if_alpha_needs_too_many() -> None:
     assert stable_pools(load=2.5, alpha="0.9999999") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "most", "predictions"),
     [(1000.0, "0.93", 0, 0), (5.5, "0.99999", 9090, 0), (10.001, "0.999", 4999, 4), (2.9, "0.97", 17241, 25)],

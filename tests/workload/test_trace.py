@@ -46,6 +46,7 @@ def check_exponential(sample: list[float], mean: float) -> None:
         assert abs(share - expected) < Z * math.sqrt(expected * (1 - expected)) / root
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("amplitude", [2.0, 8.0], ids=["a ripple", "down to nothing"])
 def test_a_wave_has_the_rate_of_its_time(amplitude: float) -> None:
     """The number of arrivals in each twelfth of the wave is Poisson, with the integral of the rate as its mean."""
