@@ -71,6 +71,12 @@ def is_listing(value: object) -> bool:
     return getattr(value, "ndim", 1) > 0  # a single number of NumPy claims to be iterable
 
 
+def check_function(name: str, value: object) -> None:
+    """Reject anything but a function or None."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} must be a function, not {shown(value)}.")
+
+
 def true_or_false(name: str, value: object) -> bool:
     """Return the value as a plain bool, or raise InputError unless it is True or False, NumPy's included."""
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):

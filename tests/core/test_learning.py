@@ -33,6 +33,15 @@ def test_alpha_outside_the_open_interval_is_rejected(alpha: float | str) -> None
     assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {shown}."
 
 
+def test_an_object_that_cannot_be_printed_is_rejected_too() -> None:
+    class Mute:
+        def __repr__(self) -> str:
+            raise RuntimeError
+
+    with pytest.raises(InputError, match="not an object of type Mute"):
+        LearningRule(Mute())  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("yellow", "step"), [(0, 1), (1, 1), (2, 0)])
 def test_rises_when_all_pools_but_one_are_above(yellow: int, step: int) -> None:
     assert LearningRule(0.5).step(pools=10, green=0, yellow=yellow) == step

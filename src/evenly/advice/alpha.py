@@ -27,8 +27,7 @@ import numpy as np
 
 from evenly.advice.measure import Progress, measure
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
-from evenly.errors import InputError
-from evenly.inputs import number_from, shown, whole_number
+from evenly.inputs import check_function, number_from, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
 
 FRACTIONS = (0.0, 0.33, 0.67)
@@ -51,8 +50,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     pools = whole_number("pools", pools, 2, MAX_POOLS)
     load_max = number_from("load_max", load_max, MIN_LOAD, MAX_LOAD)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function, not {shown(progress)}.")
+    check_function("progress", progress)
     measured_pools = floor(min(pools, MAX_TASKS / load_max))
     loads = measured_loads(load_max)
     alphas = candidate_alphas(measured_pools, load_max)

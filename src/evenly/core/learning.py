@@ -4,7 +4,7 @@ It sees token counts and returns up, down or stay. The dispatcher decides when t
 the threshold entails.
 """
 
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 
 from evenly.core.checks import MAX_COUNT
@@ -19,7 +19,7 @@ def _exact(alpha: float | str | Decimal) -> Fraction:
     try:
         value = Decimal(str(alpha))
         written = shown(alpha).strip("'")  # a number given as text is allowed, so it is shown as a number
-    except (InvalidOperation, ValueError):  # ValueError: an integer too long to print, or broken Unicode
+    except Exception:  # not a number, an integer too long to print, or whatever a foreign __str__ raises
         value, written = Decimal("nan"), shown(alpha)
     if not value.is_finite() or not 0 < value < 1:
         raise InputError(f"alpha must lie strictly between 0 and 1, not {written}.")

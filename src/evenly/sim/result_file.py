@@ -63,10 +63,8 @@ def load(path: str | Path) -> Result:
         raise InputError(f"{path_text(path)} is not a result that this version can read: {error}") from None
     except OSError as error:
         raise InputError(f"Cannot read {path_text(path)}: {(error.strerror or str(error)).lower()}.") from None
-    except Exception as error:  # garbage can raise almost anything, in zipfile, in NumPy and here
-        raise InputError(
-            f"{path_text(path)} is not a saved result, or damaged ({type(error).__name__})."
-        ) from None
+    except Exception:  # garbage can raise almost anything, in zipfile, in NumPy and here
+        raise InputError(f"{path_text(path)} is not a saved result, or it is damaged.") from None
 
 
 def _read_arrays(file: Path) -> Arrays:
@@ -182,6 +180,8 @@ def _read(kind: type[Any], data: Arrays, prefix: str, names: dict[str, str]) -> 
         dimensions = 0 if number else 2 if each.name == "pools_at_least" else 1
         if array.dtype != (np.int64 if whole else np.float64) or array.ndim != dimensions:
             raise InputError(f"its array {each.name} has the wrong type or shape.")
+        if array.size == 0 and each.name in ("at_least", "max_time"):
+            raise InputError(f"its array {each.name} is empty.")
         if not np.isfinite(array).all():
             raise InputError(f"its array {each.name} has an entry that is not finite.")
         values[each.name] = array.item() if number else array

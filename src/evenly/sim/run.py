@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.inputs import is_listing, shown, true_or_false, whole_number
+from evenly.inputs import check_function, is_listing, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.estimate import log_estimate
@@ -103,8 +103,7 @@ def compare(
     batches, workers = _checked_batches(batches), _checked_workers(workers)
     points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
     mean_holding_times = true_or_false("mean_holding_times", mean_holding_times)
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function, not {shown(progress)}.")
+    check_function("progress", progress)
     if not given:
         return Comparison(results=())
     plans = []

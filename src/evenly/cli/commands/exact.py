@@ -38,8 +38,8 @@ def command(
     from evenly.theory.exact.law import solve_exact
 
     asked = {key: values[key] for key in _KEYS if key in values}
-    with progress_bar("solving"):
-        law = solve_exact(**asked)
+    with progress_bar("solving", estimate=True) as progress:
+        law = solve_exact(**asked, progress=progress)
     if picture:
         from evenly.plots import style
 

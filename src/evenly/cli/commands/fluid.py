@@ -37,7 +37,7 @@ def command(
     from evenly.cli.text.fluid import fluid_text
     from evenly.theory.fluid.predict import predict_fluid
 
-    with progress_bar("solving") as progress:
+    with progress_bar("solving", estimate=True) as progress:
         path = predict_fluid(**{key: values[key] for key in _KEYS if key in values}, progress=progress)
     if picture:
         from evenly.plots import style

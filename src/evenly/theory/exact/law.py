@@ -11,7 +11,7 @@ more, other probabilities by about as much, and averages of tasks by a few times
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenly.frames import Table, Tabular
+from evenly.inputs import check_function
 from evenly.policies import DEFAULT, POLICIES
 from evenly.theory.exact.averages import event_means, occupancy_means
 from evenly.theory.exact.chain import (
@@ -240,12 +241,14 @@ def solve_exact(
     capacity: int | None = None,
     tolerance: float = 1e-10,
     max_states: int = 400_000,
+    progress: Callable[[float], None] | None = None,
 ) -> ExactLaw:
     """Compute the exact stationary distribution of a small system from its balance equations.
 
     A threshold without `alpha` is fixed, floor(load) if not given; with `alpha` it is where learning starts,
     0 if not given. Power-of-d samples two pools if `sample_size` is not given. A task sent to a pool that holds
     `capacity` tasks is lost. A chain of more than `max_states` states is rejected.
+    `progress` is called with the fraction of the sweeps done, for chains large enough to be swept.
 
     Paper: Sec. 2.1, Sec. 4.1.
     """
@@ -259,6 +262,7 @@ def solve_exact(
         max_states=max_states,
     )
     check_policy(policy, threshold, alpha, sample_size)
+    check_function("progress", progress)
     pools, load, capacity, tolerance = numbers.pools, numbers.load, numbers.capacity, numbers.tolerance
     threshold, sample_size, max_states = numbers.threshold, numbers.sample_size, numbers.max_states
     alpha = None if alpha is None else plain_alpha(alpha)
@@ -284,7 +288,7 @@ def solve_exact(
     )
     check_size(system, policy, sample_size or 1, max_states)
     chain = explore(system, max_states)
-    law, residual = stationary_law(chain)
+    law, residual = stationary_law(chain, progress=progress)
     return ExactLaw(
         policy=policy,
         pools=pools,

@@ -8,6 +8,7 @@ down (aggregation and disaggregation). Either way, the residual is checked and r
 """
 
 from collections.abc import Callable
+from math import log
 
 import numpy as np
 from scipy import sparse
@@ -26,14 +27,16 @@ ALLOWED_RESIDUAL = 1e-12
 ALLOWED_NEGATIVE = 1e-14
 
 
-def stationary_law(chain: Chain, lu_states: int = LU_STATES) -> tuple[FloatArray, float]:
+def stationary_law(
+    chain: Chain, lu_states: int = LU_STATES, progress: Callable[[float], None] | None = None
+) -> tuple[FloatArray, float]:
     """Return the long-run probability of every state (zero where transient), and the relative residual."""
     totals = np.array([total_tasks(state.occupancy) for state in chain.states])
     thresholds = np.array([state.threshold for state in chain.states])
     recurrent = recurrent_states(chain.generator)
     recurrent = recurrent[np.argsort(totals[recurrent], kind="stable")]
     rates = sparse.csr_array(chain.generator[recurrent][:, recurrent])
-    law, residual = solve(rates, [thresholds[recurrent], totals[recurrent]], lu_states)
+    law, residual = solve(rates, [thresholds[recurrent], totals[recurrent]], lu_states, progress)
     probability = np.zeros(len(chain.states))
     probability[recurrent] = law
     return probability, residual
@@ -50,7 +53,12 @@ def recurrent_states(generator: sparse.csr_array) -> IntArray:
     return np.flatnonzero(label == closed[0])
 
 
-def solve(rates: sparse.csr_array, levels: list[IntArray], lu_states: int) -> tuple[FloatArray, float]:
+def solve(
+    rates: sparse.csr_array,
+    levels: list[IntArray],
+    lu_states: int,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[FloatArray, float]:
     """Return the law with law @ rates = 0, checked, of an irreducible chain in order of total tasks.
 
     Each of `levels` gives a number per state that a jump changes by one at most.
@@ -58,7 +66,7 @@ def solve(rates: sparse.csr_array, levels: list[IntArray], lu_states: int) -> tu
     if rates.shape[0] <= lu_states:
         law = by_factors(rates, likely_state=int(np.argmax(by_sweeps(rates, levels, FIRST_SWEEPS))))
     else:
-        law = by_sweeps(rates, levels, MAX_SWEEPS)
+        law = by_sweeps(rates, levels, MAX_SWEEPS, progress)
     residual = relative_residual(law, rates)
     if not (residual <= ALLOWED_RESIDUAL and law.min() >= -ALLOWED_NEGATIVE):
         raise RuntimeError(
@@ -89,8 +97,16 @@ def by_factors(rates: sparse.csr_array, likely_state: int) -> FloatArray:
     return law
 
 
-def by_sweeps(rates: sparse.csr_array, levels: list[IntArray], sweeps: int) -> FloatArray:
-    """Solve by Gauss-Seidel sweeps up and down the total, each followed by a rebalancing of the levels."""
+def by_sweeps(
+    rates: sparse.csr_array,
+    levels: list[IntArray],
+    sweeps: int,
+    progress: Callable[[float], None] | None = None,
+) -> FloatArray:
+    """Solve by Gauss-Seidel sweeps up and down the total, each followed by a rebalancing of the levels.
+
+    The residual falls geometrically: its logarithm says how much is done.
+    """
     balance = sparse.csr_array(rates.T)
     up = triangular_solver(sparse.tril(balance))
     down = triangular_solver(sparse.triu(balance))
@@ -103,8 +119,11 @@ def by_sweeps(rates: sparse.csr_array, levels: list[IntArray], sweeps: int) -> F
         for balanced in balancers:
             law = balanced(law)
         law /= law.sum()
-        if relative_residual(law, rates) < SWEPT_RESIDUAL:
+        residual = relative_residual(law, rates)
+        if residual < SWEPT_RESIDUAL:
             break
+        if progress is not None:
+            progress(min(log(residual) / log(SWEPT_RESIDUAL), 1.0) if residual < 1 else 0.0)
     return law
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from evenly.errors import InputError, UnsolvedError
-from evenly.inputs import shown
+from evenly.inputs import check_function
 from evenly.theory.balance import FloatArray
 from evenly.theory.fluid.inputs import (
     MAX_CELLS,
@@ -57,8 +57,7 @@ def predict_fluid(
     Paper: Thm 1; Def. 2, Prop. 4 (updates do not pile up) and Thm 5 with learning. Departs: a start at which the
     learning rule applies at once is allowed, and the changes are then made at time 0; demand may vary.
     """
-    if progress is not None and not callable(progress):
-        raise InputError(f"progress must be a function, not {shown(progress)}.")
+    check_function("progress", progress)
     phases = demand_phases(load, schedule)
     exact = None if alpha is None else fluid_alpha(alpha)
     times = output_times(horizon, points)
