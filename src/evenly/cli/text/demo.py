@@ -155,7 +155,7 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
             ("green tokens", str(state.tokens.green), _BELOW),
             ("yellow tokens", str(state.tokens.yellow), _AT),
             ("", "", ""),
-            ("messages per session", "", "dim"),
+            ("messages/session", "", "dim"),
             ("  for its tokens", f"{messages_per_session(state):.2f}", ""),
             ("  for the threshold", f"{resync_per_session(state):.2f}", ""),
         ]
