@@ -68,6 +68,7 @@ def _become(arguments: list[str], folder: Path, work: Path) -> None:
     try:
         os.setsid()
         os.chdir(work)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
         for number, name, flags in (
             (0, os.devnull, os.O_RDONLY),
             (1, "out", os.O_WRONLY),
