@@ -1,0 +1,54 @@
+"""What travels between the peers. Every message from a pool carries its whole state, so that any one repairs."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from evenly.core.messages import Color, PoolId, Report, ThresholdNotice
+from evenly.core.protocol.tickets import Ranges
+
+
+class Kind(Enum):
+    """Why a pool sends a message."""
+
+    TOKEN = "token"  # a task arrived or departed, and a token is due
+    ANSWER = "answer"  # to a threshold change
+    HEARTBEAT = "heartbeat"  # to say that it is there; also its first message
+    REFUSAL = "refusal"  # a task came with a ticket, and was turned away
+    LEAVE = "leave"  # it wants no more tasks
+
+
+@dataclass(frozen=True, slots=True)
+class ToDispatcher:
+    """Pool to dispatcher.
+
+    `incarnation` grows with every start of the pool, `sequence` with every message of an incarnation. `arrived`
+    are the tickets that the pool has seen.
+    """
+
+    kind: Kind
+    incarnation: int
+    sequence: int
+    report: Report
+    arrived: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class ToPool:
+    """Dispatcher to pool: the threshold, and the number below which no ticket is open any more."""
+
+    notice: ThresholdNotice
+    oldest_ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The answer to a client: go to this pool, with this ticket, before it expires.
+
+    `color` is that of the token used, None without one.
+    """
+
+    pool: PoolId
+    ticket: int
+    expires: float
+    color: Color | None
+    threshold: int
