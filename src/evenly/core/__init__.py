@@ -6,7 +6,7 @@ decide and return. The caller carries the messages and supplies the random choic
 It must not contain a clock, a random number generator, an await, a socket or numpy. Standard library only.
 """
 
-from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
+from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin, StaleReports
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
 from evenly.core.make import make_policy
@@ -36,6 +36,7 @@ __all__ = [
     "RandomRouting",
     "Report",
     "RoundRobin",
+    "StaleReports",
     "ThresholdNotice",
     "ThresholdPolicy",
     "make_policy",
