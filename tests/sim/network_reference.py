@@ -1,7 +1,7 @@
 """The slow reference for late messages: the peers of `evenly.core.protocol` and the policies of `evenly.core`.
 
-It contains no policy rules. It draws the same random numbers in the same order as the kernel, carries messages, and
-turns a uniform into one of the candidates that the policy offers. Where the kernel ranks the pools by what the
+It contains no policy rules. It draws the same random numbers in the same order as the kernel, carries messages,
+and turns a uniform into one of the candidates that the policy offers. Where the kernel ranks the pools by what the
 dispatcher knows, so does `Ranking`, and the policy's candidates must be the pools that rank lowest.
 """
 
@@ -119,7 +119,7 @@ class NetworkReference:
     def estimates(self) -> list[int]:
         """Return what the dispatcher takes the tasks of each pool to be."""
         if self.scenario.policy == "threshold":
-            return [cast(int, self.dispatcher.dispatcher.estimate(pool)) for pool in range(self.scenario.pools)]
+            return [self.dispatcher.dispatcher.estimate(pool) or 0 for pool in range(self.scenario.pools)]
         return list(self._ranking.level)
 
     # --- time ---

@@ -91,8 +91,8 @@ class PowerOfD(CountingPolicy):
 class StaleReports(CountingPolicy):
     """The least loaded by the last reports: each task goes to a pool that reported the fewest, uniformly.
 
-    Pools report their tasks when they join and whenever the caller says so, such as at regular intervals (`other`).
-    The dispatcher does not count the tasks that it sends.
+    Pools report their tasks when they join, and then whenever the caller says so, such as at regular intervals
+    (`other`). The dispatcher does not count the tasks that it sends.
     """
 
     def __init__(self, capacity: int | None = None) -> None:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import delayed
-from evenly.sim.kernels.delayed import NETWORK, grown_parties, new_parties
 from evenly.sim.kernels.flight import grown_flight, new_flight
 from evenly.sim.kernels.ledger import Book, Record
+from evenly.sim.kernels.parties import NETWORK, grown_parties, new_parties
 from evenly.sim.kernels.per_pool import owners
 from evenly.sim.kernels.rng import Streams
 from evenly.sim.scenario import Scenario

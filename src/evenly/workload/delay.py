@@ -42,5 +42,6 @@ def parse_delay(delay: object) -> Delay:
         return Delay(number, exponential)  # type: ignore[arg-type]
     except InputError:
         raise InputError(
-            f"delay must be a number from 0 to {MAX_DELAY:g}, or exponential: and such a number, not {shown(delay)}."
+            f"delay must be a number from 0 to {MAX_DELAY:g}, or exponential: and such a number, "
+            f"not {shown(delay)}."
         ) from None

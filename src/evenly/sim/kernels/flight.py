@@ -19,6 +19,15 @@ IntArray = NDArray[np.int64]
 
 FIELDS = 6  # kind, pool and four numbers that depend on the kind
 
+# The kinds of what is on the way, and the numbers that each brings.
+TASK = 0
+REPORT = 1  # tasks, arrivals, sequence number, epoch
+NOTICE = 2  # threshold, epoch
+DEPARTURE = 3
+COUNT = 4  # tasks, sequence number
+POLL = 5  # which poll, which of its pools
+ANSWER = 6  # which poll, which of its pools, tasks
+
 
 class Delays(NamedTuple):
     """A generator of standard exponentials, and its buffer."""
@@ -46,7 +55,10 @@ class Flight(NamedTuple):
 
 
 def new_flight(seed: np.random.SeedSequence, wanted: int) -> Flight:
-    """Return an empty flight with room for at least this many. Its delays depend on the seed alone, so that policies share those of tasks."""
+    """Return an empty flight with room for at least this many.
+
+    Delays depend on the seed alone, and those of tasks have a generator of their own: all policies share them.
+    """
     room = 1 << wanted.bit_length()
     key = (*seed.spawn_key, 1)
     words = np.random.SeedSequence(seed.entropy, spawn_key=key).generate_state(4, np.uint64)
@@ -95,7 +107,7 @@ def refill_delays(delays: Delays) -> None:
 
 
 @inlined
-def push(net: Record, flight: Flight, time: float, slot: int) -> None:
+def _push(net: Record, flight: Flight, time: float, slot: int) -> None:
     """Put what arrives at this time into the queue, or into the heap."""
     due, serials, slots = flight.due, flight.serial, flight.slot
     place = net.flying
@@ -151,3 +163,41 @@ def take(net: Record, flight: Flight) -> int:
         serials[place] = serial
         slots[place] = slot
     return int(first)
+
+
+@inlined
+def travel(net: Record, flight: Flight) -> float:
+    """Return how long the next task is on the way."""
+    if net.exponential == 0:
+        return float(net.delay)
+    if net.travel_position == BUFFER:
+        refill_delays(flight.travel)
+        net.travel_position = 0
+    net.travel_position += 1
+    return float(net.delay * flight.travel.buffer[net.travel_position - 1])
+
+
+@inlined
+def signal(net: Record, flight: Flight) -> float:
+    """Return how long the next message is on the way."""
+    if net.exponential == 0:
+        return float(net.delay)
+    if net.signal_position == BUFFER:
+        refill_delays(flight.signal)
+        net.signal_position = 0
+    net.signal_position += 1
+    return float(net.delay * flight.signal.buffer[net.signal_position - 1])
+
+
+@inlined
+def send(net: Record, flight: Flight, due: float, kind: int, pool: int, a: int, b: int, c: int, d: int) -> None:
+    """Send something that arrives at the time `due`."""
+    slot = flight.free[flight.free.size - net.flying - 1]
+    message = flight.message
+    message[slot, 0] = kind
+    message[slot, 1] = pool
+    message[slot, 2] = a
+    message[slot, 3] = b
+    message[slot, 4] = c
+    message[slot, 5] = d
+    _push(net, flight, due, slot)

@@ -200,7 +200,7 @@ def refill_choices(streams: Streams) -> None:
 
 
 @inlined
-def next_choice(state: Any, streams: Streams, choices: NDArray[np.float64]) -> float:
+def next_choice(state: Any, streams: Streams, choices: NDArray[np.float64]) -> float:  # noqa: ANN401  (a record)
     """Return the next choice uniform; `state` says where we are in the buffer."""
     if state.choice_position == BUFFER:
         refill_choices(streams)
