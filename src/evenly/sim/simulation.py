@@ -167,10 +167,16 @@ class Simulation:
             green=int(state["green"]),
             yellow=int(state["yellow"]),
             resync=int(state["resync"]),
-            acknowledgements=0 if network is None else network.acknowledgements,
+            acknowledgements=self._acknowledgements(),
             other=other.get(self._code, 0),
             change_count=int(state["changes"]),
         )
+
+    def _acknowledgements(self) -> int:
+        """Return the answers to threshold changes that brought no token: without a network, all pools answer."""
+        if self._network is not None:
+            return self._network.acknowledgements
+        return int(self._state["changes"]) * self.scenario.pools - int(self._state["resync"])
 
     def _set_rules(self, mean_holding: bool) -> None:
         scenario, rules = self.scenario, self._rules
