@@ -14,6 +14,7 @@ from evenly.sim.run import compare
 from evenly.sim.scenario import Scenario
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.exact.law import ExactLaw, solve_exact
+from evenly.workload.delay import Delay
 
 Progress = Callable[[float], None]
 
@@ -64,13 +65,18 @@ class Measurement:
 
 
 def measure(
-    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+    pools: int,
+    loads: Sequence[float],
+    alphas: Sequence[float],
+    seed: int,
+    progress: Progress | None,
+    delay: Delay,
 ) -> tuple[str, list[list[Measurement]]]:
     """Measure each alpha at each load. Return the method, and one row per alpha with one column per load."""
-    rows = _solve(pools, loads, alphas, progress)
+    rows = _solve(pools, loads, alphas, progress) if delay.mean == 0 else None
     if rows is not None:
         return "exact", rows
-    return "simulation", _simulate(pools, loads, alphas, seed, progress)
+    return "simulation", _simulate(pools, loads, alphas, seed, progress, delay)
 
 
 def _solve(
@@ -109,7 +115,12 @@ def _from_law(law: ExactLaw, jsq: ExactLaw) -> Measurement:
 
 
 def _simulate(
-    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+    pools: int,
+    loads: Sequence[float],
+    alphas: Sequence[float],
+    seed: int,
+    progress: Progress | None,
+    delay: Delay,
 ) -> list[list[Measurement]]:
     """Return simulated measurements, one row per alpha."""
     window = max(SHORTEST_WINDOW, EVENTS / (2 * pools * loads[-1]))
@@ -118,7 +129,13 @@ def _simulate(
     for load in loads:
         start = ceil(load) + OVERLOAD
         jsq = Scenario(
-            policy="jsq", pools=pools, load=load, initial_tasks=start, warmup=WARMUP, horizon=WARMUP + window
+            policy="jsq",
+            pools=pools,
+            load=load,
+            delay=delay,
+            initial_tasks=start,
+            warmup=WARMUP,
+            horizon=WARMUP + window,
         )
         scenarios.append(jsq)
         scenarios += [_learning(jsq, alpha, start) for alpha in alphas]
@@ -126,7 +143,7 @@ def _simulate(
         scenarios,
         seed=seed,
         batches=batches if batches >= LEAST_BATCHES else 0,
-        mean_holding_times=True,
+        mean_holding_times=delay.mean == 0,
         progress=progress,
     )
     size = len(alphas) + 1
@@ -138,6 +155,7 @@ def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
     return Scenario(
         pools=jsq.pools,
         load=jsq.load,
+        delay=jsq.delay,
         alpha=alpha,
         threshold=start,
         initial_tasks=start,
@@ -148,6 +166,8 @@ def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
 
 def _from_results(result: Result, jsq: Result) -> Measurement:
     load = result.scenario.load_at_start
+    # The dispatcher counts a task from its pick until it hears of its departure: two delays more than it lasts.
+    counted = load * (1 + 2 * result.scenario.message_delay.mean)
     ratios = [one.spread / other.spread for one, other in zip(result.windows, jsq.windows, strict=True)]
     return Measurement(
         load=load,
@@ -158,7 +178,7 @@ def _from_results(result: Result, jsq: Result) -> Measurement:
         jsq_max_tasks=jsq.max_tasks,
         resync_per_task=result.resync_per_task,
         change_rate=result.change_rate,
-        share_optimal=_share_optimal(result.threshold_share, load),
+        share_optimal=_share_optimal(result.threshold_share, counted),
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from evenly.advice.measure import Measurement
 from evenly.frames import Table, Tabular
 from evenly.theory.tuning import exact_alpha_min
+from evenly.workload.delay import Delay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -81,6 +82,7 @@ class Advice(Tabular):
     pools_measured: int
     load_max: float
     seed: int
+    delay: Delay
     loads: tuple[float, ...]
     alpha: float
     alpha_min: float
@@ -137,6 +139,7 @@ class Advice(Tabular):
             "pools_measured": self.pools_measured,
             "load_max": self.load_max,
             "seed": self.seed,
+            "delay": self.delay.written,
             "loads": list(self.loads),
             "alpha_min": self.alpha_min,
             "recommended": self.alpha,

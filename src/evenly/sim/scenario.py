@@ -261,7 +261,7 @@ class Scenario:
             raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.policy}.")
         if self.networked and self.capacity is not None:
             raise InputError("Messages that take time are simulated for pools without a capacity: leave it out.")
-        return str(delay) if delay.exponential else delay.mean
+        return delay.written
 
     def _check_times(self) -> None:
         self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))

@@ -22,6 +22,11 @@ class Delay:
         object.__setattr__(self, "mean", number_from("A delay's mean", self.mean, 0, MAX_DELAY))
         object.__setattr__(self, "exponential", true_or_false("exponential", self.exponential))
 
+    @property
+    def written(self) -> float | str:
+        """The delay as a scenario takes it: a number, or a text if it is exponential."""
+        return str(self) if self.exponential else self.mean
+
     def __str__(self) -> str:
         return f"{_EXPONENTIAL if self.exponential else ''}{self.mean:.12g}"
 

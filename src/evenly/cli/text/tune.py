@@ -120,7 +120,10 @@ def _print_advice(advice: Advice) -> None:
     how = "solved exactly" if advice.method == "exact" else "simulated"
     stand_in = "" if advice.pools_measured == advice.pools else f" with {advice.pools_measured:,} pools instead"
     loads = ", ".join(f"{load:g}" for load in advice.loads)
-    console.print(f"{advice.pools:,} pools, loads up to {advice.load_max:g}: {how} at loads {loads}{stand_in}\n")
+    delay = f", delay {advice.delay}" if advice.delay.mean > 0 else ""
+    console.print(
+        f"{advice.pools:,} pools, loads up to {advice.load_max:g}{delay}: {how} at loads {loads}{stand_in}\n"
+    )
     console.print(f"  recommended alpha   {advice.alpha}")
     console.print(f"  the paper's rule    {advice.rule_verdict}")
     console.print(_table(advice))
