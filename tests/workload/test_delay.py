@@ -41,13 +41,9 @@ def test_what_is_no_delay_is_rejected_in_one_sentence(given: Any) -> None:  # no
     assert len(str(refusal.value)) < 170
 
 
-def test_policies_and_pools_that_know_no_delay_are_rejected() -> None:
+def test_policies_that_know_no_delay_are_rejected() -> None:
     with pytest.raises(InputError, match=r"^delay is for policy threshold, jsq, .*, not round-robin\.$"):
         Scenario(policy="round-robin", pools=2, load=1.0, delay=0.1)
-    with pytest.raises(InputError, match="without a capacity"):
-        Scenario(pools=2, load=1.0, delay=0.1, capacity=5)
-    with pytest.raises(InputError, match="without a capacity"):
-        Scenario(policy="stale-reports", pools=2, load=1.0, capacity=5)
 
 
 @pytest.mark.parametrize("interval", [0, -1, 1e7, 1e-7, "1", float("nan"), True])
