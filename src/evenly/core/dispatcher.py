@@ -138,7 +138,7 @@ class Dispatcher:
         """Change the estimate of a pool: by 1 for a pick or a task that came without, by -1 for a lost one."""
         if pool not in self._pools:
             raise not_member(pool)
-        if type(tasks) is not int:
+        if type(tasks) is not int or not -MAX_COUNT <= tasks <= MAX_COUNT:
             tasks = whole_number("tasks", tasks, -MAX_COUNT, MAX_COUNT)
         estimate = self._estimates.get(pool)
         if estimate is not None:
