@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from evenly.core import Color
-from evenly.core.protocol import Kind, Pick, PoolPeer, ToDispatcher, ToPool
+from evenly.core.checks import MAX_EPOCH
+from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import MAX_TERM, TERM
 from evenly.errors import InputError
 from tests.core.protocol.support import LEASE, MEMORY, SILENCE, Net, net, peer
@@ -179,6 +180,19 @@ def test_a_lease_expires_once_and_a_late_arrival_counts_once() -> None:
     made.deliver(made.pools["a"].heartbeat())
     made.dispatcher.release(made.now, "a", pick.ticket)
     assert made.estimate("a") == 1
+
+
+def test_leases_and_answers_end_one_by_one() -> None:
+    made = net(0, threshold=9)
+    early = made.pick(key="early")
+    made.now = 5.0
+    late = made.pick(key="late")
+    made.dispatcher.tick(LEASE)
+    assert made.dispatcher.open_tickets("a") == (late.ticket,)
+    made.now = MEMORY
+    assert made.pick(key="late") == late
+    assert made.pick(key="early") != early
+    assert made.dispatcher.expired == 2
 
 
 def test_an_expired_place_is_free_for_the_next_pick() -> None:
@@ -395,6 +409,26 @@ def test_old_tickets_keep_their_places_in_a_new_term() -> None:
     made.deliver(made.arrive(pick))
     assert made.dispatcher.open_tickets("a") == ()
     assert made.estimate("a") == 1
+
+
+def test_a_pool_that_joins_in_a_new_term_gets_its_tickets() -> None:
+    made = net(0, threshold=5)
+    made.dispatcher.begin_term(2)
+    made.settle()
+    made.start("b")
+    assert made.pick(lambda pools: pools[-1]) == Pick("b", 2 * TERM, LEASE, Color.GREEN, 5)
+    with pytest.raises(InputError, match="term must be a whole number from 3 to"):
+        made.dispatcher.begin_term(2)
+
+
+def test_the_numbers_of_all_terms_are_apart_and_fit_into_64_bits() -> None:
+    # A term can be a time in seconds, and a pool can get a thousand tickets a second for weeks.
+    assert (MAX_TERM, TERM) == (2**31 - 1, 2**32)
+    assert (MAX_TERM + 1) * TERM - 1 == MAX_EPOCH
+
+
+def test_the_threshold_starts_at_zero_by_default() -> None:
+    assert DispatcherPeer(term=1, lease=1.0, silence=1.0, memory=1.0).dispatcher.threshold == 0
 
 
 def test_terms_only_grow() -> None:

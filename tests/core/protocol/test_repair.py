@@ -129,6 +129,23 @@ def test_a_new_pool_that_receives_nothing_does_not_stop_the_rule() -> None:
     assert made.dispatcher.dispatcher.settled
 
 
+def test_a_pool_that_returns_and_receives_nothing_counts_from_its_return() -> None:
+    made = net(9, 9, 9, threshold=2, alpha="0.5")
+    made.now = SILENCE - 1
+    made.deliver(made.pools["c"].leave())
+    for pool in "ab":
+        made.deliver(made.pools[pool].heartbeat())
+    made.pick()
+    made.settle()
+    made.now = SILENCE
+    beat(made, deaf="c")
+    for made.now in (SILENCE + 5, 2 * SILENCE - 1):
+        beat(made, deaf="c")
+        assert made.dispatcher.dispatcher.awaits("c")
+    made.dispatcher.tick(2 * SILENCE)
+    assert made.dispatcher.dispatcher.settled
+
+
 def test_the_wait_starts_again_with_every_change() -> None:
     made = net(9, 9, 9, threshold=2, alpha="0.5")
     made.now = SILENCE - 1

@@ -230,7 +230,6 @@ class DispatcherPeer:
         for pool in self._dispatcher.pools:
             self._records[pool].asked = self._now
             self._tell(pool)
-        self._expect_death(self._now + self._silence)
 
 
 def _check_key(key: Hashable) -> None:
