@@ -62,11 +62,32 @@ def test_the_pick_that_raises_the_threshold_names_the_one_before_and_tells_all_m
     pick = made.pick()
     assert (pick.color, pick.threshold) == (None, 2)
     assert made.dispatcher.dispatcher.threshold == 3
-    assert made.dispatcher.notices == notices + 3
     outbox = made.dispatcher.messages()
+    assert made.dispatcher.notices == notices + 3
     assert [pool for pool, _ in outbox] == ["a", "b", "c"]
     assert {message.notice for _, message in outbox} == {notice(3, TERM + 1)}
     assert [message.oldest_ticket for _, message in outbox] == [TERM, TERM, TERM]
+
+
+def test_only_the_last_message_to_a_pool_waits_to_be_sent() -> None:
+    made = net(0, 0, threshold=5)
+    made.deliver(made.arrive(made.pick()))
+    for _ in range(3):
+        for pool in made.pools.values():
+            made.dispatcher.receive(0.0, pool.heartbeat())
+    made.dispatcher.begin_term(2)
+    assert made.dispatcher.messages() == [
+        ("a", ToPool(notice(5, 2 * TERM), 2 * TERM)),
+        ("b", ToPool(notice(5, 2 * TERM), 2 * TERM)),
+    ]
+
+
+def test_a_pool_that_is_gone_is_sent_nothing() -> None:
+    made = net(0, 0, threshold=5)
+    for pool in made.pools.values():
+        made.dispatcher.receive(0.0, pool.heartbeat())
+    made.dispatcher.receive(0.0, made.pools["a"].leave())
+    assert [pool for pool, _ in made.dispatcher.messages()] == ["b"]
 
 
 def test_a_change_does_not_follow_until_all_have_answered() -> None:
@@ -354,7 +375,6 @@ def test_what_is_over_is_forgotten() -> None:
     references = [weakref.ref(pool), weakref.ref(key)]
     del pool, key
     made.pools.clear()
-    made.dispatcher.messages()
     for now in (SILENCE, SILENCE + LEASE, SILENCE + MEMORY + LEASE):
         made.dispatcher.tick(now)
     gc.collect()

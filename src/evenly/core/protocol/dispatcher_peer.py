@@ -64,7 +64,7 @@ class DispatcherPeer:
         self._expiring: deque[tuple[float, PoolId, int]] = deque()
         self._answers: dict[Hashable, Pick] = {}
         self._answered: deque[tuple[float, Hashable]] = deque()
-        self._outbox: list[tuple[PoolId, ToPool]] = []
+        self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_death = float("inf")  # no pool is silent for too long before this time
         self._now = float("-inf")
@@ -83,8 +83,10 @@ class DispatcherPeer:
         return () if record is None else tuple(record.open)
 
     def messages(self) -> list[tuple[PoolId, ToPool]]:
-        """Return the messages to send, with the pools to send them to; once."""
-        outbox, self._outbox = self._outbox, []
+        """Return the messages to send, with the pools to send them to; once, and at most one per pool."""
+        outbox = list(self._outbox.items())
+        self._outbox.clear()
+        self.notices += len(outbox)
         return outbox
 
     def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
@@ -216,14 +218,14 @@ class DispatcherPeer:
         self._next_death = min(self._next_death, due)
 
     def _take_out(self, pool: PoolId) -> None:
+        self._outbox.pop(pool, None)
         if pool in self._dispatcher.pools:
             self._dispatcher.leave(pool)
 
     def _tell(self, pool: PoolId) -> None:
         record = self._records[pool]
-        self.notices += 1
         oldest = min(record.open, default=record.next_ticket)
-        self._outbox.append((pool, ToPool(self._dispatcher.notice, oldest)))
+        self._outbox[pool] = ToPool(self._dispatcher.notice, oldest)
 
     def _tell_all(self) -> None:
         """Send the threshold to all members after a change."""
