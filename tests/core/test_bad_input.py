@@ -161,6 +161,22 @@ def test_numpy_integers_become_plain_ones() -> None:
             lambda: LearningRule(0.5).step(10**12 + 1, 0, 0),
             "pools must be a whole number from 0 to 1000000000000, not 1000000000001.",
         ),
+        (
+            lambda: member("a").receive(report("a", -1)),
+            "tasks of pool 'a' must be a whole number from 0 to 1000000000000, not -1.",
+        ),
+        (
+            lambda: member("a").receive(report("a", 0, -1)),
+            "epoch of pool 'a' must be a whole number from 0 to 9223372036854775807, not -1.",
+        ),
+        (
+            lambda: member("a").receive(report("a", 0), -1),
+            "unseen must be a whole number from 0 to 1000000000000, not -1.",
+        ),
+        (
+            lambda: member("a").add("a", -(10**12) - 1),
+            "tasks must be a whole number from -1000000000000 to 1000000000000, not -1000000000001.",
+        ),
         (lambda: make_policy("jbt"), "The policy jbt needs a threshold."),
         (lambda: make_policy("pull"), "The policy pull needs a capacity: it holds one token for each free slot."),
         (lambda: make_policy("jsq", alpha=0.5), "alpha is for policy threshold, not jsq."),
