@@ -46,6 +46,10 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
+    "faults": Room(
+        holds="The protocol in a simulated bad network, with crashes, in virtual time; what must hold.",
+        may=("core", "errors", "inputs"),
+    ),
     "plots": Room(
         holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),

@@ -24,6 +24,7 @@ class PoolPeer:
         self._sequence = 0
         self._arrived = Tickets()
         self._sessions: set[Hashable] = set()
+        self._leaving = False
         self._sent = MessageCount()
 
     @property
@@ -82,11 +83,16 @@ class PoolPeer:
 
     def heartbeat(self) -> ToDispatcher:
         """Return the message to send at regular intervals, the first at once."""
+        self._leaving = False
         self._sent.heartbeats += 1
         return self._message(Kind.HEARTBEAT, self._pool.announce())
 
     def leave(self) -> ToDispatcher:
-        """Return the message that asks for no more tasks. The next heartbeat takes it back."""
+        """Return the message that asks for no more tasks, to send in place of heartbeats.
+
+        From then on every message says so, or it would make the pool a member again. A heartbeat takes it back.
+        """
+        self._leaving = True
         self._sent.heartbeats += 1
         return self._message(Kind.LEAVE, self._pool.announce())
 
@@ -102,4 +108,5 @@ class PoolPeer:
 
     def _message(self, kind: Kind, report: Report) -> ToDispatcher:
         self._sequence += 1
+        kind = Kind.LEAVE if self._leaving else kind
         return ToDispatcher(kind, self._incarnation, self._sequence, report, self._arrived.ranges)
