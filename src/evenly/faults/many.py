@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from evenly.faults.run import MODES, Outcome, run_schedule
+from evenly.faults.system import Peers
 
 _CHUNK = 50  # schedules per task of a process
 
@@ -41,11 +42,11 @@ def mode_of(seed: int) -> str:
     return MODES[seed % len(MODES)]
 
 
-def run_seeds(seeds: Iterable[int], mode: str | None = None) -> Tally:
+def run_seeds(seeds: Iterable[int], mode: str | None = None, peers: Peers | None = None) -> Tally:
     """Run the schedules of these seeds in one process."""
     tally = Tally()
     for seed in seeds:
-        outcome = run_schedule(seed, mode or mode_of(seed))
+        outcome = run_schedule(seed, mode or mode_of(seed), peers=peers)
         tally.schedules[outcome.mode] += 1
         tally.events += outcome.events
         tally.faults += outcome.faults
@@ -54,12 +55,14 @@ def run_seeds(seeds: Iterable[int], mode: str | None = None) -> Tally:
     return tally
 
 
-def run_many(first: int, schedules: int, *, jobs: int = 1, mode: str | None = None) -> Iterator[Tally]:
+def run_many(
+    first: int, schedules: int, *, jobs: int = 1, mode: str | None = None, peers: Peers | None = None
+) -> Iterator[Tally]:
     """Run the schedules of `schedules` seeds from `first` on, in `jobs` processes; yield tallies in order."""
     end = first + schedules
     chunks = [range(start, min(start + _CHUNK, end)) for start in range(first, end, _CHUNK)]
     if jobs == 1:
-        yield from map(run_seeds, chunks, repeat(mode))
+        yield from map(run_seeds, chunks, repeat(mode), repeat(peers))
         return
     with ProcessPoolExecutor(jobs) as processes:
-        yield from processes.map(run_seeds, chunks, repeat(mode))
+        yield from processes.map(run_seeds, chunks, repeat(mode), repeat(peers))

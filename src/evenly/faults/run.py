@@ -16,7 +16,10 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What happened in a schedule: the number of events, and of faults by kind. `failure` is None if all held."""
+    """What happened in a schedule. `failure` is None if everything held.
+
+    `faults` counts the faults by kind, and some of what they led to. `trace` is empty unless it was asked for.
+    """
 
     seed: int
     mode: str
@@ -62,9 +65,9 @@ def run_schedule(seed: int, mode: str = "safety", *, peers: Peers | None = None,
     )
 
 
-def explain(outcome: Outcome, lines: int = 40) -> str:
+def explain(outcome: Outcome, *, peers: Peers | None = None, lines: int = 40) -> str:
     """Tell how a schedule failed: the end of its trace, and the command that repeats it."""
-    traced = run_schedule(outcome.seed, outcome.mode, tracing=True) if not outcome.trace else outcome
+    traced = run_schedule(outcome.seed, outcome.mode, peers=peers, tracing=True)
     return "\n".join(
         [str(outcome.setup), *traced.trace[-lines:], f"{outcome.failure}", f"Replay: {outcome.replay}"]
     )

@@ -35,6 +35,8 @@ class DispatcherState:
         self._setup = setup
         self._make = make
         self._term = 0
+        self._expired = 0
+        self._threshold = setup.threshold
         self._history = History()
         self.reachable = True
         self.last_failover = -1.0
@@ -54,6 +56,7 @@ class DispatcherState:
         if self._touched:
             self._touched = False
             check_dispatcher(self.peer, self.book)
+            self._count()
 
     def receive(self, message: ToDispatcher) -> None:
         """Take in a message of a pool."""
@@ -114,6 +117,15 @@ class DispatcherState:
         self.last_failover = now
         self.peer.begin_term(term)
         self._written(Write(lambda peer: peer.begin_term(term), lambda book: book.begin_term(term * TERM)))
+
+    def _count(self) -> None:
+        """Count what the schedule led to, so that tests can see that the checks had something to check."""
+        seen, book = self._world.faults, self.book
+        seen["expired lease"] += max(0, book.expired - self._expired)
+        seen["threshold change"] += book.threshold != self._threshold
+        seen["pick on the way"] += any(book.open.values())
+        seen["waiting for answers"] += not book.settled
+        self._expired, self._threshold = book.expired, book.threshold
 
     def _new(self) -> tuple[DispatcherPeer, Book]:
         setup = self._setup
