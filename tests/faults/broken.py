@@ -53,6 +53,14 @@ class OldEpochs(DispatcherPeer):
         return accepted
 
 
+class EndlessWait(DispatcherPeer):
+    """A pool that is heard but hears nothing stops the rule for good."""
+
+    def tick(self, now: float) -> None:
+        self._unsettled_since = None
+        super().tick(now)
+
+
 class EndlessLeases(DispatcherPeer):
     """The place of a client that never comes is kept for good."""
 
@@ -73,7 +81,7 @@ class LeasesReturnedTwice(DispatcherPeer):
 
 
 class NoReplies(DispatcherPeer):
-    """Nobody replies to a heartbeat, so a lost notice stays lost."""
+    """A heartbeat gets no reply, so a lost notice stays lost."""
 
     def receive(self, now: float, message: ToDispatcher) -> bool:
         before = len(self._outbox)
@@ -216,9 +224,9 @@ class RefusalsKept(PoolPeer):
 
 
 DISPATCHERS = (
-    NoSequenceNumbers, AnyIncarnation, NoBarrier, OldEpochs, EndlessLeases, LeasesReturnedTwice, NoReplies,
-    PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored, EndlessMemory,
-    SilenceIgnored, ArrivedIgnored, OldestTooHigh,
+    NoSequenceNumbers, AnyIncarnation, NoBarrier, OldEpochs, EndlessWait, EndlessLeases, LeasesReturnedTwice,
+    NoReplies, PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored,
+    EndlessMemory, SilenceIgnored, ArrivedIgnored, OldestTooHigh,
 )  # fmt: skip
 POOLS = (NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, DrainingForgotten, RefusalsKept)
 BROKEN = {

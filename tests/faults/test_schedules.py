@@ -26,6 +26,7 @@ HAPPENS = {  # at least this often in 100 schedules of each mode
     "repeated answer": 500, "expired lease": 500, "threshold change": 500, "pick on the way": 5000,
     "waiting for answers": 5000, "arrivals to settle": 100,
     "pool dead for good": 10, "pool cut off for good": 10, "pool draining for good": 10,
+    "pool deaf for good": 5,
 }  # fmt: skip
 
 

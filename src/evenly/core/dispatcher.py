@@ -146,6 +146,10 @@ class Dispatcher:
             self._unsettled.pop(pool, None)
         return True
 
+    def settle(self) -> None:
+        """Stop waiting for answers to the last threshold change, from pools that cannot be told."""
+        self._unsettled.clear()
+
     def learn(self) -> ThresholdNotice | None:
         """Apply the rule's step from the last dispatch; return the notice for the pools if the threshold changes.
 

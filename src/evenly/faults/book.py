@@ -38,6 +38,7 @@ class Book:
         self.open: dict[PoolId, dict[int, float]] = {}  # the tickets on the way, with the ends of their leases
         self.expired = 0
         self._answered: dict[PoolId, None] = {}  # pools that know the threshold in force
+        self._waiting_since: float | None = None
         self._answers: dict[Hashable, tuple[float, Pick]] = {}  # by request key, with the time
 
     def members(self) -> list[PoolId]:
@@ -59,17 +60,25 @@ class Book:
 
     @property
     def settled(self) -> bool:
-        """True if all members know the threshold in force."""
+        """True if all members know the threshold in force, or had as long to answer as a pool may be silent."""
         return all(pool in self._answered for pool in self.members())
 
     def advance(self, now: float) -> None:
-        """Let time pass: leases end, and pools fall silent."""
+        """Let time pass: leases end, pools fall silent, and the wait for answers ends."""
         self.now = now
         for tickets in self.open.values():
             for ticket in [ticket for ticket, expires in tickets.items() if expires <= now]:
                 del tickets[ticket]
                 self.expired += 1
-        self._answered = {pool: None for pool in self.members() if pool in self._answered}
+        members = self.members()
+        self._answered = {pool: None for pool in members if pool in self._answered}
+        if len(self._answered) == len(members):
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = now
+        elif now >= self._waiting_since + self._setup.silence:
+            self._waiting_since = None
+            self._answered = dict.fromkeys(members)
 
     def receive(self, now: float, message: ToDispatcher, accepted: bool) -> None:
         """Write down a message. It counts unless a newer one came first.
@@ -130,6 +139,7 @@ class Book:
         """Write down that the threshold was announced again, in a new epoch."""
         self.epoch = epoch
         self._answered = {}
+        self._waiting_since = None
 
     def _learn(self, pools: int, green: int, yellow: int) -> None:
         """Move the threshold by the paper's rule, but only if all pools know it."""

@@ -11,6 +11,9 @@ The bounds, counted from the end of the faults, where `delay` is the longest tha
   may have become a member by a late message. Time passes for the dispatcher when it receives something, hence the
   heartbeat.
 
+A pool that sends but hears nothing may be left. It stays a member. It never answers a threshold change, so that
+the rule acts only once in `silence`; and sessions are replaced one heartbeat apart, for its estimate to follow.
+
 Then sessions are replaced one by one, each step after the messages of the last. With `pools * k + pools // 2`
 sessions and an alpha of `(pools - 1.5) / pools`, threshold k is the only one that stays: right before an arrival
 at most one pool has fewer than k tasks, so that at least `pools - 1` have k or more; and at least two have k or
@@ -30,12 +33,12 @@ def check_liveness(system: System) -> None:
     """End the faults outside a healthy core, and check what must come true."""
     healthy = _calm(system)
     setup, world = system.setup, system.world
-    delays = 3 * setup.delay
-    world.run_until(world.now + max(HEARTBEAT, setup.longest_delay) + delays + _INSTANT)
+    members = system.pools[: setup.core + setup.deaf]
+    world.run_until(world.now + max(HEARTBEAT, setup.longest_delay) + 3 * setup.delay + _INSTANT)
     _check_core(system, healthy)
     world.run_until(world.now + max(setup.lease, setup.silence) + HEARTBEAT + _INSTANT)
-    _check_all(system, healthy)
-    _settle(system, healthy)
+    _check_all(system, healthy, members)
+    _settle(system, members)
 
 
 def most_arrivals(pools: int, away: int) -> int:
@@ -61,7 +64,10 @@ def _calm(system: System) -> list[PoolNode]:
             front.start()
     healthy, others = system.pools[: system.setup.core], system.pools[system.setup.core :]
     fates = {node.name: chance.choice(("dead", "cut off", "draining")) for node in others}
-    system.network.calm([name for name, fate in fates.items() if fate == "cut off"])
+    if system.setup.deaf:
+        fates[others[0].name] = "deaf"
+    mute = [name for name, fate in fates.items() if fate == "cut off"]
+    system.network.calm(mute, mute + [name for name, fate in fates.items() if fate == "deaf"])
     for node in others:
         fate = fates[node.name]
         world.fault(f"pool {fate} for good", "{}", node.name)
@@ -69,7 +75,7 @@ def _calm(system: System) -> list[PoolNode]:
             node.crash()
         elif fate == "draining" and node.up:
             node.drain()
-    for node in healthy:
+    for node in system.pools[: system.setup.core + system.setup.deaf]:
         if not node.up:
             node.start()
         elif node.draining:
@@ -93,14 +99,17 @@ def _check_core(system: System, healthy: list[PoolNode]) -> None:
             require(not seen or system.state.last_failover >= given, "ticket {} of {} is still open", ticket, name)
 
 
-def _check_all(system: System, healthy: list[PoolNode]) -> None:
-    """Check that nothing is left of the faults."""
+def _check_all(system: System, healthy: list[PoolNode], members: list[PoolNode]) -> None:
+    """Check that nothing is left of the faults. A deaf pool is a member, but cannot know the threshold."""
     peer = system.state.peer
-    names, members = [node.name for node in healthy], sorted(map(str, peer.dispatcher.pools))
-    require(members == names, "the members {} should be {}", members, names)
-    require(peer.dispatcher.settled, "some pools have not answered the last threshold change")
+    names, found = [node.name for node in members], sorted(map(str, peer.dispatcher.pools))
+    require(found == names, "the members {} should be {}", found, names)
+    require(
+        peer.dispatcher.settled or members != healthy, "some pools have not answered the last threshold change"
+    )
     for node in healthy:
         _check_notice(system, node)
+    for node in members:
         estimate, tickets = peer.dispatcher.estimate(node.name), peer.open_tickets(node.name)
         require(estimate == node.peer.tasks, "{} at {} should be {}", node.name, estimate, node.peer.tasks)
         require(not tickets, "{} has ghosts: {}", node.name, tickets)
@@ -111,45 +120,49 @@ def _check_notice(system: System, node: PoolNode) -> None:
     require(known == right, "{} knows {}, not {}", node.name, known, right)
 
 
-def _settle(system: System, healthy: list[PoolNode]) -> None:
+def _settle(system: System, members: list[PoolNode]) -> None:
     """Replace sessions one by one until the threshold is where it belongs, and check that it stays."""
-    pools = len(healthy)
+    pools = len(members)
     least = 1 if pools == 2 else 0
-    nearest = _sessions(healthy) // pools + system.world.random.randint(-2, 2)
+    nearest = _sessions(members) // pools + system.world.random.randint(-2, 2)
     optimum = max(least, min(4, nearest))
     sessions = pools * optimum + (pools // 2 if pools > 2 else 0)
-    while _sessions(healthy) > sessions:
-        _end_one(system, healthy)
-    while _sessions(healthy) < sessions:
+    while _sessions(members) > sessions:
+        _end_one(system, members)
+    while _sessions(members) < sessions:
         _begin_one(system)
     dispatcher = system.state.peer.dispatcher
     most = most_arrivals(pools, abs(dispatcher.threshold - optimum))
+    if system.setup.deaf:
+        most *= 6  # the rule acts only once in `silence`, which is at most four heartbeats
     for arrivals in range(most + 1):
-        if dispatcher.threshold == optimum and all(0 <= node.peer.tasks - optimum <= 1 for node in healthy):
+        if dispatcher.threshold == optimum and all(0 <= node.peer.tasks - optimum <= 1 for node in members):
             break
         require(arrivals < most, "threshold {} should be {}", dispatcher.threshold, optimum)
-        _replace_one(system, healthy)
+        _replace_one(system, members)
     system.world.faults["arrivals to settle"] += arrivals
     for _ in range(_STILL * pools):
-        _replace_one(system, healthy)
+        _replace_one(system, members)
         require(dispatcher.threshold == optimum, "{} left optimum {}", dispatcher.threshold, optimum)
 
 
-def _sessions(healthy: list[PoolNode]) -> int:
-    return sum(node.peer.tasks for node in healthy)
+def _sessions(members: list[PoolNode]) -> int:
+    return sum(node.peer.tasks for node in members)
 
 
-def _replace_one(system: System, healthy: list[PoolNode]) -> None:
-    _end_one(system, healthy)
+def _replace_one(system: System, members: list[PoolNode]) -> None:
+    _end_one(system, members)
     _begin_one(system)
 
 
-def _end_one(system: System, healthy: list[PoolNode]) -> None:
+def _end_one(system: System, members: list[PoolNode]) -> None:
     """End a session at random, and wait until the dispatcher may know."""
-    open_sessions = [(node, session) for node in healthy for session in node.book.sessions]
+    open_sessions = [(node, session) for node in members for session in node.book.sessions]
     node, session = system.world.random.choice(open_sessions)
     node.end(session, node.incarnation)
-    system.world.run_until(system.world.now + system.setup.delay + _INSTANT)
+    # A deaf pool does not know when a token is due; its heartbeats tell.
+    wait = HEARTBEAT if system.setup.deaf else 0.0
+    system.world.run_until(system.world.now + wait + system.setup.delay + _INSTANT)
 
 
 def _begin_one(system: System) -> None:

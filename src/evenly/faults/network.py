@@ -13,14 +13,18 @@ class Network:
         self._world = world
         self._setup = setup
         self._calm = False
-        self._cut_off: list[str] = []
+        self._mute: list[str] = []
+        self._deaf: list[str] = []
         self._cuts: dict[tuple[str, str], int] = {}  # from, to: the number of cuts that separate them
         self._latest: dict[tuple[str, str], float] = {}  # when the last message on a link is due
 
-    def calm(self, cut_off: list[str]) -> None:
-        """End all faults, but leave these nodes cut off. What is on the way arrives when it would have."""
+    def calm(self, mute: list[str], deaf: list[str]) -> None:
+        """End all faults, except that nothing comes from these nodes, or nothing comes to them.
+
+        What is on the way arrives when it would have.
+        """
         self._calm = True
-        self._cut_off = cut_off
+        self._mute, self._deaf = mute, deaf
         self._cuts.clear()
 
     def cut(self, links: list[tuple[str, str]]) -> None:
@@ -43,7 +47,7 @@ class Network:
         """Carry a message: call `deliver` with the arguments never, once or twice, at some time."""
         world, setup = self._world, self._setup
         if self._calm:
-            if source in self._cut_off or target in self._cut_off:
+            if source in self._mute or target in self._deaf:
                 return
             world.after(setup.delay * world.random.random(), deliver, *arguments)
             return

@@ -11,11 +11,13 @@ class Setup:
     """The parameters of one schedule. Times are in heartbeat intervals, rates per heartbeat interval.
 
     `embedded` means that the one front-end holds the dispatcher's state and loses it in a crash. Otherwise the
-    state is in a store that `fronts` stateless front-ends share. The first `core` pools are healthy in the end.
+    state is in a store that `fronts` stateless front-ends share. The first `core` pools are healthy in the end,
+    and the next one, if `deaf`, sends but receives nothing.
     """
 
     pools: int
     core: int
+    deaf: bool
     fronts: int
     embedded: bool
     alpha: str
@@ -48,10 +50,12 @@ def draw_setup(chance: random.Random, *, liveness: bool) -> Setup:
     """Draw a system and the intensity of every kind of fault; each kind is absent now and then."""
     pools = chance.randint(2, 8)
     core = pools if not liveness else chance.randint(2, pools)
+    deaf = core < pools and chance.random() < 0.15
     embedded = chance.random() < 0.3
     capacity = None if liveness or chance.random() < 0.6 else chance.randint(2, 5)
     # In liveness mode, the alpha with which the threshold settles for certain; see `liveness.py`.
-    alpha = f"{(core - 1.5) / core:.3f}" if liveness else chance.choice(("0.3", "0.5", "0.8", "0.9", "0.95"))
+    members = core + deaf
+    alpha = f"{(members - 1.5) / members:.3f}" if liveness else chance.choice(("0.3", "0.5", "0.8", "0.9", "0.95"))
     lease = chance.uniform(1.2, 4.0)
 
     def level(*levels: float) -> float:
@@ -60,6 +64,7 @@ def draw_setup(chance: random.Random, *, liveness: bool) -> Setup:
     return Setup(
         pools=pools,
         core=core,
+        deaf=deaf,
         fronts=1 if embedded else chance.randint(1, 3),
         embedded=embedded,
         alpha=alpha,

@@ -62,6 +62,7 @@ class DispatcherPeer:
         self._outbox: list[tuple[PoolId, ToPool]] = []
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_death = float("inf")  # no pool is silent for too long before this time
+        self._unsettled_since: float | None = None
         self.notices = 0  # sent so far
         self.expired = 0  # tickets so far whose clients did not come in time
 
@@ -130,7 +131,11 @@ class DispatcherPeer:
         self._close(pool, ticket)
 
     def tick(self, now: float) -> None:
-        """Give back the places of clients that did not come, and take out the pools that are silent."""
+        """Give back the places of clients that did not come, and take out the pools that are silent.
+
+        A pool that is heard but hears nothing never answers a threshold change. The rule waits for it for as long
+        as for a silent one, so that it slows learning down but does not end it.
+        """
         while self._expiring and self._expiring[0][0] <= now:
             _, pool, ticket = self._expiring.popleft()
             self.expired += self._close(pool, ticket)
@@ -138,6 +143,13 @@ class DispatcherPeer:
             del self._answers[self._answered.popleft()[1]]
         if now >= self._next_death:
             self._bury_the_silent(now)
+        if self._dispatcher.settled:
+            self._unsettled_since = None
+        elif self._unsettled_since is None:
+            self._unsettled_since = now
+        elif now >= self._unsettled_since + self._silence:
+            self._unsettled_since = None
+            self._dispatcher.settle()
 
     def begin_term(self, term: int) -> None:
         """Go on in a new term, because what happened at the end of the last one may be forgotten here.
@@ -149,6 +161,7 @@ class DispatcherPeer:
         self._first = self._unused = first
         for record in self._records.values():
             record.next_ticket = first
+        self._unsettled_since = None
         self._dispatcher.restart(self._dispatcher.threshold, first)
         self._tell_all()
 
