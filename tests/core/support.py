@@ -19,6 +19,7 @@ from evenly.core import (
     RandomRouting,
     Report,
     RoundRobin,
+    StaleReports,
     ThresholdNotice,
     ThresholdPolicy,
 )
@@ -50,6 +51,7 @@ def _cases() -> list[Case]:
         "round-robin": RoundRobin,
         "jiq": JoinIdleQueue,
         "jbt": lambda capacity: JoinBelowThreshold(3, capacity),
+        "stale-reports": StaleReports,
     }
     cases = [
         Case(name, lambda make=make, capacity=capacity: make(capacity), capacity)  # type: ignore[misc]

@@ -285,7 +285,7 @@ def test_events_at_what_cannot_be_a_pool_are_rejected(case: Case) -> None:
 def test_the_dispatcher_rejects_tokens_of_strangers() -> None:
     dispatcher = Dispatcher(1)
     for pool in STRANGERS:
-        for call in (dispatcher.leave, dispatcher.estimate, dispatcher.excuse):
+        for call in (dispatcher.leave, dispatcher.estimate):
             assert "is not a member" in rejected(partial(call, pool))
         assert "is not a member" in rejected(partial(dispatcher.add, pool, 1))
         assert not dispatcher.awaits(pool)

@@ -287,13 +287,12 @@ def test_a_pool_that_leaves_is_not_waited_for() -> None:
     assert not tokens.awaits("j")
 
 
-def test_a_pool_that_is_excused_is_not_waited_for_until_the_next_change() -> None:
+def test_pools_that_cannot_be_told_are_not_waited_for_until_the_next_change() -> None:
     tokens = dispatcher()
     tokens.restart(3)
-    for pool in "abcdefghi":
+    for pool in "abcdefgh":
         tokens.receive(report(pool, MANY, 1))
-    tokens.excuse("j")
-    tokens.excuse("a")  # nothing to excuse
+    tokens.settle()
     assert tokens.settled
     assert tokens.estimate("j") == MANY
     tokens.restart(4)
@@ -361,7 +360,7 @@ def test_membership_errors_name_the_pool() -> None:
     tokens = dispatcher()
     with pytest.raises(ValueError, match="'a'"):
         tokens.join("a")
-    for call in (tokens.leave, tokens.estimate, tokens.excuse, lambda pool: tokens.add(pool, 1)):
+    for call in (tokens.leave, tokens.estimate, lambda pool: tokens.add(pool, 1)):
         with pytest.raises(ValueError, match="'z'"):
             call("z")
     assert not tokens.awaits("z")

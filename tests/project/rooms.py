@@ -51,6 +51,10 @@ ROOMS: dict[str, Room] = {
         may=("core", "errors", "inputs"),
         standard=_PURE,
     ),
+    "faults": Room(
+        holds="The protocol in a simulated bad network, with crashes, in virtual time; what must hold.",
+        may=("core", "core.protocol", "errors", "inputs"),
+    ),
     "plots": Room(
         holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),
@@ -98,7 +102,7 @@ ROOMS: dict[str, Room] = {
     ),
     "advice": Room(
         holds="Which alpha to use: theory where it reaches, simulation beyond.",
-        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
+        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability", "workload"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),

@@ -87,12 +87,6 @@ class Dispatcher:
         """Return True if the pool has not answered the last threshold change."""
         return pool in self._pools and pool in self._unsettled
 
-    def excuse(self, pool: PoolId) -> None:
-        """Do not wait for the pool's answer to the last threshold change, because it seems to receive nothing."""
-        if pool not in self._pools:
-            raise not_member(pool)
-        self._unsettled.pop(pool, None)
-
     def estimate(self, pool: PoolId) -> int | None:
         """Return the estimated number of the pool's tasks; None before its first report."""
         if pool not in self._pools:
@@ -155,6 +149,10 @@ class Dispatcher:
         if report.epoch == self._notice.epoch:
             self._unsettled.pop(report.pool, None)
         return True
+
+    def settle(self) -> None:
+        """Stop waiting for answers to the last threshold change, from pools that cannot be told."""
+        self._unsettled.clear()
 
     def learn(self) -> ThresholdNotice | None:
         """Apply the rule's step from the last dispatch; return the notice for the pools if the threshold changes.

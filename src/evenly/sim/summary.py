@@ -43,9 +43,11 @@ def _threshold_row(result: Result) -> list[tuple[str, str]]:
         return []
     ending = result.endings[0]
     level, share = max(result.threshold_share.items(), key=lambda item: item[1])
-    optimum = math.floor(result.scenario.demand(result.scenario.horizon))
+    optimum = f" (optimum {math.floor(result.scenario.demand(result.scenario.horizon))})"
+    if result.scenario.message_delay.mean > 0:
+        optimum = ""  # not known
     text = (
-        f"{ending.threshold} at the end (optimum {optimum}), "
+        f"{ending.threshold} at the end{optimum}, "
         f"{level} for {percent(share)} of the time, last change at {ending.since:.2f}"
     )
     return [("threshold", text)]

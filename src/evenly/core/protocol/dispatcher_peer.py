@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from evenly.core.checks import MAX_EPOCH, check_pool
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import Color, PoolId, Report
+from evenly.core.messages import Color, PoolId
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
@@ -24,11 +24,9 @@ class _Record:
     """What is known about a pool, whether it is a member now or not."""
 
     heard: float  # when it last sent something new
-    asked: float  # when it joined, or the threshold last changed since
     next_ticket: int
     incarnation: int = -1
     sequence: int = 0
-    deaf: bool = False  # it left a threshold change unanswered for too long, and has answered none since
     open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
 
 
@@ -40,8 +38,8 @@ class DispatcherPeer:
     is how long the answer to a request key is repeated. All times are in the unit of the argument `now`. Where
     that goes back, the latest time counts.
 
-    The rule does not wait longer than `silence` for the answer of a pool that sends, but seems to receive nothing.
-    Such a pool would stop it for ever. From then on, whatever the pool sends counts as an answer.
+    The rule waits for answers no longer than `silence`. A pool that sends but receives nothing never answers: it
+    slows learning down, but does not end it.
     """
 
     def __init__(
@@ -68,6 +66,7 @@ class DispatcherPeer:
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_death = float("inf")  # no pool is silent for too long before this time
         self._now = float("-inf")
+        self._unsettled_since: float | None = None
         self.notices = 0  # sent so far
         self.expired = 0  # tickets so far whose clients did not come in time
 
@@ -118,7 +117,7 @@ class DispatcherPeer:
         pool = message.report.pool
         record = self._records.get(pool)
         if record is None:
-            record = self._records[pool] = _Record(self._now, self._now, self._unused)
+            record = self._records[pool] = _Record(self._now, self._unused)
         if (message.incarnation, message.sequence) <= (record.incarnation, record.sequence):
             return False
         record.incarnation, record.sequence = message.incarnation, message.sequence
@@ -129,7 +128,9 @@ class DispatcherPeer:
         if message.kind is Kind.LEAVE:
             self._take_out(pool)
             return True
-        self._update(pool, record, message.report)
+        if pool not in self._dispatcher.pools:
+            self._dispatcher.join(pool)
+        self._dispatcher.receive(message.report, unseen=len(record.open))
         if message.kind is Kind.HEARTBEAT:
             self._tell(pool)
         return True
@@ -151,6 +152,13 @@ class DispatcherPeer:
             del self._answers[self._answered.popleft()[1]]
         if now >= self._next_death:
             self._bury_the_silent()
+        if self._dispatcher.settled:
+            self._unsettled_since = None
+        elif self._unsettled_since is None:
+            self._unsettled_since = now
+        elif now >= self._unsettled_since + self._silence:
+            self._unsettled_since = None
+            self._dispatcher.settle()
 
     def begin_term(self, term: int) -> None:
         """Go on in a new term, because what happened at the end of the last one may be forgotten here.
@@ -161,20 +169,10 @@ class DispatcherPeer:
         first = whole_number("term", term, self._first // TERM + 1, MAX_TERM) * TERM
         self._dispatcher.restart(self._dispatcher.threshold, first)
         self._first = self._unused = first
+        self._unsettled_since = None
         for record in self._records.values():
             record.next_ticket = first
         self._tell_all()
-
-    def _update(self, pool: PoolId, record: _Record, report: Report) -> None:
-        """Take in what a pool reports; it joins by that, unless it is a member."""
-        if pool not in self._dispatcher.pools:
-            self._dispatcher.join(pool)
-            record.asked = self._now
-        self._dispatcher.receive(report, unseen=len(record.open))
-        if report.epoch == self._dispatcher.epoch:
-            record.deaf = False
-        if record.deaf:
-            self._dispatcher.excuse(pool)
 
     def _new_ticket(self, pool: PoolId) -> int:
         record = self._records[pool]
@@ -206,12 +204,6 @@ class DispatcherPeer:
                     del self._records[pool]
                     continue
                 due = self._now + self._lease  # by then, its tickets have expired
-            elif self._dispatcher.awaits(pool):
-                if record.asked + self._silence <= self._now:
-                    self._dispatcher.excuse(pool)
-                    record.deaf = True
-                else:
-                    due = min(due, record.asked + self._silence)
             self._expect_death(due)
 
     def _expect_death(self, due: float) -> None:
@@ -230,7 +222,6 @@ class DispatcherPeer:
     def _tell_all(self) -> None:
         """Send the threshold to all members after a change."""
         for pool in self._dispatcher.pools:
-            self._records[pool].asked = self._now
             self._tell(pool)
 
 
