@@ -57,7 +57,7 @@ class NetworkReference:
         self.scenario = scenario
         self.time = 0.0
         self.arrivals = 0
-        self.without_token = 0
+        self.without_token = self.lost = 0
         self.tasks: list[int] = scenario.tasks_at_start().tolist()
         self._streams = new_streams(seed)
         self._flight = new_flight(seed, 1)
@@ -81,9 +81,17 @@ class NetworkReference:
         if scenario.policy == "threshold":
             rule = None if scenario.alpha is None else LearningRule(scenario.alpha)
             self.dispatcher = DispatcherPeer(
-                scenario.initial_threshold, rule, term=1, lease=FOREVER, silence=FOREVER, memory=FOREVER
+                scenario.initial_threshold,
+                rule,
+                term=1,
+                lease=FOREVER,
+                silence=FOREVER,
+                memory=FOREVER,
+                highest=None if scenario.capacity is None else scenario.capacity - 1,
             )
-            self.pools = [PoolPeer(pool, incarnation=1) for pool in range(scenario.pools)]
+            self.pools = [
+                PoolPeer(pool, incarnation=1, capacity=scenario.capacity) for pool in range(scenario.pools)
+            ]
             for session, pool in zip(self._sessions, self._owners, strict=True):
                 self.pools[pool].begin(session)
             for peer in self.pools:
@@ -194,6 +202,14 @@ class NetworkReference:
     # --- events ---
 
     def _begin(self, pool: int, ticket: int | None) -> None:
+        if self.tasks[pool] == self.scenario.capacity:
+            self.lost += 1
+            if self.scenario.policy == "threshold":
+                assert ticket is not None
+                self._to_dispatcher(self.pools[pool].refuse(ticket))
+            elif self.scenario.policy == "jsq":
+                self._send("signal", lambda: self._departed(pool))
+            return
         left = (self._next_time - self.time) * self._rate
         self.tasks[pool] += 1
         self._owners.append(pool)

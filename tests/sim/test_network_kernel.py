@@ -19,12 +19,18 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "learning, unequal start": {"alpha": 0.75, "initial_tasks": [0, 1, 2, 3, 4, 5, 6, 7, 0, 0, 1, 1]},
     "learning, service rate": {"alpha": 0.8, "service_rate": 2.5},
     "learning, wave": {"alpha": 0.8, "load": None, "schedule": "0:4~3/5"},
+    "learning, capacity": {"alpha": 0.8, "capacity": 6, "initial_tasks": 2},
+    "fixed threshold, capacity": {"threshold": 4, "capacity": 5, "load": 7.0},
     "jsq": {"policy": "jsq", "initial_tasks": 1.5},
+    "jsq, capacity": {"policy": "jsq", "capacity": 6},
     "jsq, high load": {"policy": "jsq", "load": 70.0, "pools": 4},
     "power of two": {"policy": "power-of-d"},
     "power of five": {"policy": "power-of-d", "sample_size": 5, "load": 9.0},
+    "power of two, capacity": {"policy": "power-of-d", "capacity": 7},
+    "random, capacity": {"policy": "random", "capacity": 5},
     "random": {"policy": "random", "initial_tasks": 3},
     "stale reports": {"policy": "stale-reports", "report_interval": 0.3},
+    "stale reports, capacity": {"policy": "stale-reports", "capacity": 9},
     "frequent reports": {"policy": "stale-reports", "report_interval": 0.01, "service_rate": 0.5},
 }
 DELAYS = [0.001, 0.05, 0.4, "exponential:0.02", "exponential:1"]
@@ -52,7 +58,9 @@ def test_kernel_and_peers_go_the_same_way(name: str, delay: float | str) -> None
             assert kernel.state["threshold"] == dispatcher.threshold
             assert network.settled == dispatcher.settled
             assert network.tokens == (list(dispatcher.green), list(dispatcher.yellow))
-    assert int(kernel.state["arrivals"]) == peers.arrivals
+    assert (int(kernel.state["arrivals"]), int(kernel.state["lost"])) == (peers.arrivals, peers.lost)
+    if scenario.capacity is not None and scenario.policy != "jsq":
+        assert peers.lost > 0
     if scenario.policy == "threshold":
         tally = kernel.tally()
         counts = [tally.green, tally.yellow, tally.resync, tally.acknowledgements]

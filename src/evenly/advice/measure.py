@@ -31,6 +31,7 @@ class Measurement:
     """A candidate at one load, compared with JSQ; rates are per mean task time.
 
     `error` is half of the 95 % interval of the relative spread: 0 if exact, None if the run was too short to tell.
+    `share_optimal` is None where messages take time: which threshold is best is not known then.
     """
 
     load: float
@@ -41,7 +42,7 @@ class Measurement:
     jsq_max_tasks: float
     resync_per_task: float
     change_rate: float
-    share_optimal: float
+    share_optimal: float | None
 
     @property
     def relative_spread(self) -> float:
@@ -166,8 +167,6 @@ def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
 
 def _from_results(result: Result, jsq: Result) -> Measurement:
     load = result.scenario.load_at_start
-    # The dispatcher counts a task from its pick until it hears of its departure: two delays more than it lasts.
-    counted = load * (1 + 2 * result.scenario.message_delay.mean)
     ratios = [one.spread / other.spread for one, other in zip(result.windows, jsq.windows, strict=True)]
     return Measurement(
         load=load,
@@ -178,7 +177,7 @@ def _from_results(result: Result, jsq: Result) -> Measurement:
         jsq_max_tasks=jsq.max_tasks,
         resync_per_task=result.resync_per_task,
         change_rate=result.change_rate,
-        share_optimal=_share_optimal(result.threshold_share, counted),
+        share_optimal=None if result.scenario.networked else _share_optimal(result.threshold_share, load),
     )
 
 

@@ -78,6 +78,11 @@ class Network:
         """Answers to changes of the threshold so far that brought no token."""
         return int(self._net["acknowledgements"])
 
+    @property
+    def refusals(self) -> int:
+        """Tasks so far that came to a full pool."""
+        return int(self._net["refusals"])
+
     def advance(
         self, rules: Record, state: Record, book: Book, streams: Streams, until: float, budget: int
     ) -> None:

@@ -85,7 +85,7 @@ class Scenario:
     service_rate: one over the mean task time (default: 1).
     delay: how long tasks and messages are on the way, in mean task times: a number, or a text such as
         "exponential:0.01" for an exponential time with that mean, drawn for each (default: 0). A task is in its
-        pool from its arrival there on. Needs pools without a capacity.
+        pool from its arrival there on.
     report_interval: mean task times between two reports of a pool, under stale-reports (default: 0.1).
     horizon: time at which the run ends (default: 200).
     warmup: time from which averages are taken (default: 0).
@@ -259,8 +259,6 @@ class Scenario:
         delay = parse_delay(self.delay)
         if delay.mean > 0 and self.policy not in DELAYED:
             raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.policy}.")
-        if self.networked and self.capacity is not None:
-            raise InputError("Messages that take time are simulated for pools without a capacity: leave it out.")
         return delay.written
 
     def _check_times(self) -> None:

@@ -146,13 +146,6 @@ class Simulation:
         """Return the records so far."""
         state, book = self._state, self._book
         arrivals = int(state["arrivals"])
-        departures = int(state["events"]) - arrivals
-        network = self._network
-        other = {
-            PolicyCode.JSQ: departures,
-            PolicyCode.POWER_OF_D: 2 * self.scenario.sampled * arrivals,
-            PolicyCode.STALE_REPORTS: 0 if network is None else network.reports,
-        }
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
@@ -168,9 +161,21 @@ class Simulation:
             yellow=int(state["yellow"]),
             resync=int(state["resync"]),
             acknowledgements=self._acknowledgements(),
-            other=other.get(self._code, 0),
+            other=self._other_messages(),
             change_count=int(state["changes"]),
         )
+
+    def _other_messages(self) -> int:
+        """Return the messages of policies without tokens, and those of pools that turn a task away."""
+        arrivals, network = int(self._state["arrivals"]), self._network
+        refusals = 0 if network is None else network.refusals
+        if self._code == PolicyCode.JSQ:
+            return int(self._state["events"]) - arrivals + refusals
+        if self._code == PolicyCode.POWER_OF_D:
+            return 2 * self.scenario.sampled * arrivals
+        if self._code == PolicyCode.THRESHOLD:
+            return refusals
+        return 0 if network is None else network.reports
 
     def _acknowledgements(self) -> int:
         """Return the answers to threshold changes that brought no token: without a network, all pools answer."""

@@ -98,14 +98,22 @@ def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight
     """Let the next task arrive at its pool."""
     pool = flight.message[take(net, flight), 1]
     level = parties.tasks[pool] + 1
-    parties.tasks[pool] = level
     parties.arrived[pool] += 1
-    parties.owner[state.total] = pool
-    net.highest = max(net.highest, level)
-    add_task(state, book.at_least, book.full, book.area, book.max_time, level)
-    if rules.policy == _THRESHOLD and level < parties.threshold[pool]:
-        state.green += 1
-        report(state, net, flight, parties, pool)
+    if level > rules.capacity:
+        state.lost += 1
+        net.refusals += 1
+        if rules.policy == _THRESHOLD:
+            report(state, net, flight, parties, pool)
+        elif rules.policy == _JSQ:
+            send(net, flight, state.time + signal(net, flight), DEPARTURE, pool, 0, 0, 0, 0)
+    else:
+        parties.tasks[pool] = level
+        parties.owner[state.total] = pool
+        net.highest = max(net.highest, level)
+        add_task(state, book.at_least, book.full, book.area, book.max_time, level)
+        if rules.policy == _THRESHOLD and level < parties.threshold[pool]:
+            state.green += 1
+            report(state, net, flight, parties, pool)
 
 
 @inlined

@@ -37,6 +37,7 @@ NETWORK = np.dtype(
         # counters
         ("reports", np.int64),
         ("acknowledgements", np.int64),
+        ("refusals", np.int64),  # of tasks that came to a full pool
     ]
 )
 
