@@ -17,10 +17,10 @@ from evenly.core import (
     PowerOfD,
     Pull,
     RandomRouting,
+    Report,
     RoundRobin,
     ThresholdNotice,
     ThresholdPolicy,
-    TokenMessage,
 )
 
 T = TypeVar("T")
@@ -100,12 +100,16 @@ def ordered(pools: Iterable[PoolId]) -> list[Any]:
     return sorted(cast("Iterable[Any]", pools))
 
 
-def green(pool: PoolId, epoch: int = 0) -> TokenMessage:
-    return TokenMessage(pool, Color.GREEN, epoch)
+def report(pool: PoolId, tasks: int, epoch: int = 0, color: Color | None = None) -> Report:
+    return Report(pool, tasks, epoch, color)
 
 
-def yellow(pool: PoolId, epoch: int = 0) -> TokenMessage:
-    return TokenMessage(pool, Color.YELLOW, epoch)
+def green(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
+    return Report(pool, tasks, epoch, Color.GREEN)
+
+
+def yellow(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
+    return Report(pool, tasks, epoch, Color.YELLOW)
 
 
 def notice(threshold: int, epoch: int = 0) -> ThresholdNotice:

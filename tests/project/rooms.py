@@ -46,6 +46,11 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
+    "core.protocol": Room(
+        holds="The same rules over a network: tickets, incarnations, heartbeats. No clock, no randomness, no I/O.",
+        may=("core", "errors", "inputs"),
+        standard=_PURE,
+    ),
     "plots": Room(
         holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),

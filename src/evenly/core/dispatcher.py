@@ -83,6 +83,16 @@ class Dispatcher:
         """True if every pool has answered the last threshold change, so that the rule may act."""
         return not self._unsettled
 
+    def awaits(self, pool: PoolId) -> bool:
+        """Return True if the pool has not answered the last threshold change."""
+        return pool in self._pools and pool in self._unsettled
+
+    def excuse(self, pool: PoolId) -> None:
+        """Do not wait for the pool's answer to the last threshold change, because it seems to receive nothing."""
+        if pool not in self._pools:
+            raise not_member(pool)
+        self._unsettled.pop(pool, None)
+
     def estimate(self, pool: PoolId) -> int | None:
         """Return the estimated number of the pool's tasks; None before its first report."""
         if pool not in self._pools:
@@ -128,6 +138,8 @@ class Dispatcher:
         """Change the estimate of a pool: by 1 for a pick or a task that came without, by -1 for a lost one."""
         if pool not in self._pools:
             raise not_member(pool)
+        if type(tasks) is not int or not -MAX_COUNT <= tasks <= MAX_COUNT:
+            tasks = whole_number("tasks", tasks, -MAX_COUNT, MAX_COUNT)
         estimate = self._estimates.get(pool)
         if estimate is not None:
             self._set_estimate(pool, max(estimate + tasks, 0))
@@ -136,14 +148,12 @@ class Dispatcher:
         """Take in what a pool reports; `unseen` picks are not in it. Return False if the pool is not a member."""
         if not isinstance(report, Report):
             raise InputError(f"report must be a Report, not {shown(report)}.")
-        pool, tasks = report.pool, report.tasks
-        if pool not in self._pools:
+        if report.pool not in self._pools:
             return False
-        if type(tasks) is not int or not 0 <= tasks <= MAX_COUNT:
-            tasks = whole_number(f"tasks of pool {shown(pool)}", tasks, 0, MAX_COUNT)
-        self._set_estimate(pool, tasks + unseen)
+        report.check()
+        self._set_estimate(report.pool, int(report.tasks) + whole_number("unseen", unseen, 0, MAX_COUNT))
         if report.epoch == self._notice.epoch:
-            self._unsettled.pop(pool, None)
+            self._unsettled.pop(report.pool, None)
         return True
 
     def learn(self) -> ThresholdNotice | None:

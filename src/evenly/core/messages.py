@@ -40,6 +40,16 @@ class Report:
     epoch: int
     color: Color | None
 
+    def check(self) -> None:
+        """Raise InputError if no pool can have sent this. For the receiver: a report is made for every task."""
+        tasks, epoch, color = self.tasks, self.epoch, self.color
+        if type(tasks) is not int or not 0 <= tasks <= MAX_COUNT:
+            whole_number(f"tasks of pool {shown(self.pool)}", tasks, 0, MAX_COUNT)
+        if type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH:
+            whole_number(f"epoch of pool {shown(self.pool)}", epoch, 0, MAX_EPOCH)
+        if color is not None and not isinstance(color, Color):
+            raise InputError(f"color must be a Color or None, not {shown(color)}.")
+
 
 @dataclass(frozen=True, slots=True)
 class ThresholdNotice:
@@ -49,7 +59,7 @@ class ThresholdNotice:
     epoch: int
 
     def __post_init__(self) -> None:
-        """Check the numbers. A report is checked when it is received: it is made for every task."""
+        """Check the numbers."""
         object.__setattr__(self, "threshold", whole_number("threshold", self.threshold, 0, MAX_COUNT))
         object.__setattr__(self, "epoch", whole_number("epoch", self.epoch, 0, MAX_EPOCH))
 

@@ -68,7 +68,7 @@ class Pool:
         below = self._notice.threshold - self.tasks
         if below == 0:
             return self._report(Color.YELLOW)
-        if below == 1 or (below > 1 and self._every_departure):
+        if below == 1 or (self._every_departure and below > 0):
             return self._report(Color.GREEN)
         return None
 

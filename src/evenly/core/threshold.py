@@ -76,7 +76,9 @@ class ThresholdPolicy:
             return None
         member = self._pools[pool]
         lost = member.full
-        if not lost:
+        if lost:
+            self._dispatcher.add(pool, -1)
+        else:
             self._deliver(member.arrive())
         notice = self._dispatcher.learn()
         if notice is not None:
@@ -116,8 +118,8 @@ class ThresholdPolicy:
             self._dispatcher.receive(report)
 
     def _rethreshold(self, notice: ThresholdNotice) -> None:
-        for member in self._pools.values():
-            answer = member.rethreshold(notice)
+        for pool in self._dispatcher.pools:  # the order is the dispatcher's, also after a pool has left
+            answer = self._pools[pool].rethreshold(notice)
             if answer is not None:
                 self._answer(answer)
 

@@ -4,15 +4,15 @@ from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from evenly.core.checks import MAX_EPOCH
+from evenly.core.checks import MAX_EPOCH, check_pool
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import Color, PoolId
+from evenly.core.messages import Color, PoolId, Report
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
-from evenly.core.protocol.tickets import Tickets, checked_ranges
+from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
-from evenly.inputs import positive_number, shown, whole_number
+from evenly.inputs import finite_number, positive_number, shown, whole_number
 
 MAX_TERM = 2**31 - 1
 TERM = 2**32
@@ -24,9 +24,11 @@ class _Record:
     """What is known about a pool, whether it is a member now or not."""
 
     heard: float  # when it last sent something new
+    asked: float  # when it joined, or the threshold last changed since
     next_ticket: int
     incarnation: int = -1
     sequence: int = 0
+    deaf: bool = False  # it left a threshold change unanswered for too long, and has answered none since
     open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
 
 
@@ -35,8 +37,11 @@ class DispatcherPeer:
 
     `term` must be higher than at any earlier start of this dispatcher. `lease` is how long a place is kept for a
     client that has not arrived; `silence` is how long a pool may be silent before it is taken for dead; `memory`
-    is how long the answer to a request key is repeated. All times are in the unit of the argument `now`, which
-    never goes back.
+    is how long the answer to a request key is repeated. All times are in the unit of the argument `now`. Where
+    that goes back, the latest time counts.
+
+    The rule does not wait longer than `silence` for the answer of a pool that sends, but seems to receive nothing.
+    Such a pool would stop it for ever. From then on, whatever the pool sends counts as an answer.
     """
 
     def __init__(
@@ -59,9 +64,10 @@ class DispatcherPeer:
         self._expiring: deque[tuple[float, PoolId, int]] = deque()
         self._answers: dict[Hashable, Pick] = {}
         self._answered: deque[tuple[float, Hashable]] = deque()
-        self._outbox: list[tuple[PoolId, ToPool]] = []
+        self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_death = float("inf")  # no pool is silent for too long before this time
+        self._now = float("-inf")
         self.notices = 0  # sent so far
         self.expired = 0  # tickets so far whose clients did not come in time
 
@@ -72,16 +78,20 @@ class DispatcherPeer:
 
     def open_tickets(self, pool: PoolId) -> tuple[int, ...]:
         """Return the tickets of the pool that may still be on the way."""
+        check_pool(pool)
         record = self._records.get(pool)
         return () if record is None else tuple(record.open)
 
     def messages(self) -> list[tuple[PoolId, ToPool]]:
-        """Return the messages to send, with the pools to send them to; once."""
-        outbox, self._outbox = self._outbox, []
+        """Return the messages to send, with the pools to send them to; once, and at most one per pool."""
+        outbox = list(self._outbox.items())
+        self._outbox.clear()
+        self.notices += len(outbox)
         return outbox
 
     def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
         """Pick a pool for a task; None if there is no pool. The same key gets the same answer while it is kept."""
+        _check_key(key)
         self.tick(now)
         if key is not None and key in self._answers:
             return self._answers[key]
@@ -91,53 +101,56 @@ class DispatcherPeer:
         pool = dispatcher.dispatch(choose)
         if pool is None:
             return None
-        pick = Pick(pool, self._new_ticket(pool, now), now + self._lease, color, threshold)
+        pick = Pick(pool, self._new_ticket(pool), self._now + self._lease, color, threshold)
         if key is not None:
             self._answers[key] = pick
-            self._answered.append((now + self._memory, key))
+            self._answered.append((self._now + self._memory, key))
         if dispatcher.learn() is not None:
             self._tell_all()
         return pick
 
     def receive(self, now: float, message: ToDispatcher) -> bool:
         """Take in a message of a pool. Return False if a newer one came first."""
-        _check(message)
+        if not isinstance(message, ToDispatcher):
+            raise InputError(f"message must be a ToDispatcher, not {shown(message)}.")
+        message.check()
         self.tick(now)
         pool = message.report.pool
         record = self._records.get(pool)
         if record is None:
-            record = self._records[pool] = _Record(now, self._unused)
+            record = self._records[pool] = _Record(self._now, self._now, self._unused)
         if (message.incarnation, message.sequence) <= (record.incarnation, record.sequence):
             return False
         record.incarnation, record.sequence = message.incarnation, message.sequence
-        record.heard = now
-        self._next_death = min(self._next_death, now + self._silence)
+        record.heard = self._now
+        self._expect_death(self._now + self._silence)
         arrived = Tickets(message.arrived)
         record.open = {ticket: None for ticket in record.open if ticket not in arrived}
         if message.kind is Kind.LEAVE:
             self._take_out(pool)
             return True
-        if pool not in self._dispatcher.pools:
-            self._dispatcher.join(pool)
-        self._dispatcher.receive(message.report, unseen=len(record.open))
+        self._update(pool, record, message.report)
         if message.kind is Kind.HEARTBEAT:
             self._tell(pool)
         return True
 
     def release(self, now: float, pool: PoolId, ticket: int) -> None:
         """Give back the place of a client that will not come."""
+        check_pool(pool)
+        whole_number("ticket", ticket, 0, MAX_EPOCH)
         self.tick(now)
         self._close(pool, ticket)
 
     def tick(self, now: float) -> None:
         """Give back the places of clients that did not come, and take out the pools that are silent."""
+        self._now = now = max(self._now, finite_number("now", now))
         while self._expiring and self._expiring[0][0] <= now:
             _, pool, ticket = self._expiring.popleft()
             self.expired += self._close(pool, ticket)
         while self._answered and self._answered[0][0] <= now:
             del self._answers[self._answered.popleft()[1]]
         if now >= self._next_death:
-            self._bury_the_silent(now)
+            self._bury_the_silent()
 
     def begin_term(self, term: int) -> None:
         """Go on in a new term, because what happened at the end of the last one may be forgotten here.
@@ -146,19 +159,30 @@ class DispatcherPeer:
         new term both get numbers that were not used.
         """
         first = whole_number("term", term, self._first // TERM + 1, MAX_TERM) * TERM
+        self._dispatcher.restart(self._dispatcher.threshold, first)
         self._first = self._unused = first
         for record in self._records.values():
             record.next_ticket = first
-        self._dispatcher.restart(self._dispatcher.threshold, first)
         self._tell_all()
 
-    def _new_ticket(self, pool: PoolId, now: float) -> int:
+    def _update(self, pool: PoolId, record: _Record, report: Report) -> None:
+        """Take in what a pool reports; it joins by that, unless it is a member."""
+        if pool not in self._dispatcher.pools:
+            self._dispatcher.join(pool)
+            record.asked = self._now
+        self._dispatcher.receive(report, unseen=len(record.open))
+        if report.epoch == self._dispatcher.epoch:
+            record.deaf = False
+        if record.deaf:
+            self._dispatcher.excuse(pool)
+
+    def _new_ticket(self, pool: PoolId) -> int:
         record = self._records[pool]
         ticket = record.next_ticket
         record.next_ticket += 1
         self._unused = max(self._unused, record.next_ticket)
         record.open[ticket] = None
-        self._expiring.append((now + self._lease, pool, ticket))
+        self._expiring.append((self._now + self._lease, pool, ticket))
         return ticket
 
     def _close(self, pool: PoolId, ticket: int) -> bool:
@@ -171,40 +195,47 @@ class DispatcherPeer:
             self._dispatcher.add(pool, -1)
         return True
 
-    def _bury_the_silent(self, now: float) -> None:
+    def _bury_the_silent(self) -> None:
         """Take out the pools that are silent for too long, and forget those without open tickets."""
         self._next_death = float("inf")
         for pool, record in list(self._records.items()):
             due = record.heard + self._silence
-            if due <= now:
+            if due <= self._now:
                 self._take_out(pool)
                 if not record.open:
                     del self._records[pool]
                     continue
-                due = now + self._lease  # by then, its tickets have expired
-            self._next_death = min(self._next_death, due)
+                due = self._now + self._lease  # by then, its tickets have expired
+            elif self._dispatcher.awaits(pool):
+                if record.asked + self._silence <= self._now:
+                    self._dispatcher.excuse(pool)
+                    record.deaf = True
+                else:
+                    due = min(due, record.asked + self._silence)
+            self._expect_death(due)
+
+    def _expect_death(self, due: float) -> None:
+        self._next_death = min(self._next_death, due)
 
     def _take_out(self, pool: PoolId) -> None:
+        self._outbox.pop(pool, None)
         if pool in self._dispatcher.pools:
             self._dispatcher.leave(pool)
 
     def _tell(self, pool: PoolId) -> None:
         record = self._records[pool]
-        self.notices += 1
         oldest = min(record.open, default=record.next_ticket)
-        self._outbox.append((pool, ToPool(self._dispatcher.notice, oldest)))
+        self._outbox[pool] = ToPool(self._dispatcher.notice, oldest)
 
     def _tell_all(self) -> None:
+        """Send the threshold to all members after a change."""
         for pool in self._dispatcher.pools:
+            self._records[pool].asked = self._now
             self._tell(pool)
 
 
-def _check(message: ToDispatcher) -> None:
-    """Reject what no pool can have sent."""
-    if not isinstance(message, ToDispatcher):
-        raise InputError(f"message must be a ToDispatcher, not {shown(message)}.")
-    if not isinstance(message.kind, Kind):
-        raise InputError(f"kind must be a Kind, not {shown(message.kind)}.")
-    whole_number("incarnation", message.incarnation, 0, MAX_EPOCH)
-    whole_number("sequence", message.sequence, 1, MAX_EPOCH)
-    checked_ranges(message.arrived)
+def _check_key(key: Hashable) -> None:
+    try:
+        hash(key)
+    except TypeError:
+        raise InputError(f"key must be a hashable value or None, not {shown(key)}.") from None

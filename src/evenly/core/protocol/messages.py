@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from evenly.core.checks import MAX_EPOCH, check_pool
 from evenly.core.messages import Color, PoolId, Report, ThresholdNotice
-from evenly.core.protocol.tickets import Ranges
+from evenly.core.protocol.tickets import Ranges, check_ranges
+from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
 
 
 class Kind(Enum):
@@ -14,7 +17,7 @@ class Kind(Enum):
     ANSWER = "answer"  # to a threshold change
     HEARTBEAT = "heartbeat"  # to say that it is there; also its first message
     REFUSAL = "refusal"  # a task came with a ticket, and was turned away
-    LEAVE = "leave"  # it wants no more tasks
+    LEAVE = "leave"  # it wants no more tasks; takes the place of all other kinds until the next heartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,18 @@ class ToDispatcher:
     sequence: int
     report: Report
     arrived: Ranges
+
+    def check(self) -> None:
+        """Raise InputError if no pool can have sent this."""
+        if not isinstance(self.kind, Kind):
+            raise InputError(f"kind must be a Kind, not {shown(self.kind)}.")
+        whole_number("incarnation", self.incarnation, 0, MAX_EPOCH)
+        whole_number("sequence", self.sequence, 1, MAX_EPOCH)
+        if not isinstance(self.report, Report):
+            raise InputError(f"report must be a Report, not {shown(self.report)}.")
+        check_pool(self.report.pool)
+        self.report.check()
+        check_ranges(self.arrived)
 
 
 @dataclass(frozen=True, slots=True)

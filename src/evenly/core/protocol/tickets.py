@@ -1,8 +1,6 @@
 """Sets of ticket numbers, kept as ranges: tickets are numbered in a row, and nearly all of them arrive."""
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from itertools import pairwise
 
 from evenly.core.checks import MAX_EPOCH
 from evenly.errors import InputError
@@ -64,20 +62,22 @@ class Tickets:
             self._firsts[0] = ticket
 
 
-def checked_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return the ranges that a message brings, or raise InputError if they are none."""
-    try:
-        pairs = tuple((first, last) for first, last in ranges)
-        numbers = [number for pair in pairs for number in pair]
-    except (TypeError, ValueError):
-        pairs, numbers = (), [-1]
-    right = all(type(number) is int and 0 <= number <= MAX_EPOCH for number in numbers) and all(
-        first <= last for first, last in pairs
-    )
-    apart = right and all(low[1] + 1 < high[0] for low, high in pairwise(pairs))
-    if not apart or len(pairs) > MAX_RANGES:
+def check_ranges(ranges: Ranges) -> None:
+    """Raise InputError if these are not the ranges of a `Tickets`."""
+    if not isinstance(ranges, tuple) or len(ranges) > MAX_RANGES or not _ascending(ranges):
         raise InputError(
             f"arrived must be at most {MAX_RANGES} ranges of whole numbers, ascending and apart, "
             f"not {shown(ranges)}."
         )
-    return pairs
+
+
+def _ascending(ranges: tuple[object, ...]) -> bool:
+    end = -2  # of the range before
+    for pair in ranges:
+        if not isinstance(pair, tuple) or [type(number) for number in pair] != [int, int]:
+            return False
+        first, last = pair
+        if not end + 1 < first <= last <= MAX_EPOCH:
+            return False
+        end = last
+    return True
