@@ -70,8 +70,7 @@ class MessageCount:
 
     `green` and `yellow` are the paper's, at most two per task. `resync` counts the answers to a threshold change,
     and the first reports of pools, that bring a token which the dispatcher lacks; `acknowledgements` counts those
-    that bring none. `heartbeats` keep a pool known and `refusals` turn a task away; only a network needs them.
-    `other` counts the messages of policies without tokens.
+    that bring none. `other` counts the messages of policies without tokens.
 
     Paper: Sec. 2.1.
     """
@@ -80,8 +79,6 @@ class MessageCount:
     yellow: int = 0
     resync: int = 0
     acknowledgements: int = 0
-    heartbeats: int = 0
-    refusals: int = 0
     other: int = 0
 
     def count(self, color: Color) -> None:

@@ -21,8 +21,6 @@ from evenly.sim.scenario import Scenario
 
 T = TypeVar("T")
 
-_COUNTED = ("green", "yellow", "resync", "other")  # by the kernels
-
 
 def new_policy(scenario: Scenario) -> Policy:
     """Return the scenario's policy as a core object, still without pools."""
@@ -65,8 +63,8 @@ class ReferenceSimulation:
 
     @property
     def messages(self) -> dict[str, int]:
-        """Messages by kind since the pools of time 0 joined, without those that bring no token."""
-        return {kind: getattr(self.policy.messages, kind) - self._joining[kind] for kind in _COUNTED}
+        """Messages by kind since the pools of time 0 joined."""
+        return {kind: count - self._joining[kind] for kind, count in asdict(self.policy.messages).items()}
 
     def tasks(self) -> list[int]:
         """Return the tasks of each pool."""

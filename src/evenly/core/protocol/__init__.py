@@ -8,8 +8,8 @@ It must not contain a clock, a random number generator, an await, a socket or a 
 """
 
 from evenly.core.protocol.dispatcher_peer import DispatcherPeer
-from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
+from evenly.core.protocol.messages import Kind, PeerMessageCount, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.pool_peer import PoolPeer
 from evenly.core.protocol.tickets import Tickets
 
-__all__ = ["DispatcherPeer", "Kind", "Pick", "PoolPeer", "Tickets", "ToDispatcher", "ToPool"]
+__all__ = ["DispatcherPeer", "Kind", "PeerMessageCount", "Pick", "PoolPeer", "Tickets", "ToDispatcher", "ToPool"]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from evenly.core.checks import MAX_EPOCH, check_pool
-from evenly.core.messages import Color, PoolId, Report, ThresholdNotice
+from evenly.core.messages import Color, MessageCount, PoolId, Report, ThresholdNotice
 from evenly.core.protocol.tickets import Ranges, check_ranges
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
@@ -67,3 +67,11 @@ class Pick:
     expires: float
     color: Color | None
     threshold: int
+
+
+@dataclass(slots=True)
+class PeerMessageCount(MessageCount):
+    """The number of messages that a pool has sent over a network: `heartbeats` and `refusals` come on top."""
+
+    heartbeats: int = 0
+    refusals: int = 0

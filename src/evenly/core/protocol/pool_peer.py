@@ -3,9 +3,9 @@
 from collections.abc import Hashable
 
 from evenly.core.checks import MAX_EPOCH, no_room
-from evenly.core.messages import MessageCount, PoolId, Report, ThresholdNotice
+from evenly.core.messages import PoolId, Report, ThresholdNotice
 from evenly.core.pool import Pool
-from evenly.core.protocol.messages import Kind, ToDispatcher, ToPool
+from evenly.core.protocol.messages import Kind, PeerMessageCount, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import Tickets
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
@@ -28,7 +28,7 @@ class PoolPeer:
         self._leaving = False
         self._arrived = Tickets()
         self._sessions: set[Hashable] = set()
-        self._sent = MessageCount()
+        self._sent = PeerMessageCount()
 
     @property
     def tasks(self) -> int:
@@ -46,7 +46,7 @@ class PoolPeer:
         return self._pool.full
 
     @property
-    def sent(self) -> MessageCount:
+    def sent(self) -> PeerMessageCount:
         """The messages sent so far."""
         return self._sent
 

@@ -58,6 +58,7 @@ class MessagesView(BaseModel):
     green: Annotated[int, Field(description="A pool has fewer sessions than the threshold.")]
     yellow: Annotated[int, Field(description="A pool has as many sessions as the threshold.")]
     resync: Annotated[int, Field(description="Tokens rebuilt when the threshold changed or a pool joined.")]
+    acknowledgements: Annotated[int, Field(description="Answers to threshold changes that bring no token.")]
     other: Annotated[int, Field(description="Messages of policies without tokens.")]
 
 
