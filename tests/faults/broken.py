@@ -84,9 +84,9 @@ class NoReplies(DispatcherPeer):
     """A heartbeat gets no reply, so a lost notice stays lost."""
 
     def receive(self, now: float, message: ToDispatcher) -> bool:
-        before = len(self._outbox)
+        before = dict(self._outbox)
         accepted = super().receive(now, message)
-        del self._outbox[before:]
+        self._outbox = before
         return accepted
 
 
@@ -160,7 +160,7 @@ class EndlessMemory(DispatcherPeer):
 class SilenceIgnored(DispatcherPeer):
     """A dead pool stays a member."""
 
-    def _bury_the_silent(self, now: float) -> None:
+    def _bury_the_silent(self) -> None:
         pass
 
 
@@ -177,8 +177,7 @@ class OldestTooHigh(DispatcherPeer):
 
     def _tell(self, pool: PoolId) -> None:
         super()._tell(pool)
-        notice = self._outbox[-1][1].notice
-        self._outbox[-1] = (pool, ToPool(notice, self._records[pool].next_ticket))
+        self._outbox[pool] = ToPool(self._outbox[pool].notice, self._records[pool].next_ticket)
 
 
 class TicketsNotSeen(PoolPeer):

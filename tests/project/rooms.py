@@ -102,7 +102,8 @@ ROOMS: dict[str, Room] = {
     ),
     "advice": Room(
         holds="Which alpha to use: theory where it reaches, simulation beyond.",
-        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability", "workload"),
+        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability",
+             "workload"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),

@@ -96,8 +96,8 @@ class NetworkReference:
                 self.pools[pool].begin(session)
             for peer in self.pools:
                 self.dispatcher.receive(0.0, peer.heartbeat())
-            for pool, notice in self.dispatcher.messages():
-                answer = self.pools[cast(int, pool)].receive(notice)
+            for to, notice in self.dispatcher.messages():
+                answer = self.pools[cast(int, to)].receive(notice)
                 assert answer is not None
                 self.dispatcher.receive(0.0, answer)
             self._joining = self.messages()

@@ -25,7 +25,7 @@ def test_a_delay_is_read_as_written(written: Any, delay: Delay) -> None:  # noqa
     assert parse_delay(str(delay)) == parse_delay(delay.written) == delay
 
 
-BAD = [
+BAD: list[Any] = [
     *(-1, -0.0001, 1001, "x", "", "exponential", "exponential:", "exponential:-1", "exponential:nan", "fixed:1"),
     *(float("nan"), float("inf"), True, None, [0.1], {}, 1j, b"0.1", "0.1:exponential", "9" * 400, "\ud800"),
 ]

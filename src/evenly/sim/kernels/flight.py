@@ -61,7 +61,7 @@ def new_flight(seed: np.random.SeedSequence, wanted: int) -> Flight:
     """
     room = 1 << wanted.bit_length()
     key = (*seed.spawn_key, 1)
-    words = np.random.SeedSequence(seed.entropy, spawn_key=key).generate_state(4, np.uint64)
+    words = np.asarray(np.random.SeedSequence(seed.entropy, spawn_key=key).generate_state(4, np.uint64), np.uint64)
     return Flight(
         due=np.zeros(room),
         serial=np.zeros(room, np.int64),
