@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 import evenly
 from evenly.sim.kernels.jit import kernel
@@ -79,5 +80,5 @@ def test_a_kernel_that_allocates_is_not_compiled() -> None:
     def allocates(size: int) -> float:
         return float(np.zeros(size).sum())
 
-    with pytest.raises(Exception, match="NRT required"):
+    with pytest.raises(TypingError, match="Only accept returning of array passed into the function"):
         allocates(3)

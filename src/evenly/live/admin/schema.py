@@ -22,7 +22,7 @@ STATE_EXAMPLE = {
     ],
     "sessions": 10,
     "tokens": {"green": 0, "yellow": 0},
-    "messages": {"green": 31, "yellow": 12, "resync": 9, "other": 0},
+    "messages": {"green": 31, "yellow": 12, "resync": 9, "acknowledgements": 15, "other": 0},
     "picks": {"green": 40, "yellow": 14, "any": 2},
     "unpicked_sessions": 1,
     "moved_sessions": 0,
