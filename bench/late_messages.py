@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from math import floor
 
 import numpy as np
 
@@ -16,7 +17,8 @@ POLICIES = {"threshold": 2.0, "jsq": None, "power-of-d": None, "random": None, "
 GOALS = {0.001: 1.05, 0.01: 1.05, 0.05: 1.08, 0.1: 1.1}  # spread, compared with delayed JSQ
 SYSTEMS = ((20, "0.8"), (32, "0.8"), (64, "0.8"), (100, "0.9"), (300, "0.9"), (1000, "0.9"))
 LOADS = (1.5, 2.0, 2.9, 4.1, 5.5, 7.95, 9.7, 11.0, 12.25)
-TASKS = 5e5  # of a run
+TASKS = 1e5  # of a run, times the scale
+WINDOW = 8.0  # at least, times the scale
 WARMUP = 20.0
 
 
@@ -36,7 +38,7 @@ def rate(policy: str, horizon: float, delay: float | str) -> float:
 
 def speed(rounds: int, scale: float) -> Iterator[Figure]:
     """Measure the delayed kernel next to the one for messages that take no time."""
-    horizon = 40.0 * scale
+    horizon = 20.0 * scale
     for policy, goal in POLICIES.items():
         rows = Rows(
             rounds,
@@ -50,11 +52,19 @@ def speed(rounds: int, scale: float) -> Iterator[Figure]:
             yield Figure("delayed / instant kernel", rows.ratio(0, 2), "times")
 
 
-def ratio(pools: int, alpha: str, load: float, delay: float | str, tasks: float) -> float:
+def ratio(pools: int, alpha: str, load: float, delay: float | str, scale: float) -> float:
     """Return the spread of the learning threshold, compared with that of delayed JSQ on the same arrivals."""
-    horizon = WARMUP + max(40.0, tasks / (pools * load))
+    warmup = WARMUP * min(scale, 1.0)
+    horizon = warmup + scale * max(WINDOW, TASKS / (pools * load))
     scenario = Scenario(
-        pools=pools, load=load, alpha=alpha, delay=delay, initial_tasks=load, warmup=WARMUP, horizon=horizon
+        pools=pools,
+        load=load,
+        alpha=alpha,
+        threshold=floor(load),
+        delay=delay,
+        initial_tasks=load,
+        warmup=warmup,
+        horizon=horizon,
     )
     ours, jsq = compare(with_policies(scenario, ["threshold", "jsq"]), seed=3)
     return ours.spread / jsq.spread
@@ -65,7 +75,7 @@ def evenness(scale: float) -> Iterator[Figure]:
     for delay, goal in GOALS.items():
         for written in (delay, f"exponential:{delay}"):
             worst, at = max(
-                (ratio(pools, alpha, load, written, TASKS * scale / 5), f"{pools} pools, load {load}")
+                (ratio(pools, alpha, load, written, scale), f"{pools} pools, load {load}")
                 for pools, alpha in SYSTEMS
                 for load in LOADS
             )
