@@ -2,6 +2,7 @@
 
 import pytest
 
+from evenly.faults import run_schedule
 from evenly.faults.many import run_seeds
 from tests.faults.support import report
 
@@ -36,3 +37,8 @@ def test_every_kind_of_fault_happens_and_the_checks_have_something_to_check() ->
     assert not tally.failures, report(tally.failures)
     assert {kind: tally.faults[kind] for kind, least in HAPPENS.items() if tally.faults[kind] < least} == {}
     assert tally.faults.keys() <= HAPPENS.keys()
+
+
+def test_a_heartbeat_that_is_overtaken_is_answered() -> None:
+    # Found by random exploration: the answer to an old notice overtook the heartbeat, which then got no reply.
+    assert run_schedule(1_044_075, "liveness").failure is None

@@ -50,6 +50,25 @@ def test_a_heartbeat_repairs_a_lost_answer() -> None:
     assert made.dispatcher.dispatcher.settled
 
 
+def test_a_heartbeat_that_is_overtaken_repairs_a_lost_notice_too() -> None:
+    made = changed()
+    heartbeat, overtaking = made.pools["c"].heartbeat(), made.pools["c"].refuse(1)
+    made.dispatcher.receive(0.0, overtaking)
+    assert not made.dispatcher.messages()
+    assert not made.dispatcher.receive(0.0, heartbeat)
+    made.settle()
+    assert made.pools["c"].notice.threshold == 3
+    assert made.dispatcher.dispatcher.settled
+
+
+def test_an_old_heartbeat_of_a_pool_that_has_left_is_not_answered() -> None:
+    made = changed()
+    heartbeat = made.pools["c"].heartbeat()
+    made.deliver(made.pools["c"].leave())
+    assert not made.dispatcher.receive(0.0, heartbeat)
+    assert not made.dispatcher.messages()
+
+
 def test_a_heartbeat_sent_before_the_notice_came_is_no_answer() -> None:
     made = changed()
     made.dispatcher.receive(0.0, made.pools["c"].heartbeat())

@@ -119,6 +119,8 @@ class DispatcherPeer:
         if record is None:
             record = self._records[pool] = _Record(self._now, self._unused)
         if (message.incarnation, message.sequence) <= (record.incarnation, record.sequence):
+            if message.kind is Kind.HEARTBEAT and pool in self._dispatcher.pools:
+                self._tell(pool)  # overtaken, but the pool relies on the reply
             return False
         record.incarnation, record.sequence = message.incarnation, message.sequence
         record.heard = self._now
