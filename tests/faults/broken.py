@@ -160,7 +160,7 @@ class EndlessMemory(DispatcherPeer):
 class SilenceIgnored(DispatcherPeer):
     """A dead pool stays a member."""
 
-    def _bury_the_silent(self) -> None:
+    def _drop_silent_pools(self) -> None:
         pass
 
 

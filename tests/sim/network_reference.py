@@ -138,8 +138,13 @@ class NetworkReference:
             pass
 
     def _try_step(self) -> bool:
-        while min(self._next_delivery(), self._next_report) <= self._next_time:
-            if self._next_report < self._next_delivery():
+        while True:
+            first = min(self._next_delivery(), self._next_report, self._next_time)
+            if self._phase + 1 < len(self.scenario.phases) and self._phase_start() < first:
+                self._begin_next_phase()
+            elif first == self._next_time < min(self._next_delivery(), self._next_report):
+                break
+            elif self._next_report < self._next_delivery():
                 self._regular_report()
             else:
                 self.time, _, deliver = heapq.heappop(self._flying)
@@ -150,7 +155,7 @@ class NetworkReference:
         if mark >= self._peak():
             self._depart(int((mark - self._peak()) * (1.0 / self.scenario.service_rate)))
         else:
-            load = self.scenario.phases[0].load_at(self.time)
+            load = self.scenario.phases[self._phase].load_at(self.time)
             happened = mark < self.scenario.pools * self.scenario.service_rate * load
             if happened:
                 self._arrive()
@@ -166,14 +171,31 @@ class NetworkReference:
         return self._flying[0][0] if self._flying else math.inf
 
     def _peak(self) -> float:
-        phase = self.scenario.phases[0]
+        phase = self.scenario.phases[self._phase]
         return self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
 
     def _current_rate(self) -> float:
         return self._peak() + len(self._owners) * self.scenario.service_rate
 
     def _time_after(self, unit_exponential: float) -> float:
-        return self.time + unit_exponential / self._rate
+        return self.time + unit_exponential / self._rate if self._rate > 0 else math.inf
+
+    def _phase_start(self) -> float:
+        return self.scenario.phases[self._phase + 1].start
+
+    def _begin_next_phase(self) -> None:
+        """Carry the rest of the unit exponential over to the new rate."""
+        self.time = self._phase_start()
+        left = self._left()
+        self._phase += 1
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(left)
+
+    def _left(self) -> float:
+        """Return the rest of the unit exponential."""
+        if self._rate > 0:
+            return (self._next_time - self.time) * self._rate
+        return float(self._streams.holding[self._position])
 
     # --- what is on the way ---
 
@@ -210,7 +232,7 @@ class NetworkReference:
             elif self.scenario.policy == "jsq":
                 self._send("signal", lambda: self._departed(pool))
             return
-        left = (self._next_time - self.time) * self._rate
+        left = self._left()
         self.tasks[pool] += 1
         self._owners.append(pool)
         self._sessions.append((pool, ticket, next(self._serial)) if ticket is None else (pool, ticket))

@@ -43,12 +43,8 @@ class Book:
 
     def members(self) -> list[PoolId]:
         """Return the pools that were heard of lately and have not left."""
-        earliest = self.now
-        return [
-            pool
-            for pool, told in self.told.items()
-            if not told.left and told.heard + self._setup.silence > earliest
-        ]
+        silence = self._setup.silence
+        return [pool for pool, told in self.told.items() if not told.left and told.heard + silence > self.now]
 
     def estimate(self, pool: PoolId) -> int:
         """Return the tasks of the newest report, and the picks on the way that it does not cover."""

@@ -333,6 +333,18 @@ class Scenario:
             raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
         return most
 
+    def _messages_on_the_way(self, peak: float) -> float:
+        """Return about how many tasks and messages are on the way at the highest load."""
+        if not self.networked:
+            return 0.0
+        per_task = {"power-of-d": 1 + 2 * self.sampled, "threshold": 3, "jsq": 2}.get(self.policy, 1)
+        flying = self.pools * peak * self.message_delay.mean * per_task
+        if self.policy == "threshold":
+            flying += 2 * self.pools  # a change of the threshold, and the answers
+        if self.policy == "stale-reports":
+            flying += self.pools * self.message_delay.mean / self.interval
+        return flying
+
     def _check_size(self, most: int) -> None:
         """Reject a scenario that needs too much memory, or has too many events.
 
@@ -344,17 +356,19 @@ class Scenario:
                 f"The policy {self.policy} stores every task: at most {MAX_TASKS} in total, "
                 f"not {self.pools} pools with {peak:g} each."
             )
-        flying = self.pools * max(peak, 1) * self.message_delay.mean * (2 + 2 * self.sampled)
+        flying = self._messages_on_the_way(peak)
         if flying > MAX_FLYING:
             raise InputError(
-                f"About {flying:.0e} messages would be on the way, more than {MAX_FLYING:.0e}: "
-                "reduce delay, pools or load."
+                f"About {flying:.2g} messages would be on the way, more than {MAX_FLYING:.2g}: "
+                "reduce delay, pools or load, or let pools report less often."
             )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
             raise InputError(
                 f"{self.pools} pools with {peak:g} tasks each are too many: reduce pools, load or initial_tasks."
             )
         events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
+        if self.policy == "stale-reports":
+            events += self.pools / self.interval * self.service_rate * self.horizon
         if events > MAX_EVENTS:
             raise InputError(
                 f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "

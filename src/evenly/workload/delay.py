@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from evenly.errors import InputError
@@ -9,6 +10,7 @@ from evenly.inputs import number_from, shown, true_or_false
 
 MAX_DELAY = 1000.0
 _EXPONENTIAL = "exponential:"
+_PLAIN = re.compile(r"[0-9.eE+-]{1,40}")  # Python also reads 1_0, spaces, and digits of other scripts
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ def parse_delay(delay: object) -> Delay:
     exponential = False
     if isinstance(delay, str):
         exponential = delay.startswith(_EXPONENTIAL)
+        written = delay.removeprefix(_EXPONENTIAL)
         try:
-            number = float(delay.removeprefix(_EXPONENTIAL))
+            number = float(written) if _PLAIN.fullmatch(written) else None
         except ValueError:
             number = None
     try:

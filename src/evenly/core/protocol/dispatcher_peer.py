@@ -1,4 +1,4 @@
-"""The dispatcher's side of the protocol: who is there, which picks are on the way, and who must hear what."""
+"""The dispatcher's side of the protocol: its members, the picks on the way, and the messages to pools."""
 
 from collections import deque
 from collections.abc import Hashable
@@ -64,7 +64,7 @@ class DispatcherPeer:
         self._answered: deque[tuple[float, Hashable]] = deque()
         self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
         self._unused = self._first  # the lowest number that no ticket of any pool has
-        self._next_death = float("inf")  # no pool is silent for too long before this time
+        self._next_check = float("inf")  # no pool is silent for too long before this time
         self._now = float("-inf")
         self._unsettled_since: float | None = None
         self.notices = 0  # sent so far
@@ -124,7 +124,7 @@ class DispatcherPeer:
             return False
         record.incarnation, record.sequence = message.incarnation, message.sequence
         record.heard = self._now
-        self._expect_death(self._now + self._silence)
+        self._check_by(self._now + self._silence)
         arrived = Tickets(message.arrived)
         record.open = {ticket: None for ticket in record.open if ticket not in arrived}
         if message.kind is Kind.LEAVE:
@@ -152,8 +152,8 @@ class DispatcherPeer:
             self.expired += self._close(pool, ticket)
         while self._answered and self._answered[0][0] <= now:
             del self._answers[self._answered.popleft()[1]]
-        if now >= self._next_death:
-            self._bury_the_silent()
+        if now >= self._next_check:
+            self._drop_silent_pools()
         if self._dispatcher.settled:
             self._unsettled_since = None
         elif self._unsettled_since is None:
@@ -195,9 +195,9 @@ class DispatcherPeer:
             self._dispatcher.add(pool, -1)
         return True
 
-    def _bury_the_silent(self) -> None:
+    def _drop_silent_pools(self) -> None:
         """Take out the pools that are silent for too long, and forget those without open tickets."""
-        self._next_death = float("inf")
+        self._next_check = float("inf")
         for pool, record in list(self._records.items()):
             due = record.heard + self._silence
             if due <= self._now:
@@ -206,10 +206,10 @@ class DispatcherPeer:
                     del self._records[pool]
                     continue
                 due = self._now + self._lease  # by then, its tickets have expired
-            self._expect_death(due)
+            self._check_by(due)
 
-    def _expect_death(self, due: float) -> None:
-        self._next_death = min(self._next_death, due)
+    def _check_by(self, due: float) -> None:
+        self._next_check = min(self._next_check, due)
 
     def _take_out(self, pool: PoolId) -> None:
         self._outbox.pop(pool, None)

@@ -69,14 +69,14 @@ class PoolPeer:
         return self._message(Kind.REFUSAL, self._pool.announce())
 
     def end(self, session: Hashable) -> ToDispatcher | None:
-        """End a session; one that is not open is none of our business."""
+        """End a session; one that is not open is ignored."""
         if not self._is_open(session):
             return None
         self._sessions.remove(session)
         return self._token(self._pool.depart())
 
     def receive(self, message: ToPool) -> ToDispatcher | None:
-        """Take in what the dispatcher says, and return the answer if the threshold has changed."""
+        """Process a message of the dispatcher, and return the answer if the threshold has changed."""
         if not isinstance(message, ToPool):
             raise InputError(f"message must be a ToPool, not {shown(message)}.")
         oldest = whole_number("oldest_ticket", message.oldest_ticket, 0, MAX_EPOCH)

@@ -15,8 +15,8 @@ Ranges = tuple[tuple[int, int], ...]
 class Tickets:
     """The numbers of the tickets that have arrived at a pool.
 
-    There are at most `MAX_RANGES` ranges. When there would be more, the two lowest become one, as if the tickets
-    between them had arrived: they are the oldest that are missing.
+    There are at most `MAX_RANGES` ranges. When there would be more, the lowest is forgotten. Earlier messages have
+    most likely reported it. If not, its places stay taken until their leases end, which errs on the safe side.
     """
 
     __slots__ = ("_firsts", "_lasts")
@@ -52,7 +52,7 @@ class Tickets:
             self._firsts.insert(place, ticket)
             self._lasts.insert(place, ticket)
             if len(self._firsts) > MAX_RANGES:
-                del self._firsts[1], self._lasts[0]
+                del self._firsts[0], self._lasts[0]
 
     def forget_below(self, ticket: int) -> None:
         """Remove all numbers below this one."""

@@ -117,7 +117,7 @@ def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight
 
 
 @inlined
-def _deliver(rules: Record, state: Record, net: Record, flight: Flight, parties: Parties) -> None:
+def _deliver(state: Record, net: Record, flight: Flight, parties: Parties) -> None:
     """Let the next message arrive."""
     slot = take(net, flight)
     message = flight.message
@@ -197,7 +197,7 @@ def _arrive(
 
 @kernel
 def _count(state: Record, net: Record, flight: Flight, parties: Parties, pool: int) -> None:
-    """Let a pool report its tasks, as it does at regular intervals, and set the time of the next report."""
+    """Let a pool report its tasks, as it does at regular intervals."""
     net.reports += 1
     parties.sequence[pool] += 1
     due = state.time + signal(net, flight)
@@ -250,7 +250,7 @@ def advance(
         state.time = time
         if kind == _MESSAGE:
             deliveries -= 1
-            _deliver(rules, state, net, flight, parties)
+            _deliver(state, net, flight, parties)
             continue
         if kind == _REGULAR:
             deliveries -= 1
@@ -289,5 +289,5 @@ def advance(
             state.position = 0
         state.rate = peak + state.total * service_rate
         state.next_time = time + streams.holding[state.position] / state.rate
-    if time > until and not full:
+    if time > until and not full and state.events < last_event:
         settle(rules, state, book, until)

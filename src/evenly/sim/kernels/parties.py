@@ -1,4 +1,4 @@
-"""Who takes part when messages take time: what each pool knows, and what the dispatcher knows about it.
+"""Pools and dispatcher where messages take time: the state of each pool, and the dispatcher's view of it.
 
 Tokens are kept in the order of `evenly.core.PoolSet`. Policies without tokens rank the pools by estimate.
 """
