@@ -27,7 +27,8 @@ import numpy as np
 
 from evenly.advice.measure import Progress, measure
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
-from evenly.inputs import check_function, number_from, whole_number
+from evenly.errors import InputError
+from evenly.inputs import check_function, number_from, shown, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
 from evenly.workload.delay import Delay, parse_delay
 
@@ -35,6 +36,7 @@ FRACTIONS = (0.0, 0.33, 0.67)
 MIN_LOAD = 1e-100
 MAX_LOAD = 1000
 FEW_POOLS = 16  # up to which every candidate is tried
+MAX_DELAY = 1.0  # beyond it, the threshold makes hardly any difference
 MANY_TASKS = 10**5  # above which half the candidates are tried
 MAX_TASKS = 2 * 10**5  # a smaller system is measured in place of one with more
 
@@ -60,6 +62,8 @@ def recommend_alpha(
     load_max = number_from("load_max", load_max, MIN_LOAD, MAX_LOAD)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     delay = parse_delay(delay)
+    if delay.mean > MAX_DELAY:
+        raise InputError(f"delay must be at most {MAX_DELAY:g} for a recommendation, not {shown(delay.written)}.")
     check_function("progress", progress)
     measured_pools = floor(min(pools, MAX_TASKS / load_max))
     loads = measured_loads(load_max)

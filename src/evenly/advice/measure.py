@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, log
 from typing import Any
 
 from evenly.errors import InputError
@@ -129,14 +129,15 @@ def _simulate(
     scenarios = []
     for load in loads:
         start = ceil(load) + OVERLOAD
+        warmup = WARMUP + _learning_time(pools, load, delay)
         jsq = Scenario(
             policy="jsq",
             pools=pools,
             load=load,
             delay=delay,
             initial_tasks=start,
-            warmup=WARMUP,
-            horizon=WARMUP + window,
+            warmup=warmup,
+            horizon=warmup + window,
         )
         scenarios.append(jsq)
         scenarios += [_learning(jsq, alpha, start) for alpha in alphas]
@@ -152,13 +153,20 @@ def _simulate(
     return [[_from_results(group[1 + place], group[0]) for group in groups] for place in range(len(alphas))]
 
 
+def _learning_time(pools: int, load: float, delay: Delay) -> float:
+    """Return how long late messages keep the threshold from moving to where it belongs: a round trip per step."""
+    steps = OVERLOAD + 1 + 2 * load * delay.mean
+    slowest = log(pools) + 1 if delay.exponential else 1.0  # of all pools, compared with the mean
+    return 2 * delay.mean * slowest * steps
+
+
 def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
     return Scenario(
         pools=jsq.pools,
         load=jsq.load,
         delay=jsq.delay,
         alpha=alpha,
-        threshold=start,
+        threshold=ceil(start * (1 + 2 * jsq.message_delay.mean)),
         initial_tasks=start,
         warmup=jsq.warmup,
         horizon=jsq.horizon,

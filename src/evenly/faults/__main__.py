@@ -5,8 +5,11 @@ python -m evenly.faults --seed 17 --mode safety                     one, with ev
 """
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.faults.many import Tally, mode_of, run_many
@@ -46,10 +49,18 @@ def _run_all(tallies: Iterable[Tally], peers: Peers | None) -> int:
     total = Tally()
     for tally in tallies:
         for failure in tally.failures:
-            print(explain(failure, peers=peers), flush=True)
+            print(explain(failure, peers=peers), f"Commit: {_commit()}", sep="\n", flush=True)
         total.add(tally)
     print(total)
     return int(bool(total.failures))
+
+
+def _commit() -> str:
+    """Return the commit of the checkout that this runs from, if there is one."""
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
+    with suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    return "unknown"
 
 
 if __name__ == "__main__":
