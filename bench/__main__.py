@@ -9,7 +9,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import live_balance, live_memory, live_speed, measure, page, predictions
+from bench import late_messages, live_balance, live_memory, live_speed, measure, page, predictions
 from bench.measure import Figure
 
 
@@ -53,6 +53,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
     """Return the figures of each section as iterators, which measure when they are consumed."""
     return {
         "simulator": simulator(rounds, scale),
+        "late-messages": late_messages.late_messages(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-memory": live_memory.memory(scale),

@@ -13,6 +13,7 @@ PACKAGES = (
     "evenly.advice",
     "evenly.paper.figures",
     "evenly.core",
+    "evenly.core.protocol",
     "evenly.workload",
     "evenly.policies",
 )

@@ -1,14 +1,18 @@
 """The `evenly` command, and `python -m evenly`. Imports wait, so that Ctrl-C is caught from the first moment."""
 
 import os
+import signal
 import sys
+from types import FrameType
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+LIVE = {"demo", "gateway", "picker"}
 
 
 def run() -> None:
     """Run the console script."""
+    interrupted = _Interrupted()
     try:
         _open_standard_streams()
         if sys.stdout is None:
@@ -27,9 +31,33 @@ def run() -> None:
         code = 1
     except OSError as error:
         code = _complain(f"Cannot write the output: {error.strerror}.", 1)
+    except Exception:
+        if not interrupted:
+            raise
+        code = INTERRUPTED
     if code == INTERRUPTED:
         print("Stopped.", file=sys.stderr)
     sys.exit(code)
+
+
+class _Interrupted:
+    """True once Ctrl-C was pressed. Matplotlib's C code can turn the KeyboardInterrupt into another error.
+
+    The live commands are left alone: asyncio handles Ctrl-C itself, but only if nothing else does.
+    """
+
+    def __init__(self) -> None:
+        self._pressed = False
+        by_default = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if by_default and not set(sys.argv[1:2]) & LIVE:
+            signal.signal(signal.SIGINT, self._press)
+
+    def __bool__(self) -> bool:
+        return self._pressed
+
+    def _press(self, number: int, frame: FrameType | None) -> None:
+        self._pressed = True
+        signal.default_int_handler(number, frame)
 
 
 def _open_standard_streams() -> None:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 DEFAULT = "threshold"
 COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
-PARAMETERS = ("threshold", "alpha", "sample_size")  # besides the capacity, which every policy takes
+PARAMETERS = (
+    "threshold",
+    "alpha",
+    "sample_size",
+    "report_interval",
+)  # besides the capacity, which every policy takes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,8 +31,8 @@ class PolicyInfo:
     """A policy's name, its parameters, and which parts of the package support it.
 
     `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
-    `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `live`: the live
-    balancer offers it.
+    `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `delayed`: the simulator
+    knows what it does while messages are on the way. `live`: the live balancer offers it.
     """
 
     name: str
@@ -37,6 +42,7 @@ class PolicyInfo:
     aggregate: bool = False
     exact: bool = False
     limit: bool = False
+    delayed: bool = False
     live: bool = False
 
     def label(
@@ -64,9 +70,18 @@ POLICIES: Mapping[str, PolicyInfo] = {
             aggregate=True,
             exact=True,
             limit=True,
+            delayed=True,
             live=True,
         ),
-        PolicyInfo(name="jsq", title="join the shortest queue", aggregate=True, exact=True, limit=True, live=True),
+        PolicyInfo(
+            name="jsq",
+            title="join the shortest queue",
+            aggregate=True,
+            exact=True,
+            limit=True,
+            delayed=True,
+            live=True,
+        ),
         PolicyInfo(
             name="power-of-d",
             title="the shortest of d sampled pools",
@@ -74,18 +89,34 @@ POLICIES: Mapping[str, PolicyInfo] = {
             aggregate=True,
             exact=True,
             limit=True,
+            delayed=True,
             live=True,
         ),
-        PolicyInfo(name="random", title="random routing", aggregate=True, exact=True, limit=True, live=True),
+        PolicyInfo(
+            name="random",
+            title="random routing",
+            aggregate=True,
+            exact=True,
+            limit=True,
+            delayed=True,
+            live=True,
+        ),
         PolicyInfo(name="round-robin", title="pools in turn"),
         PolicyInfo(name="jiq", title="join an idle queue"),
         PolicyInfo(name="jbt", title="join below a threshold", parameters=frozenset({"threshold"})),
         PolicyInfo(name="pull", title="one token per free slot", needs_capacity=True),
+        PolicyInfo(
+            name="stale-reports",
+            title="the least loaded by the last regular reports",
+            parameters=frozenset({"report_interval"}),
+            delayed=True,
+        ),
     )
 }
 AGGREGATE = tuple(name for name, info in POLICIES.items() if info.aggregate)
 EXACT = tuple(name for name, info in POLICIES.items() if info.exact)
 LIMIT = tuple(name for name, info in POLICIES.items() if info.limit)
+DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 

@@ -245,6 +245,7 @@ def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch
     advice = recommend_alpha(pools=1000, load_max=load)
     measured = advice.candidates[0].measurements[-1]
     assert advice.candidates[0].alpha == 0.5
+    assert measured.share_optimal is not None
     assert measured.share_optimal < 0.01
     # The load of 1,000 pools fluctuates by 0.074 and its average over the run by 0.011, at a slope of about -1.
     assert measured.spread == pytest.approx(predicted, abs=0.07)
@@ -338,3 +339,15 @@ def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.Monke
 def test_bad_input_gets_a_sentence(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         recommend_alpha(**given)
+
+
+@pytest.mark.slow
+def test_late_messages_are_measured_by_simulation() -> None:
+    advice = recommend_alpha(pools=20, load_max=2.5, delay="exponential:0.05")
+    assert advice.method == "simulation"
+    assert advice.to_dict()["delay"] == "exponential:0.05"
+    assert all(candidate.share_optimal is None for candidate in advice.candidates)
+    assert advice.chosen is not None
+    assert advice.chosen.relative_spread < 1.05
+    with pytest.raises(InputError, match=r"^delay must be at most 1 for a recommendation, not 1\.5\.$"):
+        recommend_alpha(pools=20, load_max=2.5, delay=1.5)

@@ -43,3 +43,27 @@ def test_a_full_disk_is_named() -> None:
     outcome = shell(f"{COMMAND} > /dev/full")
     assert outcome.returncode == 1
     assert outcome.stderr == "evenly: Cannot write the output: No space left on device.\n"
+
+
+INTERRUPTED_IN_C = """
+import os, signal, sys
+import evenly.cli.main
+from evenly.__main__ import run
+
+def main(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        signal.pause()
+    except KeyboardInterrupt:
+        raise ValueError("Invalid affine transformation matrix") from None
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+evenly.cli.main.main = main
+sys.argv = ["evenly", "paper"]
+run()
+"""
+
+
+def test_ctrl_c_that_a_library_turns_into_another_error_is_still_ctrl_c() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_IN_C], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Stopped.\n")

@@ -17,10 +17,11 @@ from evenly.core import (
     PowerOfD,
     Pull,
     RandomRouting,
+    Report,
     RoundRobin,
+    StaleReports,
     ThresholdNotice,
     ThresholdPolicy,
-    TokenMessage,
 )
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ def _cases() -> list[Case]:
         "round-robin": RoundRobin,
         "jiq": JoinIdleQueue,
         "jbt": lambda capacity: JoinBelowThreshold(3, capacity),
+        "stale-reports": StaleReports,
     }
     cases = [
         Case(name, lambda make=make, capacity=capacity: make(capacity), capacity)  # type: ignore[misc]
@@ -100,12 +102,16 @@ def ordered(pools: Iterable[PoolId]) -> list[Any]:
     return sorted(cast("Iterable[Any]", pools))
 
 
-def green(pool: PoolId, epoch: int = 0) -> TokenMessage:
-    return TokenMessage(pool, Color.GREEN, epoch)
+def report(pool: PoolId, tasks: int, epoch: int = 0, color: Color | None = None) -> Report:
+    return Report(pool, tasks, epoch, color)
 
 
-def yellow(pool: PoolId, epoch: int = 0) -> TokenMessage:
-    return TokenMessage(pool, Color.YELLOW, epoch)
+def green(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
+    return Report(pool, tasks, epoch, Color.GREEN)
+
+
+def yellow(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
+    return Report(pool, tasks, epoch, Color.YELLOW)
 
 
 def notice(threshold: int, epoch: int = 0) -> ThresholdNotice:

@@ -22,15 +22,15 @@ from evenly.core import (
     PowerOfD,
     Pull,
     RandomRouting,
+    Report,
     RoundRobin,
     ThresholdNotice,
     ThresholdPolicy,
-    TokenMessage,
     make_policy,
 )
 from evenly.errors import InputError
 from evenly.inputs import shown
-from tests.core.support import CASES, Case, Watched, filled, first, green, loads, notice
+from tests.core.support import CASES, Case, Watched, filled, first, loads, notice, report
 
 T = TypeVar("T")
 
@@ -44,7 +44,12 @@ STRANGERS: list[Any] = [None, [], {}, "x", 5]
 COUNTS: dict[str, Callable[[Any], object]] = {
     "threshold of a dispatcher": Dispatcher,
     "highest of a dispatcher": lambda value: Dispatcher(0, None, value),
+    "epoch of a dispatcher": lambda value: Dispatcher(0, epoch=value),
     "restart": lambda value: Dispatcher(0).restart(value),
+    "epoch of a restart": lambda value: Dispatcher(0).restart(0, value),
+    "tasks of a report": lambda value: member("a").receive(report("a", value)),
+    "epoch of a report": lambda value: member("a").receive(report("a", 0, value)),
+    "unseen picks": lambda value: member("a").receive(report("a", 0), value),
     "threshold": ThresholdPolicy,
     "threshold with a capacity": lambda value: ThresholdPolicy(value, None, 5),
     "capacity": lambda value: ThresholdPolicy(0, None, value),
@@ -73,6 +78,14 @@ COUNTS: dict[str, Callable[[Any], object]] = {
     "make: capacity": lambda value: make_policy("jsq", capacity=value),
     "make: pull": lambda value: make_policy("pull", capacity=value),
 }
+
+
+def member(pool: str) -> Dispatcher:
+    """Return a dispatcher with one pool, which has 3 tasks."""
+    dispatcher = Dispatcher(1)
+    dispatcher.join(pool)
+    dispatcher.receive(report(pool, 3))
+    return dispatcher
 
 
 def rejected(call: Callable[[], object]) -> str:
@@ -147,6 +160,22 @@ def test_numpy_integers_become_plain_ones() -> None:
         (
             lambda: LearningRule(0.5).step(10**12 + 1, 0, 0),
             "pools must be a whole number from 0 to 1000000000000, not 1000000000001.",
+        ),
+        (
+            lambda: member("a").receive(report("a", -1)),
+            "tasks of pool 'a' must be a whole number from 0 to 1000000000000, not -1.",
+        ),
+        (
+            lambda: member("a").receive(report("a", 0, -1)),
+            "epoch of pool 'a' must be a whole number from 0 to 9223372036854775807, not -1.",
+        ),
+        (
+            lambda: member("a").receive(report("a", 0), -1),
+            "unseen must be a whole number from 0 to 1000000000000, not -1.",
+        ),
+        (
+            lambda: member("a").add("a", -(10**12) - 1),
+            "tasks must be a whole number from -1000000000000 to 1000000000000, not -1000000000001.",
         ),
         (lambda: make_policy("jbt"), "The policy jbt needs a threshold."),
         (lambda: make_policy("pull"), "The policy pull needs a capacity: it holds one token for each free slot."),
@@ -256,29 +285,55 @@ def test_events_at_what_cannot_be_a_pool_are_rejected(case: Case) -> None:
 def test_the_dispatcher_rejects_tokens_of_strangers() -> None:
     dispatcher = Dispatcher(1)
     for pool in STRANGERS:
-        assert "is not a member" in rejected(partial(dispatcher.use_token, pool))
-        assert "is not a member" in rejected(partial(dispatcher.leave, pool))
+        for call in (dispatcher.leave, dispatcher.estimate):
+            assert "is not a member" in rejected(partial(call, pool))
+        assert "is not a member" in rejected(partial(dispatcher.add, pool, 1))
+        assert not dispatcher.awaits(pool)
 
 
-@pytest.mark.parametrize("message", [None, "green", ("a", "green", 0), notice(1)])
-def test_only_token_messages_are_received(message: Any) -> None:  # noqa: ANN401
-    dispatcher = Dispatcher(1)
-    dispatcher.join("a")
-    assert rejected(lambda: dispatcher.receive(message)).startswith("message must be a TokenMessage, not ")
+@pytest.mark.parametrize("message", [None, "green", ("a", 1, 0, None), notice(1)])
+def test_only_reports_are_received(message: Any) -> None:  # noqa: ANN401
+    dispatcher = member("a")
+    assert rejected(lambda: dispatcher.receive(message)).startswith("report must be a Report, not ")
+
+
+def test_a_bad_report_changes_nothing() -> None:
+    dispatcher = member("a")
+    dispatcher.restart(2)
+    for tasks, epoch, color in [("x", 1, None), (0, "x", None), (0, 1, "green"), (True, 1, None), (0, True, None)]:
+        bad = Report("a", tasks, epoch, color)  # type: ignore[arg-type]
+        rejected(partial(dispatcher.receive, bad))
+        assert dispatcher.estimate("a") == 3
+        assert dispatcher.awaits("a")
+    rejected(partial(dispatcher.receive, report("a", 0, 1), -1))
+    assert dispatcher.estimate("a") == 3
+
+
+@pytest.mark.parametrize("value", ["x", None, 0.5, True, [1], 10**60, -(10**60)])
+def test_an_estimate_changes_by_a_whole_number(value: Any) -> None:  # noqa: ANN401
+    dispatcher = member("a")
+    assert rejected(partial(dispatcher.add, "a", value)).startswith("tasks must be a whole number from -1000")
+    assert dispatcher.estimate("a") == 3
+
+
+def test_numpy_integers_in_a_report_become_plain_ones() -> None:
+    dispatcher = member("a")
+    dispatcher.receive(report("a", np.int8(127)))  # type: ignore[arg-type]
+    dispatcher.add("a", np.int8(1))  # type: ignore[arg-type]
+    assert dispatcher.estimate("a") == 128
 
 
 def test_a_token_must_have_a_color() -> None:
-    dispatcher = Dispatcher(1)
-    dispatcher.join("a")
-    message = TokenMessage("a", "green", 0)  # type: ignore[arg-type]
-    assert rejected(lambda: dispatcher.receive(message)) == "The color of a token must be a Color, not 'green'."
+    dispatcher = member("a")
+    message = Report("a", 0, 0, "green")  # type: ignore[arg-type]
+    assert rejected(lambda: dispatcher.receive(message)) == "color must be a Color or None, not 'green'."
     assert not dispatcher.yellow
-    assert not dispatcher.receive(TokenMessage([], green("a").color, 0))  # type: ignore[arg-type]
+    assert not dispatcher.receive(Report([], 0, 0, None))  # type: ignore[arg-type]
     count = MessageCount()
     assert rejected(lambda: count.count("green")) == "color must be a Color, not 'green'."  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("value", [None, 3, (3, 1), green("a")])
+@pytest.mark.parametrize("value", [None, 3, (3, 1), report("a", 1)])
 def test_a_pool_takes_notices_only(value: Any) -> None:  # noqa: ANN401
     pool = Pool("a", notice(1))
     for call in (lambda: Pool("a", value), lambda: pool.rethreshold(value)):

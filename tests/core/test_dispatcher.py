@@ -1,27 +1,36 @@
-"""The dispatcher's role: which token it uses, which messages it accepts, when it moves the threshold."""
+"""The dispatcher's role: its estimates, which token it uses, when it moves the threshold, and when it waits."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from evenly.core import Dispatcher, LearningRule, TokenMessage
+from evenly.core import Dispatcher, LearningRule, Report
 from evenly.errors import InputError
-from tests.core.support import Watched, first, green, notice, yellow
+from tests.core.support import Watched, first, notice, ordered, report
+
+MANY = 9  # more tasks than any threshold here
 
 
 def dispatcher(
-    *messages: TokenMessage, alpha: str | None = None, threshold: int = 2, highest: int | None = None
+    *tasks: int, alpha: str | None = None, threshold: int = 2, highest: int | None = None
 ) -> Dispatcher:
-    """Return a dispatcher of the pools a to j that has received these messages."""
+    """Return a dispatcher of the pools a to j, which have reported these tasks, and many if none are given."""
     made = Dispatcher(threshold, None if alpha is None else LearningRule(alpha), highest)
-    for pool in "abcdefghij":
+    for place, pool in enumerate("abcdefghij"):
         made.join(pool)
-    for message in messages:
-        assert made.receive(message)
+        assert made.receive(report(pool, tasks[place] if place < len(tasks) else MANY))
+    assert made.settled
     return made
+
+
+def answer_all(made: Dispatcher, tasks: int = MANY) -> None:
+    for pool in made.pools:
+        made.receive(report(pool, tasks, made.epoch))
 
 
 def test_green_tokens_are_used_first() -> None:
     watched = Watched(1)
-    tokens = dispatcher(green("a"), yellow("b"), green("c"))
+    tokens = dispatcher(1, 2, 1)
     assert tokens.dispatch(watched) == "c"
     assert watched.seen == [["a", "c"]]
     assert list(tokens.green) == ["a"]
@@ -30,7 +39,7 @@ def test_green_tokens_are_used_first() -> None:
 
 def test_yellow_tokens_are_used_second() -> None:
     watched = Watched(0)
-    tokens = dispatcher(yellow("b"), yellow("c"))
+    tokens = dispatcher(MANY, 2, 2)
     assert tokens.dispatch(watched) == "b"
     assert watched.seen == [["b", "c"]]
     assert list(tokens.yellow) == ["c"]
@@ -46,61 +55,166 @@ def test_without_pools_there_is_no_pick() -> None:
     made = Dispatcher(1, LearningRule(0.5), None)
     assert made.dispatch(first) is None
     assert made.learn() is None
+    assert made.settled
+
+
+def test_a_pool_that_has_not_reported_has_no_tokens_but_can_be_picked() -> None:
+    made = Dispatcher(2)
+    made.join("a")
+    assert made.estimate("a") is None
+    assert not made.yellow
+    assert made.dispatch(first) == "a"
+    assert made.estimate("a") is None  # one more than an unknown number
+    assert made.receive(report("a", 0), unseen=1)
+    assert made.estimate("a") == 1
 
 
 def test_green_implies_yellow_and_no_token_is_held_twice() -> None:
-    tokens = dispatcher(green("a"), green("a"), yellow("a"))
-    assert list(tokens.green) == list(tokens.yellow) == ["a"]
-
-
-def test_messages_from_non_members_are_ignored() -> None:
     tokens = dispatcher()
-    assert tokens.receive(green("z")) is False
+    for _ in range(2):
+        assert tokens.receive(report("a", 1))
+        assert list(tokens.green) == list(tokens.yellow) == ["a"]
+
+
+@pytest.mark.parametrize("tasks", range(5))
+def test_tokens_follow_from_the_estimate(tasks: int) -> None:
+    tokens = dispatcher()
+    tokens.receive(report("a", 0))
+    tokens.receive(report("a", tasks))
+    assert tokens.estimate("a") == tasks
+    assert ("a" in tokens.green, "a" in tokens.yellow) == (tasks < 2, tasks <= 2)
+
+
+def test_a_task_is_counted_at_the_pick() -> None:
+    tokens = dispatcher(0, threshold=2)
+    for estimate in (1, 2, 3):
+        assert tokens.dispatch(first) == "a"
+        assert tokens.estimate("a") == estimate
+    assert not tokens.yellow
+
+
+def test_a_report_counts_on_top_of_the_picks_that_it_does_not_cover() -> None:
+    tokens = dispatcher(0, threshold=3)
+    tokens.receive(report("a", 1), unseen=2)
+    assert tokens.estimate("a") == 3
+    assert ("a" in tokens.green, "a" in tokens.yellow) == (False, True)
+    tokens.receive(report("a", 1))
+    assert tokens.estimate("a") == 1
+
+
+def test_a_place_that_is_given_back_lowers_the_estimate_but_not_below_zero() -> None:
+    tokens = dispatcher(1, threshold=1)
+    tokens.dispatch(lambda pools: pools[0])
+    assert tokens.estimate("a") == 2
+    tokens.add("a", -1)
+    assert tokens.estimate("a") == 1
+    assert list(tokens.yellow) == ["a"]
+    tokens.add("a", -5)
+    assert tokens.estimate("a") == 0
+
+
+@given(
+    events=st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 5), st.integers(0, 3))),
+    threshold=st.integers(0, 4),
+)
+def test_the_estimate_is_never_below_the_last_report_and_the_picks_after_it(
+    events: list[tuple[str, int | None, int]], threshold: int
+) -> None:
+    made = Dispatcher(threshold, LearningRule("0.5"))
+    for pool in "ab":
+        made.join(pool)
+        made.receive(report(pool, 0))
+    expected = {"a": 0, "b": 0}
+    for pool, tasks, unseen in events:
+        if tasks is None:
+            picked = str(made.dispatch(lambda candidates: candidates[unseen % len(candidates)]))  # noqa: B023
+            expected[picked] += 1
+            made.learn()
+        else:
+            made.receive(report(pool, tasks, unseen), unseen)  # under any epoch
+            expected[pool] = tasks + unseen
+        assert {name: made.estimate(name) for name in "ab"} == expected
+        assert ordered(made.green) == [name for name in "ab" if expected[name] < made.threshold]
+        assert ordered(made.yellow) == [name for name in "ab" if expected[name] <= made.threshold]
+
+
+def test_reports_of_non_members_are_ignored() -> None:
+    tokens = dispatcher()
+    assert tokens.receive(report("z", 0)) is False
     assert not tokens.green
+    assert "z" not in tokens.pools
 
 
-def test_messages_of_an_old_epoch_are_ignored() -> None:
+def test_a_report_under_another_epoch_still_updates_the_estimate() -> None:
     tokens = dispatcher(alpha="0.5")  # no tokens: the next dispatch raises the threshold
     tokens.dispatch(first)
     assert tokens.learn() == notice(3, 1)
-    assert not tokens.receive(green("a", 0))
-    assert not tokens.receive(yellow("a", 0))
-    assert not tokens.green
-    assert not tokens.yellow
-    assert tokens.receive(yellow("a", 1))
+    assert tokens.receive(report("a", 3, 0))
+    assert tokens.estimate("a") == 3
     assert list(tokens.yellow) == ["a"]
+    assert tokens.receive(report("a", 2, 5))
+    assert list(tokens.green) == ["a"]
 
 
 def test_a_pool_that_leaves_loses_its_tokens() -> None:
-    tokens = dispatcher(green("a"), green("b"))
+    tokens = dispatcher(1, 1)
     tokens.leave("a")
     assert list(tokens.green) == list(tokens.yellow) == ["b"]
     assert "a" not in tokens.pools
-    assert not tokens.receive(green("a"))
+    assert not tokens.receive(report("a", 1))
+    with pytest.raises(InputError, match="'a'"):
+        tokens.estimate("a")
+    tokens.join("a")
+    assert tokens.estimate("a") is None
+    assert list(tokens.yellow) == ["b"]
+
+
+def test_a_change_rebuilds_the_tokens_from_the_estimates() -> None:
+    tokens = dispatcher(MANY, 2, 3, 0, 4, 1)
+    assert tokens.restart(3) == notice(3, 1)
+    assert (list(tokens.green), list(tokens.yellow)) == (["b", "d", "f"], ["b", "c", "d", "f"])
+    assert tokens.restart(1) == notice(1, 2)
+    assert (list(tokens.green), list(tokens.yellow)) == (["d"], ["d", "f"])
+    assert tokens.restart(1, 9) == notice(1, 9)
+    assert (list(tokens.green), list(tokens.yellow)) == (["d"], ["d", "f"])
+
+
+def test_after_a_change_tokens_have_the_order_of_the_members() -> None:
+    # Kernels reproduce it. Where a pool has left, the last one has taken its place.
+    tokens = dispatcher(0, 0, 0, 0)
+    tokens.leave("b")
+    tokens.receive(report("j", 0))
+    tokens.receive(report("a", MANY))
+    tokens.receive(report("a", 0))
+    assert list(tokens.green) == ["j", "d", "c", "a"]
+    tokens.restart(3)
+    assert list(tokens.pools) == list("ajcdefghi")
+    assert list(tokens.green) == list(tokens.yellow) == ["a", "j", "c", "d"]
 
 
 def test_on_a_rise_yellow_turns_green_and_stays_yellow() -> None:
-    tokens = dispatcher(yellow("a"), alpha="0.5")
-    tokens.dispatch(first)
-    assert tokens.receive(yellow("b"))
+    tokens = dispatcher(2, alpha="0.5")
+    assert tokens.dispatch(first) == "a"
+    assert tokens.receive(report("b", 2))
     assert tokens.learn() == notice(3, 1)
-    assert list(tokens.green) == list(tokens.yellow) == ["b"]
+    assert list(tokens.green) == ["b"]
+    assert list(tokens.yellow) == ["a", "b"]  # a has 3 with the task
 
 
 def test_on_a_fall_green_turns_yellow_and_old_yellow_is_void() -> None:
-    tokens = dispatcher(yellow("h"), *(green(pool) for pool in "abcdef"), alpha="0.4")
+    tokens = dispatcher(*[1] * 6, MANY, 2, alpha="0.4")
     assert tokens.dispatch(first) == "a"
     assert tokens.learn() == notice(1, 1)
     assert not tokens.green
-    assert list(tokens.yellow) == list("fbcde")
+    assert list(tokens.yellow) == list("bcdef")
 
 
 def test_the_rule_sees_the_tokens_before_the_dispatch() -> None:
     # Two yellow tokens before, one after: the threshold stays. Six green before, five after: it falls.
-    stays = dispatcher(yellow("a"), yellow("b"), alpha="0.4")
+    stays = dispatcher(2, 2, alpha="0.4")
     stays.dispatch(first)
     assert stays.learn() is None
-    falls = dispatcher(*(green(pool) for pool in "abcdef"), alpha="0.4")
+    falls = dispatcher(*[1] * 6, alpha="0.4")
     falls.dispatch(first)
     assert falls.learn() == notice(1, 1)
 
@@ -113,6 +227,78 @@ def test_a_step_is_applied_once() -> None:
     assert (tokens.threshold, tokens.epoch) == (3, 1)
 
 
+def test_the_rule_rests_until_all_have_answered() -> None:
+    tokens = dispatcher(alpha="0.5")
+    tokens.dispatch(first)
+    assert tokens.learn() == notice(3, 1)
+    for pool in "abcdefghij":
+        assert not tokens.settled
+        assert tokens.awaits(pool)
+        tokens.dispatch(first)
+        assert tokens.learn() is None  # though there is no token
+        assert tokens.receive(report(pool, MANY, 1))
+        assert not tokens.awaits(pool)
+    assert tokens.settled
+    tokens.dispatch(first)
+    assert tokens.learn() == notice(4, 2)
+    assert not tokens.settled
+
+
+def test_a_threshold_that_does_not_change_asks_for_no_answers() -> None:
+    tokens = dispatcher(alpha="0.5", highest=2)
+    tokens.dispatch(first)
+    assert tokens.learn() is None
+    assert tokens.settled
+
+
+def test_an_old_report_never_counts_as_an_answer() -> None:
+    tokens = dispatcher()
+    tokens.restart(3)
+    tokens.restart(4)
+    for epoch in (0, 1, 3):
+        for pool in tokens.pools:
+            assert tokens.receive(report(pool, 1, epoch))
+        assert not tokens.settled
+    answer_all(tokens)
+    assert tokens.settled
+
+
+def test_a_new_pool_makes_the_rule_rest_until_it_reports_under_the_epoch_in_force() -> None:
+    tokens = dispatcher(alpha="0.5")
+    tokens.restart(2, 7)
+    answer_all(tokens)
+    tokens.join("k")
+    tokens.receive(report("k", MANY, 0))
+    tokens.dispatch(first)
+    assert tokens.learn() is None
+    tokens.receive(report("k", MANY, 7))
+    tokens.dispatch(first)
+    assert tokens.learn() == notice(3, 8)
+
+
+def test_a_pool_that_leaves_is_not_waited_for() -> None:
+    tokens = dispatcher()
+    tokens.restart(3)
+    for pool in "abcdefghi":
+        tokens.receive(report(pool, MANY, 1))
+    assert tokens.awaits("j")
+    tokens.leave("j")
+    assert tokens.settled
+    assert not tokens.awaits("j")
+
+
+def test_pools_that_cannot_be_told_are_not_waited_for_until_the_next_change() -> None:
+    tokens = dispatcher()
+    tokens.restart(3)
+    for pool in "abcdefgh":
+        tokens.receive(report(pool, MANY, 1))
+    tokens.settle()
+    assert tokens.settled
+    assert tokens.estimate("j") == MANY
+    tokens.restart(4)
+    assert tokens.awaits("j")
+
+
 def test_the_threshold_never_exceeds_the_highest() -> None:
     capped = dispatcher(alpha="0.5", highest=2)
     capped.dispatch(first)
@@ -121,11 +307,18 @@ def test_the_threshold_never_exceeds_the_highest() -> None:
 
 
 def test_the_threshold_never_goes_below_zero() -> None:
-    # True messages cannot lead here: the tokens claim that pools have fewer than 0 tasks.
-    floor = dispatcher(*(green(pool) for pool in "abcdefghij"), alpha="0.5", threshold=0)
-    floor.dispatch(first)
-    assert floor.learn() is None
-    assert floor.threshold == 0
+    # No report can lead here: a rule that always falls.
+    class Falling(LearningRule):
+        def step(self, pools: int, green: int, yellow: int) -> int:
+            return -1
+
+    floor = Dispatcher(1, Falling("0.5"))
+    floor.join("a")
+    for _ in range(3):
+        answer_all(floor)
+        floor.dispatch(first)
+        floor.learn()
+    assert (floor.threshold, floor.epoch) == (0, 1)
 
 
 def test_without_a_rule_the_threshold_stays() -> None:
@@ -134,15 +327,40 @@ def test_without_a_rule_the_threshold_stays() -> None:
     assert tokens.learn() is None
 
 
+def test_epochs_start_where_told_and_only_grow() -> None:
+    made = Dispatcher(2, epoch=100)
+    assert made.notice == notice(2, 100)
+    assert made.restart(3) == notice(3, 101)
+    assert made.restart(3, 200) == notice(3, 200)
+    for epoch in (200, 199, 0):
+        with pytest.raises(InputError, match="epoch must be a whole number from 201 to"):
+            made.restart(5, epoch)
+    assert made.notice == notice(3, 200)
+
+
 @pytest.mark.parametrize(("threshold", "highest"), [(-1, None), (3, 2)])
 def test_impossible_thresholds_are_rejected(threshold: int, highest: int | None) -> None:
     with pytest.raises(InputError, match=f"not {threshold}"):
         Dispatcher(threshold, None, highest)
 
 
+@pytest.mark.parametrize(
+    "bad", [Report("a", -1, 0, None), Report("a", 10**12 + 1, 0, None), Report("a", 1, -1, None)]
+)
+def test_a_rejected_report_changes_nothing(bad: Report) -> None:
+    tokens = dispatcher(1)
+    tokens.restart(2)
+    with pytest.raises(InputError, match="of pool 'a' must be a whole number"):
+        tokens.receive(bad)
+    assert tokens.estimate("a") == 1
+    assert tokens.awaits("a")
+
+
 def test_membership_errors_name_the_pool() -> None:
     tokens = dispatcher()
     with pytest.raises(ValueError, match="'a'"):
         tokens.join("a")
-    with pytest.raises(ValueError, match="'z'"):
-        tokens.leave("z")
+    for call in (tokens.leave, tokens.estimate, lambda pool: tokens.add(pool, 1)):
+        with pytest.raises(ValueError, match="'z'"):
+            call("z")
+    assert not tokens.awaits("z")

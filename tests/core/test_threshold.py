@@ -30,7 +30,7 @@ class TrueToTheTasks(RuleBasedStateMachine):
         self.model: dict[int, int] = {}
         self.threshold = threshold
         self.changes = self.joined = self.arrivals = self.tasks_brought = 0
-        self.green = self.yellow = self.resync = 0
+        self.green = self.yellow = self.resync = self.acknowledgements = 0
         for count in tasks:
             self.join(count)
 
@@ -41,7 +41,8 @@ class TrueToTheTasks(RuleBasedStateMachine):
         self.policy.join(pool, tasks)
         self.model[pool] = tasks
         self.tasks_brought += tasks
-        self.resync += (tasks < self.threshold) + (tasks <= self.threshold)
+        self.resync += tasks <= self.threshold
+        self.acknowledgements += tasks > self.threshold
 
     @precondition(lambda self: self.model)
     @rule(index=st.integers(0, 99))
@@ -88,9 +89,9 @@ class TrueToTheTasks(RuleBasedStateMachine):
         self.policy.raise_threshold(threshold)
         highest = threshold if self.capacity is None else min(threshold, self.capacity - 1)
         if highest > self.threshold:
-            self.threshold = highest
-            self.changes += 1
-            self.resync += sum((count < highest) + (count <= highest) for count in self.model.values())
+            # A pool with a token is known to be below a higher threshold.
+            old, self.threshold = self.threshold, highest
+            self.expect_answers(sum(old < count <= highest for count in self.model.values()))
 
     def eligible(self, before: dict[int, int]) -> list[int]:
         below = [pool for pool, count in before.items() if count < self.threshold]
@@ -109,12 +110,16 @@ class TrueToTheTasks(RuleBasedStateMachine):
 
     def expect_resync(self, old: int) -> None:
         counts = self.model.values()
-        if self.threshold != old:
-            self.changes += 1
         if self.threshold > old:
-            self.resync += sum(count == self.threshold for count in counts)
+            self.expect_answers(sum(count == self.threshold for count in counts))
         elif self.threshold < old:
-            self.resync += sum(count < self.threshold for count in counts)
+            self.expect_answers(sum(count < self.threshold for count in counts))
+
+    def expect_answers(self, with_token: int) -> None:
+        """Expect one answer from every pool to a change of the threshold, and a token in some of them."""
+        self.changes += 1
+        self.resync += with_token
+        self.acknowledgements += len(self.model) - with_token
 
     @precondition(lambda self: any(self.model.values()))
     @rule(indices=st.lists(st.integers(0, 99), min_size=1, max_size=8))
@@ -133,11 +138,20 @@ class TrueToTheTasks(RuleBasedStateMachine):
     @invariant()
     def tokens_match_the_tasks(self) -> None:
         tokens = self.policy.dispatcher
+        assert tokens.settled
         green, yellow = ordered(tokens.green), ordered(tokens.yellow)
         assert green == sorted(p for p, count in self.model.items() if count < self.threshold)
         assert yellow == sorted(p for p, count in self.model.items() if count <= self.threshold)
         assert set(green) <= set(yellow)
         assert len(green) + len(yellow) <= 2 * len(self.model)
+
+    @invariant()
+    def estimates_are_never_below_the_tasks(self) -> None:
+        # They can be above: a pool is silent about departures that change no token.
+        for pool, count in self.model.items():
+            estimate = self.policy.dispatcher.estimate(pool)
+            assert estimate is not None
+            assert estimate >= count
 
     @invariant()
     def tasks_match_the_model(self) -> None:
@@ -152,7 +166,9 @@ class TrueToTheTasks(RuleBasedStateMachine):
     @invariant()
     def messages_are_counted(self) -> None:
         sent = self.policy.messages
-        assert (sent.green, sent.yellow, sent.resync, sent.other) == (self.green, self.yellow, self.resync, 0)
+        assert (sent.green, sent.yellow, sent.resync) == (self.green, self.yellow, self.resync)
+        assert sent.acknowledgements == self.acknowledgements
+        assert sent.other == 0
         # At most two per task; one for a task that a pool had when it joined, since it did not arrive here.
         assert sent.green + sent.yellow <= 2 * self.arrivals + self.tasks_brought
 
@@ -193,6 +209,7 @@ def test_resync_on_a_rise() -> None:
     assert policy.arrive(first) == 0
     assert policy.threshold == 3
     assert policy.messages.resync - before == 3  # pools 0, 1 and 2 have exactly 3
+    assert policy.messages.acknowledgements == 4 + 2  # four when they joined, and pools 3 and 4 now
     assert not policy.dispatcher.green
     assert ordered(policy.dispatcher.yellow) == [0, 1, 2]
     assert (policy.messages.green, policy.messages.yellow) == (0, 0)
@@ -217,31 +234,41 @@ def test_resync_on_a_fall() -> None:
     assert policy.arrive(lambda candidates: candidates[1]) == 1
     assert policy.threshold == 2
     assert list(policy.dispatcher.green) == [0]  # pool 1 has 2 tasks now
-    assert ordered(policy.dispatcher.yellow) == [
-        0,
-        1,
-        2,
-        3,
-    ]  # they were green; pool 4 was only yellow
+    assert ordered(policy.dispatcher.yellow) == [0, 1, 2, 3]  # they were green; pool 4 was only yellow
     assert policy.messages.resync - before == 1
     assert policy.messages.green == 1
 
 
 def test_token_order_after_a_change() -> None:
-    # Kernels reproduce it. On a rise green takes the order of yellow; announced tokens follow in the order of the
-    # members. On a fall yellow takes the order of green.
+    # Kernels reproduce it: the order of the members. A pool that sank to the new threshold without a word follows,
+    # with its answer.
     policy = rising([2, 4, 3, 4, 3, 9], 2)
     policy.arrive(first)
     assert (list(policy.dispatcher.green), list(policy.dispatcher.yellow)) == ([], [0, 2, 4])
     policy = rising([0, 0, 0, 1, 5], 2)
     policy.arrive(first)
-    assert (list(policy.dispatcher.green), list(policy.dispatcher.yellow)) == ([1, 2], [3, 1, 2, 0])
+    assert (list(policy.dispatcher.green), list(policy.dispatcher.yellow)) == ([1, 2], [0, 1, 2, 3])
+    policy = rising([5, 9, 2, 3], 2)
+    for _ in range(2):
+        policy.depart(0)
+    policy.arrive(first)
+    assert (policy.threshold, list(policy.dispatcher.yellow)) == (3, [2, 3, 0])
+
+
+def test_answers_come_in_the_order_of_the_members_after_one_has_left() -> None:
+    policy = rising([9, 5, 2, 5], 2)
+    policy.leave(0)
+    for pool in (1, 1, 3, 3):
+        policy.depart(pool)
+    policy.arrive(first)
+    assert list(policy.pools) == [3, 1, 2]
+    assert (policy.threshold, list(policy.dispatcher.yellow)) == (3, [2, 3, 1])
 
 
 def test_joining_is_counted_as_resync() -> None:
     policy = ThresholdPolicy(2)
     filled(policy, [0, 1, 2, 3])
-    assert policy.messages.resync == 2 + 2 + 1
+    assert (policy.messages.resync, policy.messages.acknowledgements) == (3, 1)
     assert policy.messages.green == policy.messages.yellow == 0
 
 
@@ -299,6 +326,15 @@ def test_the_threshold_learns_from_a_lost_task() -> None:
     assert policy.arrive(first) is None
     assert policy.threshold == 1
     assert ordered(policy.dispatcher.yellow) == [1, 2]
+    assert policy.dispatcher.estimate(0) == 3
+
+
+def test_lost_tasks_are_not_counted_in() -> None:
+    policy = ThresholdPolicy(0, None, capacity=1)
+    filled(policy, [1, 1])
+    for _ in range(5):
+        assert policy.arrive(first) is None
+    assert policy.dispatcher.estimate(0) == 1
 
 
 @pytest.mark.parametrize(("threshold", "capacity"), [(-1, None), (2, 2), (3, 2), (0, 0)])

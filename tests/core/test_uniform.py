@@ -31,6 +31,7 @@ from evenly.core import (
     PowerOfD,
     Pull,
     RandomRouting,
+    StaleReports,
     ThresholdPolicy,
 )
 
@@ -60,6 +61,13 @@ class Scene:
         return self.name
 
 
+class AtEveryDeparture(StaleReports):
+    """Pools that report whenever a task departs."""
+
+    def _departed(self, pool: PoolId, tasks: int) -> None:
+        self.report(pool, tasks)
+
+
 SCENES = [
     Scene("green", lambda: ThresholdPolicy(3), [0, 0, 1, 2, 2, 2, 3, 3, 4, 9], lambda tasks: tasks < 3),
     Scene("yellow", lambda: ThresholdPolicy(2), [2, 2, 2, 2, 2, 3, 3, 4, 5, 7], lambda tasks: tasks == 2),
@@ -71,6 +79,7 @@ SCENES = [
         lambda tasks: tasks < 3,
     ),
     Scene("jsq", JoinShortestQueue, [1, 1, 1, 1, 1, 2, 2, 3, 4, 4], lambda tasks: tasks == 1),
+    Scene("stale-reports", AtEveryDeparture, [1, 1, 1, 1, 1, 2, 2, 3, 4, 4], lambda tasks: tasks == 1),
     Scene("power-of-3", lambda: PowerOfD(3), [2] * 8, lambda tasks: 1),
     Scene("random", RandomRouting, [0, 0, 1, 2, 3, 4, 5, 9], lambda tasks: 1),
     Scene("jiq", JoinIdleQueue, [0, 0, 0, 0, 0, 1, 2, 3], lambda tasks: tasks == 0),

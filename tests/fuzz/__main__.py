@@ -1,7 +1,7 @@
 """Random exploration, for as long as you let it: `make fuzz`, or one part of it.
 
 python -m tests.fuzz commands --count 500 --seed 1     the command line, with hostile values
-python -m tests.fuzz explore --minutes 30              that and all property tests, with fresh seeds
+python -m tests.fuzz explore --minutes 30              that, schedules of faults, property tests; fresh seeds
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import sys
 import time
 from collections import Counter
 
+from tests.faults.support import commit
 from tests.fuzz.attacks import attacks
 from tests.fuzz.forks import Outcome, run_once
 
 COMMANDS_PER_ROUND = 20_000
+SCHEDULES_PER_ROUND = 100_000
 _SHOWN = 20  # failures
 
 
@@ -77,16 +79,20 @@ def _warm_up() -> None:
 
 
 def explore(minutes: float) -> int:
-    """Run rounds of attacks and property tests with fresh seeds until the time is up or something fails."""
+    """Run rounds with fresh seeds until the time is up or something fails."""
     end = time.monotonic() + 60 * minutes
     cores = len(os.sched_getaffinity(0))
     while True:
         seed = random.SystemRandom().randrange(2**31)
-        print(f"seed {seed}", flush=True)
+        print(f"seed {seed}, commit {commit()}", flush=True)
         command = [sys.executable, "-m", "tests.fuzz", "commands", "--seed", str(seed)]
         command += ["--count", str(COMMANDS_PER_ROUND), "--parts", str(cores)]
         attackers = [subprocess.Popen([*command, "--part", str(part)]) for part in range(cores)]
         failed = [attacker.wait() for attacker in attackers]
+        # Rounds do not share schedules: they are fewer than 2**20.
+        schedules = [sys.executable, "-m", "evenly.faults", "--first-seed", str(seed << 20)]
+        schedules += ["--schedules", str(SCHEDULES_PER_ROUND), "--jobs", str(cores)]
+        failed.append(subprocess.run(schedules, check=False).returncode)
         tests = [sys.executable, "-m", "pytest", "-m", "hypothesis", "--hypothesis-profile=explore"]
         tests += [f"--hypothesis-seed={seed}", "--numprocesses=auto", "--dist=worksteal"]
         if subprocess.run(tests, check=False).returncode or any(failed):

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
         ],
         "sessions": 7,
         "tokens": dict(zip(("green", "yellow"), port.balancer.tokens or (), strict=True)),
-        "messages": {key: getattr(port.balancer.messages, key) for key in ("green", "yellow", "resync", "other")},
+        "messages": asdict(port.balancer.messages),
         "picks": {"yellow": 5},
         "unpicked_sessions": 2,
         "moved_sessions": 0,

@@ -62,8 +62,13 @@ MUTATIONS = {
         edits=(
             (
                 POOL,
-                "return self._message(Color.GREEN) if self.tasks < self._notice.threshold else None",
+                "return self._report(Color.GREEN) if self.tasks < self._notice.threshold else None",
                 "return None",
+            ),
+            (  # the estimate replaces it too
+                DISPATCHER,
+                "        self.add(pool, 1)\n        return pool\n",
+                "        self.add(pool, 1)\n        self._green.discard(pool)\n        return pool\n",
             ),
         ),
         red=(
@@ -123,7 +128,7 @@ MUTATIONS = {
         edits=(
             (
                 DISPATCHER,
-                "        if self._rule is not None:\n            self._pending_step =",
+                "        if self._rule is not None and not self._unsettled:\n            self._pending_step =",
                 "        if False:\n            _ =",
             ),
             (

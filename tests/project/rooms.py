@@ -46,6 +46,15 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
+    "core.protocol": Room(
+        holds="The same rules over a network: tickets, incarnations, heartbeats. No clock, no randomness, no I/O.",
+        may=("core", "errors", "inputs"),
+        standard=_PURE,
+    ),
+    "faults": Room(
+        holds="The protocol in a simulated bad network, with crashes, in virtual time; what must hold.",
+        may=("core", "core.protocol", "errors", "inputs"),
+    ),
     "plots": Room(
         holds="Arrays to axes.", may=("errors", "files", "inputs", "workload"), packages=(MATPLOTLIB, "numpy")
     ),
@@ -93,7 +102,8 @@ ROOMS: dict[str, Room] = {
     ),
     "advice": Room(
         holds="Which alpha to use: theory where it reaches, simulation beyond.",
-        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability"),
+        may=("errors", "frames", "inputs", "lazy", "sim", "theory", "theory.exact", "theory.stability",
+             "workload"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),

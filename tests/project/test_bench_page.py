@@ -15,7 +15,7 @@ def test_updating_a_section_leaves_the_others_unchanged() -> None:
     page = renewed("", {"live-speed": new["live-speed"], "simulator": new["simulator"]})
     assert "| live-speed |" in page
     assert "| live-balance |" not in page
-    page = renewed(page, {"live-balance": new["live-balance"], "live-memory": new["live-memory"]})
+    page = renewed(page, {name: new[name] for name in ("live-balance", "live-memory", "late-messages")})
     places = [page.index(f"| {name} |") for name in MEASURED]
     assert places == sorted(places)
     assert page.index(LIVE) < page.index("| live-balance |")

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from numba.core.errors import TypingError
 
 import evenly
+from evenly.sim.kernels.jit import kernel
 
 # Runs the command, and reports when the last compilation ended relative to the time that the run claims.
 CODE = """
@@ -70,3 +73,12 @@ def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_
     after, notice = run(tmp_path)
     assert after["spread"] == 2 * before["spread"]
     assert notice.startswith("Compiling the simulator")
+
+
+def test_a_kernel_that_allocates_is_not_compiled() -> None:
+    @kernel
+    def allocates(size: int) -> float:
+        return float(np.zeros(size).sum())
+
+    with pytest.raises(TypingError, match="Only accept returning of array passed into the function"):
+        allocates(3)

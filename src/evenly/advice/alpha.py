@@ -27,21 +27,32 @@ import numpy as np
 
 from evenly.advice.measure import Progress, measure
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice, Candidate, meets_rule, rule_possible
-from evenly.inputs import check_function, number_from, whole_number
+from evenly.errors import InputError
+from evenly.inputs import check_function, number_from, shown, whole_number
 from evenly.theory.tuning import MAX_POOLS, exact_alpha_min, shortest_decimal
+from evenly.workload.delay import Delay, parse_delay
 
 FRACTIONS = (0.0, 0.33, 0.67)
 MIN_LOAD = 1e-100
 MAX_LOAD = 1000
 FEW_POOLS = 16  # up to which every candidate is tried
+MAX_DELAY = 1.0  # beyond it, the threshold makes hardly any difference
 MANY_TASKS = 10**5  # above which half the candidates are tried
 MAX_TASKS = 2 * 10**5  # a smaller system is measured in place of one with more
 
 
-def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Progress | None = None) -> Advice:
+def recommend_alpha(
+    *,
+    pools: int,
+    load_max: float,
+    seed: int = 1,
+    delay: float | str | Delay = 0.0,
+    progress: Progress | None = None,
+) -> Advice:
     """Recommend an alpha for loads up to `load_max`: measure candidates and choose one.
 
-    Small chains are solved exactly. Others are simulated on the same random numbers as JSQ, from an overloaded
+    `delay` is how long tasks and messages are on the way, as in a `Scenario`. Without one, small chains are solved
+    exactly. Others are simulated on the same random numbers as JSQ, from an overloaded
     start with a matching threshold, so that a threshold that stays too high shows. A smaller system is measured in
     place of one with more than `MAX_TASKS` tasks. More pools only make changes rarer, so the choice is then among
     the candidates above `alpha_min`, whatever their cost in the smaller system. If it has too few pools for any
@@ -50,11 +61,14 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
     pools = whole_number("pools", pools, 2, MAX_POOLS)
     load_max = number_from("load_max", load_max, MIN_LOAD, MAX_LOAD)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
+    delay = parse_delay(delay)
+    if delay.mean > MAX_DELAY:
+        raise InputError(f"delay must be at most {MAX_DELAY:g} for a recommendation, not {shown(delay.written)}.")
     check_function("progress", progress)
     measured_pools = floor(min(pools, MAX_TASKS / load_max))
     loads = measured_loads(load_max)
     alphas = candidate_alphas(measured_pools, load_max)
-    method, rows = measure(measured_pools, loads, alphas, seed, progress)
+    method, rows = measure(measured_pools, loads, alphas, seed, progress, delay)
     candidates = tuple(
         Candidate(alpha=alpha, measurements=tuple(row)) for alpha, row in zip(alphas, rows, strict=True)
     )
@@ -63,6 +77,7 @@ def recommend_alpha(*, pools: int, load_max: float, seed: int = 1, progress: Pro
         pools_measured=measured_pools,
         load_max=load_max,
         seed=seed,
+        delay=delay,
         loads=loads,
         alpha=_chosen_alpha(pools, measured_pools, load_max, candidates),
         alpha_min=float(exact_alpha_min(load_max)),

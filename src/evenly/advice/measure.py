@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor
+from math import ceil, floor, log
 from typing import Any
 
 from evenly.errors import InputError
@@ -14,6 +14,7 @@ from evenly.sim.run import compare
 from evenly.sim.scenario import Scenario
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.exact.law import ExactLaw, solve_exact
+from evenly.workload.delay import Delay
 
 Progress = Callable[[float], None]
 
@@ -30,6 +31,7 @@ class Measurement:
     """A candidate at one load, compared with JSQ; rates are per mean task time.
 
     `error` is half of the 95 % interval of the relative spread: 0 if exact, None if the run was too short to tell.
+    `share_optimal` is None where messages take time: which threshold is best is not known then.
     """
 
     load: float
@@ -40,7 +42,7 @@ class Measurement:
     jsq_max_tasks: float
     resync_per_task: float
     change_rate: float
-    share_optimal: float
+    share_optimal: float | None
 
     @property
     def relative_spread(self) -> float:
@@ -64,13 +66,18 @@ class Measurement:
 
 
 def measure(
-    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+    pools: int,
+    loads: Sequence[float],
+    alphas: Sequence[float],
+    seed: int,
+    progress: Progress | None,
+    delay: Delay,
 ) -> tuple[str, list[list[Measurement]]]:
     """Measure each alpha at each load. Return the method, and one row per alpha with one column per load."""
-    rows = _solve(pools, loads, alphas, progress)
+    rows = _solve(pools, loads, alphas, progress) if delay.mean == 0 else None
     if rows is not None:
         return "exact", rows
-    return "simulation", _simulate(pools, loads, alphas, seed, progress)
+    return "simulation", _simulate(pools, loads, alphas, seed, progress, delay)
 
 
 def _solve(
@@ -109,7 +116,12 @@ def _from_law(law: ExactLaw, jsq: ExactLaw) -> Measurement:
 
 
 def _simulate(
-    pools: int, loads: Sequence[float], alphas: Sequence[float], seed: int, progress: Progress | None
+    pools: int,
+    loads: Sequence[float],
+    alphas: Sequence[float],
+    seed: int,
+    progress: Progress | None,
+    delay: Delay,
 ) -> list[list[Measurement]]:
     """Return simulated measurements, one row per alpha."""
     window = max(SHORTEST_WINDOW, EVENTS / (2 * pools * loads[-1]))
@@ -117,8 +129,15 @@ def _simulate(
     scenarios = []
     for load in loads:
         start = ceil(load) + OVERLOAD
+        warmup = WARMUP + _learning_time(pools, load, delay)
         jsq = Scenario(
-            policy="jsq", pools=pools, load=load, initial_tasks=start, warmup=WARMUP, horizon=WARMUP + window
+            policy="jsq",
+            pools=pools,
+            load=load,
+            delay=delay,
+            initial_tasks=start,
+            warmup=warmup,
+            horizon=warmup + window,
         )
         scenarios.append(jsq)
         scenarios += [_learning(jsq, alpha, start) for alpha in alphas]
@@ -126,7 +145,7 @@ def _simulate(
         scenarios,
         seed=seed,
         batches=batches if batches >= LEAST_BATCHES else 0,
-        mean_holding_times=True,
+        mean_holding_times=delay.mean == 0,
         progress=progress,
     )
     size = len(alphas) + 1
@@ -134,12 +153,20 @@ def _simulate(
     return [[_from_results(group[1 + place], group[0]) for group in groups] for place in range(len(alphas))]
 
 
+def _learning_time(pools: int, load: float, delay: Delay) -> float:
+    """Return how long late messages keep the threshold from moving to where it belongs: a round trip per step."""
+    steps = OVERLOAD + 1 + 2 * load * delay.mean
+    slowest = log(pools) + 1 if delay.exponential else 1.0  # of all pools, compared with the mean
+    return 2 * delay.mean * slowest * steps
+
+
 def _learning(jsq: Scenario, alpha: float, start: int) -> Scenario:
     return Scenario(
         pools=jsq.pools,
         load=jsq.load,
+        delay=jsq.delay,
         alpha=alpha,
-        threshold=start,
+        threshold=ceil(start * (1 + 2 * jsq.message_delay.mean)),
         initial_tasks=start,
         warmup=jsq.warmup,
         horizon=jsq.horizon,
@@ -158,7 +185,7 @@ def _from_results(result: Result, jsq: Result) -> Measurement:
         jsq_max_tasks=jsq.max_tasks,
         resync_per_task=result.resync_per_task,
         change_rate=result.change_rate,
-        share_optimal=_share_optimal(result.threshold_share, load),
+        share_optimal=None if result.scenario.networked else _share_optimal(result.threshold_share, load),
     )
 
 

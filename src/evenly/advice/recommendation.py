@@ -12,6 +12,7 @@ import numpy as np
 from evenly.advice.measure import Measurement
 from evenly.frames import Table, Tabular
 from evenly.theory.tuning import exact_alpha_min
+from evenly.workload.delay import Delay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,9 +52,15 @@ class Candidate:
         return float(np.mean([measured.change_rate for measured in self.measurements]))
 
     @property
-    def share_optimal(self) -> float:
+    def share_optimal(self) -> float | None:
         """The share of time at an optimal threshold, on average over the loads."""
-        return float(np.mean([measured.share_optimal for measured in self.measurements]))
+        shares = [measured.share_optimal for measured in self.measurements if measured.share_optimal is not None]
+        return float(np.mean(shares)) if shares else None
+
+    @property
+    def optimal_words(self) -> str:
+        """The share of time at an optimal threshold, for text."""
+        return "" if self.share_optimal is None else f", optimal {100 * self.share_optimal:.2f} %"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields, ready for JSON."""
@@ -81,6 +88,7 @@ class Advice(Tabular):
     pools_measured: int
     load_max: float
     seed: int
+    delay: Delay
     loads: tuple[float, ...]
     alpha: float
     alpha_min: float
@@ -137,6 +145,7 @@ class Advice(Tabular):
             "pools_measured": self.pools_measured,
             "load_max": self.load_max,
             "seed": self.seed,
+            "delay": self.delay.written,
             "loads": list(self.loads),
             "alpha_min": self.alpha_min,
             "recommended": self.alpha,
@@ -211,7 +220,7 @@ class Advice(Tabular):
                 (
                     f"alpha {candidate.alpha}",
                     f"spread {candidate.relative_spread:.3f}, resync {candidate.resync_per_task:.3f}, "
-                    f"changes {candidate.change_rate:.3g}, optimal {100 * candidate.share_optimal:.2f} %",
+                    f"changes {candidate.change_rate:.3g}{candidate.optimal_words}",
                 )
                 for candidate in self.candidates
             ),

@@ -25,6 +25,7 @@ from evenly.theory.settling import Settling, predict_settling
 from evenly.theory.stability.predict import predict_stability, stable_pools
 from evenly.theory.stability.result import Stability
 from evenly.theory.tuning import Alpha
+from evenly.workload.delay import Delay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 _KEYS = (
     *("load", "initial_load", "settled_threshold", "optimal", "settle_time_bound"),
-    *("pools_measured", "loads", "method", "paper_rule_possible", "paper_rule_met", "candidates"),
+    *("pools_measured", "loads", "delay", "method", "paper_rule_possible", "paper_rule_met", "candidates"),
 )
 
 
@@ -148,15 +149,19 @@ def tune(
     initial_tasks: float | Sequence[int] | None = None,
     pools: int | None = None,
     seed: int | None = None,
+    delay: float | str | Delay | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TuneReport:
     """Find an alpha for loads up to `load_max`, or predict what `alpha` does under `load`.
 
     Without `pools` the answer is for the large-system limit. `initial_tasks` (default: 0) is the number of tasks
-    per pool at time 0, or a sequence with the tasks of each pool. `seed` (default: 1) and `progress` are for the
-    measurements for `load_max` and `pools`.
+    per pool at time 0, or a sequence with the tasks of each pool. `seed` (default: 1), `delay` (default: 0; how
+    long tasks and messages are on the way, as in a `Scenario`) and `progress` are for the measurements for
+    `load_max` and `pools`.
     """
     _check_question(load_max, load, alpha, initial_tasks, pools, seed)
+    if delay is not None and (pools is None or load is not None):
+        raise InputError("delay only affects the search for alpha: give it with load_max and pools, without load.")
     load_max = None if load_max is None else positive_load(load_max, "load_max")
     load = None if load is None else positive_load(load)
     alpha = None if alpha is None else plain_alpha(alpha)
@@ -175,7 +180,9 @@ def tune(
         from evenly.advice.alpha import recommend_alpha  # the simulator takes a while to load
 
         seed = 1 if seed is None else seed
-        found["advice"] = recommend_alpha(pools=pools, load_max=load_max, seed=seed, progress=progress)
+        found["advice"] = recommend_alpha(
+            pools=pools, load_max=load_max, seed=seed, delay=0.0 if delay is None else delay, progress=progress
+        )
     elif load_max is not None and alpha is None:
         found["suggested_alpha"] = tuning.suggested_alpha(load_max)
     return TuneReport(load_max=load_max, load=load, alpha=alpha, pools=pools, seed=seed, **found)

@@ -109,6 +109,19 @@ InitialLoad = Annotated[
     _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).", "--initial-tasks", "--initial-load"),
 ]
 ServiceRate = Annotated[float | None, _number(_SYSTEM, "Service rate: 1 / mean task time (default: 1).")]
+Delay = Annotated[
+    str | None,
+    option(
+        _SYSTEM,
+        "How long tasks and messages are on the way, in mean task times; exponential:X for a random time "
+        "with mean X (default: 0).",
+        "X",
+    ),
+]
+ReportInterval = Annotated[
+    float | None,
+    _number(_SYSTEM, "Mean task times between two reports of a pool, for stale-reports (default: 0.1)."),
+]
 Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
 LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[

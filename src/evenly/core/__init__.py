@@ -6,11 +6,11 @@ decide and return. The caller carries the messages and supplies the random choic
 It must not contain a clock, a random number generator, an await, a socket or numpy. Standard library only.
 """
 
-from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
+from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin, StaleReports
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
 from evenly.core.make import make_policy
-from evenly.core.messages import Color, MessageCount, PoolId, ThresholdNotice, TokenMessage
+from evenly.core.messages import Color, MessageCount, PoolId, Report, ThresholdNotice
 from evenly.core.policy import Policy
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
@@ -34,9 +34,10 @@ __all__ = [
     "PowerOfD",
     "Pull",
     "RandomRouting",
+    "Report",
     "RoundRobin",
+    "StaleReports",
     "ThresholdNotice",
     "ThresholdPolicy",
-    "TokenMessage",
     "make_policy",
 ]

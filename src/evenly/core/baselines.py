@@ -88,6 +88,45 @@ class PowerOfD(CountingPolicy):
         return sampled
 
 
+class StaleReports(CountingPolicy):
+    """The least loaded by the last reports: each task goes to a pool that reported the fewest, uniformly.
+
+    Pools report their tasks when they join, and then whenever the caller says so, such as at regular intervals
+    (`other`). The dispatcher does not count the tasks that it sends.
+    """
+
+    def __init__(self, capacity: int | None = None) -> None:
+        super().__init__(capacity)
+        self._levels: dict[int, PoolSet[PoolId]] = {}  # tasks -> the pools that reported that number, at least one
+        self._reported: dict[PoolId, int] = {}
+
+    def report(self, pool: PoolId, tasks: int | None = None) -> None:
+        """Take in a report of the pool: the tasks that it has, or had when the report was sent."""
+        tasks = self.tasks(pool) if tasks is None else whole_number("tasks", tasks, 0, MAX_COUNT)
+        self._messages.other += 1
+        self._remove(pool)
+        self._insert(pool, tasks)
+
+    def _pick(self, choose: Choose) -> PoolId:
+        return chosen(choose, self._levels[min(self._levels)])
+
+    def _joined(self, pool: PoolId, tasks: int) -> None:
+        self._insert(pool, tasks)
+
+    def _left(self, pool: PoolId, tasks: int) -> None:
+        self._remove(pool)
+
+    def _insert(self, pool: PoolId, tasks: int) -> None:
+        self._reported[pool] = tasks
+        self._levels.setdefault(tasks, PoolSet()).add(pool)
+
+    def _remove(self, pool: PoolId) -> None:
+        level = self._reported.pop(pool)
+        self._levels[level].discard(pool)
+        if not self._levels[level]:
+            del self._levels[level]
+
+
 class RandomRouting(CountingPolicy):
     """Random routing: each task goes to any pool, uniformly; no messages."""
 

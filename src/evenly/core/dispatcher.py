@@ -1,12 +1,12 @@
-"""The dispatcher's role: it holds tokens, picks a pool for each task and learns the threshold.
+"""The dispatcher's role: it estimates each pool's tasks, picks a pool for each task and learns the threshold.
 
-It knows its members and their tokens, never their numbers of tasks. It returns notices and receives messages;
-how they travel is up to the caller.
+Its estimate is what the pool last reported, plus its own picks that the report does not cover. Tokens follow from
+estimates and threshold. It returns notices and receives reports; how they travel is up to the caller.
 """
 
-from evenly.core.checks import MAX_COUNT, already_member, check_pool, chosen, not_member
+from evenly.core.checks import MAX_COUNT, MAX_EPOCH, already_member, check_pool, chosen, not_member
 from evenly.core.learning import LearningRule
-from evenly.core.messages import Color, PoolId, ThresholdNotice, TokenMessage
+from evenly.core.messages import PoolId, Report, ThresholdNotice
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
@@ -16,17 +16,24 @@ from evenly.inputs import shown, whole_number
 class Dispatcher:
     """Tokens, at most one green and one yellow per pool; a threshold; and a rule that moves it, or None.
 
-    `highest` is the largest threshold allowed (default: no limit).
+    `highest` is the largest threshold allowed (default: no limit), `epoch` the number of the first epoch.
 
-    Paper: Sec. 2.1, and Sec. 4.1.
+    The rule rests while a pool has not answered the last threshold change. Right after one, the tokens say little
+    about the new threshold; a rule that acted on them would raise it at every arrival.
+
+    Paper: Sec. 2.1, and Sec. 4.1. Departs: the paper's messages take no time, so that its tokens are always exact.
     """
 
-    def __init__(self, threshold: int, rule: LearningRule | None = None, highest: int | None = None) -> None:
+    def __init__(
+        self, threshold: int, rule: LearningRule | None = None, highest: int | None = None, epoch: int = 0
+    ) -> None:
         self._highest = MAX_COUNT if highest is None else whole_number("highest", highest, 0, MAX_COUNT)
-        self._notice = ThresholdNotice(self._allowed(threshold), epoch=0)
+        self._notice = ThresholdNotice(self._allowed(threshold), epoch)
         self.rule = rule
         self._pending_step = 0
         self._pools: PoolSet[PoolId] = PoolSet()
+        self._estimates: dict[PoolId, int] = {}  # without pools that have not reported yet
+        self._unsettled: dict[PoolId, None] = {}  # an ordered set: pools that have not answered the last notice
         self._green: PoolSet[PoolId] = PoolSet()
         self._yellow: PoolSet[PoolId] = PoolSet()
 
@@ -53,7 +60,7 @@ class Dispatcher:
 
     @property
     def epoch(self) -> int:
-        """The number of threshold changes so far."""
+        """The number of the current epoch: one more with each threshold change."""
         return self._notice.epoch
 
     @property
@@ -63,31 +70,49 @@ class Dispatcher:
 
     @property
     def green(self) -> PoolSet[PoolId]:
-        """The pools known to have fewer than `threshold` tasks."""
+        """The pools estimated to have fewer than `threshold` tasks."""
         return self._green
 
     @property
     def yellow(self) -> PoolSet[PoolId]:
-        """The pools known to have at most `threshold` tasks, the green ones among them."""
+        """The pools estimated to have at most `threshold` tasks, the green ones among them."""
         return self._yellow
 
+    @property
+    def settled(self) -> bool:
+        """True if every pool has answered the last threshold change, so that the rule may act."""
+        return not self._unsettled
+
+    def awaits(self, pool: PoolId) -> bool:
+        """Return True if the pool has not answered the last threshold change."""
+        return pool in self._pools and pool in self._unsettled
+
+    def estimate(self, pool: PoolId) -> int | None:
+        """Return the estimated number of the pool's tasks; None before its first report."""
+        if pool not in self._pools:
+            raise not_member(pool)
+        return self._estimates.get(pool)
+
     def join(self, pool: PoolId) -> None:
-        """Add a pool, without tokens until it announces them."""
+        """Add a pool, without tokens until it reports."""
         check_pool(pool)
         if pool in self._pools:
             raise already_member(pool)
         self._pools.add(pool)
+        self._unsettled[pool] = None
 
     def leave(self, pool: PoolId) -> None:
         """Remove a pool and its tokens."""
         if pool not in self._pools:
             raise not_member(pool)
         self._pools.discard(pool)
+        self._estimates.pop(pool, None)
+        self._unsettled.pop(pool, None)
         self._green.discard(pool)
         self._yellow.discard(pool)
 
     def dispatch(self, choose: Choose) -> PoolId | None:
-        """Pick a pool and discard the token used; return None if there is no pool at all.
+        """Pick a pool and count the task in; return None if there is no pool at all.
 
         The learning rule sees the tokens before that. `learn` applies its step once the task is placed.
 
@@ -98,33 +123,36 @@ class Dispatcher:
             return None
         tokens = self._green if green else self._yellow
         pool = chosen(choose, tokens if yellow else self._pools)  # a pool with a green token has a yellow one
-        if self._rule is not None:
+        if self._rule is not None and not self._unsettled:
             self._pending_step = self._rule.step(pools, green, yellow)
-        tokens.discard(pool)
+        self.add(pool, 1)
         return pool
 
-    def use_token(self, pool: PoolId) -> None:
-        """Discard the token of a task that reached this pool without `dispatch`."""
+    def add(self, pool: PoolId, tasks: int) -> None:
+        """Change the estimate of a pool: by 1 for a pick or a task that came without, by -1 for a lost one."""
         if pool not in self._pools:
             raise not_member(pool)
-        (self._green if pool in self._green else self._yellow).discard(pool)
+        if type(tasks) is not int or not -MAX_COUNT <= tasks <= MAX_COUNT:
+            tasks = whole_number("tasks", tasks, -MAX_COUNT, MAX_COUNT)
+        estimate = self._estimates.get(pool)
+        if estimate is not None:
+            self._set_estimate(pool, max(estimate + tasks, 0))
 
-    def receive(self, message: TokenMessage) -> bool:
-        """Store the token that a pool sends. Return False if the message is ignored.
-
-        A message of an old epoch is ignored, because it is about another threshold, and so is one from a pool that
-        is not a member. A green pool is yellow too, so a green message adds both tokens where they are missing.
-        """
-        if not isinstance(message, TokenMessage):
-            raise InputError(f"message must be a TokenMessage, not {shown(message)}.")
-        if message.epoch != self._notice.epoch or message.pool not in self._pools:
+    def receive(self, report: Report, unseen: int = 0) -> bool:
+        """Take in what a pool reports; `unseen` picks are not in it. Return False if the pool is not a member."""
+        if not isinstance(report, Report):
+            raise InputError(f"report must be a Report, not {shown(report)}.")
+        if report.pool not in self._pools:
             return False
-        if message.color is Color.GREEN:
-            self._green.add(message.pool)
-        elif message.color is not Color.YELLOW:
-            raise InputError(f"The color of a token must be a Color, not {shown(message.color)}.")
-        self._yellow.add(message.pool)
+        report.check()
+        self._set_estimate(report.pool, int(report.tasks) + whole_number("unseen", unseen, 0, MAX_COUNT))
+        if report.epoch == self._notice.epoch:
+            self._unsettled.pop(report.pool, None)
         return True
+
+    def settle(self) -> None:
+        """Stop waiting for answers to the last threshold change, from pools that cannot be told."""
+        self._unsettled.clear()
 
     def learn(self) -> ThresholdNotice | None:
         """Apply the rule's step from the last dispatch; return the notice for the pools if the threshold changes.
@@ -135,20 +163,30 @@ class Dispatcher:
         threshold = self._notice.threshold + step
         if step == 0 or not 0 <= threshold <= self._highest:
             return None
-        if step == 1:
-            # A pool at or below the old threshold is below the new one: yellow turns green, and stays yellow.
-            self._green = PoolSet(self._yellow)
-        else:
-            # A pool below the old threshold is at or below the new one: green turns yellow, old yellow is void.
-            self._green, self._yellow = PoolSet(), self._green
-        self._notice = ThresholdNotice(threshold, self._notice.epoch + 1)
+        return self.restart(threshold)
+
+    def restart(self, threshold: int, epoch: int | None = None) -> ThresholdNotice:
+        """Set the threshold, in the next epoch or in this one, and return the notice for the pools."""
+        epoch = self.epoch + 1 if epoch is None else whole_number("epoch", epoch, self.epoch + 1, MAX_EPOCH)
+        self._notice = ThresholdNotice(self._allowed(threshold), epoch)
+        self._unsettled = dict.fromkeys(self._pools)
+        # In the order of the members: compiled kernels rebuild the tokens in the same order.
+        known = [(pool, self._estimates[pool]) for pool in self._pools if pool in self._estimates]
+        self._green = PoolSet(pool for pool, estimate in known if estimate < self.threshold)
+        self._yellow = PoolSet(pool for pool, estimate in known if estimate <= self.threshold)
         return self._notice
 
-    def restart(self, threshold: int) -> ThresholdNotice:
-        """Start again at another threshold, without tokens until pools announce them."""
-        self._notice = ThresholdNotice(self._allowed(threshold), self._notice.epoch + 1)
-        self._green, self._yellow = PoolSet(), PoolSet()
-        return self._notice
+    def _set_estimate(self, pool: PoolId, estimate: int) -> None:
+        self._estimates[pool] = estimate
+        above = estimate - self._notice.threshold
+        if above < 0:
+            self._green.add(pool)
+        else:
+            self._green.discard(pool)
+        if above <= 0:
+            self._yellow.add(pool)
+        else:
+            self._yellow.discard(pool)
 
     def _allowed(self, threshold: int) -> int:
         return whole_number("threshold", threshold, 0, self._highest)

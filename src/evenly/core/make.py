@@ -6,7 +6,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import cast
 
-from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin
+from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, RoundRobin, StaleReports
 from evenly.core.learning import LearningRule
 from evenly.core.policy import Policy
 from evenly.core.threshold import ThresholdPolicy
@@ -47,5 +47,6 @@ def make_policy(
         "jiq": lambda: JoinIdleQueue(capacity),
         "jbt": lambda: JoinBelowThreshold(cast(int, threshold), capacity),
         "pull": lambda: Pull(cast(int, capacity)),
+        "stale-reports": lambda: StaleReports(capacity),
     }
     return makers[name]()

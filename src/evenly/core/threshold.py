@@ -3,12 +3,10 @@
 Wiring only: it carries and counts messages. The rules are in the dispatcher and the pool.
 """
 
-from collections.abc import Iterable
-
 from evenly.core.checks import MAX_COUNT, check_capacity, not_member
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import MessageCount, PoolId, ThresholdNotice, TokenMessage
+from evenly.core.messages import MessageCount, PoolId, Report, ThresholdNotice
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
@@ -57,11 +55,11 @@ class ThresholdPolicy:
         return self._member(pool).tasks
 
     def join(self, pool: PoolId, tasks: int = 0) -> None:
-        """Add a pool that has `tasks` tasks already. It announces its tokens."""
+        """Add a pool that has `tasks` tasks already. It reports them."""
         member = Pool(pool, self._dispatcher.notice, tasks, self._capacity)
         self._dispatcher.join(pool)
         self._pools[pool] = member
-        self._resync(member.announce())
+        self._answer(member.announce())
 
     def leave(self, pool: PoolId) -> None:
         """Remove a pool, with its tasks and its tokens."""
@@ -78,7 +76,9 @@ class ThresholdPolicy:
             return None
         member = self._pools[pool]
         lost = member.full
-        if not lost:
+        if lost:
+            self._dispatcher.add(pool, -1)
+        else:
             self._deliver(member.arrive())
         notice = self._dispatcher.learn()
         if notice is not None:
@@ -87,24 +87,17 @@ class ThresholdPolicy:
 
     def record_arrival(self, pool: PoolId) -> None:
         """Count a task that reached the pool without `arrive`. It uses a token; the threshold does not learn."""
-        member = self._member(pool)
-        message = member.arrive()
-        self._dispatcher.use_token(pool)
-        self._deliver(message)
+        report = self._member(pool).arrive()
+        self._dispatcher.add(pool, 1)
+        self._deliver(report)
 
     def raise_threshold(self, threshold: int) -> None:
-        """Raise the threshold to at least `threshold`. For a dispatcher that starts against busy pools.
-
-        Every pool gets the new threshold, and announces its tokens as if it had just joined.
-        """
+        """Raise the threshold to at least `threshold`. For a dispatcher that starts against busy pools."""
         threshold = whole_number("threshold", threshold, 0, MAX_COUNT)
         if self._capacity is not None:
             threshold = min(threshold, self._capacity - 1)
         if threshold > self.threshold:
-            notice = self._dispatcher.restart(threshold)
-            for pool in self._dispatcher.pools:
-                member = self._pools[pool] = Pool(pool, notice, self._pools[pool].tasks, self._capacity)
-                self._resync(member.announce())
+            self._rethreshold(self._dispatcher.restart(threshold))
 
     def depart(self, pool: PoolId) -> None:
         """Finish one task of the pool, which announces itself if it turns green or yellow.
@@ -119,17 +112,17 @@ class ThresholdPolicy:
         except (KeyError, TypeError):  # TypeError: not hashable
             raise not_member(pool) from None
 
-    def _deliver(self, message: TokenMessage | None) -> None:
-        if message is not None:
-            self._messages.count(message.color)
-            self._dispatcher.receive(message)
+    def _deliver(self, report: Report | None) -> None:
+        if report is not None and report.color is not None:
+            self._messages.count(report.color)
+            self._dispatcher.receive(report)
 
     def _rethreshold(self, notice: ThresholdNotice) -> None:
-        # In the order of the members: compiled kernels rebuild the tokens in the same order.
-        for pool in self._dispatcher.pools:
-            self._resync(self._pools[pool].rethreshold(notice))
+        for pool in self._dispatcher.pools:  # the order is the dispatcher's, also after a pool has left
+            answer = self._pools[pool].rethreshold(notice)
+            if answer is not None:
+                self._answer(answer)
 
-    def _resync(self, messages: Iterable[TokenMessage]) -> None:
-        for message in messages:
-            self._messages.resync += 1
-            self._dispatcher.receive(message)
+    def _answer(self, report: Report) -> None:
+        self._messages.count_answer(report)
+        self._dispatcher.receive(report)

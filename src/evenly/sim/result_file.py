@@ -1,4 +1,4 @@
-"""Results in .npz files: saved whole, and read back from this version's format and the one before.
+"""Results in .npz files: saved whole, and read back from this version's format and the two before.
 
 A file holds one array per field of each `Tally` and `Trajectory`, named by the field, and the rest as JSON.
 """
@@ -25,7 +25,7 @@ from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
 from evenly.workload.demand import Phase
 
-FORMAT = 2
+FORMAT = 3
 _FIRST_NAMES = {
     "lost_tasks": "lost",
     "without_token": "unguided",
@@ -98,8 +98,8 @@ def _meta(result: Result) -> dict[str, Any]:
 
 def _result(data: Arrays) -> Result:
     meta = json.loads(str(data["meta"]))
-    if meta["format"] not in (1, FORMAT):
-        raise InputError(f"its format is {shown(meta['format'])}, not 1 or {FORMAT}.")
+    if meta["format"] not in (1, 2, FORMAT):
+        raise InputError(f"its format is {shown(meta['format'])}, not 1 to {FORMAT}.")
     first = meta["format"] == 1
     names, run_names = (_FIRST_NAMES, _FIRST_META) if first else ({}, {})
     scenario = _scenario(meta["scenario"], drop=first)
@@ -108,6 +108,8 @@ def _result(data: Arrays) -> Result:
     if meta["samples"] != samples:
         raise InputError(f"it has {shown(meta['samples'])} samples, not {samples}.")
     recorded = whole_number("the number of trajectories", meta["trajectories"], 0, run["replications"])
+    if meta["format"] < FORMAT:
+        _add_acknowledgements(data, samples, names, scenario.pools)
     return Result(
         scenario=scenario,
         **run,
@@ -135,6 +137,14 @@ def _tally(data: Arrays, index: int, names: dict[str, str]) -> Tally:
     tally = Tally(**_read(Tally, data, f"sample.{index}", names))
     positive_number("the time of a sample", tally.time)
     return tally
+
+
+def _add_acknowledgements(data: Arrays, samples: int, names: dict[str, str], pools: int) -> None:
+    """Add what format 3 brought: all pools answer a change of the threshold, and those without a token do too."""
+    for index in range(samples):
+        changes = data[f"sample.{index}.{names.get('change_count', 'change_count')}"]
+        answers = np.asarray(changes * pools - data[f"sample.{index}.resync"], np.int64)
+        data[f"sample.{index}.acknowledgements"] = answers
 
 
 def _ending(threshold: int, since: float) -> Ending:

@@ -110,6 +110,8 @@ def compare(
     for scenario in given:
         if mean_holding_times and not scenario.steady:
             raise InputError("mean_holding_times needs a constant load, not a schedule.")
+        if mean_holding_times and scenario.networked:
+            raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
         count = batches
         if count is None:
             count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)

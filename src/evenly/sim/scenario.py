@@ -16,13 +16,15 @@ from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, shown, whole_number
-from evenly.policies import DEFAULT, check_parameters, find_policy
+from evenly.policies import DEFAULT, DELAYED, check_parameters, find_policy
+from evenly.workload.delay import Delay, parse_delay
 from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
 MAX_TASKS = 10**8  # where every task is stored
 MAX_SLOTS = 10**7  # where every slot is stored
+MAX_FLYING = 10**6  # messages on the way
 MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
 SHORTEST = 1e-15  # horizon
 LONGEST = 1e100  # horizon; beyond it, areas under the curves overflow
@@ -31,6 +33,8 @@ SERVICE_RATES = (1e-100, 1e100)
 MAX_EVENTS = 1e15  # by the horizon; a clock with 53 bits cannot tell more apart
 MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostly rounding
 MAX_SAMPLE_SIZE = 512
+INTERVALS = (1e-6, 1e6)  # between two reports, in mean task times
+DEFAULT_INTERVAL = 0.1
 MAX_LEVELS = 10**6
 _SHORT = 72  # characters of the setting in a one-line summary
 
@@ -79,6 +83,10 @@ class Scenario:
     capacity: tasks that fit into a pool; a task sent to a full pool is lost (default: no limit). Pull needs one.
     initial_tasks: tasks per pool at time 0, spread as evenly as possible, or a number for each (default: 0).
     service_rate: one over the mean task time (default: 1).
+    delay: how long tasks and messages are on the way, in mean task times: a number, or a text such as
+        "exponential:0.01" for an exponential time with that mean, drawn for each (default: 0). A task is in its
+        pool from its arrival there on.
+    report_interval: mean task times between two reports of a pool, under stale-reports (default: 0.1).
     horizon: time at which the run ends (default: 200).
     warmup: time from which averages are taken (default: 0).
 
@@ -97,11 +105,14 @@ class Scenario:
     capacity: int | None = None
     initial_tasks: float | Sequence[int] | NDArray[np.int64] = 0
     service_rate: float = 1.0
+    delay: float | str | Delay = 0.0
+    report_interval: float | None = None
     horizon: float = 200.0
     warmup: float = 0.0
 
     def __post_init__(self) -> None:
         find_policy(self.policy)
+        self._keep("delay", self._checked_delay())
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
             raise InputError("Give the load in tasks per pool, or a schedule.")
@@ -124,7 +135,22 @@ class Scenario:
     @property
     def aggregate(self) -> bool:
         """True if the policy needs only the number of pools at each level."""
-        return find_policy(self.policy).aggregate
+        return find_policy(self.policy).aggregate and not self.networked
+
+    @property
+    def message_delay(self) -> Delay:
+        """How long tasks and messages are on the way, in mean task times."""
+        return parse_delay(self.delay)
+
+    @property
+    def networked(self) -> bool:
+        """True if what is on the way is simulated too: messages take time, or pools report at intervals."""
+        return self.message_delay.mean > 0 or self.policy == "stale-reports"
+
+    @property
+    def interval(self) -> float:
+        """Mean task times between two reports of a pool, under stale-reports."""
+        return DEFAULT_INTERVAL if self.report_interval is None else self.report_interval
 
     @property
     def label(self) -> str:
@@ -138,7 +164,8 @@ class Scenario:
         """The pools and their load in one line, for text."""
         load = f"{self.load_at_start:g}" if self.schedule is None else self.schedule_text
         capacity = f", capacity {self.capacity}" if self.capacity is not None else ""
-        return f"{self.pools:,} pools, load {load}{capacity}"
+        delay = f", delay {self.delay}" if self.message_delay.mean > 0 else ""
+        return f"{self.pools:,} pools, load {load}{capacity}{delay}"
 
     @property
     def summary(self) -> str:
@@ -227,6 +254,13 @@ class Scenario:
         low = math.floor(mean)
         return low, round((mean - low) * self.pools)
 
+    def _checked_delay(self) -> str | float:
+        """Return the delay as it is written, or raise InputError if the policy or the pools do not take one."""
+        delay = parse_delay(self.delay)
+        if delay.mean > 0 and self.policy not in DELAYED:
+            raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.policy}.")
+        return delay.written
+
     def _check_times(self) -> None:
         self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))
         self._keep("warmup", number_from("warmup", self.warmup, 0))
@@ -253,6 +287,9 @@ class Scenario:
             self._keep("alpha", float(str(self.alpha)))  # the decimal that was written, also in 32 bits
         if self.sample_size is not None:
             self._keep("sample_size", whole_number("sample_size", self.sample_size, 1, MAX_SAMPLE_SIZE))
+        if self.report_interval is not None:
+            interval = number_from("report_interval", self.report_interval, *INTERVALS)
+            self._keep("report_interval", interval)
         if self.policy == "power-of-d":
             whole_number("sample_size", self.sampled, 1, self.pools, why="the number of pools")
         if self.capacity is None:
@@ -296,6 +333,18 @@ class Scenario:
             raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
         return most
 
+    def _messages_on_the_way(self, peak: float) -> float:
+        """Return about how many tasks and messages are on the way at the highest load."""
+        if not self.networked:
+            return 0.0
+        per_task = {"power-of-d": 1 + 2 * self.sampled, "threshold": 3, "jsq": 2}.get(self.policy, 1)
+        flying = self.pools * peak * self.message_delay.mean * per_task
+        if self.policy == "threshold":
+            flying += 2 * self.pools  # a change of the threshold, and the answers
+        if self.policy == "stale-reports":
+            flying += self.pools * self.message_delay.mean / self.interval
+        return flying
+
     def _check_size(self, most: int) -> None:
         """Reject a scenario that needs too much memory, or has too many events.
 
@@ -307,11 +356,19 @@ class Scenario:
                 f"The policy {self.policy} stores every task: at most {MAX_TASKS} in total, "
                 f"not {self.pools} pools with {peak:g} each."
             )
+        flying = self._messages_on_the_way(peak)
+        if flying > MAX_FLYING:
+            raise InputError(
+                f"About {flying:.2g} messages would be on the way, more than {MAX_FLYING:.2g}: "
+                "reduce delay, pools or load, or let pools report less often."
+            )
         if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
             raise InputError(
                 f"{self.pools} pools with {peak:g} tasks each are too many: reduce pools, load or initial_tasks."
             )
         events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
+        if self.policy == "stale-reports":
+            events += self.pools / self.interval * self.service_rate * self.horizon
         if events > MAX_EVENTS:
             raise InputError(
                 f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "

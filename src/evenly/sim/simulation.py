@@ -17,6 +17,7 @@ from evenly.sim.kernels import aggregate, per_pool
 from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, grown, new_book
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
+from evenly.sim.network import Network
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.tally import Tally
 from evenly.workload.demand import Phase
@@ -60,7 +61,10 @@ class Simulation:
         self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
-        if not scenario.aggregate:
+        self._network = None
+        if scenario.networked:
+            self._network = Network(scenario, seed)
+        elif not scenario.aggregate:
             self._table, self._state["tokens"] = new_pool_table(
                 scenario.tasks_at_start(),
                 self._code,
@@ -89,7 +93,14 @@ class Simulation:
     @property
     def tasks(self) -> NDArray[np.int64] | None:
         """Tasks of each pool; None if the policy needs only the number of pools at each level."""
+        if self._network is not None:
+            return self._network.tasks
         return None if self._table is None else self._table.tasks.copy()
+
+    @property
+    def network(self) -> Network | None:
+        """What is on the way, and what the dispatcher knows; None if messages take no time."""
+        return self._network
 
     @property
     def imbalance(self) -> float:
@@ -135,8 +146,6 @@ class Simulation:
         """Return the records so far."""
         state, book = self._state, self._book
         arrivals = int(state["arrivals"])
-        departures = int(state["events"]) - arrivals
-        other = {PolicyCode.JSQ: departures, PolicyCode.POWER_OF_D: 2 * self.scenario.sampled * arrivals}
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
@@ -151,9 +160,28 @@ class Simulation:
             green=int(state["green"]),
             yellow=int(state["yellow"]),
             resync=int(state["resync"]),
-            other=other.get(self._code, 0),
+            acknowledgements=self._acknowledgements(),
+            other=self._other_messages(),
             change_count=int(state["changes"]),
         )
+
+    def _other_messages(self) -> int:
+        """Return the messages of policies without tokens, and those of pools that turn a task away."""
+        arrivals, network = int(self._state["arrivals"]), self._network
+        refusals = 0 if network is None else network.refusals
+        if self._code == PolicyCode.JSQ:
+            return int(self._state["events"]) - arrivals + refusals
+        if self._code == PolicyCode.POWER_OF_D:
+            return 2 * self.scenario.sampled * arrivals
+        if self._code == PolicyCode.THRESHOLD:
+            return refusals
+        return 0 if network is None else network.reports
+
+    def _acknowledgements(self) -> int:
+        """Return the answers to threshold changes that brought no token: without a network, all pools answer."""
+        if self._network is not None:
+            return self._network.acknowledgements
+        return int(self._state["changes"]) * self.scenario.pools - int(self._state["resync"])
 
     def _set_rules(self, mean_holding: bool) -> None:
         scenario, rules = self.scenario, self._rules
@@ -201,7 +229,9 @@ class Simulation:
     def _run_kernel(self, until: float, budget: int) -> None:
         """Call a kernel once, and set the budget of the next call by the time that this one takes."""
         started = perf_counter()
-        if self._table is None:
+        if self._network is not None:
+            self._network.advance(self._rules, self._state, self._book, self._streams, until, budget)
+        elif self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
             per_pool.advance(self._rules, self._state, self._book, self._streams, self._table, until, budget)
@@ -218,7 +248,9 @@ class Simulation:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)
-        if self._table is not None and state["total"] + 8 >= self._table.owner.size:
+        if self._network is not None:
+            self._network.make_room(state)
+        elif self._table is not None and state["total"] + 8 >= self._table.owner.size:
             self._table = grown_pool_table(self._table)
         if state["path_length"] > 0:
             self._keep_path()
@@ -239,14 +271,14 @@ def stops(horizon: float, *more: Iterable[float]) -> list[float]:
 
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
-    for by_level in {scenario.aggregate for scenario in scenarios}:
-        _compile("jsq" if by_level else "round-robin")
+    for scenario in scenarios:
+        _compile("stale-reports" if scenario.networked else "jsq" if scenario.aggregate else "round-robin")
 
 
 def compile_all_kernels() -> None:
     """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
-    _compile("jsq")
-    _compile("round-robin")
+    for policy in ("jsq", "round-robin", "stale-reports"):
+        _compile(policy)
 
 
 @cache

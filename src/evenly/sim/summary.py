@@ -24,6 +24,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
     """Return the means with their intervals, as `evenly simulate` prints them."""
     widths = result.half_widths()
     resync = f", and {result.resync_per_task:.3f} to resync" if result.window.resync else ""
+    if result.scenario.networked and result.window.acknowledgements:
+        resync += f", {result.window.acknowledgements / result.window.arrivals:.3f} to acknowledge"
     found = [
         ("tasks per pool", plus_minus(result.mean_tasks, widths.get("mean_tasks"))),
         ("fullest pool", plus_minus(result.max_tasks, widths.get("max_tasks"))),
@@ -41,9 +43,11 @@ def _threshold_row(result: Result) -> list[tuple[str, str]]:
         return []
     ending = result.endings[0]
     level, share = max(result.threshold_share.items(), key=lambda item: item[1])
-    optimum = math.floor(result.scenario.demand(result.scenario.horizon))
+    optimum = f" (optimum {math.floor(result.scenario.demand(result.scenario.horizon))})"
+    if result.scenario.message_delay.mean > 0:
+        optimum = ""  # not known
     text = (
-        f"{ending.threshold} at the end (optimum {optimum}), "
+        f"{ending.threshold} at the end{optimum}, "
         f"{level} for {percent(share)} of the time, last change at {ending.since:.2f}"
     )
     return [("threshold", text)]
@@ -57,7 +61,12 @@ def shared_setting(results: Sequence[Result]) -> str:
     loads = list(dict.fromkeys(_load_words(each) for each in scenarios))
     capacities = {each.capacity for each in scenarios}
     limit = capacities.pop() if len(capacities) == 1 else None
-    return ", ".join([pools, _loads_words(loads, scenarios)] + ([] if limit is None else [f"capacity {limit}"]))
+    delays = {str(each.delay) for each in scenarios if each.message_delay.mean > 0}
+    return ", ".join(
+        [pools, _loads_words(loads, scenarios)]
+        + ([] if limit is None else [f"capacity {limit}"])
+        + ([f"delay {delays.pop()}"] if len(delays) == 1 else [])
+    )
 
 
 def _loads_words(words: Sequence[str], scenarios: Sequence[Scenario]) -> str:
@@ -106,6 +115,8 @@ def _distinctions(result: Result) -> list[str]:
         f"initial threshold {scenario.initial_threshold}",
         f"initial tasks {tasks}",
         f"service rate {scenario.service_rate:g}",
+        f"delay {scenario.delay}",
+        f"report interval {scenario.interval:g}",
         f"horizon {scenario.horizon:g}",
         f"warm-up {scenario.warmup:g}",
         f"seed {result.seed}",

@@ -31,6 +31,7 @@ class Tally(ReadOnly):
     green: int
     yellow: int
     resync: int
+    acknowledgements: int  # answers to changes of the threshold that bring no token
     other: int
     change_count: int  # changes of the threshold
 

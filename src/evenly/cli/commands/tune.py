@@ -10,7 +10,7 @@ from evenly.errors import InputError
 
 EXAMPLE = "Example: evenly tune --load-max 10 --pools 100; evenly tune --load 5.5 --alpha 0.93 --initial-tasks 9"
 
-_KEYS = ("load_max", "load", "alpha", "initial_tasks", "pools", "seed")
+_KEYS = ("load_max", "load", "alpha", "initial_tasks", "pools", "seed", "delay")
 
 
 def command(
@@ -20,6 +20,7 @@ def command(
     initial_tasks: options.InitialLoad = None,
     pools: options.Pools = None,
     seed: options.Seed = None,
+    delay: options.Delay = None,
     plot: options.Plot = None,
     json: options.Json = None,
 ) -> None:

@@ -120,14 +120,19 @@ def _print_advice(advice: Advice) -> None:
     how = "solved exactly" if advice.method == "exact" else "simulated"
     stand_in = "" if advice.pools_measured == advice.pools else f" with {advice.pools_measured:,} pools instead"
     loads = ", ".join(f"{load:g}" for load in advice.loads)
-    console.print(f"{advice.pools:,} pools, loads up to {advice.load_max:g}: {how} at loads {loads}{stand_in}\n")
+    late = advice.delay.mean > 0
+    delay = f", delay {advice.delay}" if late else ""
+    console.print(
+        f"{advice.pools:,} pools, loads up to {advice.load_max:g}{delay}: {how} at loads {loads}{stand_in}\n"
+    )
     console.print(f"  recommended alpha   {advice.alpha}")
     console.print(f"  the paper's rule    {advice.rule_verdict}")
     console.print(_table(advice))
     console.print(
         "spread: standard deviation over pools, relative to join-the-shortest-queue, at the worst load;\n"
-        "resync: messages per task after threshold changes; changes: per mean task time;\n"
-        "optimal: share of time at an optimal threshold (means over the loads)"
+        "resync: messages per task after threshold changes; changes: per mean task time"
+        + ("" if late else ";\noptimal: share of time at an optimal threshold")
+        + " (means over the loads)"
     )
 
 
@@ -136,7 +141,8 @@ def _table(advice: Advice) -> Table:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("alpha", "spread", "resync", "changes", "optimal", ""):
+    optimal = [] if advice.delay.mean > 0 else ["optimal"]
+    for heading in ("alpha", "spread", "resync", "changes", *optimal, ""):
         table.add_column(heading, justify="left" if heading in ("alpha", "") else "right", no_wrap=True)
     for candidate in advice.candidates:
         error = candidate.worst.error
@@ -145,7 +151,7 @@ def _table(advice: Advice) -> Table:
             f"{candidate.relative_spread:.3f}" + (f" ± {error:.3f}" if error and error >= _LEAST_SHOWN else ""),
             f"{candidate.resync_per_task:.3f}",
             f"{candidate.change_rate:.3g}",
-            percent(candidate.share_optimal),
+            *([] if candidate.share_optimal is None else [percent(candidate.share_optimal)]),
             "<- recommended" if candidate.alpha == advice.alpha else "",
         )
     return table

@@ -29,6 +29,7 @@ class PolicyCode(IntEnum):
     ROUND_ROBIN = 4
     JBT = 5  # join-idle-queue is this one with threshold 1
     PULL = 6
+    STALE_REPORTS = 7
 
 
 Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE
@@ -205,6 +206,36 @@ def spread(total: int, squares: int, pools: int) -> float:
     """Return the standard deviation of tasks over pools."""
     # Products of whole numbers, as floats: no rounding below 2**53.
     return math.sqrt(max(float(pools) * squares - float(total) * total, 0.0)) * (1.0 / pools)
+
+
+@inlined
+def add_task(state: Record, at_least: NDArray[np.int64], full: NDArray[np.float64], area: NDArray[np.float64],
+              max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
+    """Record that a pool with `level - 1` tasks gets one more."""
+    state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
+    at_least[level] += 1
+    area[level] -= state.time
+    state.total += 1
+    state.squares += 2 * level - 1
+    if level > state.max_level:
+        max_time[state.max_level] += state.time - state.max_since
+        state.max_since = state.time
+        state.max_level = level
+
+
+@inlined
+def remove_task(state: Record, at_least: NDArray[np.int64], full: NDArray[np.float64], area: NDArray[np.float64],
+                 max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
+    """Record that a pool with `level` tasks loses one."""
+    state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
+    at_least[level] -= 1
+    area[level] += state.time
+    state.total -= 1
+    state.squares -= 2 * level - 1
+    if level == state.max_level and at_least[level] == 0:
+        max_time[level] += state.time - state.max_since
+        state.max_since = state.time
+        state.max_level -= 1
 
 
 @kernel

@@ -18,14 +18,16 @@ from evenly.sim.kernels.ledger import (
     Book,
     PolicyCode,
     Record,
+    add_task,
     distance,
     load_at,
     part_of,
+    remove_task,
     settle,
     spread,
     wave_area,
 )
-from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_events
 
 _ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
 _JBT = int(PolicyCode.JBT)
@@ -59,10 +61,10 @@ def new_pool_table(tasks: IntArray, policy: PolicyCode, *, threshold: int, capac
     tokens[: held.size] = held
     place[held] = np.arange(held.size)
     busy = np.tile(np.arange(slots, dtype=np.int32), tasks.size)
-    return PoolTable(tasks.astype(np.int64), _owners(tasks), tokens, place, busy), held.size
+    return PoolTable(tasks.astype(np.int64), owners(tasks), tokens, place, busy), held.size
 
 
-def _owners(tasks: IntArray) -> ShortArray:
+def owners(tasks: IntArray) -> ShortArray:
     """Return the pool of each task, with room for more. Works in place: there can be a hundred million tasks."""
     ends = np.cumsum(tasks)
     total = int(ends[-1])
@@ -92,46 +94,6 @@ def _discard(state: Record, tokens: ShortArray, place: ShortArray, token: int) -
     tokens[gap] = last
     place[last] = gap
     place[token] = -1
-
-
-@inlined
-def _next_choice(state: Record, streams: Streams, choices: NDArray[np.float64]) -> float:
-    if state.choice_position == BUFFER:
-        refill_choices(streams)
-        state.choice_position = 0
-    uniform = choices[state.choice_position]
-    state.choice_position += 1
-    return float(uniform)
-
-
-@inlined
-def _add_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
-              max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """Record that a pool with `level - 1` tasks gets one more."""
-    state.gap += 1.0 + 2.0 * (at_least[level] - full[level])
-    at_least[level] += 1
-    area[level] -= state.time
-    state.total += 1
-    state.squares += 2 * level - 1
-    if level > state.max_level:
-        max_time[state.max_level] += state.time - state.max_since
-        state.max_since = state.time
-        state.max_level = level
-
-
-@inlined
-def _remove_task(state: Record, at_least: IntArray, full: NDArray[np.float64], area: NDArray[np.float64],
-                 max_time: NDArray[np.float64], level: int) -> None:  # fmt: skip
-    """Record that a pool with `level` tasks loses one."""
-    state.gap += 1.0 - 2.0 * (at_least[level] - full[level])
-    at_least[level] -= 1
-    area[level] += state.time
-    state.total -= 1
-    state.squares -= 2 * level - 1
-    if level == state.max_level and at_least[level] == 0:
-        max_time[level] += state.time - state.max_since
-        state.max_since = state.time
-        state.max_level -= 1
 
 
 @kernel
@@ -170,7 +132,7 @@ def advance(
             owner[task] = owner[state.total - 1]
             level = tasks[pool]
             tasks[pool] = level - 1
-            _remove_task(state, at_least, full, area, max_time, level)
+            remove_task(state, at_least, full, area, max_time, level)
             if policy == _JBT and level == rules.below:
                 state.green += 1
                 _put(state, tokens, place, pool)
@@ -185,14 +147,14 @@ def advance(
                 pool = state.turn
                 state.turn = (state.turn + 1) % pools
             elif state.tokens > 0:
-                token = tokens[int(_next_choice(state, streams, choices) * state.tokens)]
+                token = tokens[int(next_choice(state, streams, choices) * state.tokens)]
                 _discard(state, tokens, place, token)
                 pool = token // capacity if policy == _PULL else token
                 slot = token % capacity
             elif policy == _PULL:
                 pool = -1
             else:
-                pool = int(_next_choice(state, streams, choices) * pools)
+                pool = int(next_choice(state, streams, choices) * pools)
                 state.without_token += 1
             if pool < 0 or tasks[pool] == capacity:
                 state.lost += 1
@@ -200,7 +162,7 @@ def advance(
                 level = tasks[pool] + 1
                 tasks[pool] = level
                 owner[state.total] = pool
-                _add_task(state, at_least, full, area, max_time, level)
+                add_task(state, at_least, full, area, max_time, level)
                 if policy == _PULL:
                     busy[pool * capacity + level - 1] = slot
                 elif policy == _JBT and slot >= 0 and level < rules.below:

@@ -12,12 +12,12 @@ vector instructions do at once; exponentials come from a 256-strip ziggurat (Mar
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.jit import kernel
+from evenly.sim.kernels.jit import inlined, kernel
 
 BUFFER = 512
 LANES = 64
@@ -59,7 +59,7 @@ def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> 
         rejected=np.zeros(BUFFER + 1, np.int64),
     )
     for word, state in zip(words, streams[:4], strict=True):
-        _seed_lanes(word, state)
+        seed_lanes(word, state)
     refill_events(streams, mean_holding)
     refill_choices(streams)
     return streams
@@ -94,7 +94,7 @@ def _rotate(x: np.uint64, k: int) -> np.uint64:
 
 
 @kernel
-def _seed_lanes(word: np.uint64, state: Bits) -> None:
+def seed_lanes(word: np.uint64, state: Bits) -> None:
     """Spread one word over all the words of the state by SplitMix64, as the generator's authors advise."""
     for row in range(state.shape[0]):
         for lane in range(state.shape[1]):
@@ -136,7 +136,7 @@ def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
 
 
 @kernel
-def _fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], spare: Bits, out: Floats) -> None:
+def fill_exponential(state: Bits, scratch: Bits, rejected: NDArray[np.int64], spare: Bits, out: Floats) -> None:
     """Run the ziggurat without branches; the one draw in a hundred that it rejects is redone afterwards."""
     _fill_bits(state, scratch)
     count = 0
@@ -187,7 +187,7 @@ def next_bits(state: Bits) -> np.uint64:
 def refill_events(streams: Streams, mean_holding: bool) -> None:
     """Draw the next holding times and event uniforms."""
     if not mean_holding:
-        _fill_exponential(
+        fill_exponential(
             streams.holding_state, streams.scratch, streams.rejected, streams.spare_state, streams.holding
         )
     _fill_uniform(streams.event_state, streams.scratch, streams.events)
@@ -197,3 +197,14 @@ def refill_events(streams: Streams, mean_holding: bool) -> None:
 def refill_choices(streams: Streams) -> None:
     """Draw the next choice uniforms."""
     _fill_uniform(streams.choice_state, streams.scratch, streams.choices)
+
+
+@inlined
+def next_choice(state: Any, streams: Streams, choices: NDArray[np.float64]) -> float:  # noqa: ANN401  (a record)
+    """Return the next choice uniform; `state` says where we are in the buffer."""
+    if state.choice_position == BUFFER:
+        refill_choices(streams)
+        state.choice_position = 0
+    uniform = choices[state.choice_position]
+    state.choice_position += 1
+    return float(uniform)

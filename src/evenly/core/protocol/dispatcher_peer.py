@@ -1,0 +1,234 @@
+"""The dispatcher's side of the protocol: its members, the picks on the way, and the messages to pools."""
+
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from evenly.core.checks import MAX_EPOCH, check_pool
+from evenly.core.dispatcher import Dispatcher
+from evenly.core.learning import LearningRule
+from evenly.core.messages import Color, PoolId
+from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
+from evenly.core.protocol.tickets import Tickets
+from evenly.core.randomness import Choose
+from evenly.errors import InputError
+from evenly.inputs import finite_number, positive_number, shown, whole_number
+
+MAX_TERM = 2**31 - 1
+TERM = 2**32
+"""Epochs and tickets of a term are numbered from this times the term, so that those of a later term are higher."""
+
+
+@dataclass(slots=True)
+class _Record:
+    """What is known about a pool, whether it is a member now or not."""
+
+    heard: float  # when it last sent something new
+    next_ticket: int
+    incarnation: int = -1
+    sequence: int = 0
+    open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
+
+
+class DispatcherPeer:
+    """A dispatcher and what it must remember: members, open tickets, and answers to repeated requests.
+
+    `term` must be higher than at any earlier start of this dispatcher. `lease` is how long a place is kept for a
+    client that has not arrived; `silence` is how long a pool may be silent before it is taken for dead; `memory`
+    is how long the answer to a request key is repeated. All times are in the unit of the argument `now`. Where
+    that goes back, the latest time counts.
+
+    The rule waits for answers no longer than `silence`. A pool that sends but receives nothing never answers: it
+    slows learning down, but does not end it.
+    """
+
+    def __init__(
+        self,
+        threshold: int = 0,
+        rule: LearningRule | None = None,
+        *,
+        term: int,
+        lease: float,
+        silence: float,
+        memory: float,
+        highest: int | None = None,
+    ) -> None:
+        self._first = whole_number("term", term, 1, MAX_TERM) * TERM
+        self._lease = positive_number("lease", lease)
+        self._silence = positive_number("silence", silence)
+        self._memory = positive_number("memory", memory)
+        self._dispatcher = Dispatcher(threshold, rule, highest, epoch=self._first)
+        self._records: dict[PoolId, _Record] = {}
+        self._expiring: deque[tuple[float, PoolId, int]] = deque()
+        self._answers: dict[Hashable, Pick] = {}
+        self._answered: deque[tuple[float, Hashable]] = deque()
+        self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
+        self._unused = self._first  # the lowest number that no ticket of any pool has
+        self._next_check = float("inf")  # no pool is silent for too long before this time
+        self._now = float("-inf")
+        self._unsettled_since: float | None = None
+        self.notices = 0  # sent so far
+        self.expired = 0  # tickets so far whose clients did not come in time
+
+    @property
+    def dispatcher(self) -> Dispatcher:
+        """The estimates, the tokens and the threshold; read-only."""
+        return self._dispatcher
+
+    def open_tickets(self, pool: PoolId) -> tuple[int, ...]:
+        """Return the tickets of the pool that may still be on the way."""
+        check_pool(pool)
+        record = self._records.get(pool)
+        return () if record is None else tuple(record.open)
+
+    def messages(self) -> list[tuple[PoolId, ToPool]]:
+        """Return the messages to send, with the pools to send them to; once, and at most one per pool."""
+        outbox = list(self._outbox.items())
+        self._outbox.clear()
+        self.notices += len(outbox)
+        return outbox
+
+    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
+        """Pick a pool for a task; None if there is no pool. The same key gets the same answer while it is kept."""
+        _check_key(key)
+        self.tick(now)
+        if key is not None and key in self._answers:
+            return self._answers[key]
+        dispatcher = self._dispatcher
+        color = Color.GREEN if dispatcher.green else Color.YELLOW if dispatcher.yellow else None
+        threshold = dispatcher.threshold
+        pool = dispatcher.dispatch(choose)
+        if pool is None:
+            return None
+        pick = Pick(pool, self._new_ticket(pool), self._now + self._lease, color, threshold)
+        if key is not None:
+            self._answers[key] = pick
+            self._answered.append((self._now + self._memory, key))
+        if dispatcher.learn() is not None:
+            self._tell_all()
+        return pick
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        """Take in a message of a pool. Return False if a newer one came first."""
+        if not isinstance(message, ToDispatcher):
+            raise InputError(f"message must be a ToDispatcher, not {shown(message)}.")
+        message.check()
+        self.tick(now)
+        pool = message.report.pool
+        record = self._records.get(pool)
+        if record is None:
+            record = self._records[pool] = _Record(self._now, self._unused)
+        if (message.incarnation, message.sequence) <= (record.incarnation, record.sequence):
+            if message.kind is Kind.HEARTBEAT and pool in self._dispatcher.pools:
+                self._tell(pool)  # overtaken, but the pool relies on the reply
+            return False
+        record.incarnation, record.sequence = message.incarnation, message.sequence
+        record.heard = self._now
+        self._check_by(self._now + self._silence)
+        arrived = Tickets(message.arrived)
+        record.open = {ticket: None for ticket in record.open if ticket not in arrived}
+        if message.kind is Kind.LEAVE:
+            self._take_out(pool)
+            return True
+        if pool not in self._dispatcher.pools:
+            self._dispatcher.join(pool)
+        self._dispatcher.receive(message.report, unseen=len(record.open))
+        if message.kind is Kind.HEARTBEAT:
+            self._tell(pool)
+        return True
+
+    def release(self, now: float, pool: PoolId, ticket: int) -> None:
+        """Give back the place of a client that will not come."""
+        check_pool(pool)
+        whole_number("ticket", ticket, 0, MAX_EPOCH)
+        self.tick(now)
+        self._close(pool, ticket)
+
+    def tick(self, now: float) -> None:
+        """Give back the places of clients that did not come, and take out the pools that are silent."""
+        self._now = now = max(self._now, finite_number("now", now))
+        while self._expiring and self._expiring[0][0] <= now:
+            _, pool, ticket = self._expiring.popleft()
+            self.expired += self._close(pool, ticket)
+        while self._answered and self._answered[0][0] <= now:
+            del self._answers[self._answered.popleft()[1]]
+        if now >= self._next_check:
+            self._drop_silent_pools()
+        if self._dispatcher.settled:
+            self._unsettled_since = None
+        elif self._unsettled_since is None:
+            self._unsettled_since = now
+        elif now >= self._unsettled_since + self._silence:
+            self._unsettled_since = None
+            self._dispatcher.settle()
+
+    def begin_term(self, term: int) -> None:
+        """Go on in a new term, because what happened at the end of the last one may be forgotten here.
+
+        Pools may have heard of threshold changes that are not known here, and clients may hold tickets. In the
+        new term both get numbers that were not used.
+        """
+        first = whole_number("term", term, self._first // TERM + 1, MAX_TERM) * TERM
+        self._dispatcher.restart(self._dispatcher.threshold, first)
+        self._first = self._unused = first
+        self._unsettled_since = None
+        for record in self._records.values():
+            record.next_ticket = first
+        self._tell_all()
+
+    def _new_ticket(self, pool: PoolId) -> int:
+        record = self._records[pool]
+        ticket = record.next_ticket
+        record.next_ticket += 1
+        self._unused = max(self._unused, record.next_ticket)
+        record.open[ticket] = None
+        self._expiring.append((self._now + self._lease, pool, ticket))
+        return ticket
+
+    def _close(self, pool: PoolId, ticket: int) -> bool:
+        """Give back the place of a ticket; return False if it is not open."""
+        record = self._records.get(pool)
+        if record is None or ticket not in record.open:
+            return False
+        del record.open[ticket]
+        if pool in self._dispatcher.pools:
+            self._dispatcher.add(pool, -1)
+        return True
+
+    def _drop_silent_pools(self) -> None:
+        """Take out the pools that are silent for too long, and forget those without open tickets."""
+        self._next_check = float("inf")
+        for pool, record in list(self._records.items()):
+            due = record.heard + self._silence
+            if due <= self._now:
+                self._take_out(pool)
+                if not record.open:
+                    del self._records[pool]
+                    continue
+                due = self._now + self._lease  # by then, its tickets have expired
+            self._check_by(due)
+
+    def _check_by(self, due: float) -> None:
+        self._next_check = min(self._next_check, due)
+
+    def _take_out(self, pool: PoolId) -> None:
+        self._outbox.pop(pool, None)
+        if pool in self._dispatcher.pools:
+            self._dispatcher.leave(pool)
+
+    def _tell(self, pool: PoolId) -> None:
+        record = self._records[pool]
+        oldest = min(record.open, default=record.next_ticket)
+        self._outbox[pool] = ToPool(self._dispatcher.notice, oldest)
+
+    def _tell_all(self) -> None:
+        """Send the threshold to all members after a change."""
+        for pool in self._dispatcher.pools:
+            self._tell(pool)
+
+
+def _check_key(key: Hashable) -> None:
+    try:
+        hash(key)
+    except TypeError:
+        raise InputError(f"key must be a hashable value or None, not {shown(key)}.") from None

@@ -1,0 +1,148 @@
+"""What the dispatcher was told, written down as plainly as possible, and what follows from it.
+
+The book sees the same operations as the state machine, and derives from them by itself what the state must be.
+It knows nothing of how the state machine works.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from evenly.core import Color, PoolId
+from evenly.core.protocol import Kind, Pick, ToDispatcher
+from evenly.faults.setup import Setup
+from evenly.faults.world import require
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The newest message of a pool."""
+
+    number: tuple[int, int]  # incarnation and sequence
+    tasks: int
+    heard: float
+    left: bool
+
+
+class Book:
+    """The messages and picks of one dispatcher state, up to now."""
+
+    def __init__(self, setup: Setup, epoch: int) -> None:
+        self._setup = setup
+        self._alpha = Fraction(setup.alpha)
+        self._highest = 10**12 if setup.capacity is None else setup.capacity - 1
+        self.now = 0.0
+        self.threshold = setup.threshold
+        self.epoch = epoch
+        self.told: dict[PoolId, Told] = {}
+        self.open: dict[PoolId, dict[int, float]] = {}  # the tickets on the way, with the ends of their leases
+        self.expired = 0
+        self._answered: dict[PoolId, None] = {}  # pools that know the threshold in force
+        self._waiting_since: float | None = None
+        self._answers: dict[Hashable, tuple[float, Pick]] = {}  # by request key, with the time
+
+    def members(self) -> list[PoolId]:
+        """Return the pools that were heard of lately and have not left."""
+        silence = self._setup.silence
+        return [pool for pool, told in self.told.items() if not told.left and told.heard + silence > self.now]
+
+    def estimate(self, pool: PoolId) -> int:
+        """Return the tasks of the newest report, and the picks on the way that it does not cover."""
+        return self.told[pool].tasks + len(self.open.get(pool, ()))
+
+    def estimates(self) -> dict[PoolId, int]:
+        """Return the estimates of all members."""
+        return {pool: self.estimate(pool) for pool in self.members()}
+
+    @property
+    def settled(self) -> bool:
+        """True if all members know the threshold in force, or had as long to answer as a pool may be silent."""
+        return all(pool in self._answered for pool in self.members())
+
+    def advance(self, now: float) -> None:
+        """Let time pass: leases end, pools fall silent, and the wait for answers ends."""
+        self.now = now
+        for tickets in self.open.values():
+            for ticket in [ticket for ticket, expires in tickets.items() if expires <= now]:
+                del tickets[ticket]
+                self.expired += 1
+        members = self.members()
+        self._answered = {pool: None for pool in members if pool in self._answered}
+        if len(self._answered) == len(members):
+            self._waiting_since = None
+        elif self._waiting_since is None:
+            self._waiting_since = now
+        elif now >= self._waiting_since + self._setup.silence:
+            self._waiting_since = None
+            self._answered = dict.fromkeys(members)
+
+    def receive(self, now: float, message: ToDispatcher, accepted: bool) -> None:
+        """Write down a message. It counts unless a newer one came first.
+
+        A pool that was silent for too long may be forgotten, so that it may start over with an old message.
+        """
+        self.advance(now)
+        pool, number = message.report.pool, (message.incarnation, message.sequence)
+        before = self.told.get(pool)
+        newer = before is None or number > before.number
+        silent = before is not None and before.heard + self._setup.silence <= now
+        require(accepted or not newer, "a new message of {} was ignored: {}", pool, message)
+        require(newer or silent or not accepted, "an old message of {} was taken for new: {}", pool, message)
+        if not accepted:
+            return
+        left = message.kind is Kind.LEAVE
+        self.told[pool] = Told(number, message.report.tasks, now, left)
+        tickets = self.open.setdefault(pool, {})
+        for ticket in list(tickets):
+            if any(first <= ticket <= last for first, last in message.arrived):
+                del tickets[ticket]
+        if left:
+            self._answered.pop(pool, None)
+        elif message.report.epoch == self.epoch:
+            self._answered[pool] = None
+
+    def pick(self, now: float, key: Hashable, pick: Pick | None) -> bool:
+        """Write down the answer to a request; return True if it was not a repetition.
+
+        Check that it is the answer given before, or else that it follows the tokens; and derive the threshold.
+        """
+        self.advance(now)
+        time, answer = self._answers.get(key, (0.0, None))
+        if answer is not None and time + self._setup.memory > now:
+            require(pick == answer, "the same request {} got {}, then {}", key, answer, pick)
+            return False
+        estimates = self.estimates()
+        if pick is None or not estimates:
+            require(pick is None and not estimates, "{} was picked from {}", pick, estimates)
+            return False
+        green = [pool for pool, estimate in estimates.items() if estimate < self.threshold]
+        yellow = [pool for pool, estimate in estimates.items() if estimate <= self.threshold]
+        color = Color.GREEN if green else Color.YELLOW if yellow else None
+        require(pick.pool in (green or yellow or estimates), "{} has no token: {}", pick, estimates)
+        right = Pick(pick.pool, pick.ticket, now + self._setup.lease, color, self.threshold)
+        require(pick == right, "{} should be {}", pick, right)
+        self._learn(len(estimates), len(green), len(yellow))
+        self.open.setdefault(pick.pool, {})[pick.ticket] = pick.expires
+        self._answers[key] = (now, pick)
+        return True
+
+    def release(self, now: float, pool: PoolId, ticket: int) -> None:
+        """Write down that a client will not come."""
+        self.advance(now)
+        self.open.get(pool, {}).pop(ticket, None)
+
+    def begin_term(self, epoch: int) -> None:
+        """Write down that the threshold was announced again, in a new epoch."""
+        self.epoch = epoch
+        self._answered = {}
+        self._waiting_since = None
+
+    def _learn(self, pools: int, green: int, yellow: int) -> None:
+        """Move the threshold by the paper's rule, but only if all pools know it."""
+        if not self.settled:
+            return
+        step = int(yellow <= 1) - int(pools - green <= self._alpha * pools)
+        if step and 0 <= self.threshold + step <= self._highest:
+            self.threshold += step
+            self.epoch += 1
+            self._answered = {}

@@ -1,0 +1,171 @@
+"""What must come true once the faults end: estimates match reality, and the threshold moves to its optimum.
+
+The bounds, counted from the end of the faults, where `delay` is the longest that a message takes from then on and
+`longest_delay` the longest that one takes which was sent before:
+
+- After `max(heartbeat, longest_delay) + 3 * delay`, every healthy pool knows the threshold in force, and its
+  estimate is its tasks plus its open tickets. It takes one heartbeat, the reply with the threshold, and the answer
+  to that; the heartbeat covers all sessions. That is within two heartbeats unless messages were later than that.
+- `max(lease, silence) + heartbeat` later, nothing is left of the faults. No ticket is open: of a client that a
+  crashed pool had taken, or whose arrival a failover forgot. No pool is a member but the healthy ones: a dead one
+  may have become a member by a late message. Time passes for the dispatcher when it receives something, hence the
+  heartbeat.
+
+A pool that sends but hears nothing may be left. It stays a member. It never answers a threshold change, so that
+the rule acts only once in `silence`; and sessions are replaced one heartbeat apart, for its estimate to follow.
+
+Then sessions are replaced one by one, each step after the messages of the last. With `pools * k + pools // 2`
+sessions and an alpha of `(pools - 1.5) / pools`, threshold k is the only one that stays: right before an arrival
+at most one pool has fewer than k tasks, so that at least `pools - 1` have k or more; and at least two have k or
+less. With two pools, that takes `2 * k` sessions.
+"""
+
+from evenly.faults.nodes import PoolNode
+from evenly.faults.setup import HEARTBEAT
+from evenly.faults.system import System
+from evenly.faults.world import require
+
+_STILL = 2  # arrivals per pool for which the threshold must stay
+_INSTANT = 1e-6
+
+
+def check_liveness(system: System) -> None:
+    """End the faults outside a healthy core, and check what must come true."""
+    healthy = _calm(system)
+    setup, world = system.setup, system.world
+    members = system.pools[: setup.core + setup.deaf]
+    world.run_until(world.now + max(HEARTBEAT, setup.longest_delay) + 3 * setup.delay + _INSTANT)
+    _check_core(system, healthy)
+    world.run_until(world.now + max(setup.lease, setup.silence) + HEARTBEAT + _INSTANT)
+    _check_all(system, healthy, members)
+    _settle(system, members)
+
+
+def most_arrivals(pools: int, away: int) -> int:
+    """Return the number of arrivals within which a threshold that is `away` from its optimum reaches it.
+
+    Which session ends is random, so the bound leaves room: one schedule in a thousand needs more than 40 arrivals,
+    and ten more are ever less likely.
+    """
+    return 100 + 40 * pools + 2 * away
+
+
+def _calm(system: System) -> list[PoolNode]:
+    """End the faults. Other pools than the core are dead, cut off or draining from now on, and some front-ends."""
+    world, chance = system.world, system.world.random
+    world.note("the faults end")
+    system.crashes.stop()
+    system.clients.stop()
+    system.calm = True
+    system.state.reachable = True
+    for place, front in enumerate(system.fronts):
+        front.calm()
+        if place == 0:
+            front.start()
+    healthy, others = system.pools[: system.setup.core], system.pools[system.setup.core :]
+    fates = {node.name: chance.choice(("dead", "cut off", "draining")) for node in others}
+    if system.setup.deaf:
+        fates[others[0].name] = "deaf"
+    mute = [name for name, fate in fates.items() if fate == "cut off"]
+    system.network.calm(mute, mute + [name for name, fate in fates.items() if fate == "deaf"])
+    for node in others:
+        fate = fates[node.name]
+        world.fault(f"pool {fate} for good", "{}", node.name)
+        if fate == "dead":
+            node.crash()
+        elif fate == "draining" and node.up:
+            node.drain()
+    for node in system.pools[: system.setup.core + system.setup.deaf]:
+        if not node.up:
+            node.start()
+        elif node.draining:
+            node.rejoin()
+    return healthy
+
+
+def _check_core(system: System, healthy: list[PoolNode]) -> None:
+    """Check that the dispatcher and the healthy pools know of each other."""
+    peer = system.state.peer
+    for node in healthy:
+        name = node.name
+        require(name in peer.dispatcher.pools, "{} is no member", name)
+        _check_notice(system, node)
+        tickets = peer.open_tickets(name)
+        estimate, right = peer.dispatcher.estimate(name), node.peer.tasks + len(tickets)
+        require(estimate == right, "{} is estimated at {}, but has {}", name, estimate, right)
+        for ticket in tickets:
+            seen = system.clients.arrived.get((name, ticket)) == node.incarnation
+            given = system.state.given.get((name, ticket), 0.0)
+            require(not seen or system.state.last_failover >= given, "ticket {} of {} is still open", ticket, name)
+
+
+def _check_all(system: System, healthy: list[PoolNode], members: list[PoolNode]) -> None:
+    """Check that nothing is left of the faults. A deaf pool is a member, but cannot know the threshold."""
+    peer = system.state.peer
+    names, found = [node.name for node in members], sorted(map(str, peer.dispatcher.pools))
+    require(found == names, "the members {} should be {}", found, names)
+    require(
+        peer.dispatcher.settled or members != healthy, "some pools have not answered the last threshold change"
+    )
+    for node in healthy:
+        _check_notice(system, node)
+    for node in members:
+        estimate, tickets = peer.dispatcher.estimate(node.name), peer.open_tickets(node.name)
+        require(estimate == node.peer.tasks, "{} at {} should be {}", node.name, estimate, node.peer.tasks)
+        require(not tickets, "{} has ghosts: {}", node.name, tickets)
+
+
+def _check_notice(system: System, node: PoolNode) -> None:
+    known, right = node.peer.notice, system.state.peer.dispatcher.notice
+    require(known == right, "{} knows {}, not {}", node.name, known, right)
+
+
+def _settle(system: System, members: list[PoolNode]) -> None:
+    """Replace sessions one by one until the threshold is where it belongs, and check that it stays."""
+    pools = len(members)
+    least = 1 if pools == 2 else 0
+    nearest = _sessions(members) // pools + system.world.random.randint(-2, 2)
+    optimum = max(least, min(4, nearest))
+    sessions = pools * optimum + (pools // 2 if pools > 2 else 0)
+    while _sessions(members) > sessions:
+        _end_one(system, members)
+    while _sessions(members) < sessions:
+        _begin_one(system)
+    dispatcher = system.state.peer.dispatcher
+    most = most_arrivals(pools, abs(dispatcher.threshold - optimum))
+    if system.setup.deaf:
+        most *= 6  # the rule acts only once in `silence`, which is at most four heartbeats
+    for arrivals in range(most + 1):
+        if dispatcher.threshold == optimum and all(0 <= node.peer.tasks - optimum <= 1 for node in members):
+            break
+        require(arrivals < most, "threshold {} should be {}", dispatcher.threshold, optimum)
+        _replace_one(system, members)
+    system.world.faults["arrivals to settle"] += arrivals
+    for _ in range(_STILL * pools):
+        _replace_one(system, members)
+        require(dispatcher.threshold == optimum, "{} left optimum {}", dispatcher.threshold, optimum)
+
+
+def _sessions(members: list[PoolNode]) -> int:
+    return sum(node.peer.tasks for node in members)
+
+
+def _replace_one(system: System, members: list[PoolNode]) -> None:
+    _end_one(system, members)
+    _begin_one(system)
+
+
+def _end_one(system: System, members: list[PoolNode]) -> None:
+    """End a session at random, and wait until the dispatcher may know."""
+    open_sessions = [(node, session) for node in members for session in node.book.sessions]
+    node, session = system.world.random.choice(open_sessions)
+    node.end(session, node.incarnation)
+    # A deaf pool does not know when a token is due; its heartbeats tell.
+    wait = HEARTBEAT if system.setup.deaf else 0.0
+    system.world.run_until(system.world.now + wait + system.setup.delay + _INSTANT)
+
+
+def _begin_one(system: System) -> None:
+    """Let a client come, and wait for everything that follows: request, answer, and two messages after that."""
+    system.clients.come_promptly()
+    system.world.run_until(system.world.now + 4 * system.setup.delay + _INSTANT)

@@ -1,0 +1,170 @@
+"""The dispatcher's state: in the memory of the only front-end, or in a store that front-ends share.
+
+The state machine is deterministic, so a failover that forgets the last writes is done by repeating all others.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from evenly.core import LearningRule, PoolId
+from evenly.core.protocol import DispatcherPeer, Pick, ToDispatcher, ToPool
+from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.faults.book import Book
+from evenly.faults.invariants import History, check_dispatcher, check_notices
+from evenly.faults.setup import Setup
+from evenly.faults.text import message_text, number
+from evenly.faults.world import World, require
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """An operation on the state: do it to a state machine, or write it into the book."""
+
+    on_peer: Callable[[DispatcherPeer], object]
+    in_book: Callable[[Book], object]
+
+
+class DispatcherState:
+    """A `DispatcherPeer`, everything that was done to it, and the book that says what it must be."""
+
+    def __init__(self, world: World, setup: Setup, make: type[DispatcherPeer]) -> None:
+        self._world = world
+        self._setup = setup
+        self._make = make
+        self._term = 0
+        self._expired = 0
+        self._threshold = setup.threshold
+        self._history = History()
+        self.reachable = True
+        self.last_failover = -1.0
+        self.given: dict[tuple[PoolId, int], float] = {}  # when a ticket of a pool was given out
+        self.start()
+
+    def start(self) -> None:
+        """Start with nothing, in a new term."""
+        self._term += 1
+        self._first_term = self._term
+        self._log: list[Write] = []
+        self._touched = True
+        self.peer, self.book = self._new()
+
+    def check(self) -> None:
+        """Check the state against the book, if anything was done to it since the last check."""
+        if self._touched:
+            self._touched = False
+            check_dispatcher(self.peer, self.book)
+            self._count()
+
+    def receive(self, message: ToDispatcher) -> None:
+        """Take in a message of a pool."""
+        now = self._world.now
+        accepted = self.peer.receive(now, message)
+        self._written(
+            Write(lambda peer: peer.receive(now, message), lambda book: book.receive(now, message, accepted))
+        )
+        if not accepted:
+            self._world.faults["old message"] += 1
+        if self._world.trace is not None:
+            self._world.note("  {} {}", "received" if accepted else "ignored", message_text(message))
+
+    def pick(self, key: Hashable) -> Pick | None:
+        """Pick a pool at random, as the state machine allows."""
+        self._touched = True
+        now, choice = self._world.now, _Choice(self._world)
+        pick = self.peer.pick(now, choice, key)
+        if self._world.trace is not None:
+            self._world.note("  answer to request {}: {}", key, message_text(pick))
+        fresh = self.book.pick(now, key, pick)
+        repeat = _Repeat(choice.picked)
+        self._log.append(Write(lambda peer: peer.pick(now, repeat, key), lambda book: book.pick(now, key, pick)))
+        if fresh and pick is not None:
+            self._history.give(pick)
+            self.given[pick.pool, pick.ticket] = now
+        elif pick is not None:
+            self._world.faults["repeated answer"] += 1
+        return pick
+
+    def release(self, pool: PoolId, ticket: int) -> None:
+        """Give back the place of a client that will not come."""
+        now = self._world.now
+        self.peer.release(now, pool, ticket)
+        self._world.note("  released ticket {} of {}", number(ticket), pool)
+        self._written(
+            Write(lambda peer: peer.release(now, pool, ticket), lambda book: book.release(now, pool, ticket))
+        )
+
+    def messages(self) -> list[tuple[PoolId, ToPool]]:
+        """Return the messages for pools, once."""
+        messages = self.peer.messages()
+        check_notices(messages, self.book, self._history)
+        return messages
+
+    def fail_over(self, forgotten: int) -> None:
+        """Forget the last writes, and go on in a new term."""
+        del self._log[len(self._log) - min(forgotten, len(self._log)) :]
+        now = self._world.now
+        self.peer, self.book = self._new()
+        for write in self._log:
+            write.on_peer(self.peer)
+            write.in_book(self.book)
+        self.peer.messages()  # sent long ago
+        check_dispatcher(self.peer, self.book)
+        self._term += 1
+        term = self._term
+        self.last_failover = now
+        self.peer.begin_term(term)
+        self._written(Write(lambda peer: peer.begin_term(term), lambda book: book.begin_term(term * TERM)))
+
+    def _count(self) -> None:
+        """Count what the schedule led to, so that tests can see that the checks had something to check."""
+        seen, book = self._world.faults, self.book
+        seen["expired lease"] += max(0, book.expired - self._expired)
+        seen["threshold change"] += book.threshold != self._threshold
+        seen["pick on the way"] += any(book.open.values())
+        seen["waiting for answers"] += not book.settled
+        self._expired, self._threshold = book.expired, book.threshold
+
+    def _new(self) -> tuple[DispatcherPeer, Book]:
+        setup = self._setup
+        peer = self._make(
+            setup.threshold,
+            LearningRule(setup.alpha),
+            term=self._first_term,
+            lease=setup.lease,
+            silence=setup.silence,
+            memory=setup.memory,
+            highest=None if setup.capacity is None else setup.capacity - 1,
+        )
+        return peer, Book(setup, self._first_term * TERM)
+
+    def _written(self, write: Write) -> None:
+        self._touched = True
+        self._log.append(write)
+        write.in_book(self.book)
+
+
+class _Choice:
+    """A random choice that is remembered."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.picked: object = None
+
+    def __call__(self, candidates: Sequence[T], /) -> T:
+        picked = self._world.random.choice(candidates)
+        self.picked = picked
+        return picked
+
+
+class _Repeat:
+    """The same choice once more."""
+
+    def __init__(self, picked: object) -> None:
+        self._picked = picked
+
+    def __call__(self, candidates: Sequence[T], /) -> T:
+        require(self._picked in candidates, "{} cannot be picked again from {}", self._picked, candidates)
+        return candidates[candidates.index(self._picked)]

@@ -1,0 +1,30 @@
+"""Messages on one short line, for traces."""
+
+from evenly.core import ThresholdNotice
+from evenly.core.protocol import Pick, ToDispatcher, ToPool
+from evenly.core.protocol.dispatcher_peer import TERM
+
+
+def number(value: int) -> str:
+    """Return an epoch or a ticket as its term and its place in it."""
+    return f"{value // TERM}:{value % TERM}"
+
+
+def message_text(message: ToDispatcher | ToPool | Pick | None) -> str:
+    """Return a message in one line."""
+    match message:
+        case ToDispatcher():
+            arrived = " ".join(f"{number(first)}-{last % TERM}" for first, last in message.arrived)
+            return (
+                f"{message.kind.value} {message.incarnation}/{message.sequence} of {message.report.pool}: "
+                f"{message.report.tasks} tasks, epoch {number(message.report.epoch)}, arrived [{arrived}]"
+            )
+        case ToPool():
+            return f"{_notice_text(message.notice)}, oldest ticket {number(message.oldest_ticket)}"
+        case Pick():
+            return f"{message.pool}, ticket {number(message.ticket)}, expires {message.expires:.4f}"
+    return "no pool"
+
+
+def _notice_text(notice: ThresholdNotice) -> str:
+    return f"threshold {notice.threshold} in epoch {number(notice.epoch)}"

@@ -1,0 +1,293 @@
+"""The delayed kernel: every pool and every message, where tasks and messages take time to arrive.
+
+A second implementation of the protocol in `evenly.core.protocol`, without its losses and restarts: tests drive
+both with the same random numbers and compare them event by event.
+"""
+
+from __future__ import annotations
+
+import math
+
+from evenly.sim.kernels.flight import (
+    ANSWER,
+    COUNT,
+    DEPARTURE,
+    NOTICE,
+    POLL,
+    REPORT,
+    TASK,
+    Flight,
+    send,
+    signal,
+    take,
+    travel,
+)
+from evenly.sim.kernels.jit import inlined, kernel
+from evenly.sim.kernels.ledger import (
+    Book,
+    PolicyCode,
+    Record,
+    add_task,
+    distance,
+    load_at,
+    part_of,
+    remove_task,
+    settle,
+    spread,
+    wave_area,
+)
+from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
+from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
+from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_choices, refill_events
+
+_THRESHOLD = int(PolicyCode.THRESHOLD)
+_JSQ = int(PolicyCode.JSQ)
+_POWER_OF_D = int(PolicyCode.POWER_OF_D)
+_STALE = int(PolicyCode.STALE_REPORTS)
+
+_CLOCK, _MESSAGE, _TASK_ARRIVES, _REGULAR = 0, 1, 2, 3  # what happens next
+
+
+@kernel
+def _poll(
+    rules: Record, state: Record, streams: Streams, net: Record, flight: Flight, parties: Parties, ranks: IntArray
+) -> None:
+    """Ask distinct random pools for their tasks."""
+    if state.choice_position + ranks.size > BUFFER:
+        refill_choices(streams)
+        state.choice_position = 0
+    row = parties.poll_free[parties.poll_free.size - net.polls - 1]
+    net.polls += 1
+    parties.polls[row, 0] = ranks.size
+    for drawn in range(ranks.size):
+        rank = int(streams.choices[state.choice_position] * (rules.pools - drawn))
+        state.choice_position += 1
+        # ranks[:drawn] is sorted; a draw among the pools that are left skips those already taken.
+        index = 0
+        while index < drawn and ranks[index] <= rank:
+            rank += 1
+            index += 1
+        for place in range(drawn, index, -1):
+            ranks[place] = ranks[place - 1]
+        ranks[index] = rank
+        parties.polls[row, 3 + drawn] = rank
+        due = state.time + signal(net, flight)
+        send(net, flight, due, POLL, rank, row, drawn, 0, 0)
+
+
+@inlined
+def _polled(
+    state: Record, net: Record, flight: Flight, parties: Parties, row: int, which: int, tasks: int
+) -> None:
+    """Take in an answer, and send the task once all have come: to the least loaded, on a tie the first sampled."""
+    poll = parties.polls[row]
+    first = poll[0] == poll.size - 3
+    if first or tasks < poll[1] or (tasks == poll[1] and which < poll[2]):
+        poll[1] = tasks
+        poll[2] = which
+    poll[0] -= 1
+    if poll[0] == 0:
+        net.polls -= 1
+        parties.poll_free[parties.poll_free.size - net.polls - 1] = row
+        due = state.time + travel(net, flight)
+        send(net, flight, due, TASK, poll[3 + poll[2]], 0, 0, 0, 0)
+
+
+@inlined
+def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight, parties: Parties) -> None:
+    """Let the next task arrive at its pool."""
+    pool = flight.message[take(net, flight), 1]
+    level = parties.tasks[pool] + 1
+    parties.arrived[pool] += 1
+    if level > rules.capacity:
+        state.lost += 1
+        net.refusals += 1
+        if rules.policy == _THRESHOLD:
+            report(state, net, flight, parties, pool)
+        elif rules.policy == _JSQ:
+            send(net, flight, state.time + signal(net, flight), DEPARTURE, pool, 0, 0, 0, 0)
+    else:
+        parties.tasks[pool] = level
+        parties.owner[state.total] = pool
+        net.highest = max(net.highest, level)
+        add_task(state, book.at_least, book.full, book.area, book.max_time, level)
+        if rules.policy == _THRESHOLD and level < parties.threshold[pool]:
+            state.green += 1
+            report(state, net, flight, parties, pool)
+
+
+@inlined
+def _deliver(state: Record, net: Record, flight: Flight, parties: Parties) -> None:
+    """Let the next message arrive."""
+    slot = take(net, flight)
+    message = flight.message
+    kind, pool = message[slot, 0], message[slot, 1]
+    a, b, c, d = message[slot, 2], message[slot, 3], message[slot, 4], message[slot, 5]
+    if kind == REPORT:
+        hear(state, net, parties, pool, a, b, c, d)
+    elif kind == NOTICE:
+        adopt(state, net, flight, parties, pool, a, b)
+    elif kind == DEPARTURE:
+        rank_down(net, parties, pool)
+    elif kind == COUNT:
+        if b > parties.heard[pool]:
+            parties.heard[pool] = b
+            while parties.estimate[pool] < a:
+                rank_up(net, parties, pool)
+            while parties.estimate[pool] > a:
+                rank_down(net, parties, pool)
+    elif kind == POLL:
+        due = state.time + signal(net, flight)
+        send(net, flight, due, ANSWER, pool, a, b, parties.tasks[pool], 0)
+    else:
+        _polled(state, net, flight, parties, a, b, c)
+
+
+@inlined
+def _depart(
+    rules: Record, state: Record, book: Book, net: Record, flight: Flight, parties: Parties, task: int
+) -> None:
+    """Finish a task, and let its pool report that if the policy wants it."""
+    owner = parties.owner
+    pool = owner[task]
+    owner[task] = owner[state.total - 1]
+    level = parties.tasks[pool]
+    parties.tasks[pool] = level - 1
+    remove_task(state, book.at_least, book.full, book.area, book.max_time, level)
+    if rules.policy == _THRESHOLD:
+        below = parties.threshold[pool] - level + 1
+        if below == 0:
+            state.yellow += 1
+            report(state, net, flight, parties, pool)
+        elif below > 0:
+            state.green += 1
+            report(state, net, flight, parties, pool)
+    elif rules.policy == _JSQ:
+        send(net, flight, state.time + signal(net, flight), DEPARTURE, pool, 0, 0, 0, 0)
+
+
+@inlined
+def _arrive(
+    rules: Record,
+    state: Record,
+    book: Book,
+    streams: Streams,
+    net: Record,
+    flight: Flight,
+    parties: Parties,
+    ranks: IntArray,
+) -> None:
+    """Send a task on its way."""
+    if rules.policy == _POWER_OF_D:
+        _poll(rules, state, streams, net, flight, parties, ranks)
+        return
+    if rules.policy == _THRESHOLD:
+        pool = dispatch(rules, state, book, streams, net, flight, parties)
+    else:
+        uniform = next_choice(state, streams, streams.choices)
+        if rules.policy == _JSQ:
+            pool = parties.order[int(uniform * parties.first[net.lowest + 1])]
+            rank_up(net, parties, pool)
+        elif rules.policy == _STALE:
+            pool = parties.order[int(uniform * parties.first[net.lowest + 1])]
+        else:
+            pool = int(uniform * rules.pools)
+    send(net, flight, state.time + travel(net, flight), TASK, pool, 0, 0, 0, 0)
+
+
+@kernel
+def _count(state: Record, net: Record, flight: Flight, parties: Parties, pool: int) -> None:
+    """Let a pool report its tasks, as it does at regular intervals."""
+    net.reports += 1
+    parties.sequence[pool] += 1
+    due = state.time + signal(net, flight)
+    send(net, flight, due, COUNT, pool, parties.tasks[pool], parties.sequence[pool], 0, 0)
+
+
+@kernel
+def advance(
+    rules: Record,
+    state: Record,
+    book: Book,
+    streams: Streams,
+    net: Record,
+    flight: Flight,
+    parties: Parties,
+    ranks: IntArray,
+    until: float,
+    budget: int,
+) -> None:
+    """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
+    pools, service_rate = rules.pools, rules.service_rate
+    peak = pools * service_rate * (rules.load + rules.amplitude)
+    wave = rules.amplitude != 0.0
+    mean_service = 1.0 / service_rate
+    last_event = state.events + budget
+    deliveries = 4 * budget
+    edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
+    room = flight.due.size - pools - ranks.size - 4
+    top, top_rank = book.at_least.size - 3, parties.first.size - 3
+
+    while True:
+        time = state.next_time
+        kind = _CLOCK
+        if net.flying > 0 and flight.due[net.head] <= time:
+            time = flight.due[net.head]
+            kind = _TASK_ARRIVES if flight.message[flight.slot[net.head], 0] == TASK else _MESSAGE
+        if net.next_report < time:
+            time = net.next_report
+            kind = _REGULAR
+        full = (
+            net.flying >= room
+            or max(state.max_level, state.threshold) >= top
+            or net.highest >= top_rank
+            or state.total >= parties.owner.size
+            or (ranks.size > 0 and net.polls >= parties.poll_free.size)
+            or (book.path_time.size > 0 and state.path_length >= book.path_time.size)
+        )
+        if time > until or full or state.events >= last_event or deliveries <= 0:
+            break
+        state.time = time
+        if kind == _MESSAGE:
+            deliveries -= 1
+            _deliver(state, net, flight, parties)
+            continue
+        if kind == _REGULAR:
+            deliveries -= 1
+            _count(state, net, flight, parties, net.reports % pools)
+            net.next_report = (net.reports + 1) * (net.interval / pools)
+            continue
+        if wave:
+            state.gap_area += wave_area(rules, book.at_least, state.since, time)
+        else:
+            state.gap_area += distance(state.gap, book.at_least[edge], part) * (time - state.since)
+        state.spread_area += spread(state.total, state.squares, pools) * (time - state.since)
+        state.since = time
+        if kind == _TASK_ARRIVES:
+            deliveries -= 1
+            _begin(rules, state, book, net, flight, parties)
+            # Carry the rest of the unit exponential over to the new rate.
+            left = streams.holding[state.position]
+            if state.rate > 0.0:
+                left = (state.next_time - time) * state.rate
+            state.rate = peak + state.total * service_rate
+            state.next_time = time + left / state.rate
+            continue
+        mark = streams.events[state.position] * state.rate
+        if mark >= peak:
+            state.events += 1
+            _depart(
+                rules, state, book, net, flight, parties, min(int((mark - peak) * mean_service), state.total - 1)
+            )
+        elif not wave or mark < pools * service_rate * load_at(rules, time):
+            state.events += 1
+            state.arrivals += 1
+            _arrive(rules, state, book, streams, net, flight, parties, ranks)
+        state.position += 1
+        if state.position == BUFFER:
+            refill_events(streams, False)
+            state.position = 0
+        state.rate = peak + state.total * service_rate
+        state.next_time = time + streams.holding[state.position] / state.rate
+    if time > until and not full and state.events < last_event:
+        settle(rules, state, book, until)

@@ -1,0 +1,109 @@
+"""The pools, the dispatcher and what is on the way between them, where messages take time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.sim.kernels import delayed
+from evenly.sim.kernels.flight import grown_flight, new_flight
+from evenly.sim.kernels.ledger import Book, Record
+from evenly.sim.kernels.parties import NETWORK, grown_parties, new_parties
+from evenly.sim.kernels.per_pool import owners
+from evenly.sim.kernels.rng import Streams
+from evenly.sim.scenario import Scenario
+
+_ROOM = 1024  # messages on the way, besides one per pool
+
+
+class Network:
+    """The arrays of `evenly.sim.kernels.delayed`, which grow as needed."""
+
+    def __init__(self, scenario: Scenario, seed: np.random.SeedSequence) -> None:
+        delay, rate = scenario.message_delay, scenario.service_rate
+        tasks = scenario.tasks_at_start()
+        self._net = np.zeros(1, NETWORK)[0]
+        self._net["delay"], self._net["exponential"] = delay.mean / rate, delay.exponential
+        self._net["next_report"] = math.inf
+        self._net["lowest"], self._net["highest"] = tasks.min(), tasks.max()
+        if scenario.policy == "stale-reports":
+            self._net["interval"] = scenario.interval / rate
+            self._net["next_report"] = self._net["interval"] / scenario.pools
+        sampled = scenario.sampled if scenario.policy == "power-of-d" else 0
+        self._ranks = np.zeros(sampled, np.int64)
+        self._flight = new_flight(seed, _ROOM + 2 * scenario.pools + sampled)
+        threshold = scenario.initial_threshold if scenario.policy == "threshold" else 0
+        self._parties = new_parties(
+            tasks, owners(tasks), threshold=threshold, sampled=sampled, levels=scenario.levels
+        )
+        if scenario.policy == "threshold":
+            self._net["green"] = int((tasks < threshold).sum())
+            self._net["yellow"] = int((tasks <= threshold).sum())
+
+    @property
+    def tasks(self) -> NDArray[np.int64]:
+        """Tasks of each pool."""
+        return self._parties.tasks.copy()
+
+    @property
+    def estimates(self) -> NDArray[np.int64]:
+        """Tasks of each pool as the dispatcher estimates them; under power-of-d and random, those of time 0."""
+        return self._parties.estimate.copy()
+
+    @property
+    def settled(self) -> bool:
+        """Whether all pools have answered the last change of the threshold."""
+        return int(self._net["unsettled"]) == 0
+
+    @property
+    def tokens(self) -> tuple[list[int], list[int]]:
+        """The pools whose green and yellow tokens the dispatcher holds, in its order."""
+        green, yellow = self._parties.green, self._parties.yellow
+        return green[: int(self._net["green"])].tolist(), yellow[: int(self._net["yellow"])].tolist()
+
+    @property
+    def flying(self) -> int:
+        """Tasks and messages on the way."""
+        return int(self._net["flying"])
+
+    @property
+    def reports(self) -> int:
+        """Regular reports so far."""
+        return int(self._net["reports"])
+
+    @property
+    def acknowledgements(self) -> int:
+        """Answers to changes of the threshold so far that brought no token."""
+        return int(self._net["acknowledgements"])
+
+    @property
+    def refusals(self) -> int:
+        """Tasks so far that came to a full pool."""
+        return int(self._net["refusals"])
+
+    def advance(
+        self, rules: Record, state: Record, book: Book, streams: Streams, until: float, budget: int
+    ) -> None:
+        """Call the kernel once."""
+        delayed.advance(
+            rules, state, book, streams, self._net, self._flight, self._parties, self._ranks, until, budget
+        )
+
+    def make_room(self, state: Record) -> None:
+        """Grow the arrays that are nearly full; the kernel returns before they overflow."""
+        parties, used = self._parties, self.flying
+        if used + 2 * (parties.tasks.size + self._ranks.size) + 8 >= self._flight.due.size:
+            self._flight = grown_flight(self._flight, used, int(self._net["head"]))
+            self._net["head"] = 0
+        levels, tasks, polls = parties.first.size, parties.owner.size, parties.poll_free.size
+        if int(self._net["highest"]) + 8 >= levels:
+            levels *= 2
+        if int(state["total"]) + 8 >= tasks:
+            tasks *= 2
+        if polls and int(self._net["polls"]) + 8 >= polls:
+            polls *= 2
+        if (levels, tasks, polls) != (parties.first.size, parties.owner.size, parties.poll_free.size):
+            used = int(self._net["polls"])
+            self._parties = grown_parties(parties, levels=levels, tasks=tasks, polls=polls, used=used)

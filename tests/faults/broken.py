@@ -1,0 +1,234 @@
+"""The protocol, broken on purpose in one way each. Every class leaves out something that a network asks for."""
+
+from collections.abc import Hashable
+
+from evenly.core import Choose, LearningRule, PoolId
+from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
+from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.faults import Peers
+
+
+class NoSequenceNumbers(DispatcherPeer):
+    """The last message to come counts, not the last that was sent."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        record = self._records.get(message.report.pool)
+        if record is not None:
+            record.sequence = 0
+        return super().receive(now, message)
+
+
+class NoIncarnations(PoolPeer):
+    """A pool that restarts looks like the one before."""
+
+    def __init__(self, pool_id: PoolId, *, incarnation: int, capacity: int | None = None) -> None:
+        super().__init__(pool_id, incarnation=0, capacity=capacity)
+
+
+class AnyIncarnation(DispatcherPeer):
+    """A message of a pool that crashed long ago counts as much as one of the pool that runs."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        record = self._records.get(message.report.pool)
+        if record is not None and record.incarnation != message.incarnation:
+            record.incarnation, record.sequence = -1, 0
+        return super().receive(now, message)
+
+
+class NoBarrier(DispatcherPeer):
+    """The rule does not wait for the answers to the last threshold change."""
+
+    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
+        self._dispatcher._unsettled.clear()
+        return super().pick(now, choose, key)
+
+
+class OldEpochs(DispatcherPeer):
+    """An answer to an earlier threshold change counts as one to the last."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        accepted = super().receive(now, message)
+        if accepted:
+            self._dispatcher._unsettled.pop(message.report.pool, None)
+        return accepted
+
+
+class EndlessWait(DispatcherPeer):
+    """A pool that is heard but hears nothing stops the rule for good."""
+
+    def tick(self, now: float) -> None:
+        self._unsettled_since = None
+        super().tick(now)
+
+
+class EndlessLeases(DispatcherPeer):
+    """The place of a client that never comes is kept for good."""
+
+    def tick(self, now: float) -> None:
+        self._expiring.clear()
+        super().tick(now)
+
+
+class LeasesReturnedTwice(DispatcherPeer):
+    """An expired lease gives back two places."""
+
+    def tick(self, now: float) -> None:
+        expired = [(pool, ticket) for time, pool, ticket in self._expiring if time <= now]
+        for pool, ticket in expired:
+            if ticket in self.open_tickets(pool) and pool in self._dispatcher.pools:
+                self._dispatcher.add(pool, -1)
+        super().tick(now)
+
+
+class NoReplies(DispatcherPeer):
+    """A heartbeat gets no reply, so a lost notice stays lost."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        before = dict(self._outbox)
+        accepted = super().receive(now, message)
+        self._outbox = before
+        return accepted
+
+
+class PicksNotCounted(DispatcherPeer):
+    """A report that crosses a pick hands out the same place twice."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        accepted = super().receive(now, message)
+        if accepted:
+            self._dispatcher.receive(message.report, unseen=0)
+        return accepted
+
+
+class TicketsAfterFailover(DispatcherPeer):
+    """A new term has new epochs, but goes on with the ticket numbers that it remembers."""
+
+    def begin_term(self, term: int) -> None:
+        numbers = {pool: record.next_ticket for pool, record in self._records.items()}
+        unused = self._unused
+        super().begin_term(term)
+        self._unused = unused
+        for pool, number in numbers.items():
+            self._records[pool].next_ticket = number
+
+
+class TicketsAfterSilence(DispatcherPeer):
+    """A pool that was forgotten starts again with the first ticket number."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        self.tick(now)
+        if message.report.pool not in self._records:
+            self._unused = self._first
+        return super().receive(now, message)
+
+
+class NoNewTerm(DispatcherPeer):
+    """A failover goes on as if nothing had been forgotten."""
+
+    def begin_term(self, term: int) -> None:
+        pass
+
+
+class OneTerm(DispatcherPeer):
+    """A dispatcher that restarts with nothing begins in the first term again."""
+
+    def __init__(
+        self, threshold: int = 0, rule: LearningRule | None = None, *,
+        term: int, lease: float, silence: float, memory: float, highest: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(threshold, rule, term=1, lease=lease, silence=silence, memory=memory, highest=highest)
+
+    def begin_term(self, term: int) -> None:
+        super().begin_term(max(term, self._first // TERM + 1))
+
+
+class KeysIgnored(DispatcherPeer):
+    """A repeated request is a new one."""
+
+    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
+        return super().pick(now, choose)
+
+
+class EndlessMemory(DispatcherPeer):
+    """The answer to a request key is repeated for good, long after the place was given back."""
+
+    def tick(self, now: float) -> None:
+        self._answered.clear()
+        super().tick(now)
+
+
+class SilenceIgnored(DispatcherPeer):
+    """A dead pool stays a member."""
+
+    def _drop_silent_pools(self) -> None:
+        pass
+
+
+class ArrivedIgnored(DispatcherPeer):
+    """A pick counts until its lease expires, although its client is among the tasks already."""
+
+    def receive(self, now: float, message: ToDispatcher) -> bool:
+        blind = ToDispatcher(message.kind, message.incarnation, message.sequence, message.report, arrived=())
+        return super().receive(now, blind)
+
+
+class OldestTooHigh(DispatcherPeer):
+    """Pools are told to forget tickets that are still on the way."""
+
+    def _tell(self, pool: PoolId) -> None:
+        super()._tell(pool)
+        self._outbox[pool] = ToPool(self._outbox[pool].notice, self._records[pool].next_ticket)
+
+
+class TicketsNotSeen(PoolPeer):
+    """A pool does not say which clients have come."""
+
+    def _see(self, ticket: int | None) -> None:
+        pass
+
+
+class SessionsTwice(PoolPeer):
+    """A client that connects again counts twice."""
+
+    def begin(self, session: Hashable, ticket: int | None = None) -> ToDispatcher | None:
+        self._sessions.discard(session)
+        return super().begin(session, ticket)
+
+
+class OldNotices(PoolPeer):
+    """The last notice to come counts, not the last that was sent."""
+
+    def receive(self, message: ToPool) -> ToDispatcher | None:
+        old = self._pool._notice
+        if message.notice.epoch < old.epoch:
+            self._pool._notice = message.notice
+        return super().receive(message)
+
+
+class DrainingForgotten(PoolPeer):
+    """A pool that drains goes on with its tokens and answers, which make it a member again."""
+
+    def leave(self) -> ToDispatcher:
+        message = super().leave()
+        self._leaving = False
+        return message
+
+
+class RefusalsKept(PoolPeer):
+    """The place of a client that was turned away is not given back."""
+
+    def refuse(self, ticket: int) -> ToDispatcher:
+        self._sent.refusals += 1
+        return self._message(Kind.REFUSAL, self._pool.announce())
+
+
+DISPATCHERS = (
+    NoSequenceNumbers, AnyIncarnation, NoBarrier, OldEpochs, EndlessWait, EndlessLeases, LeasesReturnedTwice,
+    NoReplies, PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored,
+    EndlessMemory, SilenceIgnored, ArrivedIgnored, OldestTooHigh,
+)  # fmt: skip
+POOLS = (NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, DrainingForgotten, RefusalsKept)
+BROKEN = {
+    **{kind.__name__: Peers(dispatcher=kind) for kind in DISPATCHERS},
+    **{kind.__name__: Peers(pool=kind) for kind in POOLS},
+}
