@@ -14,6 +14,7 @@ PACKAGES = (
     "evenly.paper.figures",
     "evenly.core",
     "evenly.core.protocol",
+    "evenly.faults",
     "evenly.workload",
     "evenly.policies",
 )

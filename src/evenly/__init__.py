@@ -22,7 +22,7 @@ _HOMES = {
     "evenly.workload": "Phase",
 }
 _ROOMS = (
-    *("advice", "core", "errors", "frames", "live", "paper"),
+    *("advice", "core", "errors", "faults", "frames", "live", "paper"),
     *("plots", "policies", "sim", "theory", "workload"),
 )
 

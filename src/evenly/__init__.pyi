@@ -3,6 +3,7 @@
 from evenly import advice as advice
 from evenly import core as core
 from evenly import errors as errors
+from evenly import faults as faults
 from evenly import frames as frames
 from evenly import live as live
 from evenly import paper as paper
