@@ -31,7 +31,7 @@ solver on the only stretch that a general solver can handle, before the first ev
 500 pools, load 5.5, and a delay of 0.01 mean task times for every task and message. An event is an arrival or
 a departure; messages on the way come on top. The spread of the learning threshold (alpha 0.8 up to 64 pools,
 0.9 from 100 on) is compared with that of JSQ with the same delays, which counts a task at the pick and gets a
-report of every departure. The table shows the worst of 54 systems: 20 to 1,000 pools, loads from 1.5 to 12.25.
+report of every departure. The table has the worst of 54 systems: 20 to 1,000 pools, loads from 1.5 to 12.25.
 
 - Machine: {machine}
 
