@@ -205,6 +205,22 @@ class OldNotices(PoolPeer):
         return super().receive(message)
 
 
+class NoAnswers(PoolPeer):
+    """A pool adopts a threshold without a word."""
+
+    def receive(self, message: ToPool) -> ToDispatcher | None:
+        super().receive(message)
+        return None
+
+
+class SilentWhileGreen(PoolPeer):
+    """A pool does not report departures while it is green, as if messages took no time."""
+
+    def end(self, session: Hashable) -> ToDispatcher | None:
+        self._pool._every_departure = False
+        return super().end(session)
+
+
 class DrainingForgotten(PoolPeer):
     """A pool that drains goes on with its tokens and answers, which make it a member again."""
 
@@ -227,7 +243,10 @@ DISPATCHERS = (
     NoReplies, PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored,
     EndlessMemory, SilenceIgnored, ArrivedIgnored, OldestTooHigh,
 )  # fmt: skip
-POOLS = (NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, DrainingForgotten, RefusalsKept)
+POOLS = (
+    NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, NoAnswers, SilentWhileGreen, DrainingForgotten,
+    RefusalsKept,
+)  # fmt: skip
 BROKEN = {
     **{kind.__name__: Peers(dispatcher=kind) for kind in DISPATCHERS},
     **{kind.__name__: Peers(pool=kind) for kind in POOLS},

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from evenly.core import PoolId
+from evenly.core import Color, PoolId
 from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import MAX_RANGES
 from evenly.faults.book import Book
@@ -61,7 +61,7 @@ def check_notices(messages: Iterable[tuple[PoolId, ToPool]], book: Book, history
 
 
 class PoolBook:
-    """What happened at a pool since its last start: sessions, tickets, and what it was told."""
+    """What happened at a pool since its last start: sessions, tickets, what it was told, and what it must send."""
 
     def __init__(self) -> None:
         self.sessions: dict[int, None] = {}
@@ -69,29 +69,48 @@ class PoolBook:
         self._seen: list[int] = []
         self._oldest = 0
         self._epoch = 0
+        self._threshold = 0
         self._sequence = 0
+        self._due: tuple[Kind, Color | None] | None = None  # what the last event makes the pool send
         self.draining = False
 
     def begin(self, session: int, ticket: int) -> None:
         """Write down a session that came with a ticket."""
+        self._due = None
         if session not in self.sessions:
             self.sessions[session] = None
             self._moves += 1
             self._seen.append(ticket)
+            if len(self.sessions) < self._threshold:
+                self._due = (Kind.TOKEN, Color.GREEN)
 
     def refuse(self, ticket: int) -> None:
         """Write down a client that was turned away."""
         self._seen.append(ticket)
+        self._due = (Kind.REFUSAL, self._token())
 
     def end(self, session: int) -> None:
         """Write down the end of a session."""
+        self._due = None
         if self.sessions.pop(session, 0) is None:
             self._moves += 1
+            if len(self.sessions) <= self._threshold:
+                self._due = (Kind.TOKEN, self._token())
+
+    def beat(self) -> None:
+        """Write down that a heartbeat is due."""
+        self._due = (Kind.HEARTBEAT, self._token())
 
     def told(self, message: ToPool) -> None:
         """Write down what the dispatcher said: tickets below the oldest may be forgotten."""
         self._oldest = max(self._oldest, message.oldest_ticket)
-        self._epoch = max(self._epoch, message.notice.epoch)
+        self._due = None
+        if message.notice.epoch > self._epoch:
+            self._epoch, old = message.notice.epoch, self._threshold
+            self._threshold = new = message.notice.threshold
+            tasks = len(self.sessions)
+            known = tasks <= old if new > old else tasks == new == old - 1
+            self._due = (Kind.ANSWER, None if known else self._token())
 
     def check(self, peer: PoolPeer) -> None:
         """Check the pool: its tasks are its sessions, and it sent at most two token messages per task."""
@@ -100,15 +119,28 @@ class PoolBook:
         require(tokens <= self._moves, "{} token messages for {} arrivals and departures", tokens, self._moves)
         require(peer.notice.epoch == self._epoch, "epoch {} should be {}", peer.notice.epoch, self._epoch)
 
-    def check_message(self, message: ToDispatcher) -> None:
-        """Check what the pool sends: a new number, its tasks, and every ticket that may still be open.
+    def check_sent(self, message: ToDispatcher | None) -> None:
+        """Check that the pool sends what the last event calls for, and nothing else.
 
         Every message of a pool that drains says so: any other kind would make it a member again.
         """
+        due = self._due
+        if due is not None and self.draining:
+            due = (Kind.LEAVE, due[1])
+        sent = None if message is None else (message.kind, message.report.color)
+        require(sent == due, "{} was sent, not {}", sent, due)
+        if message is not None:
+            self._check_state(message)
+
+    def _token(self) -> Color | None:
+        below = self._threshold - len(self.sessions)
+        return Color.GREEN if below > 0 else Color.YELLOW if below == 0 else None
+
+    def _check_state(self, message: ToDispatcher) -> None:
+        """Check what every message carries: a new number, the tasks, and every ticket that may still be open."""
         require(message.sequence > self._sequence, "sequence {} was used", message.sequence)
         self._sequence = message.sequence
-        leaves = message.kind is Kind.LEAVE
-        require(leaves == self.draining, "a message of kind {} while draining is {}", message.kind, self.draining)
+        require(message.report.epoch == self._epoch, "epoch {} in {}", self._epoch, message)
         tasks = message.report.tasks
         require(tasks == len(self.sessions), "{} reported with {} sessions", tasks, len(self.sessions))
         ranges = message.arrived

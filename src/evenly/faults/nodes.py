@@ -54,11 +54,13 @@ class PoolNode:
     def drain(self) -> None:
         """Ask for no more tasks, now and at every heartbeat."""
         self.book.draining = True
+        self.book.beat()
         self._out(self.peer.leave())
 
     def rejoin(self) -> None:
         """Ask for tasks again."""
         self.book.draining = False
+        self.book.beat()
         self._out(self.peer.heartbeat())
 
     def check(self) -> None:
@@ -95,14 +97,15 @@ class PoolNode:
 
     def _beat(self, incarnation: int) -> None:
         if self.up and self.incarnation == incarnation:
+            self.book.beat()
             self._out(self.peer.leave() if self.book.draining else self.peer.heartbeat())
             self._world.after(HEARTBEAT * (0.8 + 0.2 * self._world.random.random()), self._beat, incarnation)
 
     def _out(self, message: ToDispatcher | None) -> None:
         """Send what the state machine returned. It is called after every call of it."""
         self._touched = True
+        self.book.check_sent(message)
         if message is not None:
-            self.book.check_message(message)
             if self._world.trace is not None:
                 self._world.note("  sends {}", message_text(message))
             self._send(self.name, message)
