@@ -32,6 +32,11 @@ BASES: dict[str, dict[str, str]] = {
     "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
     "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
 }
+_NEEDED = {  # what an option needs to have an effect
+    ("simulate", "--report-interval"): {"--policy": "stale-reports", "--delay": "0.1"},
+    ("compare", "--report-interval"): {"--policies": "jsq,stale-reports", "--delay": "exponential:100"},
+    ("tune", "--delay"): {"--load-max": "2", "--pools": "5"},
+}
 STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
     "demo": signal.SIGTERM,
     "gateway": signal.SIGTERM,
@@ -47,6 +52,7 @@ _BY_OPTION = {
     "--picker": ADDRESSES,
     "--envoy-admin": ADDRESSES,
     "--alpha": NUMBERS,
+    "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
     "--initial-tasks": NUMBERS,
 }
 _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}
@@ -94,6 +100,9 @@ def attacks(seed: int) -> Iterator[list[str]]:
 
 def _command_line(chance: random.Random, command: str, attacked: list[Option]) -> list[str]:
     given = dict(BASES[command])
+    for option in attacked:
+        if needed := _NEEDED.get((command, option.name)):
+            given = {**given, **needed} if command != "tune" else dict(needed)
     if chance.random() < 0.2:
         given.pop(chance.choice(list(given)))
     for option in attacked:
