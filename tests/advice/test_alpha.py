@@ -268,6 +268,7 @@ def test_with_enough_pools_the_papers_rule_is_followed(
     assert advice.chosen.resync_per_task <= 0.1
 
 
+@pytest.mark.slow
 def test_a_smaller_system_is_measured_in_place_of_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**5)
     monkeypatch.setattr(module, "MAX_TASKS", 2000)

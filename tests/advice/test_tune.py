@@ -185,6 +185,7 @@ def test_arguments_that_form_no_question_are_rejected(question: dict[str, Any], 
         tune(**question)
 
 
+@pytest.mark.slow
 def test_measurements_are_one_long_table() -> None:
     found = advice()
     table = found.measurements

@@ -173,6 +173,7 @@ def test_compare_prints_one_row_per_policy(run: Run) -> None:
         assert word in outcome.out
 
 
+@pytest.mark.slow
 def test_exact_prints_the_law(run: Run) -> None:
     found = run("exact", "--pools", 4, "--load", 1.3, "--alpha", 0.7, "--json").json()
     law = solve_exact(policy="threshold", pools=4, load=1.3, alpha="0.7")

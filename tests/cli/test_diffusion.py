@@ -91,6 +91,7 @@ def test_text_says_which_limit_and_what_it_means(run: Run) -> None:
         assert "far from its limit" in run("diffusion", "--load", load, "--pools", pools).out
 
 
+@pytest.mark.slow
 def test_a_great_whole_load_is_answered_without_paths(run: Run) -> None:
     found = run("diffusion", "--load", 100_000, "--pools", 10**9, "--json").json()
     assert found["paths"] == 0
@@ -132,6 +133,7 @@ def test_pictures_are_drawn(run: Run, tmp_path: Path, load: float) -> None:
     assert path.read_bytes().startswith(PNG)
 
 
+@pytest.mark.slow
 def test_help_shows_an_example_that_works(run: Run, tmp_path: Path) -> None:
     text = " ".join(run("diffusion", "--help").out.split())
     example = text.partition("Example: evenly diffusion ")[2].split()

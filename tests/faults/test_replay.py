@@ -19,6 +19,7 @@ def test_the_same_seed_repeats_the_same_schedule(mode: str) -> None:
     assert run_schedule(6, mode, tracing=True).trace != first.trace
 
 
+@pytest.mark.slow
 def test_writing_the_trace_changes_nothing() -> None:
     for seed in range(10):
         silent, told = (run_schedule(seed, "liveness", tracing=tracing) for tracing in (False, True))

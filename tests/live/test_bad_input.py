@@ -47,6 +47,7 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return error.removeprefix("evenly: ").removesuffix("\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [PICKER, GATEWAY], ids=["picker", "gateway"])
 @pytest.mark.parametrize(
     ("words", "sentence"),
@@ -174,6 +175,7 @@ def test_a_gateway_rejects_a_pipe_with_a_token(tmp_path: Path, capsys: pytest.Ca
     assert said == f"Cannot read {tmp_path / 'pipe'} more than once: it is not a regular file."
 
 
+@pytest.mark.slow
 def test_bad_state_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, reason in [

@@ -79,6 +79,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_pools_and_traffic_count_the_same_sessions() -> None:
     async def scenario() -> None:
         async with embedded_pools(3) as pools:
@@ -179,6 +180,7 @@ def test_the_pools_end_with_their_parent(pools_process: subprocess.Popen[str]) -
     assert pools_process.wait(PATIENCE) == 0
 
 
+@pytest.mark.slow
 def test_the_pools_end_when_told_and_count_sessions_only(pools_process: subprocess.Popen[str]) -> None:
     assert pools_process.stdout is not None
     port = json.loads(pools_process.stdout.readline())["ports"][0]

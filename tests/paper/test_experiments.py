@@ -127,6 +127,7 @@ def test_pools_of_the_core_are_also_ranked_by_their_numbers() -> None:
         assert len(choices(lab, KERNEL, case)) == 1
 
 
+@pytest.mark.slow
 def test_a_snapshot_without_variety_is_the_first_state_after_the_warm_up() -> None:
     shown = state(Lab(), Snapshot(pools=6, load=0.6))
     assert not shown.varied

@@ -114,6 +114,7 @@ def test_a_state_diagram_shows_any_threshold(load: float, threshold: int | None)
     assert axes.get_xlim()[1] > level + 1.5
 
 
+@pytest.mark.slow
 def test_equilibria_have_the_load_as_their_mean_and_are_simulated_alike() -> None:
     figure = equilibria(load=7.3, pools=2000, thresholds=(9, 6), replications=4, horizon=10.0)
     for axes, threshold in zip(figure.axes, (9, 6), strict=True):
@@ -226,6 +227,7 @@ def test_settling_from_the_optimum_below_load_one() -> None:
         assert set(drawn(axes, BOUND)[0]) == {0.0}
 
 
+@pytest.mark.slow
 def test_a_bound_beyond_the_horizon_is_not_drawn() -> None:
     figure = settling(horizon=4.0, pools=50, replications=2)
     left, right = figure.axes
@@ -248,6 +250,7 @@ def test_resource_shares_have_the_laws_of_their_policies() -> None:
     assert "alpha" not in caption(figure)  # no policy here learns
 
 
+@pytest.mark.slow
 def test_a_varying_demand_marks_its_own_jumps_and_waves() -> None:
     figure = varying_demand(schedule="0:2,4:6~1/2,8:6", alpha="0.9", horizon=10.0, initial_tasks=2, pools=100)
     levels, imbalance = figure.axes
@@ -326,6 +329,7 @@ def test_the_seed_determines_the_figure() -> None:
     assert first == again != other
 
 
+@pytest.mark.slow
 def test_the_caller_s_style_does_not_change() -> None:
     before = dict(plt.rcParams)
     state_diagram(pools=3, load=1.5)

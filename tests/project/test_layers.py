@@ -197,6 +197,7 @@ def test_every_permission_is_used() -> None:
     assert unused == set()
 
 
+@pytest.mark.slow
 def test_every_wrong_arrow_is_found() -> None:
     """Break each rule once: import every room from every other, at the top and inside a function."""
     inside = {room_of(name): name for name in modules() if not is_front_door(name)}

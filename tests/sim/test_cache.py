@@ -75,6 +75,7 @@ def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_
     assert notice.startswith("Compiling the simulator")
 
 
+@pytest.mark.slow
 def test_a_kernel_that_allocates_is_not_compiled() -> None:
     @kernel
     def allocates(size: int) -> float:

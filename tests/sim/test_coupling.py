@@ -137,6 +137,7 @@ def ending(run: CoupledRun, policy: str) -> NDArray[np.int64]:
     return run.final_jsq if policy == "jsq" else run.final_threshold
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load"), [(1, 0.6), (2, 1.0), (4, 2.5), (6, 3.2)])
 def test_time_averages_are_the_exact_ones(pools: int, load: float) -> None:
     """The mean of the pair over 30 independent runs of thousands of mean task times each."""

@@ -45,6 +45,7 @@ DELAYS = [0.001, 0.05, 0.4, "exponential:0.02", "exponential:1"]
 EVENTS = 1200  # the buffers of random numbers are filled again at 512
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delay", DELAYS)
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_kernel_and_peers_go_the_same_way(name: str, delay: float | str) -> None:

@@ -129,6 +129,7 @@ def test_every_replication_is_its_own_path_and_the_whole_is_their_mean() -> None
         assert result.scalars()[name] == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_arrivals_that_find_no_token_are_counted() -> None:
     for name in ("threshold zero", "threshold with capacity", "jbt", "jiq with capacity"):
         scenario = scenario_of(OPTIONS[name], horizon=HORIZON)

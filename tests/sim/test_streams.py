@@ -172,6 +172,7 @@ def test_the_lowest_bits_of_uniforms_are_even_too(drawn: Streams) -> None:
         assert_chi_square(np.bincount(low, minlength=BINS), np.full(BINS, DRAWS / BINS))
 
 
+@pytest.mark.slow
 def test_exponentials_fill_bins_of_equal_probability_evenly(drawn: Streams) -> None:
     places = np.minimum((np.exp(-drawn.holding) * BINS).astype(int), BINS - 1)
     assert_chi_square(np.bincount(places, minlength=BINS), np.full(BINS, DRAWS / BINS))

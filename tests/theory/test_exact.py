@@ -212,6 +212,7 @@ def test_agrees_with_a_dense_solution_with_a_capacity(
 # --- closed forms ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 def test_the_total_is_poisson_under_every_policy(options: dict[str, Any]) -> None:
     law = solve_exact(pools=4, load=1.3, **options)
@@ -289,6 +290,7 @@ def test_messages_of_one_pool(threshold: int) -> None:
     assert law.resync_per_task == 0
 
 
+@pytest.mark.slow
 def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
     for sample_size, policy in ((1, "random"), (4, "jsq")):
         sampled = solve_exact(policy="power-of-d", sample_size=sample_size, pools=4, load=1.5)

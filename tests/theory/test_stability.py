@@ -213,6 +213,7 @@ def test_more_pools_are_more_stable(load: float, alpha: str, step: int) -> None:
     assert found[-1] < 0.7 * found[0]
 
 
+@pytest.mark.slow
 def test_rare_excursions_follow_the_poisson_tail() -> None:
     # An excursion above 2 needs 3 n tasks. The Poisson tail falls at the rate 3 log(3 / load) - 3 + load in n.
     rates = [-log(predict_stability(pools=n, load=2.6, alpha="0.9").share_above) for n in (200, 400)]

@@ -204,6 +204,7 @@ def test_bad_input_is_rejected_in_one_sentence(call: Callable[[], object], words
         call()
 
 
+@pytest.mark.slow
 @given(st.fractions(min_value=0, max_value=Fraction(99, 100)), st.integers(2, 5000), st.booleans())
 def test_the_shortest_decimal(low: Fraction, width: int, strictly: bool) -> None:
     high = low + Fraction(1, width)

@@ -365,6 +365,7 @@ def test_tickets_are_never_used_again_after_a_pool_was_forgotten() -> None:
         assert made.pick().ticket not in used
 
 
+@pytest.mark.slow
 def test_what_is_over_is_forgotten() -> None:
     class Name:
         pass

@@ -18,6 +18,7 @@ def numbers(tickets: Tickets) -> set[int]:
     return {number for low, high in tickets.ranges for number in range(low, high + 1)}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), NUMBERS)))
 def test_like_a_set(events: list[tuple[bool, int]]) -> None:
