@@ -246,6 +246,7 @@ def test_a_client_that_will_not_come_gives_its_place_back() -> None:
         assert made.dispatcher.open_tickets("a") == (two.ticket,)
     made.dispatcher.release(0.0, "b", two.ticket)
     made.dispatcher.release(0.0, "a", 12345)
+    assert (made.dispatcher.released, made.dispatcher.expired) == (1, 0)  # once, and only at its own pool
     assert made.estimate("a") == 1
     made.dispatcher.tick(LEASE)
     assert made.estimate("a") == 0

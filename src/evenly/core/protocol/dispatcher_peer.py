@@ -69,6 +69,7 @@ class DispatcherPeer:
         self._unsettled_since: float | None = None
         self.notices = 0  # sent so far
         self.expired = 0  # tickets so far whose clients did not come in time
+        self.released = 0  # tickets so far whose clients said that they would not come
 
     @property
     def dispatcher(self) -> Dispatcher:
@@ -142,7 +143,7 @@ class DispatcherPeer:
         check_pool(pool)
         whole_number("ticket", ticket, 0, MAX_EPOCH)
         self.tick(now)
-        self._close(pool, ticket)
+        self.released += self._close(pool, ticket)
 
     def tick(self, now: float) -> None:
         """Give back the places of clients that did not come, and take out the pools that are silent."""
