@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 
-from tests.faults.support import commit
+from evenly.faults.__main__ import commit
 from tests.fuzz.attacks import attacks
 from tests.fuzz.forks import Outcome, run_once
 

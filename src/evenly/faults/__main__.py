@@ -49,13 +49,13 @@ def _run_all(tallies: Iterable[Tally], peers: Peers | None) -> int:
     total = Tally()
     for tally in tallies:
         for failure in tally.failures:
-            print(explain(failure, peers=peers), f"Commit: {_commit()}", sep="\n", flush=True)
+            print(explain(failure, peers=peers), f"Commit: {commit()}", sep="\n", flush=True)
         total.add(tally)
     print(total)
     return int(bool(total.failures))
 
 
-def _commit() -> str:
+def commit() -> str:
     """Return the commit of the checkout that this runs from, if there is one."""
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=40"]
     with suppress(OSError):

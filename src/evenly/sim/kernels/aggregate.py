@@ -26,7 +26,7 @@ from evenly.sim.kernels.ledger import (
     spread,
     wave_area,
 )
-from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, refill_choices, refill_events
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
 _JSQ = int(PolicyCode.JSQ)
@@ -64,15 +64,7 @@ def _level_of_task(at_least: NDArray[np.int64], task: int, top: int) -> int:
 def lowest_of_sample(uniforms: NDArray[np.float64], ranks: NDArray[np.int64], pools: int) -> int:
     """Return the lowest of ranks.size distinct ranks, drawn uniformly; `ranks` is scratch space."""
     for drawn in range(ranks.size):
-        rank = int(uniforms[drawn] * (pools - drawn))
-        # ranks[:drawn] is sorted; a draw among the ranks that are left skips those already taken.
-        index = 0
-        while index < drawn and ranks[index] <= rank:
-            rank += 1
-            index += 1
-        for place in range(drawn, index, -1):
-            ranks[place] = ranks[place - 1]
-        ranks[index] = rank
+        distinct_rank(uniforms[drawn], ranks, drawn, pools)
     return int(ranks[0])
 
 

@@ -17,10 +17,9 @@ from evenly.sim.kernels.flight import (
     REPORT,
     TASK,
     Flight,
+    delay,
     send,
-    signal,
     take,
-    travel,
 )
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import (
@@ -38,7 +37,7 @@ from evenly.sim.kernels.ledger import (
 )
 from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
 from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
-from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, next_choice, refill_choices, refill_events
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
 _JSQ = int(PolicyCode.JSQ)
@@ -60,18 +59,10 @@ def _poll(
     net.polls += 1
     parties.polls[row, 0] = ranks.size
     for drawn in range(ranks.size):
-        rank = int(streams.choices[state.choice_position] * (rules.pools - drawn))
+        rank = distinct_rank(streams.choices[state.choice_position], ranks, drawn, rules.pools)
         state.choice_position += 1
-        # ranks[:drawn] is sorted; a draw among the pools that are left skips those already taken.
-        index = 0
-        while index < drawn and ranks[index] <= rank:
-            rank += 1
-            index += 1
-        for place in range(drawn, index, -1):
-            ranks[place] = ranks[place - 1]
-        ranks[index] = rank
         parties.polls[row, 3 + drawn] = rank
-        due = state.time + signal(net, flight)
+        due = state.time + delay(net, flight.signal)
         send(net, flight, due, POLL, rank, row, drawn, 0, 0)
 
 
@@ -89,7 +80,7 @@ def _polled(
     if poll[0] == 0:
         net.polls -= 1
         parties.poll_free[parties.poll_free.size - net.polls - 1] = row
-        due = state.time + travel(net, flight)
+        due = state.time + delay(net, flight.travel)
         send(net, flight, due, TASK, poll[3 + poll[2]], 0, 0, 0, 0)
 
 
@@ -105,7 +96,7 @@ def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight
         if rules.policy == _THRESHOLD:
             report(state, net, flight, parties, pool)
         elif rules.policy == _JSQ:
-            send(net, flight, state.time + signal(net, flight), DEPARTURE, pool, 0, 0, 0, 0)
+            send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
     else:
         parties.tasks[pool] = level
         parties.owner[state.total] = pool
@@ -137,7 +128,7 @@ def _deliver(state: Record, net: Record, flight: Flight, parties: Parties) -> No
             while parties.estimate[pool] > a:
                 rank_down(net, parties, pool)
     elif kind == POLL:
-        due = state.time + signal(net, flight)
+        due = state.time + delay(net, flight.signal)
         send(net, flight, due, ANSWER, pool, a, b, parties.tasks[pool], 0)
     else:
         _polled(state, net, flight, parties, a, b, c)
@@ -163,7 +154,7 @@ def _depart(
             state.green += 1
             report(state, net, flight, parties, pool)
     elif rules.policy == _JSQ:
-        send(net, flight, state.time + signal(net, flight), DEPARTURE, pool, 0, 0, 0, 0)
+        send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
 
 
 @inlined
@@ -185,14 +176,13 @@ def _arrive(
         pool = dispatch(rules, state, book, streams, net, flight, parties)
     else:
         uniform = next_choice(state, streams, streams.choices)
-        if rules.policy == _JSQ:
+        if rules.policy in (_JSQ, _STALE):
             pool = parties.order[int(uniform * parties.first[net.lowest + 1])]
-            rank_up(net, parties, pool)
-        elif rules.policy == _STALE:
-            pool = parties.order[int(uniform * parties.first[net.lowest + 1])]
+            if rules.policy == _JSQ:
+                rank_up(net, parties, pool)
         else:
             pool = int(uniform * rules.pools)
-    send(net, flight, state.time + travel(net, flight), TASK, pool, 0, 0, 0, 0)
+    send(net, flight, state.time + delay(net, flight.travel), TASK, pool, 0, 0, 0, 0)
 
 
 @kernel
@@ -200,7 +190,7 @@ def _count(state: Record, net: Record, flight: Flight, parties: Parties, pool: i
     """Let a pool report its tasks, as it does at regular intervals."""
     net.reports += 1
     parties.sequence[pool] += 1
-    due = state.time + signal(net, flight)
+    due = state.time + delay(net, flight.signal)
     send(net, flight, due, COUNT, pool, parties.tasks[pool], parties.sequence[pool], 0, 0)
 
 

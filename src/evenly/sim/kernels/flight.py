@@ -30,13 +30,14 @@ ANSWER = 6  # which poll, which of its pools, tasks
 
 
 class Delays(NamedTuple):
-    """A generator of standard exponentials, and its buffer."""
+    """A generator of standard exponentials, its buffer, and how much of it is used."""
 
     state: Bits
     spare: Bits
     buffer: Floats
     scratch: Bits
     rejected: IntArray
+    position: IntArray  # a single number
 
 
 class Flight(NamedTuple):
@@ -93,6 +94,7 @@ def _new_delays(words: Bits) -> Delays:
         buffer=np.ones(BUFFER),
         scratch=np.zeros(BUFFER, np.uint64),
         rejected=np.zeros(BUFFER + 1, np.int64),
+        position=np.zeros(1, np.int64),
     )
     seed_lanes(words[0], delays.state)
     seed_lanes(words[1], delays.spare)
@@ -166,27 +168,16 @@ def take(net: Record, flight: Flight) -> int:
 
 
 @inlined
-def travel(net: Record, flight: Flight) -> float:
-    """Return how long the next task is on the way."""
+def delay(net: Record, delays: Delays) -> float:
+    """Return how long the next task or message is on the way."""
     if net.exponential == 0:
         return float(net.delay)
-    if net.travel_position == BUFFER:
-        refill_delays(flight.travel)
-        net.travel_position = 0
-    net.travel_position += 1
-    return float(net.delay * flight.travel.buffer[net.travel_position - 1])
-
-
-@inlined
-def signal(net: Record, flight: Flight) -> float:
-    """Return how long the next message is on the way."""
-    if net.exponential == 0:
-        return float(net.delay)
-    if net.signal_position == BUFFER:
-        refill_delays(flight.signal)
-        net.signal_position = 0
-    net.signal_position += 1
-    return float(net.delay * flight.signal.buffer[net.signal_position - 1])
+    position = delays.position
+    if position[0] == BUFFER:
+        refill_delays(delays)
+        position[0] = 0
+    position[0] += 1
+    return float(net.delay * delays.buffer[position[0] - 1])
 
 
 @inlined

@@ -25,8 +25,6 @@ NETWORK = np.dtype(
         ("flying", np.int64),  # messages and tasks on the way
         ("head", np.int64),  # place of the next one
         ("serial", np.int64),
-        ("travel_position", np.int64),
-        ("signal_position", np.int64),
         ("green", np.int64),  # tokens
         ("yellow", np.int64),
         ("epoch", np.int64),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenly.sim.kernels.flight import NOTICE, REPORT, Flight, send, signal
+from evenly.sim.kernels.flight import NOTICE, REPORT, Flight, delay, send
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, Record
 from evenly.sim.kernels.parties import Parties, sort_token
@@ -13,7 +13,7 @@ from evenly.sim.kernels.rng import Streams, next_choice
 def report(state: Record, net: Record, flight: Flight, parties: Parties, pool: int) -> None:
     """Let a pool report to the dispatcher."""
     parties.sequence[pool] += 1
-    due = state.time + signal(net, flight)
+    due = state.time + delay(net, flight.signal)
     send(
         net,
         flight,
@@ -39,7 +39,7 @@ def _rethreshold(state: Record, net: Record, flight: Flight, parties: Parties) -
     parties.yellow_place[:] = -1
     for pool in range(pools):
         sort_token(net, parties, state.threshold, pool)
-        due = state.time + signal(net, flight)
+        due = state.time + delay(net, flight.signal)
         send(net, flight, due, NOTICE, pool, state.threshold, net.epoch, 0, 0)
 
 

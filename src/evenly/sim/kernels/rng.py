@@ -208,3 +208,17 @@ def next_choice(state: Any, streams: Streams, choices: NDArray[np.float64]) -> f
     uniform = choices[state.choice_position]
     state.choice_position += 1
     return float(uniform)
+
+
+@inlined
+def distinct_rank(uniform: float, ranks: NDArray[np.int64], drawn: int, pools: int) -> int:
+    """Return a rank below `pools` that is not among the first `drawn` ranks, which are sorted, and insert it."""
+    rank = int(uniform * (pools - drawn))
+    index = 0
+    while index < drawn and ranks[index] <= rank:  # a draw among the ranks that are left skips those taken
+        rank += 1
+        index += 1
+    for place in range(drawn, index, -1):
+        ranks[place] = ranks[place - 1]
+    ranks[index] = rank
+    return rank
