@@ -1,6 +1,6 @@
 """The protocol, broken on purpose in one way each. Every class leaves out something that a network asks for."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 from evenly.core import Choose, LearningRule, PoolId
 from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
@@ -38,9 +38,11 @@ class AnyIncarnation(DispatcherPeer):
 class NoBarrier(DispatcherPeer):
     """The rule does not wait for the answers to the last threshold change."""
 
-    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
+    def pick(
+        self, now: float, choose: Choose, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> Pick | None:
         self._dispatcher._unsettled.clear()
-        return super().pick(now, choose, key)
+        return super().pick(now, choose, key, exclude)
 
 
 class OldEpochs(DispatcherPeer):
@@ -145,15 +147,17 @@ class OneTerm(DispatcherPeer):
 class KeysIgnored(DispatcherPeer):
     """A repeated request is a new one."""
 
-    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
-        return super().pick(now, choose)
+    def pick(
+        self, now: float, choose: Choose, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> Pick | None:
+        return super().pick(now, choose, None, exclude)
 
 
 class EndlessMemory(DispatcherPeer):
     """The answer to a request key is repeated for good, long after the place was given back."""
 
     def tick(self, now: float) -> None:
-        self._answered.clear()
+        self._answers.forget = lambda now: None  # type: ignore[method-assign]
         super().tick(now)
 
 

@@ -4,6 +4,8 @@ Its estimate is what the pool last reported, plus its own picks that the report 
 estimates and threshold. It returns notices and receives reports; how they travel is up to the caller.
 """
 
+from collections.abc import Container
+
 from evenly.core.checks import MAX_COUNT, MAX_EPOCH, already_member, check_pool, chosen, not_member
 from evenly.core.learning import LearningRule
 from evenly.core.messages import PoolId, Report, ThresholdNotice
@@ -11,6 +13,8 @@ from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
+
+_TRIES = 4  # to hit a pool that need not be avoided
 
 
 class Dispatcher:
@@ -57,6 +61,11 @@ class Dispatcher:
     def threshold(self) -> int:
         """The threshold in force."""
         return self._notice.threshold
+
+    @property
+    def highest(self) -> int:
+        """The largest threshold allowed."""
+        return self._highest
 
     @property
     def epoch(self) -> int:
@@ -111,18 +120,24 @@ class Dispatcher:
         self._green.discard(pool)
         self._yellow.discard(pool)
 
-    def dispatch(self, choose: Choose) -> PoolId | None:
-        """Pick a pool and count the task in; return None if there is no pool at all.
+    def dispatch(self, choose: Choose, avoid: Container[PoolId] = ()) -> PoolId | None:
+        """Pick a pool and count the task in; return None if there is no pool, or none but those to `avoid`.
 
-        The learning rule sees the tokens before that. `learn` applies its step once the task is placed.
+        The learning rule sees the tokens before that, with those of the pools to avoid. `learn` applies its step
+        once the task is placed.
 
-        Paper: Sec. 2.1.
+        Paper: Sec. 2.1. Departs: the paper has no pools to avoid.
         """
         pools, green, yellow = len(self._pools), len(self._green), len(self._yellow)
-        if pools == 0:
+        if avoid:
+            pool = self._dispatch_around(choose, avoid)
+        elif pools:
+            tokens = self._green if green else self._yellow
+            pool = chosen(choose, tokens if yellow else self._pools)  # a pool with a green token has a yellow one
+        else:
+            pool = None
+        if pool is None:
             return None
-        tokens = self._green if green else self._yellow
-        pool = chosen(choose, tokens if yellow else self._pools)  # a pool with a green token has a yellow one
         if self._rule is not None and not self._unsettled:
             self._pending_step = self._rule.step(pools, green, yellow)
         self.add(pool, 1)
@@ -175,6 +190,21 @@ class Dispatcher:
         self._green = PoolSet(pool for pool, estimate in known if estimate < self.threshold)
         self._yellow = PoolSet(pool for pool, estimate in known if estimate <= self.threshold)
         return self._notice
+
+    def _dispatch_around(self, choose: Choose, avoid: Container[PoolId]) -> PoolId | None:
+        """Choose among the pools that need not be avoided, in the same order of preference.
+
+        A few random tries usually do; only then is it worth looking at every pool.
+        """
+        for candidates in (self._green, self._yellow, self._pools):
+            for _ in range(_TRIES if candidates else 0):
+                pool = chosen(choose, candidates)
+                if pool not in avoid:
+                    return pool
+            left = [pool for pool in candidates if pool not in avoid]
+            if left:
+                return chosen(choose, left)
+        return None
 
     def _set_estimate(self, pool: PoolId, estimate: int) -> None:
         self._estimates[pool] = estimate

@@ -7,9 +7,21 @@ picks that are on the way, and heartbeats that repair what was lost. Time is an 
 It must not contain a clock, a random number generator, an await, a socket or a rule of the policy.
 """
 
-from evenly.core.protocol.dispatcher_peer import DispatcherPeer
+from evenly.core.protocol.answers import KeyReusedError
+from evenly.core.protocol.dispatcher_peer import DispatcherPeer, KnownPool
 from evenly.core.protocol.messages import Kind, PeerMessageCount, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.pool_peer import PoolPeer
 from evenly.core.protocol.tickets import Tickets
 
-__all__ = ["DispatcherPeer", "Kind", "PeerMessageCount", "Pick", "PoolPeer", "Tickets", "ToDispatcher", "ToPool"]
+__all__ = [
+    "DispatcherPeer",
+    "KeyReusedError",
+    "Kind",
+    "KnownPool",
+    "PeerMessageCount",
+    "Pick",
+    "PoolPeer",
+    "Tickets",
+    "ToDispatcher",
+    "ToPool",
+]

@@ -1,13 +1,14 @@
 """The dispatcher's side of the protocol: its members, the picks on the way, and the messages to pools."""
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from evenly.core.checks import MAX_EPOCH, check_pool
+from evenly.core.checks import MAX_EPOCH, check_capacity, check_pool
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import Color, PoolId
+from evenly.core.messages import Color, PoolId, Report
+from evenly.core.protocol.answers import Answers
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
@@ -17,6 +18,8 @@ from evenly.inputs import finite_number, positive_number, shown, whole_number
 MAX_TERM = 2**31 - 1
 TERM = 2**32
 """Epochs and tickets of a term are numbered from this times the term, so that those of a later term are higher."""
+MAX_POOLS = 10_000
+MAX_PICKS = 1_000  # in one request
 
 
 @dataclass(slots=True)
@@ -25,9 +28,29 @@ class _Record:
 
     heard: float  # when it last sent something new
     next_ticket: int
+    report: Report  # its newest
+    leaving: bool = False
     incarnation: int = -1
     sequence: int = 0
     open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownPool:
+    """A pool as the dispatcher knows it: what it last reported, how long ago, and the tickets on the way.
+
+    `member` is False if it gets no tasks: because it is `draining` (the operator wants that) or `leaving` (it
+    said so itself). A member that is `full` gets none for the moment.
+    """
+
+    pool: PoolId
+    tasks: int
+    open_tickets: int
+    silent_for: float
+    member: bool
+    draining: bool
+    leaving: bool
+    full: bool
 
 
 class DispatcherPeer:
@@ -60,8 +83,10 @@ class DispatcherPeer:
         self._dispatcher = Dispatcher(threshold, rule, highest, epoch=self._first)
         self._records: dict[PoolId, _Record] = {}
         self._expiring: deque[tuple[float, PoolId, int]] = deque()
-        self._answers: dict[Hashable, Pick] = {}
-        self._answered: deque[tuple[float, Hashable]] = deque()
+        self._answers = Answers(self._memory)
+        self._draining: set[PoolId] = set()
+        self._capacities: dict[PoolId, int] = {}
+        self._full: set[PoolId] = set()  # members that have as many tasks as their capacity
         self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_check = float("inf")  # no pool is silent for too long before this time
@@ -89,25 +114,36 @@ class DispatcherPeer:
         self.notices += len(outbox)
         return outbox
 
-    def pick(self, now: float, choose: Choose, key: Hashable = None) -> Pick | None:
-        """Pick a pool for a task; None if there is no pool. The same key gets the same answer while it is kept."""
+    def pick(
+        self, now: float, choose: Choose, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> Pick | None:
+        """Pick a pool for a task, none of those to `exclude`; None if there is none with room.
+
+        The same key gets the same answer while it is kept.
+        """
+        return next(iter(self.pick_many(now, choose, 1, key, exclude)), None)
+
+    def pick_many(
+        self, now: float, choose: Choose, count: int, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> tuple[Pick, ...]:
+        """Pick pools for several tasks, for all of them or for none. A pool may be picked more than once."""
+        request = whole_number("count", count, 1, MAX_PICKS), frozenset(exclude)
         _check_key(key)
         self.tick(now)
-        if key is not None and key in self._answers:
-            return self._answers[key]
-        dispatcher = self._dispatcher
-        color = Color.GREEN if dispatcher.green else Color.YELLOW if dispatcher.yellow else None
-        threshold = dispatcher.threshold
-        pool = dispatcher.dispatch(choose)
-        if pool is None:
-            return None
-        pick = Pick(pool, self._new_ticket(pool), self._now + self._lease, color, threshold)
+        answer = None if key is None else self._answers.find(key, request)
+        if answer is not None:
+            return answer
+        picks: list[Pick] = []
+        for _ in range(count):
+            pick = self._pick(choose, request[1])
+            if pick is None:
+                for each in picks:
+                    self._close(each.pool, each.ticket)
+                return ()
+            picks.append(pick)
         if key is not None:
-            self._answers[key] = pick
-            self._answered.append((self._now + self._memory, key))
-        if dispatcher.learn() is not None:
-            self._tell_all()
-        return pick
+            self._answers.remember(self._now, key, request, tuple(picks))
+        return tuple(picks)
 
     def receive(self, now: float, message: ToDispatcher) -> bool:
         """Take in a message of a pool. Return False if a newer one came first."""
@@ -118,7 +154,7 @@ class DispatcherPeer:
         pool = message.report.pool
         record = self._records.get(pool)
         if record is None:
-            record = self._records[pool] = _Record(self._now, self._unused)
+            record = self._new_record(message)
         if (message.incarnation, message.sequence) <= (record.incarnation, record.sequence):
             if message.kind is Kind.HEARTBEAT and pool in self._dispatcher.pools:
                 self._tell(pool)  # overtaken, but the pool relies on the reply
@@ -128,13 +164,10 @@ class DispatcherPeer:
         self._check_by(self._now + self._silence)
         arrived = Tickets(message.arrived)
         record.open = {ticket: None for ticket in record.open if ticket not in arrived}
-        if message.kind is Kind.LEAVE:
-            self._take_out(pool)
-            return True
-        if pool not in self._dispatcher.pools:
-            self._dispatcher.join(pool)
-        self._dispatcher.receive(message.report, unseen=len(record.open))
-        if message.kind is Kind.HEARTBEAT:
+        record.report, record.leaving = message.report, message.kind is Kind.LEAVE
+        self._catch_up_epoch(message.report.epoch)
+        self._put_in(pool)
+        if message.kind is Kind.HEARTBEAT and not record.leaving:
             self._tell(pool)
         return True
 
@@ -151,8 +184,7 @@ class DispatcherPeer:
         while self._expiring and self._expiring[0][0] <= now:
             _, pool, ticket = self._expiring.popleft()
             self.expired += self._close(pool, ticket)
-        while self._answered and self._answered[0][0] <= now:
-            del self._answers[self._answered.popleft()[1]]
+        self._answers.forget(now)
         if now >= self._next_check:
             self._drop_silent_pools()
         if self._dispatcher.settled:
@@ -162,6 +194,67 @@ class DispatcherPeer:
         elif now >= self._unsettled_since + self._silence:
             self._unsettled_since = None
             self._dispatcher.settle()
+
+    def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
+        """Pick the pool no more while its estimate is at the capacity; None means no limit."""
+        check_pool(pool)
+        capacity = check_capacity(capacity)
+        if capacity is None:
+            self._capacities.pop(pool, None)
+        elif pool in self._capacities or len(self._capacities) < MAX_POOLS:
+            self._capacities[pool] = capacity
+        else:
+            raise _too_many_pools()
+        self._check_room(pool)
+
+    def drain(self, pool: PoolId) -> None:
+        """Give the pool no more tasks, until `undrain`: also not if it restarts, or was forgotten meanwhile."""
+        check_pool(pool)
+        if len(self._draining) >= MAX_POOLS and pool not in self._draining:
+            raise _too_many_pools()
+        self._draining.add(pool)
+        self._take_out(pool)
+
+    def undrain(self, pool: PoolId) -> None:
+        """Give the pool tasks again."""
+        check_pool(pool)
+        self._draining.discard(pool)
+        if pool in self._records:
+            self._put_in(pool)
+
+    def disconnect(self, now: float, pool: PoolId, grace: float) -> None:
+        """Take the pool for dead unless it is heard again within `grace`: its connection has broken."""
+        check_pool(pool)
+        self.tick(now)
+        record = self._records.get(pool)
+        if record is not None:
+            record.heard = min(record.heard, self._now + finite_number("grace", grace) - self._silence)
+            self._check_by(record.heard + self._silence)
+
+    def catch_up(self) -> None:
+        """Raise the threshold to the mean number of tasks, if it is lower. For a start against busy pools."""
+        dispatcher = self._dispatcher
+        if dispatcher.rule is None or not dispatcher.pools:
+            return
+        mean = sum(dispatcher.estimate(pool) or 0 for pool in dispatcher.pools) // len(dispatcher.pools)
+        mean = min(mean, dispatcher.highest)
+        if mean > dispatcher.threshold:
+            dispatcher.restart(mean)
+            self._tell_all()
+
+    def known_pools(self) -> Iterator[KnownPool]:
+        """Yield the pools that have been heard lately, or have tickets on the way."""
+        for pool, record in self._records.items():
+            yield KnownPool(
+                pool=pool,
+                tasks=record.report.tasks,
+                open_tickets=len(record.open),
+                silent_for=self._now - record.heard,
+                member=pool in self._dispatcher.pools,
+                draining=pool in self._draining,
+                leaving=record.leaving,
+                full=pool in self._full,
+            )
 
     def begin_term(self, term: int) -> None:
         """Go on in a new term, because what happened at the end of the last one may be forgotten here.
@@ -176,6 +269,55 @@ class DispatcherPeer:
         for record in self._records.values():
             record.next_ticket = first
         self._tell_all()
+
+    def _pick(self, choose: Choose, exclude: frozenset[PoolId]) -> Pick | None:
+        dispatcher = self._dispatcher
+        threshold = dispatcher.threshold
+        pool = dispatcher.dispatch(choose, exclude | self._full if self._full else exclude)
+        if pool is None:
+            return None
+        above = (dispatcher.estimate(pool) or 0) - 1 - threshold  # before the pick
+        color = Color.GREEN if above < 0 else Color.YELLOW if above == 0 else None
+        self._check_room(pool)
+        pick = Pick(pool, self._new_ticket(pool), self._now + self._lease, color, threshold)
+        if dispatcher.learn() is not None:
+            self._tell_all()
+        return pick
+
+    def _new_record(self, message: ToDispatcher) -> _Record:
+        """Make a record for a pool that is new here. Tickets that it has seen elsewhere are not used again."""
+        if len(self._records) >= MAX_POOLS:
+            raise _too_many_pools()
+        seen = message.arrived[-1][1] if message.arrived else 0
+        record = _Record(self._now, max(self._unused, min(seen + 1, MAX_EPOCH)), message.report)
+        self._records[message.report.pool] = record
+        return record
+
+    def _catch_up_epoch(self, epoch: int) -> None:
+        """Begin a later term if a pool knows a later epoch, from a dispatcher whose state is not known here."""
+        term = epoch // TERM + 1
+        if epoch > self._dispatcher.epoch and term <= MAX_TERM:
+            self.begin_term(term)
+
+    def _put_in(self, pool: PoolId) -> None:
+        """Make the pool a member with its newest report, unless it drains or leaves."""
+        record = self._records[pool]
+        if record.leaving or pool in self._draining:
+            self._take_out(pool)
+            return
+        if pool not in self._dispatcher.pools:
+            self._dispatcher.join(pool)
+        self._dispatcher.receive(record.report, unseen=len(record.open))
+        self._check_room(pool)
+
+    def _check_room(self, pool: PoolId) -> None:
+        capacity = self._capacities.get(pool)
+        if capacity is None or pool not in self._dispatcher.pools:
+            self._full.discard(pool)
+        elif (self._dispatcher.estimate(pool) or 0) >= capacity:
+            self._full.add(pool)
+        else:
+            self._full.discard(pool)
 
     def _new_ticket(self, pool: PoolId) -> int:
         record = self._records[pool]
@@ -194,6 +336,7 @@ class DispatcherPeer:
         del record.open[ticket]
         if pool in self._dispatcher.pools:
             self._dispatcher.add(pool, -1)
+            self._check_room(pool)
         return True
 
     def _drop_silent_pools(self) -> None:
@@ -205,6 +348,7 @@ class DispatcherPeer:
                 self._take_out(pool)
                 if not record.open:
                     del self._records[pool]
+                    self._capacities.pop(pool, None)
                     continue
                 due = self._now + self._lease  # by then, its tickets have expired
             self._check_by(due)
@@ -214,6 +358,7 @@ class DispatcherPeer:
 
     def _take_out(self, pool: PoolId) -> None:
         self._outbox.pop(pool, None)
+        self._full.discard(pool)
         if pool in self._dispatcher.pools:
             self._dispatcher.leave(pool)
 
@@ -226,6 +371,10 @@ class DispatcherPeer:
         """Send the threshold to all members after a change."""
         for pool in self._dispatcher.pools:
             self._tell(pool)
+
+
+def _too_many_pools() -> InputError:
+    return InputError(f"There can be at most {MAX_POOLS} pools.")
 
 
 def _check_key(key: Hashable) -> None:

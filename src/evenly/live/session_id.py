@@ -1,0 +1,79 @@
+"""Session ids: the name of a place in a pool, signed by the dispatcher, checked by the pool's agent.
+
+A client gets an id with its pick and shows it to the pool. It says which ticket the client holds, so that the
+agent can report the ticket as arrived. The signature keeps clients from giving away the places of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from evenly.errors import InputError
+from evenly.inputs import shown
+
+MAX_POOL_NAME = 100  # characters
+KEY_BYTES = 32
+QUERY_PARAMETER = "evenly-session"  # a client's id, in the URL of the pool
+HEADER = "evenly-session"  # the same, as a header
+_POOL_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{MAX_POOL_NAME - 1}}}")
+_TICKET_BYTES, _SIGNATURE_BYTES = 8, 13
+_TAIL = 28  # characters of base64 for ticket and signature
+
+
+class SessionId(NamedTuple):
+    """What an id says: a ticket of a pool."""
+
+    pool: str
+    ticket: int
+
+
+def check_pool_name(name: object) -> str:
+    """Return a name that a pool can have in the fleet."""
+    if not (isinstance(name, str) and _POOL_NAME.fullmatch(name)):
+        raise InputError(
+            f"The name of a pool must be up to {MAX_POOL_NAME} letters, digits, dots, hyphens, colons and "
+            f"underscores, beginning with a letter or digit, not {shown(name)}."
+        )
+    return name
+
+
+def new_key() -> bytes:
+    """Return a random key to sign with."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def sign(key: bytes, pool: str, ticket: int) -> str:
+    """Return the id of a ticket, such as `game-7.AAAAAQAAAAA...`: safe in URLs, headers and logs."""
+    number = ticket.to_bytes(_TICKET_BYTES)
+    return f"{pool}.{urlsafe_b64encode(number + _signature(key, pool, number)).decode()}"
+
+
+def read(text: str) -> SessionId | None:
+    """Return what an id says, without checking the signature; None if it is no id."""
+    pool, _, tail = text.rpartition(".")
+    if len(tail) != _TAIL or not _POOL_NAME.fullmatch(pool):
+        return None
+    try:
+        return SessionId(pool, int.from_bytes(urlsafe_b64decode(tail)[:_TICKET_BYTES]))
+    except ValueError:  # letters that base64 does not have
+        return None
+
+
+def verify(keys: Iterable[bytes], text: str) -> SessionId | None:
+    """Return what an id says, None if it was not signed with one of the keys."""
+    named = read(text)
+    if named is None or named.ticket >= 2**63:
+        return None
+    if any(hmac.compare_digest(sign(key, *named).encode(), text.encode()) for key in keys):
+        return named
+    return None
+
+
+def _signature(key: bytes, pool: str, number: bytes) -> bytes:
+    return hashlib.blake2s(number + pool.encode(), key=key, digest_size=_SIGNATURE_BYTES).digest()
