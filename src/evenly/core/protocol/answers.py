@@ -1,5 +1,6 @@
 """The answers to requests with a key, so that a repeated request gets the same answer."""
 
+from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -20,7 +21,6 @@ class KeyReusedError(InputError):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    expires: float
     request: Request
     picks: tuple[Pick, ...]
 
@@ -30,7 +30,8 @@ class Answers:
 
     def __init__(self, memory: float) -> None:
         self._memory = memory
-        self._answers: dict[Hashable, _Answer] = {}  # in the order in which they expire
+        self._answers: dict[Hashable, _Answer] = {}
+        self._expiring: deque[tuple[float, Hashable]] = deque()  # a dict finds its oldest key slowly
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -47,13 +48,11 @@ class Answers:
     def remember(self, now: float, key: Hashable, request: Request, picks: tuple[Pick, ...]) -> None:
         """Keep an answer."""
         if len(self._answers) >= MAX_ANSWERS:
-            del self._answers[next(iter(self._answers))]
-        self._answers[key] = _Answer(now + self._memory, request, picks)
+            del self._answers[self._expiring.popleft()[1]]
+        self._answers[key] = _Answer(request, picks)
+        self._expiring.append((now + self._memory, key))
 
     def forget(self, now: float) -> None:
         """Remove the answers that have been kept long enough."""
-        while self._answers:
-            key, answer = next(iter(self._answers.items()))
-            if answer.expires > now:
-                return
-            del self._answers[key]
+        while self._expiring and self._expiring[0][0] <= now:
+            del self._answers[self._expiring.popleft()[1]]

@@ -2,14 +2,15 @@
 
 from collections import deque
 from collections.abc import Collection, Hashable, Iterator
-from dataclasses import dataclass, field
 
-from evenly.core.checks import MAX_EPOCH, check_capacity, check_pool
+from evenly.core.checks import MAX_EPOCH, check_pool
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import Color, PoolId, Report
+from evenly.core.messages import Color, PoolId
 from evenly.core.protocol.answers import Answers
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
+from evenly.core.protocol.records import MAX_POOLS, KnownPool, Record, too_many_pools
+from evenly.core.protocol.restrictions import Restrictions
 from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
@@ -18,39 +19,7 @@ from evenly.inputs import finite_number, positive_number, shown, whole_number
 MAX_TERM = 2**31 - 1
 TERM = 2**32
 """Epochs and tickets of a term are numbered from this times the term, so that those of a later term are higher."""
-MAX_POOLS = 10_000
 MAX_PICKS = 1_000  # in one request
-
-
-@dataclass(slots=True)
-class _Record:
-    """What is known about a pool, whether it is a member now or not."""
-
-    heard: float  # when it last sent something new
-    next_ticket: int
-    report: Report  # its newest
-    leaving: bool = False
-    incarnation: int = -1
-    sequence: int = 0
-    open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class KnownPool:
-    """A pool as the dispatcher knows it: what it last reported, how long ago, and the tickets on the way.
-
-    `member` is False if it gets no tasks: because it is `draining` (the operator wants that) or `leaving` (it
-    said so itself). A member that is `full` gets none for the moment.
-    """
-
-    pool: PoolId
-    tasks: int
-    open_tickets: int
-    silent_for: float
-    member: bool
-    draining: bool
-    leaving: bool
-    full: bool
 
 
 class DispatcherPeer:
@@ -81,12 +50,10 @@ class DispatcherPeer:
         self._silence = positive_number("silence", silence)
         self._memory = positive_number("memory", memory)
         self._dispatcher = Dispatcher(threshold, rule, highest, epoch=self._first)
-        self._records: dict[PoolId, _Record] = {}
+        self._records: dict[PoolId, Record] = {}
         self._expiring: deque[tuple[float, PoolId, int]] = deque()
         self._answers = Answers(self._memory)
-        self._draining: set[PoolId] = set()
-        self._capacities: dict[PoolId, int] = {}
-        self._full: set[PoolId] = set()  # members that have as many tasks as their capacity
+        self._restrictions = Restrictions()
         self._outbox: dict[PoolId, ToPool] = {}  # a newer message takes the place of an older one
         self._unused = self._first  # the lowest number that no ticket of any pool has
         self._next_check = float("inf")  # no pool is silent for too long before this time
@@ -167,7 +134,7 @@ class DispatcherPeer:
         record.report, record.leaving = message.report, message.kind is Kind.LEAVE
         self._catch_up_epoch(message.report.epoch)
         self._put_in(pool)
-        if message.kind is Kind.HEARTBEAT and not record.leaving:
+        if message.kind is Kind.HEARTBEAT:
             self._tell(pool)
         return True
 
@@ -197,29 +164,19 @@ class DispatcherPeer:
 
     def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
         """Pick the pool no more while its estimate is at the capacity; None means no limit."""
-        check_pool(pool)
-        capacity = check_capacity(capacity)
-        if capacity is None:
-            self._capacities.pop(pool, None)
-        elif pool in self._capacities or len(self._capacities) < MAX_POOLS:
-            self._capacities[pool] = capacity
-        else:
-            raise _too_many_pools()
+        self._restrictions.set_capacity(pool, capacity)
         self._check_room(pool)
 
     def drain(self, pool: PoolId) -> None:
         """Give the pool no more tasks, until `undrain`: also not if it restarts, or was forgotten meanwhile."""
-        check_pool(pool)
-        if len(self._draining) >= MAX_POOLS and pool not in self._draining:
-            raise _too_many_pools()
-        self._draining.add(pool)
+        self._restrictions.drain(pool)
         self._take_out(pool)
 
     def undrain(self, pool: PoolId) -> None:
         """Give the pool tasks again."""
-        check_pool(pool)
-        self._draining.discard(pool)
-        if pool in self._records:
+        self._restrictions.undrain(pool)
+        record = self._records.get(pool)
+        if record is not None and record.heard + self._silence > self._now:
             self._put_in(pool)
 
     def disconnect(self, now: float, pool: PoolId, grace: float) -> None:
@@ -251,9 +208,9 @@ class DispatcherPeer:
                 open_tickets=len(record.open),
                 silent_for=self._now - record.heard,
                 member=pool in self._dispatcher.pools,
-                draining=pool in self._draining,
+                draining=self._restrictions.draining(pool),
                 leaving=record.leaving,
-                full=pool in self._full,
+                full=pool in self._restrictions.full,
             )
 
     def begin_term(self, term: int) -> None:
@@ -273,7 +230,8 @@ class DispatcherPeer:
     def _pick(self, choose: Choose, exclude: frozenset[PoolId]) -> Pick | None:
         dispatcher = self._dispatcher
         threshold = dispatcher.threshold
-        pool = dispatcher.dispatch(choose, exclude | self._full if self._full else exclude)
+        full = self._restrictions.full
+        pool = dispatcher.dispatch(choose, exclude | full if full else exclude)
         if pool is None:
             return None
         above = (dispatcher.estimate(pool) or 0) - 1 - threshold  # before the pick
@@ -284,12 +242,12 @@ class DispatcherPeer:
             self._tell_all()
         return pick
 
-    def _new_record(self, message: ToDispatcher) -> _Record:
+    def _new_record(self, message: ToDispatcher) -> Record:
         """Make a record for a pool that is new here. Tickets that it has seen elsewhere are not used again."""
         if len(self._records) >= MAX_POOLS:
-            raise _too_many_pools()
+            raise too_many_pools()
         seen = message.arrived[-1][1] if message.arrived else 0
-        record = _Record(self._now, max(self._unused, min(seen + 1, MAX_EPOCH)), message.report)
+        record = Record(self._now, max(self._unused, min(seen + 1, MAX_EPOCH)), message.report)
         self._records[message.report.pool] = record
         return record
 
@@ -302,7 +260,7 @@ class DispatcherPeer:
     def _put_in(self, pool: PoolId) -> None:
         """Make the pool a member with its newest report, unless it drains or leaves."""
         record = self._records[pool]
-        if record.leaving or pool in self._draining:
+        if record.leaving or self._restrictions.draining(pool):
             self._take_out(pool)
             return
         if pool not in self._dispatcher.pools:
@@ -311,13 +269,8 @@ class DispatcherPeer:
         self._check_room(pool)
 
     def _check_room(self, pool: PoolId) -> None:
-        capacity = self._capacities.get(pool)
-        if capacity is None or pool not in self._dispatcher.pools:
-            self._full.discard(pool)
-        elif (self._dispatcher.estimate(pool) or 0) >= capacity:
-            self._full.add(pool)
-        else:
-            self._full.discard(pool)
+        member = pool in self._dispatcher.pools
+        self._restrictions.check_room(pool, self._dispatcher.estimate(pool) if member else None)
 
     def _new_ticket(self, pool: PoolId) -> int:
         record = self._records[pool]
@@ -348,7 +301,7 @@ class DispatcherPeer:
                 self._take_out(pool)
                 if not record.open:
                     del self._records[pool]
-                    self._capacities.pop(pool, None)
+                    self._restrictions.forget_capacity(pool)
                     continue
                 due = self._now + self._lease  # by then, its tickets have expired
             self._check_by(due)
@@ -358,9 +311,9 @@ class DispatcherPeer:
 
     def _take_out(self, pool: PoolId) -> None:
         self._outbox.pop(pool, None)
-        self._full.discard(pool)
         if pool in self._dispatcher.pools:
             self._dispatcher.leave(pool)
+            self._check_room(pool)
 
     def _tell(self, pool: PoolId) -> None:
         record = self._records[pool]
@@ -371,10 +324,6 @@ class DispatcherPeer:
         """Send the threshold to all members after a change."""
         for pool in self._dispatcher.pools:
             self._tell(pool)
-
-
-def _too_many_pools() -> InputError:
-    return InputError(f"There can be at most {MAX_POOLS} pools.")
 
 
 def _check_key(key: Hashable) -> None:

@@ -1,0 +1,44 @@
+"""What the dispatcher remembers about each pool."""
+
+from dataclasses import dataclass, field
+
+from evenly.core.messages import PoolId, Report
+from evenly.errors import InputError
+
+MAX_POOLS = 10_000
+
+
+@dataclass(slots=True)
+class Record:
+    """What is known about a pool, whether it is a member now or not."""
+
+    heard: float  # when it last sent something new
+    next_ticket: int
+    report: Report  # its newest
+    leaving: bool = False
+    incarnation: int = -1
+    sequence: int = 0
+    open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KnownPool:
+    """A pool as the dispatcher knows it: what it last reported, how long ago, and the tickets on the way.
+
+    `member` is False if it gets no tasks: because it is `draining` (the operator wants that), `leaving` (it said
+    so itself) or silent. A member that is `full` gets none for the moment.
+    """
+
+    pool: PoolId
+    tasks: int
+    open_tickets: int
+    silent_for: float
+    member: bool
+    draining: bool
+    leaving: bool
+    full: bool
+
+
+def too_many_pools() -> InputError:
+    """Return the error for one pool too many."""
+    return InputError(f"There can be at most {MAX_POOLS} pools.")

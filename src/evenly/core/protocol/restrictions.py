@@ -1,0 +1,56 @@
+"""Which pools the dispatcher must not pick: those that drain, and those that are full."""
+
+from evenly.core.checks import check_capacity, check_pool
+from evenly.core.messages import PoolId
+from evenly.core.protocol.records import MAX_POOLS, too_many_pools
+
+
+class Restrictions:
+    """The capacities of pools, and the pools that the operator drains.
+
+    `full` are the members that have as many tasks as their capacity.
+    """
+
+    def __init__(self) -> None:
+        self.full: set[PoolId] = set()
+        self._capacities: dict[PoolId, int] = {}
+        self._draining: set[PoolId] = set()
+
+    def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
+        """Set the capacity of a pool; None means no limit."""
+        check_pool(pool)
+        capacity = check_capacity(capacity)
+        if capacity is None:
+            self._capacities.pop(pool, None)
+        elif pool in self._capacities or len(self._capacities) < MAX_POOLS:
+            self._capacities[pool] = capacity
+        else:
+            raise too_many_pools()
+
+    def forget_capacity(self, pool: PoolId) -> None:
+        """Remove what is known about a pool that is gone. A drain stays: the pool may come back."""
+        self._capacities.pop(pool, None)
+
+    def check_room(self, pool: PoolId, estimate: int | None) -> None:
+        """Note whether the pool is full. `estimate` is None if it is not a member."""
+        capacity = self._capacities.get(pool)
+        if capacity is not None and estimate is not None and estimate >= capacity:
+            self.full.add(pool)
+        else:
+            self.full.discard(pool)
+
+    def drain(self, pool: PoolId) -> None:
+        """Note that the pool drains."""
+        check_pool(pool)
+        if len(self._draining) >= MAX_POOLS and pool not in self._draining:
+            raise too_many_pools()
+        self._draining.add(pool)
+
+    def undrain(self, pool: PoolId) -> None:
+        """Note that the pool drains no more."""
+        check_pool(pool)
+        self._draining.discard(pool)
+
+    def draining(self, pool: PoolId) -> bool:
+        """Return whether the pool drains."""
+        return pool in self._draining

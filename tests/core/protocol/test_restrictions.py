@@ -1,0 +1,265 @@
+"""Pools that must not be picked: excluded, full or draining ones. And picks for several tasks at once."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenly.core import Color
+from evenly.core.protocol import KeyReusedError, Pick
+from evenly.core.protocol.answers import MAX_ANSWERS, Answers
+from evenly.core.protocol.dispatcher_peer import MAX_PICKS, MAX_TERM, TERM
+from evenly.core.protocol.records import MAX_POOLS
+from evenly.errors import InputError
+from tests.core.protocol.support import LEASE, SILENCE, Net, net, peer
+from tests.core.support import first
+
+POOLS = ("a", "b", "c", "d")
+
+
+@given(
+    st.lists(st.integers(0, 5), min_size=1, max_size=4),
+    st.sets(st.sampled_from(POOLS)),
+    st.dictionaries(st.sampled_from(POOLS), st.integers(1, 5)),
+    st.sets(st.sampled_from(POOLS)),
+    st.integers(0, 5),
+    st.randoms(use_true_random=False),
+)
+def test_a_pick_takes_the_best_token_of_the_pools_that_are_left(
+    tasks: list[int],
+    exclude: set[str],
+    capacities: dict[str, int],
+    draining: set[str],
+    threshold: int,
+    chance: random.Random,
+) -> None:
+    fleet = net(*tasks, threshold=threshold)
+    counts = dict(zip(POOLS, tasks, strict=False))
+    for pool, capacity in capacities.items():
+        fleet.dispatcher.set_capacity(pool, capacity)
+    for pool in draining:
+        fleet.dispatcher.drain(pool)
+    full = {pool for pool in counts if counts[pool] >= capacities.get(pool, 10**9)}
+    left = {pool: counts[pool] for pool in counts if pool not in exclude | draining | full}
+    pick = fleet.dispatcher.pick(1.0, chance.choice, exclude=exclude)
+    if not left:
+        assert pick is None
+        return
+    assert pick is not None
+    green = {pool for pool in left if left[pool] < threshold}
+    yellow = {pool for pool in left if left[pool] <= threshold}
+    assert pick.pool in (green or yellow or left)
+    assert pick.color is (Color.GREEN if green else Color.YELLOW if yellow else None)
+
+
+def test_every_pool_that_is_left_is_equally_likely() -> None:
+    """Ten pools, two excluded, one full. A chi-square with six degrees of freedom exceeds 41 once in 10^6."""
+    fleet = Net(peer(100))
+    for number in range(10):
+        fleet.start(number)
+    fleet.dispatcher.set_capacity(9, 1)
+    fleet.dispatcher.pick(0.0, lambda pools: pools[-1])  # pool 9 is full
+    chance, counts = random.Random(20), dict.fromkeys(range(2, 9), 0)
+    trials = 7000
+    for _ in range(trials):
+        pick = fleet.dispatcher.pick(0.0, chance.choice, exclude=[0, 1])
+        assert isinstance(pick, Pick)
+        counts[pick.pool] += 1  # type: ignore[index]
+        fleet.dispatcher.release(0.0, pick.pool, pick.ticket)
+    expected = trials / len(counts)
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < 41
+
+
+def test_a_pool_is_full_with_the_picks_on_the_way() -> None:
+    fleet = net(1)
+    fleet.dispatcher.set_capacity("a", 2)
+    pick = fleet.dispatcher.pick(0.0, first)
+    assert pick is not None
+    assert fleet.dispatcher.pick(0.0, first) is None
+    assert [known.full for known in fleet.dispatcher.known_pools()] == [True]
+    fleet.dispatcher.release(0.0, "a", pick.ticket)
+    assert fleet.dispatcher.pick(0.0, first) is not None
+    assert fleet.dispatcher.pick(LEASE + 1, first) is not None  # the lease has ended
+    fleet.dispatcher.set_capacity("a", 3)
+    assert fleet.dispatcher.pick(LEASE + 1, first) is not None
+    fleet.dispatcher.set_capacity("a", None)
+    assert fleet.dispatcher.pick_many(LEASE + 1, first, 50)
+
+
+def test_a_drained_pool_stays_drained_until_the_operator_takes_it_back() -> None:
+    fleet = net(0, 0)
+    fleet.dispatcher.drain("a")
+    fleet.deliver(fleet.pools["a"].heartbeat())
+    assert {fleet.dispatcher.pick(1.0, first).pool for _ in range(5)} == {"b"}  # type: ignore[union-attr]
+    known = {each.pool: each for each in fleet.dispatcher.known_pools()}
+    assert (known["a"].draining, known["a"].member, known["b"].draining) == (True, False, False)
+    fleet.start("a", incarnation=2)  # it restarts
+    assert fleet.dispatcher.pick(1.0, first, exclude=["b"]) is None
+    fleet.dispatcher.undrain("a")
+    assert fleet.dispatcher.pick(1.0, first, exclude=["b"]) is not None
+
+
+def test_a_drain_outlasts_the_memory_of_the_pool_and_undrain_does_not_revive_the_dead() -> None:
+    fleet = net(0)
+    pick = fleet.dispatcher.pick(SILENCE - 1, first)
+    assert pick is not None
+    fleet.dispatcher.drain("a")
+    fleet.dispatcher.tick(SILENCE + 1)  # silent, but a client is on its way
+    fleet.dispatcher.undrain("a")
+    assert fleet.dispatcher.pick(SILENCE + 1, first) is None
+    fleet.dispatcher.drain("a")
+    fleet.dispatcher.tick(5 * SILENCE)
+    assert not list(fleet.dispatcher.known_pools())
+    fleet.now = 5 * SILENCE
+    fleet.start("a", incarnation=2)
+    assert fleet.dispatcher.pick(5 * SILENCE, first) is None
+
+
+def test_a_draining_pool_hears_of_the_threshold_with_its_heartbeats() -> None:
+    fleet = net(3, 3, 3, threshold=2, alpha="0.5")
+    fleet.dispatcher.drain("a")
+    fleet.dispatcher.pick(1.0, first)
+    fleet.settle()
+    assert fleet.pools["a"].notice.threshold == 2
+    fleet.deliver(fleet.pools["a"].heartbeat())
+    assert fleet.pools["a"].notice.threshold == 3
+
+
+@given(st.integers(1, 12), st.integers(1, 4))
+def test_several_picks_are_all_or_none(count: int, capacity: int) -> None:
+    fleet = net(0, 0)
+    for pool in ("a", "b"):
+        fleet.dispatcher.set_capacity(pool, capacity)
+    picks = fleet.dispatcher.pick_many(0.0, random.Random(1).choice, count)
+    assert len(picks) == (count if count <= 2 * capacity else 0)
+    assert len({(pick.pool, pick.ticket) for pick in picks}) == len(picks)
+    assert sum(fleet.dispatcher.dispatcher.estimate(pool) or 0 for pool in ("a", "b")) == len(picks)
+    assert (fleet.dispatcher.expired, fleet.dispatcher.released) == (0, 0)
+
+
+def test_a_key_belongs_to_one_request() -> None:
+    fleet = net(0, 0)
+    picks = fleet.dispatcher.pick_many(0.0, first, 2, "key", ["b"])
+    assert fleet.dispatcher.pick_many(1.0, first, 2, "key", ["b"]) == picks
+    for count, exclude in ((1, ["b"]), (2, ["a"]), (2, [])):
+        with pytest.raises(KeyReusedError, match="different request"):
+            fleet.dispatcher.pick_many(1.0, first, count, "key", exclude)
+    assert fleet.dispatcher.dispatcher.estimate("a") == 2
+
+
+@pytest.mark.parametrize("count", [0, -1, MAX_PICKS + 1, 1.5, True, "2"])
+def test_the_number_of_picks_is_checked(count: int) -> None:
+    with pytest.raises(InputError, match="count must be"):
+        net(0).dispatcher.pick_many(0.0, first, count)
+
+
+def test_answers_are_bounded_and_the_oldest_goes_first() -> None:
+    answers, request = Answers(10.0), (1, frozenset[object]())
+    for number in range(MAX_ANSWERS + 1):
+        answers.remember(0.0, number, request, ())
+    assert len(answers) == MAX_ANSWERS
+    assert answers.find(0, request) is None
+    assert answers.find(1, request) == ()
+    answers.forget(10.0)
+    assert len(answers) == 0
+
+
+def test_there_can_be_only_so_many_pools() -> None:
+    fleet = Net(peer())
+    for number in range(MAX_POOLS):
+        fleet.start(number)
+        fleet.dispatcher.drain(number)
+        fleet.dispatcher.set_capacity(number, 5)
+    with pytest.raises(InputError, match="at most 10000 pools"):
+        fleet.start("one more")
+    with pytest.raises(InputError, match="at most 10000 pools"):
+        fleet.dispatcher.drain("one more")
+    with pytest.raises(InputError, match="at most 10000 pools"):
+        fleet.dispatcher.set_capacity("one more", 5)
+    fleet.dispatcher.drain(0)  # known ones are fine
+    fleet.dispatcher.set_capacity(0, 6)
+
+
+def test_a_broken_connection_shortens_the_wait() -> None:
+    fleet = net(0, 0)
+    fleet.dispatcher.disconnect(1.0, "a", 2.0)
+    fleet.dispatcher.tick(2.9)
+    assert "a" in fleet.dispatcher.dispatcher.pools
+    fleet.dispatcher.tick(3.0)
+    assert list(fleet.dispatcher.dispatcher.pools) == ["b"]
+    fleet.now = 4.0
+    fleet.start("a", incarnation=2)
+    fleet.dispatcher.disconnect(4.0, "a", 2.0)
+    fleet.now = 5.0
+    fleet.deliver(fleet.pools["a"].heartbeat())  # over another connection
+    fleet.dispatcher.tick(6.5)
+    assert "a" in fleet.dispatcher.dispatcher.pools
+    fleet.dispatcher.disconnect(6.5, "unknown", 2.0)
+
+
+def test_a_broken_connection_never_lengthens_the_wait() -> None:
+    fleet = net(0)
+    fleet.dispatcher.disconnect(SILENCE - 1, "a", 20.0)
+    fleet.dispatcher.tick(SILENCE)
+    assert not fleet.dispatcher.dispatcher.pools
+
+
+def test_a_start_against_busy_pools_catches_up() -> None:
+    fleet = net(7, 9, 9, threshold=0, alpha="0.5")
+    fleet.dispatcher.catch_up()
+    assert fleet.dispatcher.dispatcher.threshold == 8
+    fleet.settle()
+    assert [pool.notice.threshold for pool in fleet.pools.values()] == [8, 8, 8]
+    assert fleet.dispatcher.dispatcher.settled
+    fleet.dispatcher.catch_up()
+    assert not fleet.dispatcher.messages()
+
+
+def test_nothing_to_catch_up_with() -> None:
+    for fleet in (net(threshold=0, alpha="0.5"), net(9, threshold=0), net(1, threshold=5, alpha="0.5")):
+        before = fleet.dispatcher.dispatcher.notice
+        fleet.dispatcher.catch_up()
+        assert fleet.dispatcher.dispatcher.notice == before
+
+
+@pytest.mark.parametrize("behind", [0, 1, 5])
+def test_a_pool_that_knows_a_later_epoch_begins_a_later_term(behind: int) -> None:
+    """The dispatcher's clock went back, or its store forgot: its epochs would be ignored."""
+    before = Net(peer(3, term=7))
+    pool = before.start("a", 4)
+    before.dispatcher.dispatcher.restart(5, 7 * TERM + 9)
+    before.deliver(pool.heartbeat())
+    assert pool.notice.epoch == 7 * TERM + 9
+    after = Net(peer(2, term=7 - behind))
+    after.pools["a"] = pool
+    after.deliver(pool.heartbeat())
+    assert after.dispatcher.dispatcher.epoch == 8 * TERM
+    assert pool.notice.threshold == 2
+    assert after.dispatcher.dispatcher.settled
+
+
+def test_the_last_term_cannot_be_left() -> None:
+    fleet = Net(peer(term=MAX_TERM))
+    pool = fleet.start("a")
+    fleet.dispatcher.dispatcher.restart(5, MAX_TERM * TERM + 9)
+    fleet.deliver(pool.heartbeat())
+    after = Net(peer(term=MAX_TERM))
+    after.pools["a"] = pool
+    after.deliver(pool.heartbeat())
+    assert after.dispatcher.dispatcher.epoch == MAX_TERM * TERM
+
+
+def test_tickets_that_a_pool_has_seen_elsewhere_are_not_used_again() -> None:
+    elsewhere = net(0)
+    for _ in range(3):
+        pick = elsewhere.dispatcher.pick(0.0, first)
+        assert pick is not None
+        elsewhere.pools["a"].begin(object(), pick.ticket)
+    here = Net(peer())
+    here.pools["a"] = elsewhere.pools["a"]
+    here.deliver(elsewhere.pools["a"].heartbeat())
+    pick = here.dispatcher.pick(0.0, first)
+    assert pick is not None
+    here.deliver(here.pools["a"].heartbeat())
+    assert here.dispatcher.open_tickets("a") == (pick.ticket,)
