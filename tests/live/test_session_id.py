@@ -1,0 +1,70 @@
+"""Session ids: what the dispatcher signs, and what an agent accepts."""
+
+import hashlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evenly.errors import InputError
+from evenly.live.session_id import KEY_BYTES, MAX_POOL_NAME, check_pool_name, new_key, read, sign, verify
+
+KEY = bytes(range(KEY_BYTES))
+NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}", fullmatch=True)
+TICKETS = st.integers(0, 2**63 - 1)
+
+
+@given(NAMES, TICKETS)
+def test_an_id_names_a_ticket(pool: str, ticket: int) -> None:
+    text = sign(KEY, pool, ticket)
+    assert verify([KEY], text) == read(text) == (pool, ticket)
+    assert verify([new_key(), KEY], text) == (pool, ticket)
+    assert verify([new_key()], text) is None
+    assert verify([], text) is None
+
+
+def test_the_signature_is_the_documented_one() -> None:
+    """BLAKE2s with the key, over the ticket as eight bytes and the name."""
+    pool, _, tail = sign(KEY, "game-7", 2**40 + 1).rpartition(".")
+    number = (2**40 + 1).to_bytes(8, "big")
+    assert pool == "game-7"
+    assert (
+        urlsafe_b64decode(tail) == number + hashlib.blake2s(number + b"game-7", key=KEY, digest_size=13).digest()
+    )
+
+
+@given(NAMES, TICKETS, st.data())
+def test_a_changed_id_is_not_accepted(pool: str, ticket: int, data: st.DataObject) -> None:
+    text = sign(KEY, pool, ticket)
+    place = data.draw(st.integers(0, len(text) - 1))
+    letter = data.draw(st.sampled_from("Aa0._:-~/?é"))
+    changed = text[:place] + letter + text[place + 1 :]
+    assert (verify([KEY], changed) is None) == (changed != text)
+    assert verify([KEY], text + letter) is None
+    assert verify([KEY], text[:place]) is None
+
+
+@given(st.text(max_size=150))
+def test_any_text_is_an_id_or_not(text: str) -> None:
+    assert verify([KEY], text) is None
+    read(text)
+
+
+def test_a_ticket_beyond_the_protocol_is_no_ticket() -> None:
+    number = (2**63).to_bytes(8, "big")
+    signature = hashlib.blake2s(number + b"a", key=KEY, digest_size=13).digest()
+    assert verify([KEY], f"a.{urlsafe_b64encode(number + signature).decode()}") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-a", ".a", "a b", "a/b", "a?b", "é", "a" * (MAX_POOL_NAME + 1), None, 5, "a\n"]
+)
+def test_names_of_pools_are_checked(name: object) -> None:
+    with pytest.raises(InputError, match="name of a pool must be"):
+        check_pool_name(name)
+
+
+@pytest.mark.parametrize("name", ["a", "game-7", "10.0.0.5:7000", "eu.west_1", "a" * MAX_POOL_NAME])
+def test_usual_names_are_accepted(name: str) -> None:
+    assert check_pool_name(name) == name
