@@ -20,7 +20,8 @@ def test_the_protocol_survives(first: int) -> None:
 HAPPENS = {  # at least this often in 100 schedules of each mode
     "loss": 2000, "duplication": 2000, "delay": 2000, "reordering": 2000, "old message": 500,
     "cut off": 100, "cut off, one way": 100, "partition": 50,
-    "pool crash": 100, "pool restart": 50, "pool down": 50, "drain": 50, "refusal": 50,
+    "pool crash": 100, "pool restart": 50, "pool down": 50, "drain": 50, "refusal": 50, "operator's drain": 50,
+    "elsewhere": 50,
     "front-end crash": 50, "front-end down": 100, "crash after write": 50, "dispatcher crash": 20,
     "store crash": 50, "store unreachable": 100, "failover": 100, "forgotten write": 500, "another answer": 20,
     "no-show": 200, "late client": 100, "reconnection": 100, "asked twice": 200, "retry": 1000,
@@ -42,3 +43,8 @@ def test_every_kind_of_fault_happens_and_the_checks_have_something_to_check() ->
 def test_a_heartbeat_that_is_overtaken_is_answered() -> None:
     # Found by random exploration: the answer to an old notice overtook the heartbeat, which then got no reply.
     assert run_schedule(1_044_075, "liveness").failure is None
+
+
+def test_a_pool_that_comes_back_after_a_silence_keeps_its_capacity() -> None:
+    # Found by random exploration: the capacity was forgotten with the silent pool, after it was set anew.
+    assert run_schedule(2514, "safety").failure is None

@@ -22,6 +22,7 @@ class Told:
     tasks: int
     heard: float
     left: bool
+    epoch: int
 
 
 class Book:
@@ -39,16 +40,30 @@ class Book:
         self.expired = 0
         self._answered: dict[PoolId, None] = {}  # pools that know the threshold in force
         self._waiting_since: float | None = None
+        self.drained: set[PoolId] = set()  # by the operator
         self._answers: dict[Hashable, tuple[float, Pick]] = {}  # by request key, with the time
 
     def members(self) -> list[PoolId]:
-        """Return the pools that were heard of lately and have not left."""
+        """Return the pools that were heard of lately, have not left and are not drained."""
         silence = self._setup.silence
-        return [pool for pool, told in self.told.items() if not told.left and told.heard + silence > self.now]
+        return [
+            pool
+            for pool, told in self.told.items()
+            if not told.left and told.heard + silence > self.now and pool not in self.drained
+        ]
 
     def estimate(self, pool: PoolId) -> int:
         """Return the tasks of the newest report, and the picks on the way that it does not cover."""
         return self.told[pool].tasks + len(self.open.get(pool, ()))
+
+    def full(self) -> set[PoolId]:
+        """Return the members that have no room for another task, as far as the dispatcher can know."""
+        capacity = self._setup.capacity if self._setup.known_capacity else None
+        return (
+            set()
+            if capacity is None
+            else {pool for pool, estimate in self.estimates().items() if estimate >= capacity}
+        )
 
     def estimates(self) -> dict[PoolId, int]:
         """Return the estimates of all members."""
@@ -91,17 +106,17 @@ class Book:
         if not accepted:
             return
         left = message.kind is Kind.LEAVE
-        self.told[pool] = Told(number, message.report.tasks, now, left)
+        self.told[pool] = Told(number, message.report.tasks, now, left, message.report.epoch)
         tickets = self.open.setdefault(pool, {})
         for ticket in list(tickets):
             if any(first <= ticket <= last for first, last in message.arrived):
                 del tickets[ticket]
-        if left:
+        if left or pool in self.drained:
             self._answered.pop(pool, None)
         elif message.report.epoch == self.epoch:
             self._answered[pool] = None
 
-    def pick(self, now: float, key: Hashable, pick: Pick | None) -> bool:
+    def pick(self, now: float, key: Hashable, exclude: frozenset[PoolId], pick: Pick | None) -> bool:
         """Write down the answer to a request; return True if it was not a repetition.
 
         Check that it is the answer given before, or else that it follows the tokens; and derive the threshold.
@@ -112,13 +127,15 @@ class Book:
             require(pick == answer, "the same request {} got {}, then {}", key, answer, pick)
             return False
         estimates = self.estimates()
-        if pick is None or not estimates:
-            require(pick is None and not estimates, "{} was picked from {}", pick, estimates)
+        left = {pool: estimate for pool, estimate in estimates.items() if pool not in exclude | self.full()}
+        if pick is None or not left:
+            require(pick is None and not left, "{} was picked from {}", pick, left)
             return False
-        green = [pool for pool, estimate in estimates.items() if estimate < self.threshold]
-        yellow = [pool for pool, estimate in estimates.items() if estimate <= self.threshold]
-        color = Color.GREEN if green else Color.YELLOW if yellow else None
-        require(pick.pool in (green or yellow or estimates), "{} has no token: {}", pick, estimates)
+        green = {pool for pool, estimate in estimates.items() if estimate < self.threshold}
+        yellow = {pool for pool, estimate in estimates.items() if estimate <= self.threshold}
+        best = (green & left.keys()) or (yellow & left.keys()) or set(left)
+        color = Color.GREEN if best <= green else Color.YELLOW if best <= yellow else None
+        require(pick.pool in best, "{} has no token: {}", pick, estimates)
         right = Pick(pick.pool, pick.ticket, now + self._setup.lease, color, self.threshold)
         require(pick == right, "{} should be {}", pick, right)
         self._learn(len(estimates), len(green), len(yellow))
@@ -130,6 +147,17 @@ class Book:
         """Write down that a client will not come."""
         self.advance(now)
         self.open.get(pool, {}).pop(ticket, None)
+
+    def drain(self, pool: PoolId) -> None:
+        """Write down that the operator drains a pool."""
+        self.drained.add(pool)
+        self._answered.pop(pool, None)
+
+    def undrain(self, pool: PoolId) -> None:
+        """Write down that the operator takes a drain back."""
+        self.drained.discard(pool)
+        if pool in self.members() and self.told[pool].epoch == self.epoch:
+            self._answered[pool] = None
 
     def begin_term(self, epoch: int) -> None:
         """Write down that the threshold was announced again, in a new epoch."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
+from evenly.core import PoolId
 from evenly.core.protocol import Pick
 from evenly.faults.network import Network
 from evenly.faults.nodes import FrontEnd, PoolNode
@@ -16,12 +17,16 @@ _TRIES = 4
 
 @dataclass(slots=True)
 class Client:
-    """A client: the key of its request and the first answer. `prompt` means that it comes at once."""
+    """A client: the key of its request and the first answer. `prompt` means that it comes at once.
+
+    `exclude` are the pools that have turned it away.
+    """
 
     key: int
     prompt: bool = False
     tries: int = 0
     pick: Pick | None = None
+    exclude: frozenset[PoolId] = frozenset()
 
 
 class Clients:
@@ -71,7 +76,8 @@ class Clients:
         fronts = [front for front in self._fronts if front.up] if client.prompt else self._fronts
         front = self._world.random.choice(fronts)
         self._world.note("request {} goes to {}", client.key, front.name)
-        self._network.send(CLIENTS, front.name, front.request, CLIENTS, client.key, partial(self._answer, client))
+        self._network.send(CLIENTS, front.name, front.request, CLIENTS, client.key, client.exclude,
+                           partial(self._answer, client))  # fmt: skip
 
     def _ask_again(self, client: Client) -> None:
         if client.pick is None and client.tries < _TRIES and not self._stopped:
@@ -87,7 +93,7 @@ class Clients:
         client.pick = pick
         world, setup = self._world, self._setup
         if client.prompt:
-            self._arrive(client.key, pick, prompt=True)
+            self._arrive(client, pick)
         elif world.chance(setup.no_shows):
             world.fault("no-show", "client {}", client.key)
             if world.chance(0.3):
@@ -95,25 +101,34 @@ class Clients:
                 self._network.send(CLIENTS, front.name, front.release, pick)
         elif world.chance(setup.late_clients):
             world.fault("late client", "{}", client.key)
-            world.after(setup.lease * (0.9 + world.random.random()), self._arrive, client.key, pick)
+            world.after(setup.lease * (0.9 + world.random.random()), self._arrive, client, pick)
         else:
             world.after(world.random.random() * world.random.choice((setup.delay, setup.lease)),
-                        self._arrive, client.key, pick)  # fmt: skip
+                        self._arrive, client, pick)  # fmt: skip
 
-    def _arrive(self, key: int, pick: Pick, prompt: bool = False) -> None:
-        if self._stopped and not prompt:
+    def _arrive(self, client: Client, pick: Pick) -> None:
+        if self._stopped and not client.prompt:
             return
-        world, node = self._world, self._pools[str(pick.pool)]
+        key, world, node = client.key, self._world, self._pools[str(pick.pool)]
         world.note("client {} comes to {} with ticket {}", key, node.name, number(pick.ticket))
         if not node.up:
             world.fault("pool down", "{}", node.name)
+            self._try_elsewhere(client, pick)
             return
         self.arrived[node.name, pick.ticket] = node.incarnation
         if node.admit(key, pick.ticket):
             world.after(world.random.expovariate(1 / self._setup.session), self._end, node, key, node.incarnation)
-            if world.chance(0.1):
+            if world.chance(0.1) and not client.prompt:
                 world.fault("reconnection", "client {}", key)
-                world.after(world.random.random(), self._arrive, key, pick)
+                world.after(world.random.random(), self._arrive, client, pick)
+        else:
+            self._try_elsewhere(client, pick)
+
+    def _try_elsewhere(self, client: Client, pick: Pick) -> None:
+        """Ask for another pool, under a new key."""
+        if self._world.chance(self._setup.second_tries):
+            self._world.faults["elsewhere"] += 1
+            self._ask(Client(self._next_key(), prompt=client.prompt, exclude=client.exclude | {pick.pool}))
 
     def _end(self, node: PoolNode, key: int, incarnation: int) -> None:
         if not self._stopped:

@@ -33,6 +33,7 @@ class Crashes:
         self._repeat(setup.front_crashes, self._crash_front)
         self._repeat(setup.partitions, self._partition)
         self._repeat(setup.drains, self._drain)
+        self._repeat(setup.operator_drains, self._operator_drain)
         if not setup.embedded:
             self._repeat(setup.store_crashes, self._crash_store)
             self._repeat(setup.failovers, self._fail_over)
@@ -40,6 +41,8 @@ class Crashes:
     def stop(self) -> None:
         """Let nothing more go wrong, and nothing restart by itself."""
         self._stopped = True
+        for node in self._pools:
+            self._state.undrain(node.name)
 
     def _repeat(self, rate: float, strike: Callable[[], None]) -> None:
         if rate > 0:
@@ -120,6 +123,16 @@ class Crashes:
             self._world.fault("drain", "{}", node.name)
             node.drain()
             self._later(3.0, self._rejoin, node, node.incarnation)
+
+    def _operator_drain(self) -> None:
+        node = self._world.random.choice(self._pools)
+        self._world.fault("operator's drain", "{}", node.name)
+        self._state.drain(node.name)
+        self._later(4.0, self._operator_undrain, node)
+
+    def _operator_undrain(self, node: PoolNode) -> None:
+        self._world.note("the operator takes {} back", node.name)
+        self._state.undrain(node.name)
 
     def _rejoin(self, node: PoolNode, incarnation: int) -> None:
         if node.up and node.incarnation == incarnation:

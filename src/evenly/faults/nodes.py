@@ -147,10 +147,12 @@ class FrontEnd:
             self._state.receive(message)
             self._post()
 
-    def request(self, client: str, key: Hashable, answer: Callable[[Pick | None], None]) -> None:
+    def request(
+        self, client: str, key: Hashable, exclude: frozenset[PoolId], answer: Callable[[Pick | None], None]
+    ) -> None:
         """Answer a client."""
         if self._works():
-            pick = self._state.pick(key)
+            pick = self._state.pick(key, exclude)
             if self._post():
                 self._network.send(self.name, client, answer, pick)
 

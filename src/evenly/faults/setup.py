@@ -44,6 +44,9 @@ class Setup:
     no_shows: float
     late_clients: float
     second_asks: float  # requests that are sent twice, in a hurry
+    known_capacity: bool  # the dispatcher knows the capacity, and avoids full pools
+    operator_drains: float
+    second_tries: float  # clients that were turned away and ask for another pool
 
 
 def draw_setup(chance: random.Random, *, liveness: bool) -> Setup:
@@ -91,4 +94,7 @@ def draw_setup(chance: random.Random, *, liveness: bool) -> Setup:
         no_shows=level(0.0, 0.1, 0.4),
         late_clients=level(0.0, 0.1, 0.4),
         second_asks=level(0.0, 0.2),
+        known_capacity=chance.random() < 0.5,
+        operator_drains=level(0.0, 0.1, 0.3),
+        second_tries=level(0.0, 0.5, 1.0),
     )

@@ -61,25 +61,31 @@ class DispatcherState:
     def receive(self, message: ToDispatcher) -> None:
         """Take in a message of a pool."""
         now = self._world.now
-        accepted = self.peer.receive(now, message)
+        accepted = self._receive(self.peer, now, message)
         self._written(
-            Write(lambda peer: peer.receive(now, message), lambda book: book.receive(now, message, accepted))
+            Write(
+                lambda peer: self._receive(peer, now, message), lambda book: book.receive(now, message, accepted)
+            )
         )
         if not accepted:
             self._world.faults["old message"] += 1
         if self._world.trace is not None:
             self._world.note("  {} {}", "received" if accepted else "ignored", message_text(message))
 
-    def pick(self, key: Hashable) -> Pick | None:
+    def pick(self, key: Hashable, exclude: frozenset[PoolId] = frozenset()) -> Pick | None:
         """Pick a pool at random, as the state machine allows."""
         self._touched = True
         now, choice = self._world.now, _Choice(self._world)
-        pick = self.peer.pick(now, choice, key)
+        pick = self.peer.pick(now, choice, key, exclude)
         if self._world.trace is not None:
             self._world.note("  answer to request {}: {}", key, message_text(pick))
-        fresh = self.book.pick(now, key, pick)
+        fresh = self.book.pick(now, key, exclude, pick)
         repeat = _Repeat(choice.picked)
-        self._log.append(Write(lambda peer: peer.pick(now, repeat, key), lambda book: book.pick(now, key, pick)))
+        self._log.append(
+            Write(
+                lambda peer: peer.pick(now, repeat, key, exclude), lambda book: book.pick(now, key, exclude, pick)
+            )
+        )
         if fresh and pick is not None:
             self._history.give(pick)
             self.given[pick.pool, pick.ticket] = now
@@ -95,6 +101,16 @@ class DispatcherState:
         self._written(
             Write(lambda peer: peer.release(now, pool, ticket), lambda book: book.release(now, pool, ticket))
         )
+
+    def drain(self, pool: PoolId) -> None:
+        """Give the pool no more tasks: the operator wants that."""
+        self.peer.drain(pool)
+        self._written(Write(lambda peer: peer.drain(pool), lambda book: book.drain(pool)))
+
+    def undrain(self, pool: PoolId) -> None:
+        """Give the pool tasks again."""
+        self.peer.undrain(pool)
+        self._written(Write(lambda peer: peer.undrain(pool), lambda book: book.undrain(pool)))
 
     def messages(self) -> list[tuple[PoolId, ToPool]]:
         """Return the messages for pools, once."""
@@ -117,6 +133,12 @@ class DispatcherState:
         self.last_failover = now
         self.peer.begin_term(term)
         self._written(Write(lambda peer: peer.begin_term(term), lambda book: book.begin_term(term * TERM)))
+
+    def _receive(self, peer: DispatcherPeer, now: float, message: ToDispatcher) -> bool:
+        """Take in a message. A pool names its capacity when it connects."""
+        if self._setup.known_capacity:
+            peer.set_capacity(message.report.pool, self._setup.capacity)
+        return peer.receive(now, message)
 
     def _count(self) -> None:
         """Count what the schedule led to, so that tests can see that the checks had something to check."""
@@ -147,24 +169,27 @@ class DispatcherState:
 
 
 class _Choice:
-    """A random choice that is remembered."""
+    """Random choices that are remembered."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self.picked: object = None
+        self.picked: list[object] = []
 
     def __call__(self, candidates: Sequence[T], /) -> T:
         picked = self._world.random.choice(candidates)
-        self.picked = picked
+        self.picked.append(picked)
         return picked
 
 
 class _Repeat:
-    """The same choice once more."""
+    """The same choices once more, as often as it is asked."""
 
-    def __init__(self, picked: object) -> None:
+    def __init__(self, picked: list[object]) -> None:
         self._picked = picked
+        self._next = 0
 
     def __call__(self, candidates: Sequence[T], /) -> T:
-        require(self._picked in candidates, "{} cannot be picked again from {}", self._picked, candidates)
-        return candidates[candidates.index(self._picked)]
+        picked = self._picked[self._next]
+        self._next = (self._next + 1) % len(self._picked)
+        require(picked in candidates, "{} cannot be picked again from {}", picked, candidates)
+        return candidates[candidates.index(picked)]

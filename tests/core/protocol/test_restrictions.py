@@ -181,6 +181,26 @@ def test_there_can_be_only_so_many_pools() -> None:
     fleet.dispatcher.set_capacity(0, 6)
 
 
+def test_a_capacity_is_set_before_the_first_message_even_of_a_pool_that_is_being_forgotten() -> None:
+    fleet = net(0)
+    fleet.dispatcher.set_capacity("a", 1)  # it connects again after a long silence
+    fleet.now = 2 * SILENCE
+    fleet.deliver(fleet.pools["a"].heartbeat())
+    assert fleet.dispatcher.pick(2 * SILENCE, first) is not None
+    assert fleet.dispatcher.pick(2 * SILENCE, first) is None
+
+
+def test_capacities_of_pools_that_are_gone_make_room() -> None:
+    fleet = net(0)
+    for number in range(MAX_POOLS):
+        fleet.dispatcher.set_capacity(number, 5)
+    fleet.dispatcher.set_capacity("a", 1)
+    fleet.dispatcher.set_capacity("b", 1)
+    fleet.deliver(fleet.pools["a"].heartbeat())
+    assert fleet.dispatcher.pick(0.0, first) is not None
+    assert fleet.dispatcher.pick(0.0, first) is None
+
+
 def test_a_broken_connection_shortens_the_wait() -> None:
     fleet = net(0, 0)
     fleet.dispatcher.disconnect(1.0, "a", 2.0)

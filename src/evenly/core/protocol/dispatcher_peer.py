@@ -164,7 +164,7 @@ class DispatcherPeer:
 
     def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
         """Pick the pool no more while its estimate is at the capacity; None means no limit."""
-        self._restrictions.set_capacity(pool, capacity)
+        self._restrictions.set_capacity(pool, capacity, self._records)
         self._check_room(pool)
 
     def drain(self, pool: PoolId) -> None:
@@ -301,7 +301,6 @@ class DispatcherPeer:
                 self._take_out(pool)
                 if not record.open:
                     del self._records[pool]
-                    self._restrictions.forget_capacity(pool)
                     continue
                 due = self._now + self._lease  # by then, its tickets have expired
             self._check_by(due)

@@ -1,5 +1,7 @@
 """Which pools the dispatcher must not pick: those that drain, and those that are full."""
 
+from collections.abc import Container
+
 from evenly.core.checks import check_capacity, check_pool
 from evenly.core.messages import PoolId
 from evenly.core.protocol.records import MAX_POOLS, too_many_pools
@@ -16,20 +18,22 @@ class Restrictions:
         self._capacities: dict[PoolId, int] = {}
         self._draining: set[PoolId] = set()
 
-    def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
-        """Set the capacity of a pool; None means no limit."""
+    def set_capacity(self, pool: PoolId, capacity: int | None, known: Container[PoolId]) -> None:
+        """Set the capacity of a pool; None means no limit.
+
+        A capacity outlives what else is known about the pool: it is set before the pool's first message. When
+        there are too many, those of pools that are not `known` are forgotten.
+        """
         check_pool(pool)
         capacity = check_capacity(capacity)
-        if capacity is None:
-            self._capacities.pop(pool, None)
-        elif pool in self._capacities or len(self._capacities) < MAX_POOLS:
-            self._capacities[pool] = capacity
-        else:
-            raise too_many_pools()
-
-    def forget_capacity(self, pool: PoolId) -> None:
-        """Remove what is known about a pool that is gone. A drain stays: the pool may come back."""
         self._capacities.pop(pool, None)
+        if capacity is None:
+            return
+        if len(self._capacities) >= MAX_POOLS:
+            self._capacities = {each: value for each, value in self._capacities.items() if each in known}
+        if len(self._capacities) >= MAX_POOLS:
+            raise too_many_pools()
+        self._capacities[pool] = capacity
 
     def check_room(self, pool: PoolId, estimate: int | None) -> None:
         """Note whether the pool is full. `estimate` is None if it is not a member."""
