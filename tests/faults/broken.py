@@ -161,6 +161,36 @@ class EndlessMemory(DispatcherPeer):
         super().tick(now)
 
 
+class FullIgnored(DispatcherPeer):
+    """A pool at its capacity is picked."""
+
+    def set_capacity(self, pool: PoolId, capacity: int | None) -> None:
+        pass
+
+
+class ExcludedPicked(DispatcherPeer):
+    """A client that was turned away is sent to the same pool again."""
+
+    def pick(
+        self, now: float, choose: Choose, key: Hashable = None, exclude: Collection[PoolId] = ()
+    ) -> Pick | None:
+        return super().pick(now, choose, key)
+
+
+class DrainsIgnored(DispatcherPeer):
+    """A pool that the operator drains comes back with its next message."""
+
+    def drain(self, pool: PoolId) -> None:
+        self._take_out(pool)
+
+
+class DrainsForGood(DispatcherPeer):
+    """The operator cannot take a drain back."""
+
+    def undrain(self, pool: PoolId) -> None:
+        pass
+
+
 class SilenceIgnored(DispatcherPeer):
     """A dead pool stays a member."""
 
@@ -245,7 +275,8 @@ class RefusalsKept(PoolPeer):
 DISPATCHERS = (
     NoSequenceNumbers, AnyIncarnation, NoBarrier, OldEpochs, EndlessWait, EndlessLeases, LeasesReturnedTwice,
     NoReplies, PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored,
-    EndlessMemory, SilenceIgnored, ArrivedIgnored, OldestTooHigh,
+    EndlessMemory, FullIgnored, ExcludedPicked, DrainsIgnored, DrainsForGood, SilenceIgnored, ArrivedIgnored,
+    OldestTooHigh,
 )  # fmt: skip
 POOLS = (
     NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, NoAnswers, SilentWhileGreen, DrainingForgotten,
