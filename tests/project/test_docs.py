@@ -13,6 +13,7 @@ from tests.live.processes import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"(?:#|//) ([\w-]+\.(?:toml|py|mjs))\n")  # a comment
 PORT = re.compile(r"\b[89]\d{3}\b")
 
 
@@ -38,7 +39,7 @@ def named(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=named)
 def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
-    """Run the blocks in order in one empty folder. TOML blocks become the file named in their first line.
+    """Run the blocks in order in one empty folder. A block whose first line is the name of a file becomes it.
 
     Only the ports differ from what is printed: another program may use those.
     """
@@ -47,8 +48,8 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
     ran, ports = 0, dict[str, str]()
     for language, printed in blocks(page):
         text = with_free_ports(printed, ports)
-        if language == "toml":
-            (tmp_path / text.splitlines()[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+        if named_file := FILE.match(text):
+            (tmp_path / named_file[1]).write_text(text, encoding="utf-8")
             continue
         if language == "python":
             commands = [[sys.executable, "-c", text]]
