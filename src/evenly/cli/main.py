@@ -9,6 +9,7 @@ import typer
 
 from evenly import __version__
 from evenly.cli.commands import (
+    agent,
     compare,
     demo,
     diffusion,
@@ -28,7 +29,15 @@ from evenly.errors import InputError, WorkerKilledError
 BAD_INPUT = 2
 KILLED = 3
 _OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
-_LIVE = ("fastapi", "hpack", "prometheus_client", "pydantic", "uvicorn", "websockets")  # of the extra `live`
+_LIVE = (
+    "fastapi",
+    "hpack",
+    "httptools",
+    "prometheus_client",
+    "pydantic",
+    "uvicorn",
+    "websockets",
+)  # of the extra `live`
 
 app = typer.Typer(
     name="evenly",
@@ -51,6 +60,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
 app.command("picker", epilog=picker.EXAMPLE)(picker.command)
+app.command("agent", epilog=agent.EXAMPLE)(agent.command)
 
 
 def _print_version(wanted: bool) -> None:
