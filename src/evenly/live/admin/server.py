@@ -31,13 +31,19 @@ async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
     )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    async with serving(QuietServer(config), sock):
+        yield
+
+
+@asynccontextmanager
+async def serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator[None]:
+    """Run a server on a listening socket while the block runs."""
+    task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         yield
     finally:
         server.should_exit = True
-        await serving
+        await task
 
 
 class _PromptProtocol(H11Protocol):
@@ -58,8 +64,8 @@ class _PromptProtocol(H11Protocol):
             self.transport.close()
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signal handling to the picker's process."""
+class QuietServer(uvicorn.Server):
+    """A server that leaves signal handling to its process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
