@@ -106,7 +106,7 @@ class _Reader:
         )
 
     def _curl(self, method: str, path: str, parameters: list[Schema], body: Schema, *, public: bool) -> str:
-        for parameter in parameters:
+        for parameter in [each for each in parameters if each["in"] == "path"]:
             path = path.replace(f"{{{parameter['name']}}}", parameter["schema"]["examples"][0])
         url = shlex.quote(f"{self.port.scheme}://{self.address}{path}")
         parts = [f"curl {url}" if method == "GET" else f"curl -X {method} {url}"]

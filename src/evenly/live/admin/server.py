@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -17,7 +18,7 @@ _SHUTDOWN_TIMEOUT_S = 1
 
 
 @asynccontextmanager
-async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
+async def serve_admin(app: FastAPI, sock: socket.socket, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
     """Serve on a listening socket while the block runs. Leaving the block takes at most about a second."""
     config = uvicorn.Config(
         app,
@@ -31,6 +32,8 @@ async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
     )
+    config.load()
+    config.ssl = tls
     async with serving(QuietServer(config), sock):
         yield
 
