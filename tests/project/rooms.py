@@ -173,6 +173,16 @@ ROOMS: dict[str, Room] = {
              "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
     ),
+    "live.store": Room(
+        holds="Where the tokens of a fleet are kept.",
+        may=("core", "core.protocol", "errors", "inputs", "live"),
+    ),
+    "live.dispatcher": Room(
+        holds="The dispatcher process: API, agents' connections, admin port.",
+        may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
+             "live.admin.schema", "live.balancer", "live.picker.ready", "live.store"),
+        packages=("fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn", "uvloop"),
+    ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",
         may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready"),
@@ -199,9 +209,9 @@ ROOMS: dict[str, Room] = {
         holds="One module per subcommand: parse, call, print.",
         may=("cli", "errors", "files", "policies"),
         packages=("rich", "typer"),
-        lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo", "live.envoy",
-                "live.gateway", "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report", "plots", "sim",
-                "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
+        lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
+                "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report",
+                "plots", "sim", "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",
