@@ -346,6 +346,22 @@ def test_a_dispatcher_that_does_not_read_is_given_up() -> None:
     asyncio.run(run())
 
 
+@pytest.mark.slow
+def test_an_agent_can_close_although_its_dispatcher_hangs_and_the_socket_is_full() -> None:
+    async def run() -> None:
+        with dispatcher_process() as (process, port):
+            async with new_agent(f"http://127.0.0.1:{port}") as agent:
+                url = await until(lambda: agent.dispatcher)
+                process.send(signal.SIGSTOP)
+                while agent.dispatcher == url and len(agent._link._outbox) < 900:  # the socket takes no more
+                    for _ in range(500):
+                        agent.undrain()
+                    await asyncio.sleep(0)
+            process.send(signal.SIGCONT)
+
+    asyncio.run(run())
+
+
 @asynchronous
 async def test_agents_of_one_process_are_independent() -> None:
     async with (

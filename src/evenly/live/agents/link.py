@@ -144,8 +144,10 @@ class Link:
         )
         try:
             await self._serve(connection, url)
-        except asyncio.CancelledError:  # this agent closes: say goodbye
-            await connection.close()
+        except asyncio.CancelledError:  # this agent closes: say goodbye, but not for long
+            with suppress(Exception):
+                async with asyncio.timeout(2 * _CLOSE_TIMEOUT_S):
+                    await connection.close()
             raise
         finally:
             self.dispatcher = None
