@@ -17,7 +17,7 @@ import pytest
 from evenly.errors import InputError
 from evenly.live.agents import Agent, PoolFullError
 from evenly.live.agents.agent import Session
-from evenly.live.session_id import new_key, sign
+from evenly.live.session_id import new_key, read, sign
 from evenly.live.store.base import PoolState
 from tests.live.agents.dispatcher import SmallDispatcher
 from tests.live.agents.support import asynchronous, dispatcher_process, new_agent, until, until_async
@@ -112,8 +112,9 @@ async def test_forged_foreign_and_replayed_ids_count_but_take_no_place_away() ->
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
         _, first = await dispatcher.place()
         _, second = await dispatcher.place()
-        ticket = 1 << 40
-        key = dispatcher.store.key
+        named = read(second)
+        assert named is not None
+        ticket, key = named.ticket, dispatcher.store.key
         bad = [
             sign(new_key(), "game-1", ticket),
             sign(key, "game-2", ticket),
