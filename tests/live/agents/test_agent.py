@@ -17,6 +17,7 @@ import pytest
 from evenly.errors import InputError
 from evenly.live.agents import Agent, PoolFullError
 from evenly.live.agents.agent import Session
+from evenly.live.agents.link import MAX_OUTBOX
 from evenly.live.session_id import new_key, read, sign
 from evenly.live.store.base import PoolState
 from tests.live.agents.dispatcher import SmallDispatcher
@@ -182,7 +183,7 @@ async def test_a_draining_pool_gets_no_picks_until_it_undrains() -> None:
         agent.begin().end()
         await until(lambda: len(dispatcher.frames), lambda seen: seen > before + 5)  # it stays so, over heartbeats
         assert {each["kind"] for each in dispatcher.frames[before:]} == {"leave"}
-        assert agent.dispatcher is not None  # pongs prove that the dispatcher is there
+        assert len(dispatcher.hellos) == 1  # pongs prove that the dispatcher is there
         agent.undrain()
         await until_async(state, lambda seen: seen is PoolState.SERVING)
 
@@ -316,14 +317,13 @@ async def test_a_dispatcher_that_talks_nonsense_is_given_up(nonsense: str | byte
 async def test_a_burst_drops_the_oldest_messages_and_the_last_state_arrives() -> None:
     async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
-        for _ in range(20):  # so that the threshold is above 0, and sessions cause messages
-            _, session_id = await dispatcher.place()
-            agent.begin(session_id)
-        await until(lambda: agent.threshold)
-        for _ in range(5000):
-            agent.begin().end()
+        for _ in range(3 * MAX_OUTBOX):
+            agent.undrain()  # a message each
         agent.begin()
-        await until_async(lambda: sessions(dispatcher), lambda count: count == 21)
+        assert len(agent._link._outbox) == MAX_OUTBOX
+        assert agent.dropped >= 2 * MAX_OUTBOX
+        await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
+        assert len(dispatcher.hellos) == 1  # the connection is still the first
 
 
 @pytest.mark.slow
