@@ -20,7 +20,7 @@ from evenly.live.agents.agent import Session
 from evenly.live.agents.link import MAX_OUTBOX
 from evenly.live.session_id import new_key, read, sign
 from evenly.live.store.base import PoolState
-from tests.live.agents.dispatcher import SmallDispatcher
+from tests.live.agents.dispatcher import CALM_S, SmallDispatcher
 from tests.live.agents.support import asynchronous, dispatcher_process, new_agent, until, until_async
 from tests.live.processes import ask, free_port
 
@@ -170,7 +170,7 @@ async def test_a_full_pool_refuses_and_gives_the_place_back() -> None:
 @pytest.mark.slow
 @asynchronous
 async def test_a_draining_pool_gets_no_picks_until_it_undrains() -> None:
-    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
+    async with SmallDispatcher(heartbeat=0.25) as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
         agent.drain()
 
@@ -197,7 +197,7 @@ async def test_an_agent_leaves_when_it_closes_and_can_start_again() -> None:
                 session = agent.begin()
                 await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
                 session.end()
-            assert dispatcher.frames[-1]["kind"] == "leave"
+            await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
             assert agent.dispatcher is None
 
 
@@ -315,11 +315,12 @@ async def test_a_dispatcher_that_talks_nonsense_is_given_up(nonsense: str | byte
 
 @asynchronous
 async def test_a_burst_drops_the_oldest_messages_and_the_last_state_arrives() -> None:
-    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
+    async with SmallDispatcher(heartbeat=CALM_S) as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
         for _ in range(3 * MAX_OUTBOX):
             agent.undrain()  # a message each
         agent.begin()
+        agent.undrain()
         assert len(agent._link._outbox) == MAX_OUTBOX
         assert agent.dropped >= 2 * MAX_OUTBOX
         await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
