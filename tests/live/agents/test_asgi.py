@@ -74,7 +74,9 @@ async def rig(app: Any = None, *, capacity: int | None = None, lifespan: str = "
             yield Rig(middleware, game, dispatcher, port)
             game.finish.set()
             connected = middleware.agent.dispatcher is not None
-        await middleware.agent.close()  # without lifespan events, nothing else does
+        if lifespan == "off":
+            await middleware.agent.close()  # nothing else does
+        assert middleware.agent.dispatcher is None
         if connected:
             await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
 
