@@ -9,13 +9,14 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from evenly.errors import InputError
-from evenly.live.agents import Agent, PoolFullError
+from evenly.live.agents import Agent, PoolFullError, link
 from evenly.live.agents.agent import Session
 from evenly.live.agents.link import MAX_OUTBOX
 from evenly.live.session_id import new_key, read, sign
@@ -313,6 +314,23 @@ async def test_a_dispatcher_that_talks_nonsense_is_given_up(nonsense: str | byte
     assert not any("abab" in reason for reason in reasons)
 
 
+@pytest.mark.slow
+@asynchronous
+async def test_an_agent_that_is_refused_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two agents of one pool, each of which replaces the other, must not do so in a quick turn."""
+    monkeypatch.setattr(link, "_REFUSED_DELAY_S", 2.0)
+    reasons: list[object] = []
+    report = lambda event, facts: reasons.append(facts.get("reason"))  # noqa: E731
+    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url, report=report):
+        first = await until(lambda: dispatcher.agents.get("game-1"))
+        assert first is not None
+        since = time.monotonic()
+        await first.close(1008, "another agent of this pool has connected")
+        await until(lambda: len(dispatcher.hellos) == 2)
+        assert time.monotonic() - since >= 1.0
+    assert "the dispatcher says: another agent of this pool has connected" in reasons
+
+
 @asynchronous
 async def test_a_burst_drops_the_oldest_messages_and_the_last_state_arrives() -> None:
     async with SmallDispatcher(heartbeat=CALM_S) as dispatcher, new_agent(dispatcher.url) as agent:
@@ -472,6 +490,8 @@ async def test_tls_with_a_ca_file(certificate: Path) -> None:
     [
         ({"pool": "a b"}, "The name of a pool must be"),
         ({"address": "10.0.0.5:7000"}, "address must be the URL of the pool"),
+        ({"address": "tcp://10.0.0.5:7000"}, "address must be the URL of the pool"),
+        ({"address": "ws://10.0.0.5:7000/?a=b"}, "address must be the URL of the pool"),
         ({"address": None}, "address must be the URL of the pool"),
         ({"dispatchers": []}, "dispatchers must be a list"),
         ({"dispatchers": "http://127.0.0.1:1"}, "dispatchers must be a list"),
