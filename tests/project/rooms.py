@@ -210,7 +210,8 @@ ROOMS: dict[str, Room] = {
         may=("cli", "errors", "files", "policies"),
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
-                "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report",
+                "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper", "paper.claims",
+                "paper.experiments", "paper.report",
                 "plots", "sim", "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
     ),
     "cli.main": Room(
