@@ -21,8 +21,8 @@ OpenAPI document at `/openapi.json`. This page is written from the same document
 
 Errors are answered with `{"code": ..., "detail": ...}`: `code` is for programs, `detail` is one sentence for
 people. Every 503 and 429 has the header `Retry-After`. Beyond loopback, requests need the header
-`Authorization: Bearer TOKEN` with the client's or the agent's token. Limits: 64 KiB for a body and for headers,
-15 seconds for a request, 30 seconds for an idle connection.
+`Authorization: Bearer TOKEN` with the client's or the agent's token. Limits: 64 KiB for a body and for
+headers, 15 seconds for a request, 30 seconds for an idle connection.
 """
 
 

@@ -93,6 +93,18 @@ def test_clients_that_take_their_time_are_disconnected_and_others_served(shared:
 
 
 @pytest.mark.slow
+def test_a_client_that_goes_before_its_request_is_complete_takes_no_place(shared: Fleet) -> None:
+    dispatcher, _ = shared
+    before = dispatcher.state()["expected"]
+    for _ in range(5):
+        with dial(dispatcher) as connection:
+            connection.sendall(HEAD + b"content-length: 20\r\n\r\n{}")
+    assert dispatcher.post().status_code == 201  # the others came first
+    assert dispatcher.state()["expected"] == before + 1
+    assert dispatcher.events("fault") == []
+
+
+@pytest.mark.slow
 def test_endless_headers_are_cut_off(shared: Fleet) -> None:
     dispatcher, _ = shared
     with dial(dispatcher) as connection:
