@@ -116,7 +116,8 @@ class Link:
         self._outbox = []
 
     async def _run(self) -> None:
-        while True:
+        task = asyncio.current_task()
+        while task is None or not task.cancelling():  # redis-py may turn a cancellation into an error of its own
             await self._wake.wait()
             batch, self._outbox = self._outbox[:_MAX_BATCH], self._outbox[_MAX_BATCH:]
             if not self._outbox:
