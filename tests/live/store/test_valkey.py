@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import subprocess
 from collections import Counter
@@ -139,11 +140,13 @@ def test_half_a_state_is_made_again(server: StoreServer) -> None:
         key = store.key
         for lost in ("members", "hot", "yellow", "fleet"):
             with server.client() as client:
-                assert client.delete(f"evenly:{{half}}:{lost}") == 1
-            with pytest.raises(NoPoolsError):
-                await place(store)
-            await agents.beat()
-            await place(store)
+                client.delete(f"evenly:{{half}}:{lost}")
+            for _ in range(3):  # what is missing is found out when it is needed
+                with contextlib.suppress(NoPoolsError):
+                    await place(store, 3)
+                await agents.beat()
+            assert len(await place(store, 3)) == 3
+            assert len((await store.state()).pools) == 2
         assert store.key == key
         await store.close()
 

@@ -21,6 +21,7 @@ from evenly.live.store.base import StoreUnavailableError
 
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
+_REFUSED = "The store rejected the user name or the password."
 _REFUSALS = ("NOAUTH", "WRONGPASS", "NOPERM")
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED")  # ask again through a new connection
 
@@ -54,17 +55,20 @@ def new_connection(address: StoreAddress, timeout: float) -> Connection:
     if not address.tls:
         return Connection(**options)
     ca_file = None if address.ca_file is None else str(address.ca_file)
-    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_check_hostname=True)
+    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_cert_reqs="required", ssl_check_hostname=True)
 
 
 async def connect(connection: Connection) -> None:
     """Open a connection. Raise StoreUnavailableError with one sentence if that fails."""
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # redis-py may swallow it
+            raise asyncio.CancelledError
     except (RedisError, OSError) as error:
         await drop(connection)
         if isinstance(error, AuthenticationError | AuthorizationError) or str(error).startswith(_REFUSALS):
-            raise StoreRefusedError("The store rejected the user name or the password.") from error
+            raise StoreRefusedError(_REFUSED) from error
         raise StoreUnavailableError(f"The store cannot be reached: {error}") from error
     except BaseException:  # it took too long
         await drop(connection)
@@ -116,8 +120,7 @@ class Link:
         self._outbox = []
 
     async def _run(self) -> None:
-        task = asyncio.current_task()
-        while task is None or not task.cancelling():  # redis-py may turn a cancellation into an error of its own
+        while True:
             await self._wake.wait()
             batch, self._outbox = self._outbox[:_MAX_BATCH], self._outbox[_MAX_BATCH:]
             if not self._outbox:
@@ -168,9 +171,10 @@ class Link:
                 await connection.send_packed_command([command], check_health=False)
                 reply = await _read(connection)
                 if isinstance(reply, ResponseError):
-                    raise reply
+                    raise StoreRefusedError(_REFUSED) if str(reply).startswith(_REFUSALS) else reply
                 return reply
 
+            await execute(pack("PING"))  # a server that wants a password rejects it in a clear way
             await self._greet(execute)
         return self._connection
 
