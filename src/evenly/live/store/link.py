@@ -21,6 +21,7 @@ from evenly.live.store.base import StoreUnavailableError
 
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
+_REFUSED = "The store rejected the user name or the password."
 _REFUSALS = ("NOAUTH", "WRONGPASS", "NOPERM")
 _ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED")  # ask again through a new connection
 
@@ -54,21 +55,24 @@ def new_connection(address: StoreAddress, timeout: float) -> Connection:
     if not address.tls:
         return Connection(**options)
     ca_file = None if address.ca_file is None else str(address.ca_file)
-    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_check_hostname=True)
+    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_cert_reqs="required", ssl_check_hostname=True)
 
 
 async def connect(connection: Connection) -> None:
     """Open a connection. Raise StoreUnavailableError with one sentence if that fails."""
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
-    except (AuthenticationError, AuthorizationError) as error:
-        await drop(connection)
-        raise StoreRefusedError("The store rejected the user name or the password.") from error
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # redis-py may swallow it
+            raise asyncio.CancelledError
     except (RedisError, OSError) as error:
         await drop(connection)
-        if isinstance(error, ResponseError) and str(error).startswith(_REFUSALS):
-            raise StoreRefusedError("The store rejected the user name or the password.") from error
+        if isinstance(error, AuthenticationError | AuthorizationError) or str(error).startswith(_REFUSALS):
+            raise StoreRefusedError(_REFUSED) from error
         raise StoreUnavailableError(f"The store cannot be reached: {error}") from error
+    except BaseException:  # it took too long
+        await drop(connection)
+        raise
 
 
 async def drop(connection: Connection) -> None:
@@ -141,6 +145,8 @@ class Link:
                     await connection.send_packed_command(commands, check_health=False)
                     first = await _read(connection)
                 break
+            except TimeoutError:
+                raise
             except (RedisError, OSError):
                 await self._disconnect()
                 if not idle:
@@ -165,9 +171,10 @@ class Link:
                 await connection.send_packed_command([command], check_health=False)
                 reply = await _read(connection)
                 if isinstance(reply, ResponseError):
-                    raise reply
+                    raise StoreRefusedError(_REFUSED) if str(reply).startswith(_REFUSALS) else reply
                 return reply
 
+            await execute(pack("PING"))  # a server that wants a password rejects it in a clear way
             await self._greet(execute)
         return self._connection
 
