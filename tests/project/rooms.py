@@ -138,6 +138,11 @@ ROOMS: dict[str, Room] = {
         may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
         packages=("pydantic",),
     ),
+    "live.store": Room(
+        holds="Shared state: the members and tokens of a fleet, the session counts of several pickers.",
+        may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses"),
+        packages=("redis",),
+    ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
@@ -162,6 +167,7 @@ ROOMS: dict[str, Room] = {
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
              "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
+        lazily=("live.store",),
     ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",

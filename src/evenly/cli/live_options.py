@@ -13,6 +13,7 @@ from evenly.policies import LIVE
 _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
+_SHARING = "Several pickers"
 
 
 Listen = Annotated[
@@ -119,6 +120,18 @@ StateFile = Annotated[
         "--state",
         parser=file_path,
     ),
+]
+Store = Annotated[
+    str | None,
+    option(
+        _SHARING,
+        "Share session counts with other pickers through this Valkey or Redis; rediss:// for TLS. "
+        "Keep the password in EVENLY_STORE_PASSWORD or in the TOML file.",
+        "redis://HOST:PORT",
+    ),
+]
+Fleet = Annotated[
+    str | None, option(_SHARING, "Share with the pickers of this name only (default: default).", "NAME")
 ]
 ReadyJson = Annotated[
     bool,

@@ -24,8 +24,10 @@ from evenly.live.admin.schema import (
     NewPool,
     PoolView,
     Problem,
+    Readiness,
     StateView,
     Status,
+    StoreView,
     pool_view,
     state_view,
 )
@@ -51,6 +53,7 @@ def admin_app(
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
     publish: Callable[[], None],
+    store: Callable[[], StoreView | None] = lambda: None,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
@@ -59,9 +62,9 @@ def admin_app(
     app = FastAPI(title="evenly", description=_ABOUT, version=version("evenly"), docs_url=None, redoc_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
-    app.include_router(_inspect_routes(balancer, latency, envoys), tags=["Inspect"], dependencies=scheme)
+    app.include_router(_inspect_routes(balancer, latency, envoys, store), tags=["Inspect"], dependencies=scheme)
     app.include_router(_pool_routes(balancer, resolve, publish), tags=["Pools"], dependencies=scheme)
-    app.include_router(_health_routes(ready), tags=["Health"])
+    app.include_router(_health_routes(ready, store), tags=["Health"])
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
@@ -79,13 +82,18 @@ def admin_app(
     return app
 
 
-def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], list[EnvoyView]]) -> APIRouter:
+def _inspect_routes(
+    balancer: Balancer,
+    latency: Latency,
+    envoys: Callable[[], list[EnvoyView]],
+    store: Callable[[], StoreView | None],
+) -> APIRouter:
     router = APIRouter()
 
     @router.get("/state", summary="The whole state as JSON", responses=_answer(STATE_EXAMPLE))
     async def state() -> StateView:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return state_view(balancer, envoys())
+        return state_view(balancer, envoys(), store())
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answer = _answer(sample, "text/plain")
@@ -93,7 +101,7 @@ def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], l
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answer)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return Response(metrics_text(balancer, latency), media_type=CONTENT_TYPE)
+        return Response(metrics_text(balancer, latency, store()), media_type=CONTENT_TYPE)
 
     return router
 
@@ -149,7 +157,7 @@ def _pool_routes(
     return router
 
 
-def _health_routes(ready: Callable[[], bool]) -> APIRouter:
+def _health_routes(ready: Callable[[], bool], store: Callable[[], StoreView | None]) -> APIRouter:
     router = APIRouter()
 
     @router.get("/healthz", summary="Liveness probe", responses=_answer({"status": "alive"}))
@@ -157,14 +165,17 @@ def _health_routes(ready: Callable[[], bool]) -> APIRouter:
         """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = _answer({"status": "ready"}) | _problem(503, "Not ready.")
+    answers = _answer({"status": "ready", "store": None}) | _problem(503, "Not ready.")
 
     @router.get("/readyz", summary="Readiness probe", responses=answers)
-    async def readyz() -> Status:
-        """200 while new sessions can be placed. Needs no token."""
+    async def readyz() -> Readiness:
+        """200 while new sessions can be placed, also without the shared store. Needs no token."""
         if not ready():
             raise HTTPException(503, "Not accepting sessions: the gateway is draining, or no pool can be picked.")
-        return Status(status="ready")
+        seen = store()
+        return Readiness(
+            status="ready", store=None if seen is None else "available" if seen.available else "unavailable"
+        )
 
     return router
 
@@ -174,7 +185,7 @@ def _answer(example: object, kind: str = "application/json", status: int = 200) 
 
 
 def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
-    view = {"address": "127.0.0.1:9001", "sessions": sessions, "unpicked": 0, "state": state}
+    view = {"address": "127.0.0.1:9001", "sessions": sessions, "unpicked": 0, "elsewhere": 0, "state": state}
     return _answer(view, status=status)
 
 

@@ -19,7 +19,6 @@ from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
 
-
 _FEW = 8  # changes of `elsewhere` that the policy gets one by one
 
 

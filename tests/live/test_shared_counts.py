@@ -1,0 +1,371 @@
+"""Several pickers with one view of the session counts: real processes, real gRPC streams, real stores."""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import grpc
+import pytest
+
+from evenly.live.wire.protobuf import field
+from tests.live.processes import PATIENCE, ask, eventually
+from tests.live.rig import Picker
+from tests.live.stores import SERVERS, Store, running_store
+
+pytestmark = [pytest.mark.slow]
+
+POOLS = [f"127.0.0.1:{port}" for port in range(9401, 9405)]
+PROCESS = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
+REQUEST_HEADERS = field(2, b"some headers")
+PASSWORD = "open-sesame-4711"
+
+
+def same(message: bytes) -> bytes:
+    return message
+
+
+class Front:
+    """A picker, and sessions opened at it as an Envoy opens them."""
+
+    def __init__(self, picker: Picker, channel: grpc.Channel) -> None:
+        self.picker = picker
+        self.open: list[tuple[queue.Queue[bytes | None], Any, str]] = []
+        self._channel = channel
+
+    def begin(self) -> str:
+        """Open a session and return its pool."""
+        sent: queue.Queue[bytes | None] = queue.Queue()
+        call = self._channel.stream_stream(PROCESS, same, same)(iter(sent.get, None), timeout=10 * PATIENCE)
+        sent.put(REQUEST_HEADERS)
+        answer = next(call)
+        pool = next(pool for pool in POOLS if pool.encode() in answer)
+        self.open.append((sent, call, pool))
+        return pool
+
+    def end(self, number: int = 0) -> str:
+        """End a session and return its pool."""
+        sent, call, pool = self.open.pop(number)
+        sent.put(None)
+        for _ in call:
+            pass
+        return pool
+
+    def end_all(self) -> None:
+        while self.open:
+            self.end()
+
+    def abandon(self) -> None:
+        """Let go of the sessions of a picker that was killed."""
+        for sent, call, _ in self.open:
+            sent.put(None)
+            call.cancel()
+        self.open.clear()
+
+    def sessions(self) -> dict[str, int]:
+        return {pool["address"]: pool["sessions"] for pool in self.picker.state()["pools"]}
+
+    def elsewhere(self) -> int:
+        return sum(pool["elsewhere"] for pool in self.picker.state()["pools"])
+
+    def held(self) -> Counter[str]:
+        return Counter(pool for _, _, pool in self.open)
+
+
+def arguments(store: Store, *options: str, policy: str = "jsq") -> list[str]:
+    pools = [word for pool in POOLS for word in ("--pool", pool)]
+    alpha = ["--alpha", "0.6"] if policy == "threshold" else []
+    return ["--policy", policy, *alpha, "--slow-start", "0", "--store", store.url, *pools, *options]
+
+
+@contextmanager
+def fronts(store: Store, count: int = 2, *options: str, policy: str = "jsq") -> Iterator[list[Front]]:
+    """Run pickers that share a store, and wait until all know each other."""
+    with ExitStack() as stack:
+        found = []
+        for _ in range(count):
+            picker = stack.enter_context(Picker(*arguments(store, *options, policy=policy)))
+            channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{picker.port}"))
+            found.append(Front(picker, channel))
+        for front in found:
+            front.picker.wait()
+            stack.callback(front.abandon)
+        for front in found:
+            eventually(lambda front=front: front.picker.state()["store"], lambda seen: seen["pickers"] == count - 1)
+        yield found
+
+
+def total(fronts: list[Front]) -> dict[str, int]:
+    """Return the sessions that really are open at each pool."""
+    held = sum((front.held() for front in fronts), Counter())
+    return {pool: held[pool] for pool in POOLS}
+
+
+def agree(fronts: list[Front]) -> dict[str, int]:
+    """Wait until every picker counts the sessions of all, and return them."""
+    truth = total(fronts)
+    for front in fronts:
+        eventually(front.sessions, lambda seen: seen == truth)
+    return truth
+
+
+@pytest.fixture(scope="module", params=list(SERVERS))
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    with running_store(request.param) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def valkey() -> Iterator[Store]:
+    with running_store("valkey") as found:
+        yield found
+
+
+def logged(picker: Picker, event: str) -> list[dict[str, Any]]:
+    lines = [line for line in picker.output().splitlines() if '"event"' in line]
+    return [found for line in lines if (found := json.loads(line))["event"] == event]
+
+
+def test_two_pickers_balance_as_one(store: Store) -> None:
+    """JSQ that knows all sessions keeps any two pools within one session of each other after each pick.
+
+    By induction: a pick goes to a pool with the fewest sessions. A picker knows all sessions when both agree.
+    """
+    with fronts(store) as (one, two):
+        for number in range(6 * len(POOLS)):
+            (one, two)[number % 2].begin()
+            counts = agree([one, two])
+            assert max(counts.values()) - min(counts.values()) <= 1
+        assert one.elsewhere() == two.elsewhere() == 3 * len(POOLS)
+        while one.open:  # only at one of them; the other fills the gaps
+            pool = one.end()
+            agree([one, two])
+            assert two.begin() == pool
+            assert len(set(agree([one, two]).values())) == 1
+        two.end_all()
+        assert agree([one, two]) == dict.fromkeys(POOLS, 0)
+        assert one.elsewhere() == two.elsewhere() == 0
+
+
+def test_bursts_at_three_pickers_are_seen_by_all(valkey: Store) -> None:
+    """Each picker alone keeps its own within one session, so any two pools differ by at most 3 in all: if none
+    hears of the others in time. What they hear can only make them put a session at a pool with fewer."""
+    with fronts(valkey, 3) as found:
+        for _ in range(5):
+            for front in found:
+                for _ in range(7):
+                    front.begin()
+        agree(found)
+        for front in found:
+            for _ in range(20):
+                front.end(len(front.open) // 2)
+        agree(found)
+        for _ in range(3 * len(POOLS)):
+            found[0].begin()
+            agree(found)
+        for front in found:
+            front.end_all()
+        assert agree(found) == dict.fromkeys(POOLS, 0)
+
+
+def test_a_threshold_follows_the_sessions_of_others(valkey: Store) -> None:
+    """The second picker places nothing, so only the shared counts can move its threshold."""
+    with fronts(valkey, policy="threshold") as (one, two):
+        for _ in range(10 * len(POOLS)):
+            one.begin()
+        agree([one, two])
+        eventually(two.picker.state, lambda seen: seen["threshold"] >= 9)
+        state = two.picker.state()
+        assert state["messages"]["resync"] + state["messages"]["green"] > 0
+        one.end_all()
+        agree([one, two])
+
+
+def test_a_picker_that_is_killed_is_forgotten(store: Store) -> None:
+    with fronts(store) as (one, two):
+        for _ in range(5):
+            one.begin()
+        two.begin()
+        agree([one, two])
+        one.picker.kill()
+        one.abandon()
+        eventually(two.elsewhere, lambda seen: seen == 0)
+        assert logged(two.picker, "picker forgotten")
+        assert sum(two.sessions().values()) == 1
+        one.picker.start()  # under a new id
+        one.picker.wait()
+        assert one.elsewhere() == 1  # known before the first pick
+
+
+def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: Store) -> None:
+    with fronts(valkey) as (one, two), valkey.client() as client:
+        one.begin()
+        agree([one, two])
+        assert one.picker.kill(signal.SIGTERM) == 0
+        one.abandon()
+        eventually(two.elsewhere, lambda seen: seen == 0)
+        assert two.picker.state()["store"]["pickers"] == 0
+        assert not logged(two.picker, "picker forgotten")  # it said goodbye
+        assert client.zcard("evenly:{default}:registry") == 1
+
+
+def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: Store) -> None:
+    with fronts(store) as (one, two):
+        for front in (one, two, one, two):
+            front.begin()
+        agree([one, two])
+        store.kill()
+        for front in (one, two):
+            eventually(front.picker.state, lambda seen: not seen["store"]["available"])
+            assert ask(front.picker.admin, "/readyz") == (200, '{"status":"ready","store":"unavailable"}')
+            assert "evenly_store_available 0.0" in ask(front.picker.admin, "/metrics")[1]
+            assert front.elsewhere() == 2  # as last known
+            assert sum(front.sessions().values()) == 4
+            front.begin()
+        one.end()
+        assert one.elsewhere() == two.elsewhere() == 2
+        store.start()
+        store.wait()
+        for front in (one, two):
+            eventually(front.picker.state, lambda seen: seen["store"]["available"])
+        agree([one, two])
+        for front in (one, two):
+            assert "evenly_store_available 1.0" in ask(front.picker.admin, "/metrics")[1]
+            assert len(logged(front.picker, "store lost")) == 1
+            assert len(logged(front.picker, "store reachable")) == 2
+            assert not logged(front.picker, "picker forgotten")
+            assert not logged(front.picker, "fault")
+
+
+def test_a_picker_starts_without_the_store(valkey: Store) -> None:
+    valkey.kill()
+    try:
+        with Picker(*arguments(valkey)) as picker:
+            picker.wait()
+            assert picker.state()["store"] == {"fleet": "default", "available": False, "pickers": 0}
+            valkey.start()
+            eventually(picker.state, lambda seen: seen["store"]["available"])
+    finally:
+        if valkey._process is None:
+            valkey.start()
+        valkey.wait()
+
+
+def test_lost_messages_are_made_up_for(store: Store) -> None:
+    with fronts(store) as (one, two), store.client() as client:
+        for _ in range(5):
+            client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+            one.begin()
+            two.begin()
+            agree([one, two])
+        client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+        one.begin()
+        agree([one, two])
+        client.flushall()  # nothing is told, and no connection ends
+        two.begin()
+        agree([one, two])
+        keys = [f"evenly:{{default}}:picker:{name}" for name in client.zrange("evenly:{default}:registry", 0, -1)]
+        eventually(lambda: sum(client.exists(key) for key in keys), lambda seen: seen == len(keys))
+        assert len(keys) <= 2
+
+
+GARBAGE: list[object] = [
+    "",
+    "no JSON",
+    "[" * 100_000,
+    "[]",
+    "{}",
+    "\xff\x00",
+    {"picker": "x", "sequence": 1, "counts": {}},
+    {"picker": "a" * 32, "sequence": -1, "counts": {POOLS[0]: 5}},
+    {"picker": "a" * 32, "sequence": 1, "counts": {POOLS[0]: 5}},
+    {"picker": "a" * 32, "sequence": 10**30, "counts": {POOLS[0]: 5}},
+    {"picker": "a" * 32, "sequence": 1, "counts": {POOLS[0]: -5}},
+    {"picker": "a" * 32, "sequence": 1, "counts": {"nowhere": 5}},
+    {"picker": "a" * 32, "sequence": 1, "counts": {POOLS[0]: 10**30}},
+    {"picker": "a" * 32, "sequence": True, "counts": [], "gone": "yes"},
+]
+
+
+def test_garbage_is_ignored(store: Store) -> None:
+    with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client() as client:
+        one.begin()
+        registry, channel = "evenly:{garbage}:registry", "evenly:{garbage}:pickers"
+        key = "evenly:{garbage}:picker:"
+        client.zadd(registry, {"b" * 32: 2**40, "c" * 32: 2**40, "d" * 32: 2**40, "e" * 32: 2**40, "nobody": 2**40})
+        client.set(key + "b" * 32, "text", ex=5)
+        client.hset(key + "c" * 32, mapping={"sequence": 1, POOLS[0]: 7})  # which never expires
+        client.hset(key + "d" * 32, mapping={"sequence": "x", POOLS[0]: 7})
+        client.pexpire(key + "d" * 32, 5000)
+        client.hset(key + "e" * 32, mapping={"sequence": 1, POOLS[0]: 7, "nowhere": 3})
+        client.pexpire(key + "e" * 32, 5000)
+        for each in GARBAGE:
+            client.publish(channel, each if isinstance(each, str) else json.dumps(each))
+            two.begin()
+        agree([one, two])
+        client.delete(registry)
+        client.set(registry, "text")
+        two.begin()
+        agree([one, two])
+        eventually(lambda: client.type(registry), lambda kind: kind == "zset")
+        for front in (one, two):
+            eventually(front.picker.state, lambda seen: seen["store"] | {"available": True} == seen["store"])
+            assert not logged(front.picker, "fault")
+
+
+def test_a_flood_of_pickers_takes_little_memory(valkey: Store) -> None:
+    """The fakes claim far more counts than the limit; those that fit take at most 40 MB, the others nothing."""
+    with fronts(valkey, 2, "--fleet", "flood") as (one, two), valkey.client() as client:
+        before = one.picker.memory()
+        fields = {f"10.0.{i // 200}.{i % 200}:80": 1 for i in range(9000)}
+        with client.pipeline(transaction=False) as batch:
+            now = client.time()[0]
+            for number in range(300):
+                picker = f"{number:032x}"
+                batch.zadd("evenly:{flood}:registry", {picker: now})
+                if number < 100:
+                    batch.hset(f"evenly:{{flood}}:picker:{picker}", mapping={"sequence": 1, **fields})
+                    batch.pexpire(f"evenly:{{flood}}:picker:{picker}", 5000)
+            batch.execute()
+        eventually(lambda: logged(one.picker, "picker ignored"), bool)
+        one.begin()
+        two.begin()
+        agree([one, two])  # who was known before keeps its place
+        assert one.picker.state()["store"]["pickers"] <= 63
+        assert one.picker.memory() - before < 100_000_000
+        eventually(lambda: one.picker.state()["store"]["pickers"], lambda seen: seen == 1)  # the fakes never renew
+
+
+def test_fleets_do_not_mix(valkey: Store) -> None:
+    with fronts(valkey, 1, "--fleet", "red") as [red], fronts(valkey, 1, "--fleet", "blue") as [blue]:
+        red.begin()
+        with valkey.client() as client:
+            eventually(lambda: client.keys("evenly:{red}:picker:*"), lambda keys: len(keys) == 1)
+        assert blue.elsewhere() == 0
+        assert sum(blue.sessions().values()) == 0
+
+
+def test_the_password_is_used_and_never_written(tmp_path: Any) -> None:
+    state = tmp_path / "state.json"
+    with running_store("valkey", password=PASSWORD) as store:
+        store.url = f"redis://:{PASSWORD}@127.0.0.1:{store.port}"
+        with Picker(*arguments(store), "--state-file", str(state)) as picker:
+            picker.wait()
+            eventually(picker.state, lambda seen: seen["store"]["available"])
+            store.kill()
+            eventually(picker.state, lambda seen: not seen["store"]["available"])
+            assert PASSWORD not in picker.output()
+            assert PASSWORD not in state.read_text()
+            assert PASSWORD not in json.dumps(picker.state())
+        store.start()
+        store.wait(PASSWORD)
+        store.url = f"redis://:wrong@127.0.0.1:{store.port}"
+        with Picker(*arguments(store)) as picker:
+            picker.wait()
+            assert logged(picker, "store lost")
+            assert "wrong@" not in picker.output()
