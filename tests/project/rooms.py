@@ -140,7 +140,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.store": Room(
         holds="Shared state: the members and tokens of a fleet, the session counts of several pickers.",
-        may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses"),
+        may=("core", "core.protocol", "errors", "live", "live.addresses"),
         packages=("redis",),
     ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),

@@ -165,9 +165,9 @@ def _health_routes(ready: Callable[[], bool], store: Callable[[], StoreView | No
         """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = _answer({"status": "ready", "store": None}) | _problem(503, "Not ready.")
+    answers = _answer({"status": "ready", "store": "available"}) | _problem(503, "Not ready.")
 
-    @router.get("/readyz", summary="Readiness probe", responses=answers)
+    @router.get("/readyz", summary="Readiness probe", responses=answers, response_model_exclude_none=True)
     async def readyz() -> Readiness:
         """200 while new sessions can be placed, also without the shared store. Needs no token."""
         if not ready():

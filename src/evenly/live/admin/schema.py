@@ -117,8 +117,8 @@ class Readiness(Status):
 
     store: Annotated[
         Literal["available", "unavailable"] | None,
-        Field(description="The shared store; null without one. Without it, picks continue with the last counts."),
-    ]
+        Field(description="The shared store, if there is one. While it is unavailable, picks continue."),
+    ] = None
 
 
 class Problem(BaseModel):

@@ -121,7 +121,7 @@ class OwnCounts:
         async with self._client.pipeline(transaction=True) as batch:
             batch.zadd(registry, {self.picker: now})
             batch.zremrangebyscore(registry, "-inf", now - 2 * TTL_S)
-            batch.zremrangebyscore(registry, now + 2 * TTL_S, "+inf")  # nobody's renewal is in the future
+            batch.zremrangebyscore(registry, now + 2 * TTL_S, "+inf")  # no renewal is in the future
             batch.zremrangebyrank(registry, 0, -_MAX_REGISTERED - 1)
             replies: list[Any] = await batch.execute(raise_on_error=False)
         wrong = next((reply for reply in replies if isinstance(reply, Exception)), None)

@@ -34,6 +34,7 @@ from evenly.live.store_url import StoreUrl
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 2.0
 _READ_PAUSE_S = 0.02  # between reads of the hashes, whatever messages ask for
 _STEP_S = 3 * TIMEOUT_S  # for the few replies of one step
+_FAREWELLS = 3  # attempts
 _ECHO_S = 3 * RENEW_S  # for a message to come back to us
 
 
@@ -101,11 +102,17 @@ class SharedCounts:
                 group.create_task(self._keep("listen", self._listen))
                 group.create_task(self._keep("read", self._read))
         finally:
-            with suppress(Exception):  # the others forget us without it, a little later
-                async with asyncio.timeout(TIMEOUT_S):
-                    await self._own.leave()
+            await self._leave()
             with suppress(Exception):
                 await self._client.aclose()
+
+    async def _leave(self) -> None:
+        """Tell the others that our sessions no longer count. Without it, they forget us a little later."""
+        for _ in range(_FAREWELLS):
+            with suppress(Exception):
+                async with asyncio.timeout(TIMEOUT_S):
+                    await self._own.leave()
+                return
 
     async def _keep(self, part: str, act: Callable[[], Awaitable[None]]) -> None:
         """Do this part of the work again and again, with longer pauses while it fails."""
