@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import queue
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -99,9 +101,7 @@ def fronts(store: Store, count: int = 2, *options: str, policy: str = "jsq") -> 
             front.picker.wait()
             stack.callback(front.abandon)
         for front in found:
-            eventually(
-                lambda front=front: front.picker.state()["store"], lambda seen: seen["pickers"] == count - 1
-            )
+            eventually(front.picker.state, lambda seen: seen["store"]["pickers"] == count - 1)
         yield found
 
 
@@ -355,7 +355,25 @@ def test_fleets_do_not_mix(valkey: Store) -> None:
         assert sum(blue.sessions().values()) == 0
 
 
-def test_the_password_is_used_and_never_written(tmp_path: Any) -> None:
+def test_a_user_with_few_rights_is_enough() -> None:
+    """The reference lists these rights."""
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "live.md").read_text()
+    listed = page.split("and the commands ")[1].split(" is enough")[0]
+    commands = [f"+{name}" for name in re.findall(r"`(.+?)`", listed)]
+    with running_store("valkey") as store, store.client() as client:
+        client.execute_command(
+            *("ACL", "SETUSER", "picker", "on", ">right", "~evenly:*", "&evenly:*", "-@all", *commands)
+        )
+        store.url = f"redis://picker:right@127.0.0.1:{store.port}"
+        with fronts(store) as (one, two):
+            one.begin()
+            agree([one, two])
+            one.end()
+            agree([one, two])
+            assert not logged(one.picker, "store lost")
+
+
+def test_the_password_is_used_and_never_written(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with running_store("valkey", password=PASSWORD) as store:
         store.url = f"redis://:{PASSWORD}@127.0.0.1:{store.port}"

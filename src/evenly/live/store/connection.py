@@ -37,7 +37,6 @@ def connect(url: StoreUrl) -> Redis:
         retry=Retry(NoBackoff(), 0),
         max_connections=_MAX_CONNECTIONS,
         protocol=2,
-        client_name="evenly",
     )
 
 
