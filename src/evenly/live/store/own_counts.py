@@ -1,14 +1,15 @@
-"""This picker's own sessions in the store: every change at once, and all of them every second.
+"""This picker's own sessions in the store: every change at once, and all of them if the store lost something.
 
 The hash of a picker lives for `TTL_S` after its last renewal. Each change has a number, the sequence number, which
 the hash and the message carry. They are written in one transaction, so that a reader of the hash knows which
-messages it covers.
+messages it covers, and the picker sees every second whether its hash is still what it wrote.
 """
 
 from __future__ import annotations
 
 import asyncio
 import secrets
+from itertools import islice
 from typing import Any
 
 from redis.asyncio import Redis
@@ -27,6 +28,7 @@ from evenly.live.store.picker_messages import (
 TTL_S = 5.0
 RENEW_S = 1.0
 _GATHER_S = 0.002  # changes within this time travel together
+_MAX_CHANGES = 1000  # in one message: to take in more would hold up picks
 _MAX_REGISTERED = 1000  # pickers; the oldest leave first
 
 
@@ -67,7 +69,9 @@ class OwnCounts:
                 await asyncio.sleep(_GATHER_S)
             except TimeoutError:
                 pass
-        if self._whole or loop.time() >= self._renewal:
+        if self._whole:
+            await self._write_all()
+        elif loop.time() >= self._renewal:
             await self._renew()
             self._renewal = loop.time() + RENEW_S
         else:
@@ -83,7 +87,7 @@ class OwnCounts:
 
     async def _publish(self) -> None:
         """Write what has changed."""
-        counts = self._take_changes()
+        counts = self._take_changes(_MAX_CHANGES)
         if not counts:
             return
         self._whole = True  # until it has worked
@@ -101,19 +105,30 @@ class OwnCounts:
         self._whole = decode_number(before, MAX_SEQUENCE) != self._sequence - 1
 
     async def _renew(self) -> None:
-        """Write everything, and stay registered."""
-        if self._whole:  # readers who see a new number read all of it
-            self._take_changes()
-            self._sequence += 1
-        self._whole = True
+        """Stay alive and registered, and look whether everything is still there."""
+        self._whole = True  # until it has worked
         seconds, _ = await self._client.time()
+        await self._register(int(seconds))
+        async with self._client.pipeline(transaction=True) as batch:
+            batch.hget(self._key, SEQUENCE.decode())
+            batch.hlen(self._key)
+            batch.pexpire(self._key, int(1000 * TTL_S))
+            batch.publish(self._names.channel, self._message().encode())
+            sequence, fields, *_ = await batch.execute()
+        self._whole = decode_number(sequence, MAX_SEQUENCE) != self._sequence or fields != len(self._told) + 1
+
+    async def _write_all(self) -> None:
+        """Write everything, under a new number: readers of a new number read all of it."""
+        self._take_changes(None)
+        self._sequence += 1
+        seconds, _ = await self._client.time()
+        await self._register(int(seconds))
         async with self._client.pipeline(transaction=True) as batch:
             batch.delete(self._key)
             batch.hset(self._key, mapping=encode_hash(self._sequence, self._told))
             batch.pexpire(self._key, int(1000 * TTL_S))
             batch.publish(self._names.channel, self._message().encode())
             await batch.execute()
-        await self._register(int(seconds))
         self._whole = False
 
     async def _register(self, now: int) -> None:
@@ -130,10 +145,13 @@ class OwnCounts:
                 await self._client.delete(registry)
             raise wrong
 
-    def _take_changes(self) -> Counts:
-        """Take the changes since the last call, as the next change if there are any."""
-        counts, self._changed = self._changed, {}
-        self._change.clear()
+    def _take_changes(self, most: int | None) -> Counts:
+        """Take up to `most` changes that were not taken yet, as the next change if there are any."""
+        counts = dict(islice(self._changed.items(), most))
+        for endpoint in counts:
+            del self._changed[endpoint]
+        if not self._changed:
+            self._change.clear()
         changes = {endpoint: count for endpoint, count in counts.items() if count != self._told.get(endpoint, 0)}
         for endpoint, count in changes.items():
             if count:
