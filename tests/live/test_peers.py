@@ -63,6 +63,14 @@ def test_a_message_is_a_sign_of_life() -> None:
     assert told.peers.forget_silent(15.0) == []
 
 
+def test_an_outage_of_the_store_is_no_silence_of_the_pickers() -> None:
+    told = Told()
+    told.peers.replace(PICKER, 1, {ONE: 3}, 10.0)
+    told.peers.hear_all(100.0)
+    assert told.peers.forget_silent(99.0) == []
+    assert told.peers.forget_silent(101.0) == [PICKER]
+
+
 def test_there_is_room_for_some_pickers_and_some_counts() -> None:
     peers = Peers(lambda endpoint, count: None)
     many = {Address(f"10.0.{i // 250}.{i % 250}", 80): 1 for i in range(MAX_POOLS)}
@@ -115,4 +123,4 @@ def test_any_bytes_are_no_message(data: bytes) -> None:
     assert decode_message(data) is None
     assert decode_hash({b"sequence": data, b"127.0.0.1:1": b"1"}) is None or data.isdigit()
     assert decode_hash({b"sequence": b"1", b"127.0.0.1:1": data}) is None or data.isdigit()
-    assert decode_hash({b"sequence": b"1", data: b"1"}) is None
+    assert decode_hash({b"sequence": b"1", data: b"1"}) is None or data == b"sequence" or b":" in data

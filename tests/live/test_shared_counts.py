@@ -6,19 +6,23 @@ import itertools
 import json
 import queue
 import re
+import shutil
 import signal
+import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import grpc
 import pytest
 
 from evenly.live.wire.protobuf import field
-from tests.live.processes import PATIENCE, ask, eventually
-from tests.live.rig import Picker
+from tests.live.clients import Session
+from tests.live.processes import PATIENCE, ask, eventually, free_port
+from tests.live.rig import Gateway, Picker, PoolProcess
 from tests.live.stores import SERVERS, Store, running_store
 
 pytestmark = [pytest.mark.slow]
@@ -355,6 +359,43 @@ def test_fleets_do_not_mix(valkey: Store) -> None:
         assert sum(blue.sessions().values()) == 0
 
 
+@pytest.mark.envoy
+def test_two_gateways_balance_as_one(valkey: Store) -> None:
+    """With real Envoys and real pools; the bound is that of two pickers."""
+    with ExitStack() as stack:
+        pools = [stack.enter_context(PoolProcess()) for _ in range(3)]
+        words = [word for pool in pools for word in ("--pool", pool.address)]
+        options = ("--policy", "jsq", "--slow-start", "0", "--store", valkey.url, "--fleet", "gateways", *words)
+        gateways = [stack.enter_context(Gateway(*options)) for _ in range(2)]
+        for pool in pools:
+            pool.wait()
+        for gateway in gateways:
+            gateway.wait()
+        for gateway in gateways:
+            eventually(gateway.state, lambda seen: seen["store"]["pickers"] == 1)
+        opened: list[Session] = []
+
+        def truth() -> list[int]:
+            return [pool.sessions for pool in pools]
+
+        def agreed() -> list[int]:
+            counts = truth()
+            for gateway in gateways:
+                eventually(gateway.state, lambda seen: [pool["sessions"] for pool in seen["pools"]] == counts)
+            return counts
+
+        for number in range(4 * len(pools)):
+            opened.append(Session(gateways[number % 2].port).wait())
+            stack.callback(opened[-1].abort)
+            counts = agreed()
+            assert sum(counts) == number + 1
+            assert max(counts) - min(counts) <= 1
+        while opened:
+            opened.pop().close()
+        eventually(truth, lambda seen: seen == [0, 0, 0])
+        agreed()
+
+
 def test_a_user_with_few_rights_is_enough() -> None:
     """The reference lists these rights."""
     page = (Path(__file__).parents[2] / "docs" / "reference" / "live.md").read_text()
@@ -371,6 +412,38 @@ def test_a_user_with_few_rights_is_enough() -> None:
             one.end()
             agree([one, two])
             assert not logged(one.picker, "store lost")
+
+
+OPENSSL = shutil.which("openssl")
+
+
+@pytest.mark.skipif(OPENSSL is None or "redis" not in SERVERS, reason="needs openssl, and a Redis with TLS")
+def test_tls_needs_a_valid_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, key = str(tmp_path / "store.pem"), str(tmp_path / "store.key")
+    subprocess.run(
+        [
+            *(str(OPENSSL), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=store"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with TemporaryDirectory() as folder:
+        files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
+        port = free_port()
+        options = ("--tls-port", str(port), "--tls-auth-clients", "no", *files)
+        with Store(SERVERS["redis"], folder, *options) as store:
+            store.url = f"rediss://127.0.0.1:{port}"
+            eventually(store.output, lambda text: "Ready to accept" in text)
+            monkeypatch.setenv("SSL_CERT_FILE", certificate)
+            with fronts(store) as (one, two):
+                one.begin()
+                agree([one, two])
+            monkeypatch.delenv("SSL_CERT_FILE")
+            with Picker(*arguments(store)) as picker:
+                picker.wait()
+                [lost] = eventually(lambda: logged(picker, "store lost"), bool)
+                assert "CERTIFICATE_VERIFY_FAILED" in lost["reason"]
 
 
 def test_the_password_is_used_and_never_written(tmp_path: Path) -> None:

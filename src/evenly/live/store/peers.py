@@ -96,6 +96,11 @@ class Peers:
         if peer is not None:
             peer.heard = max(peer.heard, when)
 
+    def hear_all(self, when: float) -> None:
+        """Give all pickers time to come back from this time on: the store could not be read before."""
+        for picker in self._peers:
+            self.hear(picker, when)
+
     def forget(self, picker: str) -> None:
         """Count the sessions of a picker no longer."""
         peer = self._peers.pop(picker, None)

@@ -64,7 +64,6 @@ class SharedCounts:
         self._own = OwnCounts(self._client, self._names)
         self._failing: set[str] = {"write", "listen", "read"}  # the parts that do not work now
         self._reported: bool | None = None
-        self._back = 0.0  # since when the hashes can be read
         self._echo = 0.0  # when a message of ours came back
         self._wanted = asyncio.Event()
         self._known = asyncio.Event()  # the others are known, or the store is down
@@ -192,7 +191,7 @@ class SharedCounts:
             replies: list[Any] = await batch.execute(raise_on_error=False)
         now = loop.time()
         if "read" in self._failing:
-            self._back = now
+            self._peers.hear_all(now)
         for i, picker in enumerate(pickers):
             sequence, fields, left = replies[3 * i : 3 * i + 3]
             # A hash that is garbage, never expires or is too large was not written by a picker.
@@ -204,7 +203,7 @@ class SharedCounts:
             self._peers.hear(picker, heard)
             if decode_number(sequence, MAX_SEQUENCE) != self._peers.sequence(picker):
                 await self._read_peer(picker, heard)
-        for picker in self._peers.forget_silent(now - TTL_S) if now - self._back > TTL_S else ():
+        for picker in self._peers.forget_silent(now - TTL_S):
             self._log.event("picker forgotten", picker=picker)
 
     async def _registered(self) -> list[str]:
