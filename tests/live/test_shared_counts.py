@@ -18,6 +18,7 @@ from typing import Any
 
 import grpc
 import pytest
+import redis
 
 from evenly.live.wire.protobuf import field
 from tests.live.clients import Session
@@ -278,9 +279,12 @@ def test_lost_messages_are_made_up_for(store: Store) -> None:
         client.flushall()  # nothing is told, and no connection ends
         two.begin()
         agree([one, two])
-        keys = [f"evenly:{{lossy}}:picker:{name}" for name in client.zrange("evenly:{lossy}:registry", 0, -1)]
-        eventually(lambda: sum(client.exists(key) for key in keys), lambda seen: seen == len(keys))
-        assert len(keys) <= 2
+
+        def hashes() -> int:
+            names = client.zrange("evenly:{lossy}:registry", 0, -1)
+            return sum(bool(client.exists(f"evenly:{{lossy}}:picker:{name}")) for name in names)
+
+        eventually(hashes, lambda seen: seen == 2)
 
 
 GARBAGE: list[object] = [
@@ -301,27 +305,42 @@ GARBAGE: list[object] = [
 ]
 
 
+def plant(client: redis.Redis) -> None:
+    """Put garbage where pickers look, and make them look."""
+    registry, key = "evenly:{garbage}:registry", "evenly:{garbage}:picker:"
+    now = client.time()[0]
+    with client.pipeline() as batch:
+        batch.zadd(registry, {letter * 32: now for letter in "bcde"} | {"no id": now, "f" * 32: 2**40})
+        batch.set(key + "b" * 32, "text", ex=5)
+        batch.hset(key + "c" * 32, mapping={"sequence": 1, POOLS[0]: 7})  # which never expires
+        batch.hset(key + "d" * 32, mapping={"sequence": "x", POOLS[0]: 7})
+        batch.pexpire(key + "d" * 32, 5000)
+        batch.hset(key + "e" * 32, mapping={"sequence": 1, POOLS[0]: 7, "nowhere": 3})
+        batch.pexpire(key + "e" * 32, 5000)
+        for each in GARBAGE:
+            batch.publish("evenly:{garbage}:pickers", each if isinstance(each, str) else json.dumps(each))
+        batch.execute()
+
+
 def test_garbage_is_ignored(store: Store) -> None:
     with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client() as client:
         one.begin()
-        registry, channel = "evenly:{garbage}:registry", "evenly:{garbage}:pickers"
-        key = "evenly:{garbage}:picker:"
-        client.zadd(registry, {"b" * 32: 2**40, "c" * 32: 2**40, "d" * 32: 2**40, "e" * 32: 2**40, "no id": 2**40})
-        client.set(key + "b" * 32, "text", ex=5)
-        client.hset(key + "c" * 32, mapping={"sequence": 1, POOLS[0]: 7})  # which never expires
-        client.hset(key + "d" * 32, mapping={"sequence": "x", POOLS[0]: 7})
-        client.pexpire(key + "d" * 32, 5000)
-        client.hset(key + "e" * 32, mapping={"sequence": 1, POOLS[0]: 7, "nowhere": 3})
-        client.pexpire(key + "e" * 32, 5000)
-        for each in GARBAGE:
-            client.publish(channel, each if isinstance(each, str) else json.dumps(each))
-            two.begin()
-        agree([one, two])
-        client.delete(registry)
-        client.set(registry, "text")
+        looks = client.info("commandstats")["cmdstat_hlen"]["calls"]
+
+        def looked() -> int:
+            plant(client)
+            return int(client.info("commandstats")["cmdstat_hlen"]["calls"]) - looks
+
+        eventually(looked, lambda seen: seen > 100)  # at most 5 hashes a look, by each of the two
+        for front in (one, two):
+            assert front.picker.state()["store"]["pickers"] == 1
         two.begin()
         agree([one, two])
-        eventually(lambda: client.type(registry), lambda kind: kind == "zset")
+        client.delete("evenly:{garbage}:registry")
+        client.set("evenly:{garbage}:registry", "text")
+        two.begin()
+        agree([one, two])
+        eventually(lambda: client.type("evenly:{garbage}:registry"), lambda kind: kind == "zset")
         for front in (one, two):
             eventually(front.picker.state, lambda seen: seen["store"]["available"])
             assert not logged(front.picker, "fault")
