@@ -325,7 +325,7 @@ def plant(client: redis.Redis) -> None:
 def test_garbage_is_ignored(store: Store) -> None:
     with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client() as client:
         one.begin()
-        looks = client.info("commandstats")["cmdstat_hlen"]["calls"]
+        looks = int(client.info("commandstats")["cmdstat_hlen"]["calls"])
 
         def looked() -> int:
             plant(client)
