@@ -27,7 +27,7 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, StateView, Status
+from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, Readiness, StateView, Status, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
@@ -47,6 +47,7 @@ class Port(httpx.Client):
         self.address = address
         self.balancer = balancer
         self.ready = True
+        self.store: StoreView | None = None
 
     def add(self, address: str) -> httpx.Response:
         return self.post("/pools", json={"address": address})
@@ -90,6 +91,7 @@ def admin_port(token: str | None = None) -> Iterator[Port]:
         resolve=resolve,
         ready=lambda: port.ready,
         publish=lambda: None,
+        store=lambda: port.store,
     )
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
 
@@ -138,19 +140,19 @@ def test_the_state_is_the_balancers(port: Port) -> None:
     for _ in range(5):
         port.balancer.open()
     port.balancer.set_unpicked(port.balancer.pools[0], 2)
+    port.balancer.set_elsewhere(port.balancer.pools[0], 3)
 
     state = port.get("/state").json()
 
-    first, second = port.balancer.pools
     assert state == {
         "policy": "threshold",
         "alpha": 0.6,
         "threshold": port.balancer.threshold,
         "pools": [
-            {"address": "127.0.0.1:9001", "sessions": first.sessions, "unpicked": 2, "state": "serving"},
-            {"address": "127.0.0.1:9002", "sessions": second.sessions, "unpicked": 0, "state": "serving"},
+            {"address": "127.0.0.1:9001", "sessions": 7, "unpicked": 2, "elsewhere": 3, "state": "serving"},
+            {"address": "127.0.0.1:9002", "sessions": 3, "unpicked": 0, "elsewhere": 0, "state": "serving"},
         ],
-        "sessions": 7,
+        "sessions": 10,
         "tokens": dict(zip(("green", "yellow"), port.balancer.tokens or (), strict=True)),
         "messages": asdict(port.balancer.messages),
         "picks": {"yellow": 5},
@@ -159,7 +161,19 @@ def test_the_state_is_the_balancers(port: Port) -> None:
         "envoys": [
             {"admin": "127.0.0.1:9901", "reachable": True, "sessions": 3, "unknown_pools": ["127.0.0.1:9002"]}
         ],
+        "store": None,
     }
+
+
+@pytest.mark.slow
+def test_the_store_is_shown_and_does_not_decide_readiness(port: Port) -> None:
+    port.store = StoreView(fleet="red", available=True, pickers=2)
+    assert port.get("/state").json()["store"] == {"fleet": "red", "available": True, "pickers": 2}
+    assert port.get("/readyz").json() == {"status": "ready", "store": "available"}
+    port.store = StoreView(fleet="red", available=False, pickers=2)
+    answer = port.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "store": "unavailable"})
+    assert "evenly_store_available 0.0" in port.get("/metrics").text
 
 
 @pytest.mark.slow
@@ -190,7 +204,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     added = port.add(name)
     assert (added.status_code, added.json()) == (
         201,
-        {"address": name, "sessions": 0, "unpicked": 0, "state": "warming"},
+        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming"},
     )
     port.balancer.adopt(Address("127.0.0.1", 9003))
 
@@ -461,7 +475,12 @@ def test_the_page_shows_the_address_that_the_reader_used(guarded: Port) -> None:
     assert f"curl http://{guarded.address}/state" in odd
 
 
-MODELS: dict[str, type[BaseModel]] = {"StateView": StateView, "PoolView": PoolView, "Status": Status}
+MODELS: dict[str, type[BaseModel]] = {
+    "StateView": StateView,
+    "PoolView": PoolView,
+    "Status": Status,
+    "Readiness": Readiness,
+}
 
 
 @pytest.mark.slow

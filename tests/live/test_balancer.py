@@ -123,6 +123,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         self.balancer = self.scene.balancer
         self.open: list[tuple[Session, LivePool | None]] = []  # sessions, and where each should be counted
         self.unpicked: Counter[LivePool] = Counter()
+        self.elsewhere: Counter[LivePool] = Counter()
         self.known = {pool.address: pool for pool in self.balancer.pools}
         self.moved = self.came_unpicked = self.counted = 0
         self.ledger = Seen()
@@ -219,6 +220,13 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         self.balancer.set_unpicked(pool, count)
         self.forget_the_gone()
 
+    @precondition(lambda self: self.known)
+    @rule(index=st.integers(0, 99), count=st.integers(0, 40))
+    def set_elsewhere(self, index: int, count: int) -> None:
+        pool = self.of(index)
+        self.elsewhere[pool] = count
+        self.balancer.set_elsewhere(pool, count)
+
     @rule(number=st.integers(0, 6), slowly=st.booleans())
     def add(self, number: int, slowly: bool) -> None:
         old = self.known.get(address(number))
@@ -291,10 +299,13 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         for pool in self.known.values():
             assert pool.picked == picked[pool]
             assert pool.unpicked == self.unpicked[pool]
-            assert pool.sessions == pool.picked + pool.unpicked
+            assert pool.elsewhere == self.elsewhere[pool]
+            assert pool.own == pool.picked + pool.unpicked
+            assert pool.sessions == pool.own + pool.elsewhere
         assert self.balancer.sessions == len(self.counted_at()) + sum(
-            self.unpicked[pool] for pool in self.known.values()
+            self.unpicked[pool] + self.elsewhere[pool] for pool in self.known.values()
         )
+        assert self.balancer.rotation.mean() == self.mean()
         assert self.balancer.sessions == sum(self.scene.sessions())
         assert self.balancer.picks.total() == self.counted
         assert self.balancer.moved_total == self.moved

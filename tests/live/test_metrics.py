@@ -19,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from evenly.core import JoinShortestQueue, LearningRule, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.admin.schema import StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import BOUNDS, Latency
 from evenly.live.balancer.lifecycle import State
@@ -101,6 +102,19 @@ def test_what_a_policy_does_not_have_is_absent() -> None:
     assert not {"evenly_threshold", "evenly_alpha", "evenly_tokens"} & names(samples)
     assert one(samples, "evenly_picks_total", kind="jsq") == 1
     assert one(samples, "evenly_messages_total", color="other") == seen.messages.other
+
+
+def test_the_figures_of_a_store_are_there_with_a_store_only() -> None:
+    seen = balancer()
+    seen.set_elsewhere(seen.pools[1], 6)
+    own = {"evenly_pool_elsewhere_sessions", "evenly_store_available", "evenly_store_pickers"}
+    assert not own & names(parsed(metrics_text(seen, Latency())))
+
+    samples = parsed(metrics_text(seen, Latency(), StoreView(fleet="x", available=True, pickers=2)))
+    counts = [one(samples, "evenly_pool_elsewhere_sessions", pool=str(pool.address)) for pool in seen.pools]
+    assert counts == [0, 6, 0]
+    assert (one(samples, "evenly_store_available"), one(samples, "evenly_store_pickers")) == (1, 2)
+    assert one(samples, "evenly_pool_sessions", pool=str(seen.pools[1].address)) == 6
 
 
 def test_a_threshold_that_is_not_learned_has_no_alpha() -> None:

@@ -64,7 +64,7 @@ def callers(*methods: str, of: tuple[str, ...] = ()) -> set[str]:
 
 @pytest.mark.slow
 def test_the_counts_of_a_pool_are_written_in_the_rotation_alone() -> None:
-    assert writers("picked", "unpicked", "member", "ramp") == {ROTATION}
+    assert writers("picked", "unpicked", "elsewhere", "member", "ramp") == {ROTATION}
     assert writers("picks", "unpicked_total", "moved_total", also_own=True) == {ROTATION}
     assert callers("arrive", "place", "record_arrival", "depart", "join", "leave", of=("policy",)) == {ROTATION}
 

@@ -14,6 +14,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import MAX_POOLS, Address
 from evenly.live.picker.state_file import MAX_BYTES, KnownPool, PickerState, load, save
 from evenly.live.settings import new_policy, read_settings
+from evenly.live.store_url import parse_store_url
 
 GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"]}
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
@@ -35,6 +36,65 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     assert (settings.listen.port, settings.pool, settings.alpha) == (80, (C,), "0.57")
     assert (settings.slow_start, settings.health_path) == (3.0, "/up")
     assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (B,)
+
+
+def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "evenly.toml"
+    file.write_text('store = "rediss://user:secret@store.example/1"\nfleet = "red"\n')
+    settings = read_settings(GIVEN, file)
+    assert (settings.store, settings.fleet) == ("rediss://user:secret@store.example/1", "red")
+    assert (read_settings(GIVEN, None).store, read_settings(GIVEN, None).fleet) == (None, "default")
+    assert read_settings({**GIVEN, "store": "redis://h", "fleet": "blue"}, file).fleet == "blue"
+    assert "secret" not in repr(settings)
+    assert "secret" not in PickerState(settings=settings, pools=[]).model_dump_json()
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        *(
+            "",
+            "h:6379",
+            "http://h",
+            "redis://",
+            "redis://h:0",
+            "redis://h:x",
+            "redis://h/a",
+            "redis://h/-1",
+            "redis://[",
+        ),
+        *(
+            "redis://h?ssl_cert_reqs=none",
+            "redis://h#x",
+            "redis:///1",
+            "redis://h/99999999",
+            "redis://" + 2000 * "h",
+        ),
+        "http://user:secret@h",
+        "redis://user:secret@h:port",
+        "redis://user:sec@ret@h/x",
+    ],
+)
+def test_a_store_that_is_none_is_refused_without_its_password(store: str) -> None:
+    with pytest.raises(InputError, match=r"^store must be redis://HOST:PORT or, with TLS") as caught:
+        read_settings({**GIVEN, "store": store}, None)
+    assert "sec" not in str(caught.value)
+
+
+@pytest.mark.parametrize("fleet", ["", "a b", "{x}", "x" * 65, "ä", 5])
+def test_a_fleet_needs_a_plain_name(fleet: object) -> None:
+    with pytest.raises(InputError, match="fleet must be 1 to 64 letters"):
+        read_settings({**GIVEN, "fleet": fleet}, None)
+
+
+def test_a_store_url_is_taken_apart() -> None:
+    url = parse_store_url("rediss://me:p%40ss@[::1]:7000/3")
+    assert (url.host, url.port, url.database, url.tls) == ("::1", 7000, 3, True)
+    assert (url.username, url.password) == ("me", "p@ss")
+    assert str(url) == "rediss://[::1]:7000/3"
+    assert "p@ss" not in repr(url)
+    plain = parse_store_url("redis://h")
+    assert (plain.port, plain.database, plain.tls, plain.username, plain.password) == (6379, 0, False, None, None)
 
 
 def test_old_names_of_keys_are_taken(tmp_path: Path) -> None:

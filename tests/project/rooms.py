@@ -172,10 +172,12 @@ ROOMS: dict[str, Room] = {
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
              "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
+        lazily=("live.store",),
     ),
     "live.store": Room(
-        holds="Where the tokens of a fleet are kept.",
-        may=("core", "core.protocol", "live"),
+        holds="Shared state: the members and tokens of a fleet, the session counts of several pickers.",
+        may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses"),
+        packages=("hiredis", "redis"),
     ),
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",

@@ -22,6 +22,7 @@ from evenly.errors import InputError
 from evenly.files import check_regular, read_toml
 from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.live.addresses import Address, check_distinct, check_path, check_pools, parse_address
+from evenly.live.store_url import check_fleet, parse_store_url, without_password
 from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
 
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
@@ -87,6 +88,17 @@ def file_field(name: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+def _store(value: object) -> object:
+    if value is not None:
+        parse_store_url(value)
+    return value
+
+
+def _shown_store(value: str | None) -> str | None:
+    """Return a store's URL as state files have it: others may read them."""
+    return None if value is None else without_password(value)
+
+
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
 LoadMaxField = Annotated[float | None, BeforeValidator(_load_max)]
@@ -111,6 +123,8 @@ class Settings(BaseModel):
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
     slow_start: Annotated[float, seconds_field("slow-start")] = 10.0
     drain_timeout: Annotated[float, seconds_field("drain-timeout")] = 30.0
+    store: Annotated[str | None, BeforeValidator(_store), PlainSerializer(_shown_store), Field(repr=False)] = None
+    fleet: Annotated[str, BeforeValidator(check_fleet)] = "default"
 
     @model_validator(mode="before")
     @classmethod

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenly.cli import live_options
+from evenly.cli import fleet_options, live_options
 
 EXAMPLE = (
     "Example: evenly agent --pool game-1 --address ws://10.0.0.5:7000 --dispatcher http://127.0.0.1:4100; "
@@ -11,13 +11,13 @@ EXAMPLE = (
 
 
 def command(
-    pool: live_options.AgentPool = None,
-    address: live_options.AgentAddress = None,
-    dispatcher: live_options.Dispatchers = None,
-    listen: live_options.AgentListen = None,
-    capacity: live_options.AgentCapacity = None,
-    token_file: live_options.AgentTokenFile = None,
-    ca_file: live_options.AgentCaFile = None,
+    pool: fleet_options.AgentPool = None,
+    address: fleet_options.AgentAddress = None,
+    dispatcher: fleet_options.Dispatchers = None,
+    listen: fleet_options.AgentListen = None,
+    capacity: fleet_options.AgentCapacity = None,
+    token_file: fleet_options.OwnTokenFile = None,
+    ca_file: fleet_options.AgentCaFile = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:
     """Count the sessions of a pool for a server in any language, over a loopback HTTP API.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evenly.cli import live_options
+from evenly.cli import fleet_options, live_options
 
 EXAMPLE = (
     "Example: evenly dispatcher; then connect agents to 127.0.0.1:4100 and pick: "
@@ -11,21 +11,21 @@ EXAMPLE = (
 
 
 def command(
-    listen: live_options.DispatcherListen = None,
-    admin: live_options.FleetAdmin = None,
+    listen: fleet_options.DispatcherListen = None,
+    admin: fleet_options.FleetAdmin = None,
     admin_token_file: live_options.AdminTokenFile = None,
     alpha: live_options.Alpha = None,
     load_max: live_options.LoadMax = None,
-    heartbeat: live_options.Heartbeat = None,
-    lease: live_options.Lease = None,
-    store: live_options.Store = None,
-    fleet: live_options.FleetName = None,
-    tls_cert: live_options.TlsCert = None,
-    tls_key: live_options.TlsKey = None,
-    agent_token_file: live_options.AgentTokenFile = None,
-    client_token_file: live_options.ClientTokenFile = None,
-    open_picks: live_options.OpenPicks = None,
-    config: live_options.DispatcherConfig = None,
+    heartbeat: fleet_options.Heartbeat = None,
+    lease: fleet_options.Lease = None,
+    store: fleet_options.Store = None,
+    fleet: fleet_options.FleetName = None,
+    tls_cert: fleet_options.TlsCert = None,
+    tls_key: fleet_options.TlsKey = None,
+    agent_token_file: fleet_options.AgentTokenFile = None,
+    client_token_file: fleet_options.ClientTokenFile = None,
+    open_picks: fleet_options.OpenPicks = None,
+    config: fleet_options.DispatcherConfig = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:
     """Serve picks over HTTP to any client. Agents next to the servers report their sessions."""

@@ -21,6 +21,8 @@ def command(
     health_path: live_options.HealthPath = None,
     slow_start: live_options.SlowStart = None,
     drain_timeout: live_options.DrainTimeout = None,
+    store: live_options.Store = None,
+    fleet: live_options.Fleet = None,
     config: live_options.Config = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:

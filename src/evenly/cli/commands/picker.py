@@ -20,6 +20,8 @@ def command(
     admin: live_options.Admin = None,
     admin_token_file: live_options.AdminTokenFile = None,
     slow_start: live_options.SlowStart = None,
+    store: live_options.Store = None,
+    fleet: live_options.Fleet = None,
     config: live_options.Config = None,
     state_file: live_options.StateFile = None,
     ready_json: live_options.ReadyJson = False,

@@ -16,6 +16,7 @@ from evenly.live.admin.schema import (
     NewPool,
     PoolView,
     StateView,
+    StoreView,
     pool_view,
     state_view,
 )
@@ -41,6 +42,7 @@ def admin_app(
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
     publish: Callable[[], None],
+    store: Callable[[], StoreView | None] = lambda: None,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
@@ -55,20 +57,26 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store),
             "Pools": _pool_routes(balancer, resolve, publish),
         },
         why_not_ready=why_not_ready,
+        store_available=lambda: None if (seen := store()) is None else seen.available,
     )
 
 
-def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], list[EnvoyView]]) -> APIRouter:
+def _inspect_routes(
+    balancer: Balancer,
+    latency: Latency,
+    envoys: Callable[[], list[EnvoyView]],
+    store: Callable[[], StoreView | None],
+) -> APIRouter:
     router = APIRouter()
 
     @router.get("/state", summary="The whole state as JSON", responses=answer(STATE_EXAMPLE))
     async def state() -> StateView:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return state_view(balancer, envoys())
+        return state_view(balancer, envoys(), store())
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answers = answer(sample, "text/plain")
@@ -76,7 +84,7 @@ def _inspect_routes(balancer: Balancer, latency: Latency, envoys: Callable[[], l
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return Response(metrics_text(balancer, latency), media_type=CONTENT_TYPE)
+        return Response(metrics_text(balancer, latency, store()), media_type=CONTENT_TYPE)
 
     return router
 
@@ -133,7 +141,7 @@ def _pool_routes(
 
 
 def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
-    view = {"address": "127.0.0.1:9001", "sessions": sessions, "unpicked": 0, "state": state}
+    view = {"address": "127.0.0.1:9001", "sessions": sessions, "unpicked": 0, "elsewhere": 0, "state": state}
     return answer(view, status=status)
 
 

@@ -11,29 +11,33 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from evenly.live.admin.schema import StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
-def metrics_text(balancer: Balancer, latency: Latency) -> bytes:
-    """Return all figures in the text format of Prometheus."""
+def metrics_text(balancer: Balancer, latency: Latency, store: StoreView | None = None) -> bytes:
+    """Return all figures in the text format of Prometheus; those of the store, if there is one."""
     registry = CollectorRegistry()
-    registry.register(_Figures(balancer, latency))
+    registry.register(_Figures(balancer, latency, store))
     return generate_latest(registry)
 
 
 class _Figures(Collector):
-    def __init__(self, balancer: Balancer, latency: Latency) -> None:
+    def __init__(self, balancer: Balancer, latency: Latency, store: StoreView | None) -> None:
         self._balancer = balancer
         self._latency = latency
+        self._store = store
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current figures."""
         yield from self._pools()
         yield from self._policy()
         yield from self._sessions()
+        if self._store is not None:
+            yield from self._sharing(self._store)
         yield pick_seconds(self._latency, "Time from receiving a pick request to answering it, inside the picker.")
 
     def _pools(self) -> Iterator[Metric]:
@@ -88,6 +92,16 @@ class _Figures(Collector):
             "Sessions served by a different pool than the one picked.",
             balancer.moved_total,
         )
+
+    def _sharing(self, store: StoreView) -> Iterator[Metric]:
+        elsewhere = GaugeMetricFamily(
+            "evenly_pool_elsewhere_sessions", "Open sessions of other pickers.", labels=["pool"]
+        )
+        for pool in self._balancer.pools:
+            elsewhere.add_metric([str(pool.address)], pool.elsewhere)
+        yield elsewhere
+        yield GaugeMetricFamily("evenly_store_available", "1 if the shared store can be used.", store.available)
+        yield GaugeMetricFamily("evenly_store_pickers", "Other pickers that share the store.", store.pickers)
 
 
 def pick_seconds(latency: Latency, text: str) -> Metric:

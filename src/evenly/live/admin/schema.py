@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,8 +17,8 @@ STATE_EXAMPLE = {
     "alpha": 0.85,
     "threshold": 5,
     "pools": [
-        {"address": "127.0.0.1:9001", "sessions": 6, "unpicked": 0, "state": "serving"},
-        {"address": "127.0.0.1:9002", "sessions": 4, "unpicked": 1, "state": "draining"},
+        {"address": "127.0.0.1:9001", "sessions": 6, "unpicked": 0, "elsewhere": 0, "state": "serving"},
+        {"address": "127.0.0.1:9002", "sessions": 4, "unpicked": 1, "elsewhere": 2, "state": "draining"},
     ],
     "sessions": 10,
     "tokens": {"green": 0, "yellow": 0},
@@ -26,7 +26,8 @@ STATE_EXAMPLE = {
     "picks": {"green": 40, "yellow": 14, "any": 2},
     "unpicked_sessions": 1,
     "moved_sessions": 0,
-    "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 10, "unknown_pools": []}],
+    "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 8, "unknown_pools": []}],
+    "store": {"fleet": "default", "available": True, "pickers": 1},
 }
 
 
@@ -34,8 +35,9 @@ class PoolView(BaseModel):
     """A pool."""
 
     address: Annotated[str, Field(description="HOST:PORT, as the pool was added.")]
-    sessions: Annotated[int, Field(description="Open sessions.")]
+    sessions: Annotated[int, Field(description="Open sessions, with those of other pickers.")]
     unpicked: Annotated[int, Field(description="Open sessions that the picker did not pick.")]
+    elsewhere: Annotated[int, Field(description="Open sessions of other pickers that share a store.")]
     state: Annotated[
         State,
         Field(
@@ -71,6 +73,14 @@ class EnvoyView(BaseModel):
     unknown_pools: Annotated[list[str], Field(description="Pools that it cannot send to.")]
 
 
+class StoreView(BaseModel):
+    """The store that pickers share their session counts through."""
+
+    fleet: Annotated[str, Field(description="The name that the pickers share.")]
+    available: Annotated[bool, Field(description="False: the counts of other pickers are the last known ones.")]
+    pickers: Annotated[int, Field(description="Other pickers whose sessions are counted.")]
+
+
 class StateView(BaseModel):
     """The whole balancer."""
 
@@ -85,6 +95,7 @@ class StateView(BaseModel):
     unpicked_sessions: Annotated[int, Field(description="Sessions since the start that the picker did not pick.")]
     moved_sessions: Annotated[int, Field(description="Sessions served by a different pool than the one picked.")]
     envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
+    store: Annotated[StoreView | None, Field(description="The shared store; null without one.")] = None
 
 
 class NewPool(BaseModel):
@@ -101,6 +112,15 @@ class Status(BaseModel):
     status: Annotated[str, Field(description="`alive` or `ready`.")]
 
 
+class Readiness(Status):
+    """The picker's health, and that of its store."""
+
+    store: Annotated[
+        Literal["available", "unavailable"] | None,
+        Field(description="The shared store, if there is one. While it is unavailable, picks continue."),
+    ] = None
+
+
 class Problem(BaseModel):
     """The reason why a request was rejected."""
 
@@ -109,10 +129,16 @@ class Problem(BaseModel):
 
 def pool_view(pool: LivePool) -> PoolView:
     """Return the current state of a pool."""
-    return PoolView(address=str(pool.address), sessions=pool.sessions, unpicked=pool.unpicked, state=pool.state)
+    return PoolView(
+        address=str(pool.address),
+        sessions=pool.sessions,
+        unpicked=pool.unpicked,
+        elsewhere=pool.elsewhere,
+        state=pool.state,
+    )
 
 
-def state_view(balancer: Balancer, envoys: Sequence[EnvoyView]) -> StateView:
+def state_view(balancer: Balancer, envoys: Sequence[EnvoyView], store: StoreView | None = None) -> StateView:
     """Return the current state."""
     tokens = balancer.tokens
     return StateView(
@@ -127,4 +153,5 @@ def state_view(balancer: Balancer, envoys: Sequence[EnvoyView]) -> StateView:
         unpicked_sessions=balancer.unpicked_total,
         moved_sessions=balancer.moved_total,
         envoys=list(envoys),
+        store=store,
     )

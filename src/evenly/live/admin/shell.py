@@ -17,7 +17,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.admin.auth import Guard
 from evenly.live.admin.docs import Port, docs_page
-from evenly.live.admin.schema import Problem, Status
+from evenly.live.admin.schema import Problem, Readiness, Status
 from evenly.live.admin_token import TOKEN_VARIABLE
 
 Responses = dict[int | str, dict[str, Any]]
@@ -31,17 +31,19 @@ def admin_shell(
     bound: Address,
     routers: Mapping[str, APIRouter],
     why_not_ready: Callable[[], Awaitable[str | None]],
+    store_available: Callable[[], bool | None],
 ) -> FastAPI:
     """Return the application with these routers by tag, and health probes.
 
     `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
+    `store_available` returns None if there is no shared store.
     """
     app = FastAPI(title="evenly", description=about, version=version("evenly"), docs_url=None, redoc_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
     for tag, router in routers.items():
         app.include_router(router, tags=[tag], dependencies=scheme)
-    app.include_router(_health_routes(why_not_ready), tags=["Health"])
+    app.include_router(_health_routes(why_not_ready, store_available), tags=["Health"])
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
@@ -59,7 +61,9 @@ def admin_shell(
     return app
 
 
-def _health_routes(why_not_ready: Callable[[], Awaitable[str | None]]) -> APIRouter:
+def _health_routes(
+    why_not_ready: Callable[[], Awaitable[str | None]], store_available: Callable[[], bool | None]
+) -> APIRouter:
     router = APIRouter()
 
     @router.get("/healthz", summary="Liveness probe", responses=answer({"status": "alive"}))
@@ -67,15 +71,18 @@ def _health_routes(why_not_ready: Callable[[], Awaitable[str | None]]) -> APIRou
         """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = answer({"status": "ready"}) | problem(503, "Not ready.")
+    answers = answer({"status": "ready", "store": "available"}) | problem(503, "Not ready.")
 
-    @router.get("/readyz", summary="Readiness probe", responses=answers)
-    async def readyz() -> Status:
-        """200 while new sessions can be placed. Needs no token."""
+    @router.get("/readyz", summary="Readiness probe", responses=answers, response_model_exclude_none=True)
+    async def readyz() -> Readiness:
+        """200 while new sessions can be placed, also without the shared store. Needs no token."""
         reason = await why_not_ready()
         if reason is not None:
             raise HTTPException(503, reason)
-        return Status(status="ready")
+        available = store_available()
+        return Readiness(
+            status="ready", store=None if available is None else "available" if available else "unavailable"
+        )
 
     return router
 

@@ -33,6 +33,9 @@ class Balancer:
     `slow_start` is the time in seconds over which a pool that is added, or comes back, ramps up to the mean.
     `restart_grace` is the time in seconds after a restart in which no pool is forgotten, since gateways may still
     report open sessions there. `report` is called with every event.
+
+    With several balancers, `counted` is called after each change of a pool's own sessions, and `elsewhere` returns
+    the sessions of other balancers at the endpoint of a new pool.
     """
 
     def __init__(
@@ -45,6 +48,8 @@ class Balancer:
         slow_start: float,
         report: Callable[[BalancerEvent], None],
         restart_grace: float = 0.0,
+        counted: Callable[[LivePool], None] | None = None,
+        elsewhere: Callable[[Address], int] | None = None,
     ) -> None:
         self.name = name
         self.rotation = Rotation(
@@ -55,7 +60,9 @@ class Balancer:
             slow_start=slow_start,
             warmed_up=self._warmed_up,
             emptied=self._forget_after_grace,
+            counted=counted,
         )
+        self._elsewhere = elsewhere
         self._clock = clock
         self._report = report
         self._pools: dict[Address, LivePool] = {}
@@ -78,7 +85,7 @@ class Balancer:
 
     @property
     def sessions(self) -> int:
-        """The open sessions of all pools."""
+        """The open sessions of all pools, with those of other balancers."""
         return sum(pool.sessions for pool in self._pools.values())
 
     @property
@@ -156,6 +163,10 @@ class Balancer:
         """Set the number of open sessions at the pool that only the gateways' admin ports show."""
         self.rotation.set_unpicked(pool, count)
 
+    def set_elsewhere(self, pool: LivePool, count: int) -> None:
+        """Set the number of open sessions at the pool that other balancers count."""
+        self.rotation.set_elsewhere(pool, count)
+
     # --- pools -------------------------------------------------------------------------------------------------
 
     def add(self, address: Address, endpoint: Address, *, slowly: bool = True) -> LivePool:
@@ -168,7 +179,7 @@ class Balancer:
             raise InputError(f"Pool {address} already exists, as {same.address}.")
         if old is not None and old is not same:
             raise InputError(
-                f"Pool {address} still has {old.sessions} sessions at {old.endpoint}; wait until they have ended."
+                f"Pool {address} still has {old.own} sessions at {old.endpoint}; wait until they have ended."
             )
         if same is None and len(self._pools) >= MAX_POOLS:
             raise InputError(f"There can be at most {MAX_POOLS} pools.")
@@ -176,6 +187,8 @@ class Balancer:
         if pool.address != address:  # the same server under a new name
             del self._pools[pool.address]
             pool.address = address
+        if same is None and self._elsewhere is not None:  # before it joins: slow start begins with these
+            self.rotation.set_elsewhere(pool, self._elsewhere(endpoint))
         self._pools[address] = self._by_endpoint[endpoint] = pool
         self._report(PoolAdded(pool=address, endpoint=endpoint))
         self._apply(pool, Event.ADD, slowly=slowly)
@@ -197,7 +210,7 @@ class Balancer:
         """Stop giving the pool new sessions, and forget it when its last session ends."""
         pool = self.pool(address)
         self._change(pool, Event.REMOVE)
-        if not pool.sessions:
+        if not pool.own:
             self._forget_after_grace(pool)
 
     def set_failing(self, pool: LivePool, failing: bool) -> None:
@@ -214,15 +227,20 @@ class Balancer:
             self._dispatcher.rule = rule
             self._report(AlphaChanged(alpha=float(rule.alpha)))
 
-    def catch_up(self) -> None:
-        """Raise the threshold to the mean. Call it when the sessions of an earlier balancer become known."""
-        if isinstance(self.policy, ThresholdPolicy):
-            self.policy.raise_threshold(floor(self.rotation.mean()))
+    def catch_up(self, *, slack: int = 0) -> None:
+        """Raise the threshold to the mean, if it is lower by more than `slack`.
+
+        Call it when sessions become known that this balancer did not learn from: those of an earlier balancer, or
+        of others.
+        """
+        mean = floor(self.rotation.mean())
+        if isinstance(self.policy, ThresholdPolicy) and self.policy.threshold < mean - slack:
+            self.policy.raise_threshold(mean)
 
     def tick(self) -> None:
         """Raise slow-start caps, forget empty pools that are leaving, and report changes of the threshold."""
         for pool in self.pools:
-            if pool.leaving and not pool.sessions:
+            if pool.leaving and not pool.own:
                 self._forget_after_grace(pool)
         self.rotation.tick()
         if self._dispatcher is not None and self._reported is not None:

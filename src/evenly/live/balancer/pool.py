@@ -11,11 +11,12 @@ from evenly.live.balancer.slow_start import Ramp
 class LivePool:
     """One pool.
 
-    `picked` counts its open sessions that the balancer placed or saw it serve, `unpicked` the others. Only
-    `rotation.py` writes these counts, `member` and `ramp`; only `balancer.py` calls `apply`.
+    `picked` counts its open sessions that the balancer placed or saw it serve, `unpicked` the others that came
+    through its gateways, and `elsewhere` those of other balancers. Only `rotation.py` writes these counts,
+    `member` and `ramp`; only `balancer.py` calls `apply`.
     """
 
-    __slots__ = ("_stage", "address", "endpoint", "member", "picked", "ramp", "unpicked")
+    __slots__ = ("_stage", "address", "elsewhere", "endpoint", "member", "picked", "ramp", "unpicked")
 
     def __init__(self, address: Address, endpoint: Address) -> None:
         self.address = address
@@ -23,12 +24,18 @@ class LivePool:
         self.member = False  # whether the policy may pick it
         self.picked = 0
         self.unpicked = 0
+        self.elsewhere = 0
         self.ramp: Ramp | None = None  # a cap on its sessions, only while it warms up
         self._stage = Stage.STARTING
 
     @property
     def sessions(self) -> int:
-        """All open sessions."""
+        """All open sessions, which the policy balances."""
+        return self.picked + self.unpicked + self.elsewhere
+
+    @property
+    def own(self) -> int:
+        """The open sessions that came through this balancer's gateways. A leaving pool is gone without them."""
         return self.picked + self.unpicked
 
     @property

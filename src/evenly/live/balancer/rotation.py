@@ -19,6 +19,8 @@ from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
 
+_FEW = 8  # changes of `elsewhere` that the policy gets one by one
+
 
 class Rotation:
     """The policy and its members.
@@ -26,7 +28,7 @@ class Rotation:
     `warmed_up` is called when the slow start of a pool ends, `emptied` when a leaving pool has lost its last
     session. Since the start, `picks` counts picks by the token used (by policy `name`, for policies without
     tokens), `unpicked_total` the sessions not placed by the balancer, `moved_total` those served by a different
-    pool than the one picked.
+    pool than the one picked. `counted` is called after each change of a pool's own sessions.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Rotation:
         slow_start: float,
         warmed_up: Callable[[LivePool], None],
         emptied: Callable[[LivePool], None],
+        counted: Callable[[LivePool], None] | None = None,
     ) -> None:
         self.policy = policy
         self.picks: Counter[str] = Counter()
@@ -50,8 +53,10 @@ class Rotation:
         self._slow_start = slow_start
         self._warmed_up = warmed_up
         self._emptied = emptied
+        self._counted = counted
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
         self._pools: dict[LivePool, None] = {}  # a set that keeps the order: pools in rotation, capped or not
+        self._total = 0  # sessions of these pools
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
@@ -67,6 +72,9 @@ class Rotation:
         assert isinstance(pool, LivePool)
         pool.picked += 1
         self.picks[kind] += 1
+        self._total += 1  # a pool that was picked is in rotation
+        if self._counted is not None:
+            self._counted(pool)
         if pool.ramp is not None:
             self._refresh(pool)
         return pool
@@ -85,9 +93,10 @@ class Rotation:
     def count_out(self, pool: LivePool) -> None:
         """Count out a session that has ended, or that the pool does not serve."""
         pool.picked -= 1
+        self._own_changed(pool, -1)
         if pool.member:
             self.policy.depart(pool)
-        elif pool.leaving and not pool.sessions:
+        elif pool.leaving and not pool.own:
             self._emptied(pool)
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
@@ -104,17 +113,40 @@ class Rotation:
             self.policy.leave(pool)
             self.policy.join(pool, pool.sessions + more)
         pool.unpicked += more
+        self._own_changed(pool, more)
         self.unpicked_total += max(more, 0)
         if pool.ramp is not None:
             self._refresh(pool)
-        if pool.leaving and not pool.sessions:
+        if pool.leaving and not pool.own:
             self._emptied(pool)
+
+    def set_elsewhere(self, pool: LivePool, count: int) -> None:
+        """Set the number of the pool's open sessions that other balancers count.
+
+        A few changes reach the policy one by one, as if the sessions came and went here: then a pool keeps its
+        place, and its messages are those it would send. For many at once, the pool leaves and joins again.
+        """
+        more = count - pool.elsewhere
+        if pool.member and abs(more) <= _FEW:
+            for _ in range(more):
+                self.policy.record_arrival(pool)
+            for _ in range(-more):
+                self.policy.depart(pool)
+        elif pool.member:
+            self.policy.leave(pool)
+            self.policy.join(pool, pool.sessions + more)
+        pool.elsewhere = count
+        if pool in self._pools:
+            self._total += more
+        if pool.ramp is not None:
+            self._refresh(pool)
 
     # --- pools -------------------------------------------------------------------------------------------------
 
     def put_in(self, pool: LivePool, *, slowly: bool) -> None:
         """Let the pool get sessions; with `slowly`, ramp it up if slow start is configured."""
         self._pools[pool] = None
+        self._total += pool.sessions
         if slowly and self._slow_start > 0:
             pool.ramp = Ramp(begun=self._clock(), first=pool.sessions, seconds=self._slow_start)
         self.policy.join(pool, pool.sessions)  # a cap always leaves room for one session
@@ -122,7 +154,9 @@ class Rotation:
 
     def take_out(self, pool: LivePool) -> None:
         """Stop giving the pool sessions."""
-        self._pools.pop(pool, None)
+        if pool in self._pools:
+            del self._pools[pool]
+            self._total -= pool.sessions
         pool.ramp = None
         if pool.member:
             self.policy.leave(pool)
@@ -138,7 +172,7 @@ class Rotation:
 
     def mean(self) -> float:
         """Return the mean number of sessions over the pools in rotation."""
-        return sum(pool.sessions for pool in self._pools) / len(self._pools) if self._pools else 0.0
+        return self._total / len(self._pools) if self._pools else 0.0
 
     # --- the policy's view -------------------------------------------------------------------------------------
 
@@ -149,10 +183,17 @@ class Rotation:
 
     def _count_in(self, pool: LivePool) -> None:
         pool.picked += 1
+        self._own_changed(pool, 1)
         if pool.member:
             self.policy.record_arrival(pool)
         if pool.ramp is not None:
             self._refresh(pool)
+
+    def _own_changed(self, pool: LivePool, more: int) -> None:
+        if pool in self._pools:
+            self._total += more
+        if self._counted is not None:
+            self._counted(pool)
 
     def _refresh(self, pool: LivePool, *, mean: float | None = None) -> None:
         """Make a pool in rotation a member of the policy, unless it has reached its slow-start cap."""

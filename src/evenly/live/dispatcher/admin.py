@@ -32,6 +32,7 @@ def dispatcher_admin(fleet: Fleet, *, token: str | None, bound: Address, log: Lo
         bound=bound,
         routers={"Inspect": _inspect_routes(fleet), "Pools": _pool_routes(fleet, log)},
         why_not_ready=fleet.why_not_ready,
+        store_available=fleet.store_available,
     )
 
 

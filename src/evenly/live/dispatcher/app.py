@@ -19,7 +19,11 @@ from evenly.live.log import Log
 TRANSPORT = "evenly.transport"  # the key of a WebSocket's transport in its scope
 _SESSIONS, _SESSION, _GO, _AGENTS = b"/v1/sessions", b"/v1/sessions/", b"/v1/go/", b"/v1/agents"
 _ALIVE = Answer(200, [JSON], b'{"status":"alive"}')
-_READY = Answer(200, [JSON], b'{"status":"ready"}')
+_READY = {
+    None: Answer(200, [JSON], b'{"status":"ready"}'),
+    True: Answer(200, [JSON], b'{"status":"ready","store":"available"}'),
+    False: Answer(200, [JSON], b'{"status":"ready","store":"unavailable"}'),
+}
 
 
 class Api:
@@ -35,6 +39,7 @@ class Api:
         agent_access: Access,
         counters: Counters,
         why_not_ready: Callable[[], Awaitable[str | None]],
+        store_available: Callable[[], bool | None],
         log: Log,
     ) -> None:
         self._sessions = sessions
@@ -44,6 +49,7 @@ class Api:
         self._agent_access = agent_access
         self._counters = counters
         self._why_not_ready = why_not_ready
+        self._store_available = store_available
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +100,7 @@ class Api:
             reason = await self._why_not_ready()
             if reason is not None:
                 raise RefusalError(Code.NOT_READY, reason)
-            return _READY
+            return _READY[self._store_available()]
         if path == _AGENTS:
             raise RefusalError(
                 Code.UPGRADE_REQUIRED, "Agents connect here with a WebSocket.", (b"upgrade", b"websocket")

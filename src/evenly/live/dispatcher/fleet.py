@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from evenly.live.admin.schema import TokensView
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hub import Hub
-from evenly.live.dispatcher.stores import OpenStore
+from evenly.live.dispatcher.stores import EMBEDDED, OpenStore
 from evenly.live.dispatcher.views import AgentMessagesView, FleetView, StoreView, pool_view
 from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
 
@@ -27,13 +27,15 @@ class Fleet:
             state = await self.open_store.store.state()
         except StoreUnavailableError:
             return "The store cannot be reached, and no pool is known without it."
-        if not self.open_store.available():
-            return "The store cannot be reached; sessions are placed with what this dispatcher knows."
         if any(pool.state is PoolState.SERVING for pool in state.pools):
             return None
         if not state.pools:
             return "No pool can be picked: no agent has connected, or all pools have gone."
         return "No pool can be picked: all are full, draining, leaving or silent."
+
+    def store_available(self) -> bool | None:
+        """Return whether the shared store can be used; None if there is none."""
+        return None if self.open_store.kind == EMBEDDED else self.open_store.available()
 
     async def view(self) -> FleetView:
         """Return the state as the admin port shows it."""

@@ -10,7 +10,7 @@ from starlette.types import Message, Send
 
 from evenly.core.protocol import ToDispatcher, ToPool
 from evenly.core.protocol.codec import encode_to_pool
-from evenly.core.protocol.dispatcher_peer import MAX_POOLS
+from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hello import Hello

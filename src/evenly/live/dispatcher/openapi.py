@@ -54,6 +54,17 @@ class Health(BaseModel):
     status: Annotated[str, Header(description="`alive` or `ready`.")]
 
 
+class Readiness(Health):
+    """The dispatcher's health, and that of its store."""
+
+    store: Annotated[
+        str | None,
+        Header(
+            description="The shared store, if there is one: `available`, or `unavailable` while picks continue."
+        ),
+    ] = None
+
+
 def openapi_document(*, with_token: bool) -> dict[str, Any]:
     """Return the document. `with_token`: clients need a token."""
     app = FastAPI(title="evenly", description=_ABOUT, version=version("evenly"))
@@ -162,10 +173,10 @@ def _health_routes() -> APIRouter:
     @router.get(
         "/readyz",
         summary="Readiness probe",
-        responses=_answer(200, {"status": "ready"}) | _errors(Code.NOT_READY),
+        responses=_answer(200, {"status": "ready", "store": "available"}) | _errors(Code.NOT_READY),
     )
-    async def readyz() -> Health:
-        """200 while new sessions can be placed. Needs no token."""
+    async def readyz() -> Readiness:
+        """200 while new sessions can be placed, also without the shared store. Needs no token."""
         raise NotImplementedError
 
     return router

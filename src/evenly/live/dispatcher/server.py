@@ -72,6 +72,7 @@ class DispatcherServer:
             agent_access=Access("agent", tokens.agent),
             counters=counters,
             why_not_ready=self.fleet.why_not_ready,
+            store_available=self.fleet.store_available,
             log=log,
         )
         self.api = ApiServer(api, tls, max_connections=max_connections)

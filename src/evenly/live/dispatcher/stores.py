@@ -13,6 +13,8 @@ from evenly.live.log import Log
 from evenly.live.store.base import Store
 from evenly.live.store.local import LocalStore, term_now
 
+EMBEDDED = "embedded"
+
 
 async def _nothing() -> None:
     pass
@@ -31,5 +33,5 @@ class OpenStore:
 def make_store(settings: DispatcherSettings, hub: Hub, log: Log) -> OpenStore:
     """Return the store of the settings. It sends to agents through the hub."""
     if settings.store is None:
-        return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind="embedded")
+        return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind=EMBEDDED)
     raise InputError(f"store must not be given yet, not {shown(settings.store)}.")

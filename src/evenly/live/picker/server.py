@@ -17,7 +17,7 @@ from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.schema import EnvoyView
+from evenly.live.admin.schema import EnvoyView, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.alpha_updates import Advisor
@@ -25,6 +25,7 @@ from evenly.live.background import Work, log_faults, repeat, running
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
+from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.pick_stream import PickService
@@ -35,6 +36,7 @@ from evenly.live.picker.event_log import log_event
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
+from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.settings import Settings, new_policy, read_settings
@@ -77,6 +79,7 @@ class PickerServer:
         self._seen = seen
         self._saver: StateSaver | None = None  # nothing is written before all pools are added
         self._scheduled_push: asyncio.Handle | None = None
+        self._sharing: Sharing | None = None
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
@@ -85,7 +88,11 @@ class PickerServer:
             slow_start=settings.slow_start,
             report=self._report,
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
+            counted=None if settings.store is None else self._counted,
+            elsewhere=None if settings.store is None else self._elsewhere,
         )
+        if settings.store is not None:
+            self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
         self.envoys = EnvoyFleet(self.balancer, self.log, time.monotonic)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
@@ -110,7 +117,18 @@ class PickerServer:
             work.append(file.follow(self._settings, self._use))
         if self._settings.policy == "threshold" and self._settings.alpha is None:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
+        if self._sharing is not None:
+            work.append(self._sharing.run())
         return work
+
+    async def wait_shared(self) -> None:
+        """Wait a moment until the sessions of other pickers are known, so that the first picks balance them."""
+        if self._sharing is not None:
+            await self._sharing.wait_known()
+
+    def store_view(self) -> StoreView | None:
+        """Return the shared store as the admin port shows it."""
+        return None if self._sharing is None else self._sharing.view()
 
     def envoy_views(self) -> list[EnvoyView]:
         """Return the Envoys as the admin port shows them."""
@@ -168,6 +186,13 @@ class PickerServer:
         log_event(self.log, event)
         if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
             self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
+
+    def _counted(self, pool: LivePool) -> None:
+        if self._sharing is not None:
+            self._sharing.share(pool)
+
+    def _elsewhere(self, endpoint: Address) -> int:
+        return 0 if self._sharing is None else self._sharing.elsewhere(endpoint)
 
     def _tick(self) -> None:
         self.balancer.tick()
@@ -242,9 +267,11 @@ async def serve(
             resolve=resolved,
             ready=lambda: service.ready,
             publish=service.publish,
+            store=service.store_view,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
+            await service.wait_shared()
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
                 admin=bound,
