@@ -1,4 +1,4 @@
-"""Options of `evenly dispatcher` and `evenly agent`. None means not given: the config file or the default decides."""
+"""Options of `evenly dispatcher` and `evenly agent`. None means not given: a file or the default decides."""
 
 from __future__ import annotations
 

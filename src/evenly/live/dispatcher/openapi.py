@@ -60,7 +60,7 @@ class Readiness(Health):
     store: Annotated[
         str | None,
         Header(
-            description="The shared store, if there is one: `available`, or `unavailable` while picks continue."
+            description="The shared store, if any: `available`, or `unavailable` while picks continue."
         ),
     ] = None
 
