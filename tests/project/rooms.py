@@ -138,6 +138,11 @@ ROOMS: dict[str, Room] = {
         may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
         packages=("pydantic",),
     ),
+    "live.store": Room(
+        holds="The tokens of a fleet: in process, or in Valkey or Redis, in Lua functions with the same decisions.",
+        may=("core", "core.protocol", "errors", "inputs", "live"),
+        packages=("hiredis", "redis"),
+    ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
