@@ -14,7 +14,17 @@ from hiredis import pack_command
 from redis.asyncio import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    NoPermissionError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from evenly.live.store.address import StoreAddress
 from evenly.live.store.base import StoreUnavailableError
@@ -22,8 +32,8 @@ from evenly.live.store.base import StoreUnavailableError
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
 _REFUSED = "The store rejected the user name or the password."
-_REFUSALS = ("NOAUTH", "WRONGPASS", "NOPERM")
-_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED")  # ask again through a new connection
+_REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
+_ELSEWHERE = (ReadOnlyError, MasterDownError, ClusterDownError, MovedError)  # ask through a new connection
 
 Argument = bytes | str | int | float
 Execute = Callable[[bytes], Awaitable[object]]
@@ -67,7 +77,7 @@ async def connect(connection: Connection) -> None:
             raise asyncio.CancelledError
     except (RedisError, OSError) as error:
         await drop(connection)
-        if isinstance(error, AuthenticationError | AuthorizationError) or str(error).startswith(_REFUSALS):
+        if isinstance(error, _REFUSALS):
             raise StoreRefusedError(_REFUSED) from error
         raise StoreUnavailableError(f"The store cannot be reached: {error}") from error
     except BaseException:  # it took too long
@@ -158,7 +168,7 @@ class Link:
         for (_, future), reply in zip(batch, replies, strict=True):
             if not future.done():
                 future.set_result(reply)
-        if any(isinstance(reply, ResponseError) and str(reply).startswith(_ELSEWHERE) for reply in replies):
+        if any(isinstance(reply, _ELSEWHERE) for reply in replies):
             await self._disconnect()
 
     async def _connected(self) -> Connection:
@@ -171,11 +181,14 @@ class Link:
                 await connection.send_packed_command([command], check_health=False)
                 reply = await _read(connection)
                 if isinstance(reply, ResponseError):
-                    raise StoreRefusedError(_REFUSED) if str(reply).startswith(_REFUSALS) else reply
+                    raise reply
                 return reply
 
-            await execute(pack("PING"))  # a server that wants a password rejects it in a clear way
-            await self._greet(execute)
+            try:
+                await execute(pack("PING"))  # a server that wants a password rejects this in a clear way
+                await self._greet(execute)
+            except _REFUSALS as error:
+                raise StoreRefusedError(_REFUSED) from error
         return self._connection
 
     async def _disconnect(self) -> None:
