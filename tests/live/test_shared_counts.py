@@ -23,7 +23,7 @@ import redis
 from evenly.live.wire.protobuf import field
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, ask, eventually, free_port
-from tests.live.rig import Gateway, Picker, PoolProcess
+from tests.live.rig import Envoy, Gateway, Picker, PoolProcess
 from tests.live.stores import SERVERS, Store, running_store
 
 pytestmark = [pytest.mark.slow]
@@ -379,40 +379,50 @@ def test_fleets_do_not_mix(valkey: Store) -> None:
 
 
 @pytest.mark.envoy
-def test_two_gateways_balance_as_one(valkey: Store) -> None:
+def test_two_envoys_with_a_picker_each_balance_as_one(valkey: Store) -> None:
     """With real Envoys and real pools; the bound is that of two pickers."""
     with ExitStack() as stack:
         pools = [stack.enter_context(PoolProcess()) for _ in range(3)]
         words = [word for pool in pools for word in ("--pool", pool.address)]
-        options = ("--policy", "jsq", "--slow-start", "0", "--store", valkey.url, "--fleet", "gateways", *words)
-        gateways = [stack.enter_context(Gateway(*options)) for _ in range(2)]
-        for pool in pools:
-            pool.wait()
-        for gateway in gateways:
-            gateway.wait()
-        for gateway in gateways:
-            eventually(gateway.state, lambda seen: seen["store"]["pickers"] == 1)
+        options = ("--policy", "jsq", "--slow-start", "0", "--store", valkey.url, "--fleet", "envoys", *words)
+        pickers = [stack.enter_context(Picker(*options)) for _ in range(2)]
+        envoys = [stack.enter_context(Envoy(picker, patient=True)) for picker in pickers]
+        for process in pools:
+            process.wait()
+        for picker in pickers:
+            picker.wait()
+        for envoy in envoys:
+            envoy.wait()
+        for picker in pickers:
+            eventually(picker.state, lambda seen: seen["store"]["pickers"] == 1)
+
+        def views() -> list[list[int]]:
+            """Return the counts of the pools, and of each picker."""
+            counted = [[pool["sessions"] for pool in picker.state()["pools"]] for picker in pickers]
+            return [[pool.sessions for pool in pools], *counted]
+
+        def agreed(sessions: int) -> list[int]:
+            wanted = eventually(views, lambda seen: seen == [seen[0]] * 3 and sum(seen[0]) == sessions)
+            return wanted[0]
+
         opened: list[Session] = []
-
-        def truth() -> list[int]:
-            return [pool.sessions for pool in pools]
-
-        def agreed() -> list[int]:
-            counts = truth()
-            for gateway in gateways:
-                eventually(gateway.state, lambda seen: [pool["sessions"] for pool in seen["pools"]] == counts)
-            return counts
-
         for number in range(4 * len(pools)):
-            opened.append(Session(gateways[number % 2].port).wait())
+            opened.append(Session(envoys[number % 2].port).wait())
             stack.callback(opened[-1].abort)
-            counts = agreed()
-            assert sum(counts) == number + 1
+            counts = agreed(number + 1)
             assert max(counts) - min(counts) <= 1
         while opened:
             opened.pop().close()
-        eventually(truth, lambda seen: seen == [0, 0, 0])
-        agreed()
+        agreed(0)
+
+
+@pytest.mark.envoy
+def test_a_gateway_hands_the_store_to_its_picker(valkey: Store) -> None:
+    options = ("--policy", "jsq", "--store", valkey.url, "--fleet", "gateway", "--pool", POOLS[0])
+    with Gateway(*options) as gateway:
+        gateway.wait()
+        seen = eventually(gateway.state, lambda seen: seen["store"]["available"])
+        assert seen["store"]["fleet"] == "gateway"
 
 
 def test_a_user_with_few_rights_is_enough() -> None:
