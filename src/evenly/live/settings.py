@@ -27,6 +27,7 @@ from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
 
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
+DEFAULT_FLEET = "default"
 MAX_LOAD = 1000  # sessions per pool
 MAX_SAMPLE_SIZE = 1000  # pools
 MAX_SECONDS = 86400  # of slow start and of draining
@@ -101,6 +102,10 @@ def _shown_store(value: str | None) -> str | None:
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
+StoreField = Annotated[
+    str | None, BeforeValidator(_store), PlainSerializer(_shown_store, return_type=str | None), Field(repr=False)
+]
+FleetField = Annotated[str, BeforeValidator(check_fleet)]
 LoadMaxField = Annotated[float | None, BeforeValidator(_load_max)]
 
 
@@ -123,8 +128,8 @@ class Settings(BaseModel):
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
     slow_start: Annotated[float, seconds_field("slow-start")] = 10.0
     drain_timeout: Annotated[float, seconds_field("drain-timeout")] = 30.0
-    store: Annotated[str | None, BeforeValidator(_store), PlainSerializer(_shown_store), Field(repr=False)] = None
-    fleet: Annotated[str, BeforeValidator(check_fleet)] = "default"
+    store: StoreField = None
+    fleet: FleetField = DEFAULT_FLEET
 
     @model_validator(mode="before")
     @classmethod

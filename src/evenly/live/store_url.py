@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from urllib.parse import unquote, urlsplit
 
 from evenly.errors import InputError
@@ -61,6 +62,11 @@ def parse_store_url(text: object) -> StoreUrl:
         username=unquote(parts.username) if parts.username else None,
         password=unquote(parts.password) if parts.password else None,
     )
+
+
+def with_password(url: StoreUrl, environment: Mapping[str, str]) -> StoreUrl:
+    """Take the password from the environment if the URL has none: other users can see command lines."""
+    return url if url.password else replace(url, password=environment.get(PASSWORD_VARIABLE) or None)
 
 
 def without_password(text: str) -> str:

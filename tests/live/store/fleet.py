@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from evenly.core.protocol import PoolPeer, ToDispatcher, ToPool
-from evenly.live.store.address import parse_store_url
 from evenly.live.store.base import FleetSettings, Placement, Store
 from evenly.live.store.valkey import ValkeyStore
+from evenly.live.store_url import parse_store_url
 from tests.live.store.servers import DEADLINE_S, StoreServer
 
 TIMES = FleetSettings(alpha="0.93", lease=30.0, silence=60.0, memory=20.0, heartbeat=5.0)

@@ -8,10 +8,10 @@ import time
 import pytest
 
 from evenly.core.protocol.dispatcher_peer import TERM
-from evenly.live.store.address import parse_store_url
 from evenly.live.store.base import PoolState, StoreUnavailableError
 from evenly.live.store.failover import FailoverStore
 from evenly.live.store.valkey import ValkeyStore
+from evenly.live.store_url import parse_store_url
 from tests.live.store.fleet import TIMES, Agents, place, until
 from tests.live.store.servers import StoreServer
 

@@ -15,7 +15,6 @@ from evenly.core.protocol import KeyReusedError, PoolPeer
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.errors import InputError
 from evenly.live.store import functions, link
-from evenly.live.store.address import parse_store_url
 from evenly.live.store.base import (
     AllUnavailableError,
     FleetSettings,
@@ -25,6 +24,7 @@ from evenly.live.store.base import (
 )
 from evenly.live.store.link import StoreRefusedError
 from evenly.live.store.valkey import ValkeyStore
+from evenly.live.store_url import parse_store_url
 from tests.live.store.fleet import TIMES, open_store, place, until
 from tests.live.store.servers import StoreServer
 
@@ -289,7 +289,7 @@ def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: Sto
         guarded.kill()
 
 
-def test_tls_is_checked(tmp_path: Path) -> None:
+def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the system's redis-server is built with TLS."""
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
@@ -304,9 +304,9 @@ def test_tls_is_checked(tmp_path: Path) -> None:
         str(key), "--tls-auth-clients", "no",
     ]  # fmt: skip
 
-    async def run(host: str, ca_file: Path | None) -> None:
-        address = parse_store_url(f"rediss://{host}:{server.port}", ca_file=ca_file)
-        store = ValkeyStore(TIMES, lambda pool, message: None, address, fleet="tls")
+    async def run(host: str) -> None:
+        url = parse_store_url(f"rediss://{host}:{server.port}")
+        store = ValkeyStore(TIMES, lambda pool, message: None, url, fleet="tls")
         try:
             await store.open()
             await store.tick()
@@ -315,10 +315,11 @@ def test_tls_is_checked(tmp_path: Path) -> None:
 
     server.start()
     try:
-        asyncio.run(run("127.0.0.1", certificate))
         with pytest.raises(StoreUnavailableError, match="certificate"):
-            asyncio.run(run("127.0.0.1", None))
+            asyncio.run(run("127.0.0.1"))
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        asyncio.run(run("127.0.0.1"))
         with pytest.raises(StoreUnavailableError, match="certificate"):
-            asyncio.run(run("localhost", certificate))
+            asyncio.run(run("localhost"))
     finally:
         server.kill()

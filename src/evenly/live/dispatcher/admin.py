@@ -13,6 +13,7 @@ from evenly.live.admin.shell import admin_shell, answer, problem, refusing
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.dispatcher.metrics import fleet_metrics
 from evenly.live.dispatcher.views import POOL_EXAMPLE, STATE_EXAMPLE, FleetPoolView, FleetView, pool_view
+from evenly.live.dispatcher.watch import Watch
 from evenly.live.log import Log
 from evenly.live.session_id import MAX_POOL_NAME, check_pool_name
 from evenly.live.store.base import StoreUnavailableError
@@ -24,14 +25,14 @@ _NO_STORE = "The store cannot be reached."
 PoolName = Annotated[str, Path(description="Name of the pool.", max_length=MAX_POOL_NAME, examples=["game-7"])]
 
 
-def dispatcher_admin(fleet: Fleet, *, token: str | None, bound: Address, log: Log) -> FastAPI:
+def dispatcher_admin(fleet: Fleet, watch: Watch, *, token: str | None, bound: Address, log: Log) -> FastAPI:
     """Return the application. `bound` is the address it serves on."""
     return admin_shell(
         about=_ABOUT,
         token=token,
         bound=bound,
         routers={"Inspect": _inspect_routes(fleet), "Pools": _pool_routes(fleet, log)},
-        why_not_ready=fleet.why_not_ready,
+        why_not_ready=watch.why_not_ready,
         store_available=fleet.store_available,
     )
 

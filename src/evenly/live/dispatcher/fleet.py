@@ -9,7 +9,7 @@ from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.stores import EMBEDDED, OpenStore
 from evenly.live.dispatcher.views import AgentMessagesView, FleetView, StoreView, pool_view
-from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
+from evenly.live.store.base import FleetState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,18 +20,6 @@ class Fleet:
     open_store: OpenStore
     hub: Hub
     counters: Counters
-
-    async def why_not_ready(self) -> str | None:
-        """Return why no session can be placed, None if sessions can."""
-        try:
-            state = await self.open_store.store.state()
-        except StoreUnavailableError:
-            return "The store cannot be reached, and no pool is known without it."
-        if any(pool.state is PoolState.SERVING for pool in state.pools):
-            return None
-        if not state.pools:
-            return "No pool can be picked: no agent has connected, or all pools have gone."
-        return "No pool can be picked: all are full, draining, leaving or silent."
 
     def store_available(self) -> bool | None:
         """Return whether the shared store can be used; None if there is none."""
@@ -61,5 +49,9 @@ class Fleet:
             expired=state.expired,
             released=state.released,
             agents=len(connections),
-            store=StoreView(kind=self.open_store.kind, available=self.open_store.available()),
+            store=StoreView(
+                kind=self.open_store.kind,
+                available=self.open_store.available(),
+                outages=self.open_store.outages(),
+            ),
         )

@@ -65,6 +65,9 @@ class _Figures(Collector):
         yield _by("evenly_errors", "Rejected requests, by code.", "code", view.errors)
         yield _by("evenly_messages", "Messages from agents.", "kind", view.messages.model_dump())
         yield CounterMetricFamily("evenly_notices", "Threshold notices sent to agents.", view.notices)
+        yield CounterMetricFamily(
+            "evenly_store_outages", "How often the shared store was lost.", view.store.outages
+        )
         yield CounterMetricFamily("evenly_expired", "Places that no client came for in time.", view.expired)
         yield CounterMetricFamily("evenly_released", "Places that clients gave back.", view.released)
 

@@ -59,9 +59,7 @@ class Readiness(Health):
 
     store: Annotated[
         str | None,
-        Header(
-            description="The shared store, if any: `available`, or `unavailable` while picks continue."
-        ),
+        Header(description="The shared store, if any: `available`, or `unavailable` while picks continue."),
     ] = None
 
 

@@ -34,7 +34,7 @@ from evenly.live.dispatcher.settings import (
     read_tokens,
     tls_context,
 )
-from evenly.live.dispatcher.stores import make_store
+from evenly.live.dispatcher.stores import OpenStore, open_store
 from evenly.live.dispatcher.watch import Watch
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
@@ -52,18 +52,24 @@ class DispatcherServer:
     """The parts of a dispatcher, wired together. `bound` is the address of its API."""
 
     def __init__(
-        self, settings: DispatcherSettings, tokens: Tokens, *, bound: Address, log: Log, max_connections: int
+        self,
+        settings: DispatcherSettings,
+        tokens: Tokens,
+        *,
+        bound: Address,
+        log: Log,
+        max_connections: int,
+        hub: Hub,
+        counters: Counters,
+        opened: OpenStore,
     ) -> None:
         self._settings = settings
         self._log = log
         tls = tls_context(settings)
-        counters = Counters()
-        hub = Hub(counters)
-        self.open_store = make_store(settings, hub, log)
-        store = self.open_store.store
-        self.fleet = Fleet(name=settings.fleet, open_store=self.open_store, hub=hub, counters=counters)
+        self._store = store = opened.store
+        self.fleet = Fleet(name=settings.fleet, open_store=opened, hub=hub, counters=counters)
         self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat)
-        self._watch = Watch(self.fleet, log)
+        self.watch = Watch(self.fleet, log)
         api = Api(
             sessions=Sessions(store, counters, lease=settings.lease),
             agents=self._agents,
@@ -71,7 +77,7 @@ class DispatcherServer:
             clients=Access("client", tokens.client, anyone=settings.open_picks),
             agent_access=Access("agent", tokens.agent),
             counters=counters,
-            why_not_ready=self.fleet.why_not_ready,
+            why_not_ready=self.watch.why_not_ready,
             store_available=self.fleet.store_available,
             log=log,
         )
@@ -84,16 +90,16 @@ class DispatcherServer:
         tick = min(settings.heartbeat / _TICKS_PER_HEARTBEAT, _MAX_TICK_S)
         work = [
             repeat(self._tick, tick, log),
-            repeat(self._watch.look, _WATCH_S, log),
+            repeat(self.watch.look, _WATCH_S, log),
             repeat(self._sweep, _SWEEP_S, log),
         ]
         if settings.alpha is None:
-            use = self.open_store.store.use_alpha
-            work.append(Advisor(lambda: self._watch.serving, use, settings.load_max, log).run())
+            use = self._store.use_alpha
+            work.append(Advisor(lambda: self.watch.serving, use, settings.load_max, log).run())
         return work
 
     async def _tick(self) -> None:
-        await self.open_store.store.tick()
+        await self._store.tick()
         self._agents.welcome_again()
 
     def _sweep(self) -> None:
@@ -132,13 +138,23 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
     with listening_socket(settings.listen) as listen, listening_socket(settings.admin) as admin:
         bound = Address(settings.listen.host, listen.getsockname()[1])
         admin_bound = Address(settings.admin.host, admin.getsockname()[1])
-        server = DispatcherServer(
-            settings, tokens, bound=bound, log=log, max_connections=min(MAX_CONNECTIONS, files // 2)
-        )
-        _take_uvicorn_log(log)
-        admin_app = dispatcher_admin(server.fleet, token=tokens.admin, bound=admin_bound, log=log)
-        admin_tls = None if settings.admin.loopback else server.tls
+        counters = Counters()
+        hub = Hub(counters)
+        opened = await open_store(settings, hub, log)
         try:
+            server = DispatcherServer(
+                settings,
+                tokens,
+                bound=bound,
+                log=log,
+                max_connections=min(MAX_CONNECTIONS, files // 2),
+                hub=hub,
+                counters=counters,
+                opened=opened,
+            )
+            _take_uvicorn_log(log)
+            admin_app = dispatcher_admin(server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log)
+            admin_tls = None if settings.admin.loopback else server.tls
             async with (
                 serving(server.api, listen),
                 serve_admin(admin_app, admin, admin_tls),
@@ -151,7 +167,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 gc.freeze()  # long-lived objects need no further GC scans
                 await stop.wait()
         finally:
-            await server.open_store.close()
+            await opened.close()
 
 
 def run(given: Mapping[str, Any], config: Path | None, *, ready_json: bool = False) -> None:

@@ -11,15 +11,17 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from evenly.errors import InputError
-from evenly.inputs import number_from, shown, true_or_false
+from evenly.inputs import number_from, true_or_false
 from evenly.live.addresses import Address, check_distinct
 from evenly.live.admin_token import find_token, read_token
-from evenly.live.session_id import check_pool_name
 from evenly.live.settings import (
+    DEFAULT_FLEET,
     PROVISIONAL_ALPHA,
     AddressField,
     AlphaField,
+    FleetField,
     LoadMaxField,
+    StoreField,
     file_field,
     read_keys,
     validated,
@@ -41,19 +43,6 @@ def _lease(value: object) -> float:
     return number_from("lease", value, 2 * MIN_HEARTBEAT, MAX_LEASE)
 
 
-def _store(value: object) -> str | None:
-    if value is not None and not (isinstance(value, str) and value):
-        raise InputError(f"store must be a URL such as redis://127.0.0.1:6379, not {shown(value)}.")
-    return value
-
-
-def _fleet(value: object) -> str:
-    try:
-        return check_pool_name(value)
-    except InputError as error:
-        raise InputError(str(error).replace("name of a pool", "name of a fleet")) from None
-
-
 def _file(name: str) -> Any:  # noqa: ANN401  (a type built by pydantic's rules)
     return Annotated[Path | None, Field(strict=False), file_field(name)]
 
@@ -70,8 +59,8 @@ class DispatcherSettings(BaseModel):
     load_max: LoadMaxField = None
     heartbeat: Annotated[float, BeforeValidator(_heartbeat)] = 2.0
     lease: Annotated[float, BeforeValidator(_lease)] = 10.0
-    store: Annotated[str | None, BeforeValidator(_store)] = None
-    fleet: Annotated[str, BeforeValidator(_fleet)] = "default"
+    store: StoreField = None
+    fleet: FleetField = DEFAULT_FLEET
     tls_cert: _file("tls-cert") = None  # type: ignore[valid-type]
     tls_key: _file("tls-key") = None  # type: ignore[valid-type]
     agent_token_file: _file("agent-token-file") = None  # type: ignore[valid-type]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from evenly.errors import InputError
-from evenly.inputs import shown
 from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.settings import DispatcherSettings
 from evenly.live.log import Log
 from evenly.live.store.base import Store
 from evenly.live.store.local import LocalStore, term_now
+from evenly.live.store_url import parse_store_url, with_password
 
-EMBEDDED = "embedded"
+EMBEDDED, SHARED = "embedded", "shared"
 
 
 async def _nothing() -> None:
@@ -22,16 +23,39 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenStore:
-    """A store, what kind it is, and whether it is reachable now."""
+    """A store, what kind it is, whether it is reachable now, and how often it was not."""
 
     store: Store
     kind: str
     available: Callable[[], bool] = lambda: True
+    outages: Callable[[], int] = lambda: 0
     close: Callable[[], Awaitable[None]] = _nothing
 
 
-def make_store(settings: DispatcherSettings, hub: Hub, log: Log) -> OpenStore:
-    """Return the store of the settings. It sends to agents through the hub."""
+async def open_store(settings: DispatcherSettings, hub: Hub, log: Log) -> OpenStore:
+    """Return the store of the settings. It sends to agents through the hub.
+
+    A shared store that cannot be reached is no reason not to start: the dispatcher uses it as soon as it can.
+    """
     if settings.store is None:
         return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind=EMBEDDED)
-    raise InputError(f"store must not be given yet, not {shown(settings.store)}.")
+    from evenly.live.store.failover import FailoverStore  # noqa: PLC0415  (redis-py takes time to load)
+    from evenly.live.store.link import StoreRefusedError  # noqa: PLC0415
+    from evenly.live.store.valkey import ValkeyStore  # noqa: PLC0415
+
+    fleet = settings.for_fleet()
+    url = with_password(parse_store_url(settings.store), os.environ)
+    shared = ValkeyStore(fleet, hub.send, url, fleet=settings.fleet)
+    store = FailoverStore(fleet, hub.send, shared, report=log.event)
+    try:
+        await store.open()
+    except StoreRefusedError as error:
+        await store.close()
+        raise InputError(str(error)) from None
+    return OpenStore(
+        store=store,
+        kind=SHARED,
+        available=lambda: store.available,
+        outages=lambda: store.outages,
+        close=store.close,
+    )

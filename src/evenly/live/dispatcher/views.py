@@ -43,7 +43,7 @@ STATE_EXAMPLE = {
     "expired": 3,
     "released": 1,
     "agents": 1,
-    "store": {"kind": "embedded", "available": True},
+    "store": {"kind": "shared", "available": True, "outages": 0},
 }
 
 
@@ -80,8 +80,9 @@ class AgentMessagesView(BaseModel):
 class StoreView(BaseModel):
     """The store."""
 
-    kind: Annotated[str, Field(description="`embedded`, or where the shared store is.")]
-    available: Annotated[bool, Field(description="Whether it is reachable now.")]
+    kind: Annotated[str, Field(description="`embedded` or `shared`.")]
+    available: Annotated[bool, Field(description="False: sessions are placed with what this dispatcher knows.")]
+    outages: Annotated[int, Field(description="How often the shared store was lost since the start.")]
 
 
 class FleetView(BaseModel):

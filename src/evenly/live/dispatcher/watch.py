@@ -1,4 +1,4 @@
-"""The log of what changes in the fleet: pools, the threshold, alpha, and whether the store is there."""
+"""Looks at the fleet now and then: it logs what changes, and knows whether sessions can be placed."""
 
 from __future__ import annotations
 
@@ -10,30 +10,35 @@ from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
 
 
 class Watch:
-    """Compares snapshots of the fleet and logs what has changed between two of them."""
+    """Compares snapshots of the fleet and logs what has changed between two of them.
+
+    Probes are answered from the last snapshot: anyone may send them, and a snapshot costs the store time.
+    """
 
     def __init__(self, fleet: Fleet, log: Log) -> None:
         self._fleet = fleet
         self._log = log
-        self._available = True
         self._last: FleetState | None = None
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
 
     async def look(self) -> None:
         """Take a snapshot and log the changes."""
-        state: FleetState | None = None
         with suppress(StoreUnavailableError):
             state = await self._fleet.open_store.store.state()
-        available = state is not None and self._fleet.open_store.available()
-        if available != self._available:
-            self._available = available
-            self._log.event("store back" if available else "store lost", store=self._fleet.open_store.kind)
-        if state is not None:
             self._compare(self._last, state)
             self._last = state
             served = (PoolState.SERVING, PoolState.FULL)
             self.serving = [pool.sessions for pool in state.pools if pool.state in served]
         self._log.catch_up()
+
+    async def why_not_ready(self) -> str | None:
+        """Return why no session can be placed, None if sessions can."""
+        pools = () if self._last is None else self._last.pools
+        if any(pool.state is PoolState.SERVING for pool in pools):
+            return None
+        if not pools:
+            return "No pool can be picked: no agent has connected, or all pools have gone."
+        return "No pool can be picked: all are full, draining, leaving or silent."
 
     def _compare(self, before: FleetState | None, now: FleetState) -> None:
         if before is not None and before.threshold != now.threshold:

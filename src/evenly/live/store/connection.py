@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from evenly.live.store_url import PASSWORD_VARIABLE, StoreUrl
+from evenly.live.store_url import StoreUrl
 
 TIMEOUT_S = 1.0  # for a connection, and for each reply
 _MAX_CONNECTIONS = 8
-
-
-def with_password(url: StoreUrl, environment: Mapping[str, str]) -> StoreUrl:
-    """Take the password from the environment if the URL has none: other users can see command lines."""
-    return url if url.password else replace(url, password=environment.get(PASSWORD_VARIABLE) or None)
 
 
 def connect(url: StoreUrl) -> Redis:

@@ -26,8 +26,8 @@ from redis.exceptions import (
     ResponseError,
 )
 
-from evenly.live.store.address import StoreAddress
 from evenly.live.store.base import StoreUnavailableError
+from evenly.live.store_url import StoreUrl
 
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
@@ -49,7 +49,7 @@ class StoreRefusedError(StoreUnavailableError):
     """The store can be reached, but not with this user name and password."""
 
 
-def new_connection(address: StoreAddress, timeout: float) -> Connection:
+def new_connection(address: StoreUrl, timeout: float) -> Connection:
     """Return a connection that is not open yet. The caller limits how long it waits for replies."""
     options: dict[str, Any] = {
         "host": address.host,
@@ -98,7 +98,7 @@ class Link:
     would only fail later. The next call tries a new connection.
     """
 
-    def __init__(self, address: StoreAddress, greet: Callable[[Execute], Awaitable[None]], timeout: float) -> None:
+    def __init__(self, address: StoreUrl, greet: Callable[[Execute], Awaitable[None]], timeout: float) -> None:
         self._address = address
         self._greet = greet
         self._timeout = timeout

@@ -22,7 +22,6 @@ from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name, new_key
 from evenly.live.store import functions
-from evenly.live.store.address import StoreAddress, check_fleet_name
 from evenly.live.store.base import (
     AllUnavailableError,
     FleetPool,
@@ -36,6 +35,7 @@ from evenly.live.store.base import (
 )
 from evenly.live.store.link import Argument, Execute, Link, connect, drop, new_connection, pack
 from evenly.live.store.local import term_now
+from evenly.live.store_url import StoreUrl, check_fleet
 
 _TIMEOUT_S = 1.0  # of a call, and of connecting
 _RETRY_S = 1.0  # between two attempts to subscribe
@@ -53,7 +53,7 @@ class ValkeyStore:
         self,
         settings: FleetSettings,
         send: Send,
-        address: StoreAddress,
+        address: StoreUrl,
         *,
         fleet: str,
         threshold: int = 0,
@@ -69,7 +69,7 @@ class ValkeyStore:
         self._common = functions.common_arguments(settings)
         self._send = send
         self._address = address
-        self._keys = functions.keys_of(check_fleet_name(fleet))
+        self._keys = functions.keys_of(check_fleet(fleet))
         self._channel = functions.channel_of(fleet)
         self._timeout = timeout
         self._random = random.Random()
