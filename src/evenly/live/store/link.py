@@ -64,8 +64,8 @@ def new_connection(address: StoreUrl, timeout: float) -> Connection:
     }
     if not address.tls:
         return Connection(**options)
-    ca_file = None if address.ca_file is None else str(address.ca_file)
-    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_cert_reqs="required", ssl_check_hostname=True)
+    # SSL_CERT_FILE can name a CA of one's own.
+    return SSLConnection(**options, ssl_cert_reqs="required", ssl_check_hostname=True)
 
 
 async def connect(connection: Connection) -> None:

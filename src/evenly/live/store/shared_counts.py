@@ -17,7 +17,7 @@ from typing import Any
 
 from evenly.live.addresses import MAX_POOLS, Address
 from evenly.live.log import Log
-from evenly.live.store.connection import TIMEOUT_S, connect, reason_of, with_password
+from evenly.live.store.connection import TIMEOUT_S, connect, reason_of
 from evenly.live.store.own_counts import RENEW_S, TTL_S, OwnCounts
 from evenly.live.store.peers import MAX_PEERS, Peers
 from evenly.live.store.picker_messages import (
@@ -29,7 +29,7 @@ from evenly.live.store.picker_messages import (
     decode_number,
     is_picker,
 )
-from evenly.live.store_url import StoreUrl
+from evenly.live.store_url import StoreUrl, with_password
 
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 2.0
 _READ_PAUSE_S = 0.02  # between reads of the hashes, whatever messages ask for
