@@ -139,7 +139,7 @@ ROOMS: dict[str, Room] = {
         packages=("pydantic",),
     ),
     "live.store": Room(
-        holds="The tokens of a fleet: in process, or in Valkey or Redis, in Lua functions with the same decisions.",
+        holds="The tokens of a fleet: in process, or in Valkey or Redis, as functions with the same decisions.",
         may=("core", "core.protocol", "errors", "inputs", "live"),
         packages=("hiredis", "redis"),
     ),
