@@ -170,3 +170,14 @@ def test_pools_to_avoid_are_tried_four_times_and_then_left_out(client: redis.Red
         twins.pick(2, frozenset("abc"), None, seed)
     twins.agree()
     client.delete(*twins.keys)
+
+
+def test_a_fraction_of_exactly_alpha_lowers_the_threshold(client: redis.Redis) -> None:
+    times = FleetSettings(alpha="0.5", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
+    twins = Twins(client, next(fleets), times, threshold=1, term=1)
+    for tasks, pool in enumerate("ab"):
+        twins.receive(ToDispatcher(Kind.ANSWER, 1, 1, Report(pool, tasks, TERM, None), ()))
+    twins.pick(1, frozenset(), None, 1)
+    twins.agree()
+    assert twins.peer.dispatcher.threshold == 0
+    client.delete(*twins.keys)
