@@ -16,7 +16,10 @@ def listening_socket(address: Address) -> socket.socket:
     address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server(address, family=family, backlog=BACKLOG)
+        sock = socket.create_server(address, family=family, backlog=BACKLOG)
     except OSError as error:  # whose text repeats the address
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
+    # asyncio sets this only for sockets that name their protocol. Without it, answers wait for acknowledgements.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock

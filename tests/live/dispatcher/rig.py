@@ -119,14 +119,16 @@ class Agent:
         token: str = "",
         tls: ssl.SSLContext | None = None,
     ) -> None:
+        incarnation = time.time_ns()
         self.hello = {
             "type": "hello",
             "version": 1,
             "pool": pool,
+            "incarnation": incarnation,
             "address": address or f"ws://{pool}.example:9000",
             "capacity": capacity,
         }
-        self.peer = PoolPeer(pool, incarnation=time.time_ns(), capacity=capacity)
+        self.peer = PoolPeer(pool, incarnation=incarnation, capacity=capacity)
         self.keys: list[bytes] = []
         self.welcomes = 0
         self.connection: ClientConnection | None = None

@@ -20,7 +20,14 @@ from evenly.live.store.local import LocalStore
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE, eventually
 
-HELLO = {"type": "hello", "version": 1, "pool": "x", "address": "ws://x.example", "capacity": None}
+HELLO = {
+    "type": "hello",
+    "version": 1,
+    "pool": "x",
+    "incarnation": 1,
+    "address": "ws://x.example",
+    "capacity": None,
+}
 BEAT = encode_to_dispatcher(PoolPeer("x", incarnation=1).heartbeat())
 
 

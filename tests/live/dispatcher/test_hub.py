@@ -18,7 +18,14 @@ from evenly.live.log import Log
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
 
-HELLO = {"type": "hello", "version": 1, "pool": "a", "address": "ws://a.example", "capacity": None}
+HELLO = {
+    "type": "hello",
+    "version": 1,
+    "pool": "a",
+    "incarnation": 1,
+    "address": "ws://a.example",
+    "capacity": None,
+}
 NOTICE = ToPool(ThresholdNotice(3, epoch=7), 9)
 SETTINGS = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
 
@@ -38,8 +45,8 @@ class Wire:
     def abort(self) -> None:
         self.aborted = True
 
-    def connection(self, pool: str = "a") -> AgentConnection:
-        return AgentConnection(Hello(pool, f"ws://{pool}.example", None), self.send, self)
+    def connection(self, pool: str = "a", incarnation: int = 1) -> AgentConnection:
+        return AgentConnection(Hello(pool, incarnation, f"ws://{pool}.example", None), self.send, self)
 
 
 def test_a_newer_connection_stays_when_the_older_ends() -> None:
@@ -54,6 +61,16 @@ def test_a_newer_connection_stays_when_the_older_ends() -> None:
     assert hub.remove(second)
     hub.send("a", NOTICE)  # to an agent that is not here: nothing happens
     assert len(newer.sent) == 1
+
+
+def test_an_agent_that_started_earlier_does_not_replace_a_later_one() -> None:
+    """In a rolling restart, the old process may drain for long, and connect again meanwhile."""
+    hub, old, new = Hub(Counters()), Wire(), Wire()
+    hub.add(new.connection(incarnation=2))
+    with pytest.raises(InputError, match="started later"):
+        hub.add(old.connection(incarnation=1))
+    hub.send("a", NOTICE)
+    assert len(new.sent) == 1 and not old.sent
 
 
 def test_an_agent_whose_buffer_is_full_is_cut_off() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import redis
@@ -46,6 +47,8 @@ events = st.one_of(
     st.tuples(st.just("release"), some_pool, st.integers(0, 4), st.booleans()),
     st.tuples(st.just("time"), st.sampled_from((0.1, 0.7, 1.0, 3.3, 7.0, 13.0, -3.0))),
     st.tuples(st.just("tick")),
+    st.tuples(st.just("answers")),
+    st.tuples(st.just("answers")),
     st.tuples(st.just("drain"), some_pool, st.booleans()),
     st.tuples(st.just("capacity"), some_pool, st.none() | st.integers(1, 6)),
     st.tuples(st.just("disconnect"), some_pool, st.sampled_from((0.0, 2.0))),
@@ -84,6 +87,14 @@ def arrived(twins: Twins, pool: str, gaps: list[tuple[int, int]], end: bool) -> 
     return (*found, (LAST - 1, LAST)) if end else tuple(found)
 
 
+def answer_all(twins: Twins) -> None:
+    """Let all members answer the last threshold change, so that the rule may act."""
+    for pool, last in list(twins.newest.items()):
+        if last.sequence < LAST and pool in twins.peer.dispatcher.pools:
+            report = replace(last.report, epoch=twins.peer.dispatcher.epoch)
+            twins.receive(replace(last, kind=Kind.ANSWER, sequence=last.sequence + 1, report=report, arrived=()))
+
+
 def apply(twins: Twins, event: tuple[object, ...]) -> None:
     match event:
         case (
@@ -110,6 +121,8 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
             return
         case ("tick",):
             twins.tick()
+        case ("answers",):
+            answer_all(twins)
         case ("drain", str(pool), bool(on)):
             twins.drain(pool, on)
         case ("capacity", str(pool), capacity):
@@ -146,3 +159,25 @@ def test_the_store_decides_like_the_protocol(
             twins.agree()
     finally:
         client.delete(*twins.keys)
+
+
+def test_pools_to_avoid_are_tried_four_times_and_then_left_out(client: redis.Redis) -> None:
+    times = FleetSettings(alpha="0.93", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
+    twins = Twins(client, next(fleets), times, threshold=50, term=1)
+    for pool in POOLS:  # they know no epoch: the rule rests, and all stay green
+        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, 0, 0, None), ()))
+    for seed in range(60):
+        twins.pick(2, frozenset("abc"), None, seed)
+    twins.agree()
+    client.delete(*twins.keys)
+
+
+def test_a_fraction_of_exactly_alpha_lowers_the_threshold(client: redis.Redis) -> None:
+    times = FleetSettings(alpha="0.5", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
+    twins = Twins(client, next(fleets), times, threshold=1, term=1)
+    for tasks, pool in enumerate("ab"):
+        twins.receive(ToDispatcher(Kind.ANSWER, 1, 1, Report(pool, tasks, TERM, None), ()))
+    twins.pick(1, frozenset(), None, 1)
+    twins.agree()
+    assert twins.peer.dispatcher.threshold == 0
+    client.delete(*twins.keys)

@@ -78,7 +78,8 @@ class Agent:
         self.pool = pool
         self.address = address
         self.capacity = capacity
-        self._peer = PoolPeer(pool, incarnation=time.time_ns() // 1_000_000, capacity=capacity)
+        self._incarnation = time.time_ns() // 1_000_000
+        self._peer = PoolPeer(pool, incarnation=self._incarnation, capacity=capacity)
         self._keys: tuple[bytes, ...] = ()  # the current one, and the one before
         self._draining = False
         self._closing = False
@@ -179,7 +180,7 @@ class Agent:
         self._send(self._peer.heartbeat())
 
     def _hello(self) -> str:
-        return wire.hello(self.pool, self.address, self.capacity)
+        return wire.hello(self.pool, self._incarnation, self.address, self.capacity)
 
     def _welcomed(self, key: bytes) -> None:
         """Use this key for session ids, and the one before it too: clients may be on their way."""

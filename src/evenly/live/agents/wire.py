@@ -22,10 +22,17 @@ class Welcome:
     key: bytes = field(repr=False)
 
 
-def hello(pool: str, address: str, capacity: int | None) -> str:
+def hello(pool: str, incarnation: int, address: str, capacity: int | None) -> str:
     """Return an agent's first frame."""
     return json.dumps(
-        {"type": "hello", "version": VERSION, "pool": pool, "address": address, "capacity": capacity}
+        {
+            "type": "hello",
+            "version": VERSION,
+            "pool": pool,
+            "incarnation": incarnation,
+            "address": address,
+            "capacity": capacity,
+        }
     )
 
 

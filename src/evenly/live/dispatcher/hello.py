@@ -6,21 +6,24 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from evenly.core.checks import check_capacity
+from evenly.core.checks import MAX_EPOCH, check_capacity
 from evenly.errors import InputError
-from evenly.inputs import shown
+from evenly.inputs import shown, whole_number
 from evenly.live.dispatcher.urls import check_pool_url
 from evenly.live.session_id import check_pool_name
 
 VERSION = 1
-_FIELDS = {"type", "version", "pool", "address", "capacity"}
+_FIELDS = {"type", "version", "pool", "incarnation", "address", "capacity"}
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """An agent's introduction: its pool, where clients reach it, and how many sessions it can hold."""
+    """An agent's introduction: its pool, which start of it this is, where clients reach it, and how many sessions
+    it can hold.
+    """
 
     pool: str
+    incarnation: int
     address: str
     capacity: int | None
 
@@ -33,6 +36,7 @@ def read_hello(values: dict[str, Any]) -> Hello:
         raise InputError(f"The version of a hello must be {VERSION}, not {shown(values.get('version'))}.")
     return Hello(
         check_pool_name(values.get("pool")),
+        whole_number("incarnation", values.get("incarnation"), 0, MAX_EPOCH),
         check_pool_url(values.get("address")),
         check_capacity(values.get("capacity")),
     )

@@ -84,9 +84,14 @@ class Hub:
             self._counters.notices += 1
 
     def add(self, connection: AgentConnection) -> bool:
-        """Add a connection. Return True if it replaces an older one of the same pool, which is closed."""
+        """Add a connection. Return True if it replaces one of the same pool, which is closed.
+
+        The agent that started last wins: during a restart, the old one may still be there for a while.
+        """
         pool = connection.hello.pool
         older = self.connections.get(pool)
+        if older is not None and older.hello.incarnation > connection.hello.incarnation:
+            raise InputError(f"An agent of pool {pool} that started later is connected.")
         if older is None and len(self.connections) >= MAX_POOLS:
             raise InputError(f"There can be at most {MAX_POOLS} agents.")
         self.connections[pool] = connection

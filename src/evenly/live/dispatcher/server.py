@@ -153,7 +153,9 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 opened=opened,
             )
             _take_uvicorn_log(log)
-            admin_app = dispatcher_admin(server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log)
+            admin_app = dispatcher_admin(
+                server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log
+            )
             admin_tls = None if settings.admin.loopback else server.tls
             async with (
                 serving(server.api, listen),

@@ -14,6 +14,9 @@ Send = Callable[[str, ToPool], None]
 """Carries a message to the agent of a pool. Does nothing if the agent is not connected here."""
 
 
+DISCONNECT_GRACE_S = 0.5  # for an agent whose connection broke to come back, here or elsewhere
+
+
 class NoPoolsError(Exception):
     """No pool has been heard of lately."""
 
@@ -118,7 +121,7 @@ class Store(Protocol):
         ...
 
     async def disconnected(self, pool: str) -> None:
-        """Take the pool for dead if no agent of it is heard within a heartbeat."""
+        """Take the pool for dead if no agent of it is heard within `DISCONNECT_GRACE_S`."""
         ...
 
     async def drain(self, pool: str) -> None:

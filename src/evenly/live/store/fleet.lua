@@ -214,7 +214,6 @@ local function drop_silent_pools(S)
     if hot.open == 0 then
       redis.call('HDEL', S.keys[COLD], pool)
       redis.call('HDEL', S.keys[HOT], pool)
-      redis.call('HDEL', S.keys[PLACES], pool)
     else
       S.check = math.min(S.check, S.now + S.lease) -- by then, its tickets have expired
     end
@@ -464,11 +463,12 @@ local function drain(S, args)
   return {}
 end
 
+-- A pool that is silent, but has clients on their way, does not come back by this.
 local function undrain(S, args)
   local pool = args[7]
   redis.call('SREM', S.keys[DRAINING], pool)
   local hot, cold = read_hot(S, pool), read_cold(S, pool)
-  if hot and cold then
+  if hot and cold and cold.heard + S.silence > S.now then
     put_in(S, pool, hot, cold)
   end
   return {}

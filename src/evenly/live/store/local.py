@@ -71,6 +71,8 @@ class LocalStore:
         self._carry()
         if not picks:
             raise AllUnavailableError if any(True for _ in self._peer.known_pools()) else NoPoolsError
+        if any(pick.pool not in self._addresses for pick in picks):  # an answer from before the pool was forgotten
+            raise AllUnavailableError
         return tuple(
             Placement(
                 pool=str(pick.pool),

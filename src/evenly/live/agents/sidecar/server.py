@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,9 +15,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenly.errors import InputError
 from evenly.inputs import shown
-from evenly.live.addresses import Address, parse_address, resolve
+from evenly.live.addresses import Address, parse_address
 from evenly.live.agents.agent import Agent
 from evenly.live.agents.sidecar.app import SidecarApp
+from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.processes import raise_fd_limit
 from evenly.live.signals import on_signals
@@ -50,7 +50,7 @@ async def serve(given: Mapping[str, Any], *, ready_json: bool = False) -> None:
     stop = asyncio.Event()
     on_signals(stop.set)
     app = SidecarApp(agent)
-    with _listening_socket(listen) as sock:
+    with listening_socket(listen) as sock:
         bound = Address(listen.host, sock.getsockname()[1])
         async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent:
             print(_ready_line(agent, bound, len(given["dispatcher"]), as_json=ready_json), flush=True)
@@ -66,20 +66,6 @@ def check_listen(listen: object) -> Address:
     if not address.loopback:
         raise InputError(f"listen must be a loopback address such as {DEFAULT_LISTEN}, not {address}.")
     return address
-
-
-def _listening_socket(address: Address) -> socket.socket:
-    address = resolve(address)
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        sock = socket.create_server(address, family=family, backlog=_BACKLOG)
-    except OSError as error:  # whose text repeats the address
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
-    # Accepted connections inherit this. asyncio would not set it, because this socket does not name its protocol,
-    # and every answer, which is written in two parts, would wait 40 ms for an acknowledgement.
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
 
 
 def _ready_line(agent: Agent, bound: Address, dispatchers: int, *, as_json: bool) -> str:
