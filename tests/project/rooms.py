@@ -138,6 +138,16 @@ ROOMS: dict[str, Room] = {
         may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
         packages=("pydantic",),
     ),
+    "live.agents": Room(
+        holds="Agents: they count a pool's sessions and report them; for asyncio, and as ASGI middleware.",
+        may=("core.protocol", "errors", "files", "inputs", "live", "live.addresses"),
+        packages=("websockets",),
+    ),
+    "live.agents.sidecar": Room(
+        holds="An agent for servers in any language: a process with a loopback HTTP API.",
+        may=("errors", "inputs", "live", "live.addresses", "live.agents"),
+        packages=("uvicorn",),
+    ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
@@ -189,8 +199,8 @@ ROOMS: dict[str, Room] = {
         holds="One module per subcommand: parse, call, print.",
         may=("cli", "errors", "files", "policies"),
         packages=("rich", "typer"),
-        lazily=("advice", "cli.text", "live", "live.addresses", "live.demo", "live.envoy", "live.gateway",
-                "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report", "plots", "sim",
+        lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo", "live.envoy",
+                "live.gateway", "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report", "plots", "sim",
                 "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
     ),
     "cli.main": Room(

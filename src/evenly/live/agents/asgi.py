@@ -1,0 +1,5 @@
+"""Later."""
+
+
+class EvenlyMiddleware:
+    """Later."""
