@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from evenly.core import LearningRule, ThresholdPolicy
+from evenly.live import alpha_updates
 from evenly.live.addresses import Address
+from evenly.live.alpha_updates import Advisor
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
-from evenly.live.picker import alpha_updates
-from evenly.live.picker.alpha_updates import Advisor
 from tests.live.processes import PATIENCE
 
 
@@ -44,7 +44,10 @@ class Scene:
             report=lambda event: None,
         )
         self.pools = [self.balancer.add(_address(number), _address(number)) for number in range(pools)]
-        self.advisor = Advisor(self.balancer, load_max, Log(self.lines))
+        self.advisor = Advisor(self._sessions, self.balancer.set_alpha, load_max, Log(self.lines))
+
+    def _sessions(self) -> list[int]:
+        return [pool.sessions for pool in self.balancer.pools if not (pool.draining or pool.leaving)]
 
     def recommend(self, alpha: str) -> None:
         self.answer(f"""echo '{{"recommended": {alpha}}}'""")

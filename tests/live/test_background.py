@@ -7,8 +7,9 @@ import io
 import json
 from pathlib import Path
 
+from evenly.live.background import repeat, running
 from evenly.live.log import Log
-from evenly.live.picker.background import StateSaver, repeat, running
+from evenly.live.picker.background import StateSaver
 from evenly.live.picker.state_file import PickerState
 from evenly.live.settings import read_settings
 from tests.live.processes import PATIENCE

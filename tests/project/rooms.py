@@ -173,6 +173,16 @@ ROOMS: dict[str, Room] = {
              "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
     ),
+    "live.store": Room(
+        holds="Where the tokens of a fleet are kept.",
+        may=("core", "core.protocol", "errors", "inputs", "live"),
+    ),
+    "live.dispatcher": Room(
+        holds="The dispatcher process: API, agents' connections, admin port.",
+        may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
+             "live.admin.schema", "live.balancer", "live.picker.ready", "live.store"),
+        packages=("fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn", "uvloop"),
+    ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",
         may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready"),
@@ -183,6 +193,12 @@ ROOMS: dict[str, Room] = {
              "live.gateway", "workload"),
         packages=("pydantic", "websockets"),
     ),
+    "live.demo.fleet": Room(
+        holds="A fleet of real processes around a store: sessions go straight to the pools, and parts are killed.",
+        may=("core", "errors", "inputs", "live", "live.addresses", "live.agents", "live.demo", "live.dispatcher",
+             "live.gateway", "live.store", "workload"),
+        packages=("pydantic", "websockets"),
+    ),
     "cli": Room(
         holds="Options, input, output, progress: what the commands share.",
         may=("errors", "files", "inputs", "policies"),
@@ -191,7 +207,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli.text": Room(
         holds="Results as text.",
-        may=("frames", "live.demo", "sim"),
+        may=("frames", "live.demo", "live.demo.fleet", "sim"),
         packages=("rich", "typer"),
         lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
     ),
@@ -199,9 +215,10 @@ ROOMS: dict[str, Room] = {
         holds="One module per subcommand: parse, call, print.",
         may=("cli", "errors", "files", "policies"),
         packages=("rich", "typer"),
-        lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo", "live.envoy",
-                "live.gateway", "live.picker", "paper", "paper.claims", "paper.experiments", "paper.report", "plots", "sim",
-                "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
+        lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
+                "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
+                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
+                "theory.diffusion", "theory.exact", "theory.fluid"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

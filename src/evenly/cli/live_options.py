@@ -13,6 +13,7 @@ from evenly.policies import LIVE
 _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
+_SECURITY = "Security"
 
 
 Listen = Annotated[
@@ -42,6 +43,87 @@ AdminTokenFile = Annotated[
         "FILE",
         parser=file_path,
     ),
+]
+DispatcherListen = Annotated[
+    str | None,
+    option(
+        _ADDRESSES,
+        "Serve clients and agents over HTTP at this address; port 0 takes a free port (default: 127.0.0.1:4100).",
+        "HOST:PORT",
+        "--listen",
+    ),
+]
+FleetAdmin = Annotated[
+    str | None,
+    option(
+        _ADDRESSES,
+        "Serve the admin API at this address: metrics, state, draining pools (default: a free port of 127.0.0.1).",
+        "HOST:PORT",
+        "--admin",
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    option(
+        _SECURITY, "Certificate chain in PEM; with --tls-key, required beyond loopback.", "FILE", parser=file_path
+    ),
+]
+TlsKey = Annotated[Path | None, option(_SECURITY, "Key of the certificate, in PEM.", "FILE", parser=file_path)]
+AgentTokenFile = Annotated[
+    Path | None,
+    option(
+        _SECURITY,
+        "File with the token of agents, required beyond loopback (or set EVENLY_AGENT_TOKEN).",
+        "FILE",
+        parser=file_path,
+    ),
+]
+ClientTokenFile = Annotated[
+    Path | None,
+    option(
+        _SECURITY,
+        "File with the token of clients, required beyond loopback without --open-picks "
+        "(or set EVENLY_CLIENT_TOKEN).",
+        "FILE",
+        parser=file_path,
+    ),
+]
+OpenPicks = Annotated[
+    bool | None,
+    typer.Option(
+        "--open-picks",
+        help="Let everyone who reaches the port pick, without a token.",
+        rich_help_panel=_SECURITY,
+        show_default=False,
+        metavar="",
+    ),
+]
+Heartbeat = Annotated[
+    float | None,
+    option(
+        _OPERATION, "Seconds between two heartbeats of an agent (default: 2).", "SECONDS", parser=number_or_text
+    ),
+]
+Lease = Annotated[
+    float | None,
+    option(
+        _OPERATION,
+        "Keep a place for a client that has not arrived for this many seconds (default: 10).",
+        "SECONDS",
+        parser=number_or_text,
+    ),
+]
+Store = Annotated[
+    str | None,
+    option(
+        _OPERATION,
+        "Share tokens with other dispatchers in Valkey or Redis: redis://HOST:PORT or rediss://HOST:PORT "
+        "(default: keep them in this process).",
+        "URL",
+    ),
+]
+FleetName = Annotated[
+    str | None, option(_OPERATION, "Name of the fleet in the store (default: default).", "NAME", "--fleet")
 ]
 LivePolicy = Annotated[str | None, option(_DECISIONS, policy_help(LIVE), "NAME", "--policy")]
 Alpha = Annotated[
@@ -106,6 +188,16 @@ Config = Annotated[
         "TOML file with any of these options; the command line overrides it. "
         "Changes to its pools take effect while the balancer runs.",
         "FILE.toml",
+        parser=file_path,
+    ),
+]
+DispatcherConfig = Annotated[
+    Path | None,
+    option(
+        _OPERATION,
+        "TOML file with any of these options; the command line overrides it.",
+        "FILE.toml",
+        "--config",
         parser=file_path,
     ),
 ]

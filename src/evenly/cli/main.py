@@ -12,6 +12,7 @@ from evenly.cli.commands import (
     compare,
     demo,
     diffusion,
+    dispatcher,
     envoy_config,
     equilibrium,
     exact,
@@ -28,7 +29,9 @@ from evenly.errors import InputError, WorkerKilledError
 BAD_INPUT = 2
 KILLED = 3
 _OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
-_LIVE = ("fastapi", "hpack", "prometheus_client", "pydantic", "uvicorn", "websockets")  # of the extra `live`
+_LIVE = (  # of the extra `live`
+    "fastapi", "hpack", "httptools", "prometheus_client", "pydantic", "uvicorn", "uvloop", "websockets",
+)  # fmt: skip
 
 app = typer.Typer(
     name="evenly",
@@ -51,6 +54,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.command)
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
 app.command("picker", epilog=picker.EXAMPLE)(picker.command)
+app.command("dispatcher", epilog=dispatcher.EXAMPLE)(dispatcher.command)
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -29,6 +29,8 @@ PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the numbe
 MAX_LOAD = 1000  # sessions per pool
 MAX_SAMPLE_SIZE = 1000  # pools
 MAX_SECONDS = 86400  # of slow start and of draining
+
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def _address(value: object) -> Address:
@@ -69,18 +71,25 @@ def _sample_size(value: object) -> int | None:
     return None if value is None else whole_number("sample-size", value, 1, MAX_SAMPLE_SIZE)
 
 
-def _seconds(name: str) -> BeforeValidator:
+def seconds_field(name: str) -> BeforeValidator:
+    """Return the check of a number of seconds."""
     return BeforeValidator(lambda value: number_from(name, value, 0, MAX_SECONDS))
 
 
-def _file(value: object) -> object:
-    if value is not None and not (isinstance(value, str | Path) and str(value)):
-        raise InputError(f"admin-token-file must be the name of a file, not {shown(value)}.")
-    return value
+def file_field(name: str) -> BeforeValidator:
+    """Return the check of a file's name, or None."""
+
+    def check(value: object) -> object:
+        if value is not None and not (isinstance(value, str | Path) and str(value)):
+            raise InputError(f"{name} must be the name of a file, not {shown(value)}.")
+        return value
+
+    return BeforeValidator(check)
 
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
+LoadMaxField = Annotated[float | None, BeforeValidator(_load_max)]
 
 
 class Settings(BaseModel):
@@ -95,13 +104,13 @@ class Settings(BaseModel):
     pool: Annotated[tuple[AddressField, ...], Field(strict=False), BeforeValidator(_list)]
     policy: Annotated[str, BeforeValidator(_policy)] = DEFAULT
     alpha: AlphaField = None
-    load_max: Annotated[float | None, BeforeValidator(_load_max)] = None
+    load_max: LoadMaxField = None
     sample_size: Annotated[int | None, BeforeValidator(_sample_size)] = None
     admin: AddressField = Address("127.0.0.1", 0)
-    admin_token_file: Annotated[Path | None, Field(strict=False), BeforeValidator(_file)] = None
+    admin_token_file: Annotated[Path | None, Field(strict=False), file_field("admin-token-file")] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
-    slow_start: Annotated[float, _seconds("slow-start")] = 10.0
-    drain_timeout: Annotated[float, _seconds("drain-timeout")] = 30.0
+    slow_start: Annotated[float, seconds_field("slow-start")] = 10.0
+    drain_timeout: Annotated[float, seconds_field("drain-timeout")] = 30.0
 
     @model_validator(mode="before")
     @classmethod
@@ -135,13 +144,18 @@ def with_new_keys(values: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 def read_settings(given: Mapping[str, Any], config: Path | None) -> Settings:
     """Read the settings of the file, if there is one, and of the options given, which win."""
-    of_file = {} if config is None else _read_file(config)
+    of_file = {} if config is None else read_keys(config, Settings)
     values = {**of_file, **with_new_keys(given, "The options")}
     if "listen" not in values:
         raise InputError("--listen HOST:PORT is required.")
     values.setdefault("pool", ())
+    return validated(Settings, values)
+
+
+def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
+    """Return the settings, or raise InputError with the first thing that is wrong."""
     try:
-        return Settings.model_validate(values)
+        return model.model_validate(values)
     except ValidationError as error:
         raise InputError(_sentence(error)) from None
 
@@ -156,13 +170,14 @@ def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
     )
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_keys(path: Path, model: type[BaseModel]) -> dict[str, Any]:
+    """Read a file of settings whose keys are the fields of the model."""
     check_regular(path)  # it is watched, and a gateway's picker reads it again
     values = with_new_keys(read_toml(path), str(path))
     for key in values:
-        if key not in Settings.model_fields:
-            near = get_close_matches(key, Settings.model_fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(Settings.model_fields)}."
+        if key not in model.model_fields:
+            near = get_close_matches(key, model.model_fields, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(model.model_fields)}."
             raise InputError(f"{path} has an unknown key {shown(key)}: {hint}")
     return values
 

@@ -6,14 +6,12 @@ of another site.
 
 from __future__ import annotations
 
-import hmac
-
 from fastapi import HTTPException
 from fastapi.requests import Request
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from evenly.live.addresses import Address
+from evenly.live.access import has_token, is_foreign, is_loopback_host
 
 PUBLIC_PATHS = frozenset({"/healthz", "/readyz"})  # probes carry no token, and their answers are no secret
 MAX_BODY = 64 * 1024  # bytes
@@ -38,33 +36,22 @@ class Guard:
 
     def _refusal(self, request: Request) -> JSONResponse | None:
         host = request.headers.get("host", "")
-        if self._token is not None and not self._has_token(request):
+        if self._token is not None and not has_token(request.headers.get("authorization", ""), self._token):
             return _refuse(401, "The request needs the header 'Authorization: Bearer TOKEN' with the admin token.")
-        if self._token is None and not _is_loopback(host):
-            # DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers.
+        if self._token is None and not is_loopback_host(host):
             return _refuse(421, f"Without a token the host must be a loopback address or localhost, not {host!r}.")
         origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        if is_foreign(origin, host):
             return _refuse(403, f"Pages from {origin!r} may not call the admin port.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if _has_body(request) and kind != "application/json":  # which an HTML form cannot send
             return _refuse(415, f"The body must be application/json, not {kind!r}.")
         return None
 
-    def _has_token(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        assert self._token is not None
-        return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), self._token.encode())
-
 
 def _refuse(status: int, reason: str) -> JSONResponse:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return JSONResponse({"detail": reason}, status, headers)
-
-
-def _is_loopback(host: str) -> bool:
-    name = host[: host.find("]")].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    return Address(name.lower(), 0).loopback
 
 
 def _has_body(request: Request) -> bool:

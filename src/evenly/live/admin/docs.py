@@ -1,4 +1,4 @@
-"""The documentation page of the admin port, made from its OpenAPI schema. It loads nothing from the internet."""
+"""The documentation page of a port, made from its OpenAPI schema. It loads nothing from the internet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from evenly.live.admin_token import TOKEN_VARIABLE
 
 Schema = dict[str, Any]
 
@@ -47,7 +45,20 @@ class Operation:
         )
 
 
-def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
+@dataclass(frozen=True)
+class Port:
+    """What the page says about the port: its name, and the token that its examples read from `variable`.
+
+    `token` is the name of the token, None if none is needed.
+    """
+
+    name: str
+    token: str | None
+    variable: str
+    scheme: str = "http"
+
+
+def docs_page(schema: Schema, address: str, port: Port) -> str:
     """Render the page. Its example commands call `address`."""
     environment = Environment(
         loader=PackageLoader("evenly.live.admin", "."),
@@ -59,23 +70,23 @@ def docs_page(schema: Schema, address: str, *, with_token: bool) -> str:
     sections: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
         for method, described in methods.items():
-            operation = _Reader(schema, address, with_token).operation(method.upper(), path, described)
+            operation = _Reader(schema, address, port).operation(method.upper(), path, described)
             sections.setdefault(described["tags"][0], []).append(operation)
     page = environment.get_template("docs.html.jinja")
-    return page.render(info=schema["info"], sections=sections, with_token=with_token, variable=TOKEN_VARIABLE)
+    return page.render(info=schema["info"], sections=sections, port=port)
 
 
 @dataclass(frozen=True)
 class _Reader:
     schema: Schema
     address: str
-    with_token: bool
+    port: Port
 
     def operation(self, method: str, path: str, described: Schema) -> Operation:
         """Read one operation from the schema."""
         parameters = described.get("parameters", [])
         body = self._shape(described.get("requestBody", {}))
-        answers = {status: answer for status, answer in described["responses"].items() if status[0] == "2"}
+        answers = {status: answer for status, answer in described["responses"].items() if status[0] < "4"}
         status, answer = next(iter(answers.items()))
         return Operation(
             method=method,
@@ -95,12 +106,12 @@ class _Reader:
         )
 
     def _curl(self, method: str, path: str, parameters: list[Schema], body: Schema, *, public: bool) -> str:
-        for parameter in parameters:
+        for parameter in [each for each in parameters if each["in"] == "path"]:
             path = path.replace(f"{{{parameter['name']}}}", parameter["schema"]["examples"][0])
-        url = shlex.quote(f"http://{self.address}{path}")
+        url = shlex.quote(f"{self.port.scheme}://{self.address}{path}")
         parts = [f"curl {url}" if method == "GET" else f"curl -X {method} {url}"]
-        if self.with_token and not public:
-            parts.append(f'-H "Authorization: Bearer ${TOKEN_VARIABLE}"')
+        if self.port.token is not None and not public:
+            parts.append(f'-H "Authorization: Bearer ${self.port.variable}"')
         if body:
             parts.append("-H 'Content-Type: application/json'")
             parts.append(f"-d {shlex.quote(json.dumps(body['examples'][0]))}")
@@ -130,7 +141,9 @@ class _Reader:
 
 
 def _example(answer: Schema) -> str:
-    """Format the example, with each innermost object on one line."""
+    """Format the example, with each innermost object on one line; the description of an empty answer."""
+    if "content" not in answer:
+        return str(answer["description"])
     (content,) = answer["content"].values()
     if isinstance(content["example"], str):
         return str(content["example"])

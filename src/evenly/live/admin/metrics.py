@@ -34,7 +34,7 @@ class _Figures(Collector):
         yield from self._pools()
         yield from self._policy()
         yield from self._sessions()
-        yield self._pick_seconds()
+        yield pick_seconds(self._latency, "Time from receiving a pick request to answering it, inside the picker.")
 
     def _pools(self) -> Iterator[Metric]:
         sessions = GaugeMetricFamily("evenly_pool_sessions", "Open sessions.", labels=["pool"])
@@ -89,11 +89,8 @@ class _Figures(Collector):
             balancer.moved_total,
         )
 
-    def _pick_seconds(self) -> Metric:
-        buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in self._latency.cumulative()]
-        return HistogramMetricFamily(
-            "evenly_pick_seconds",
-            "Time from receiving a pick request to answering it, inside the picker.",
-            buckets=buckets,
-            sum_value=self._latency.total,
-        )
+
+def pick_seconds(latency: Latency, text: str) -> Metric:
+    """Return the histogram of pick latency."""
+    buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in latency.cumulative()]
+    return HistogramMetricFamily("evenly_pick_seconds", text, buckets=buckets, sum_value=latency.total)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
@@ -17,7 +18,7 @@ _SHUTDOWN_TIMEOUT_S = 1
 
 
 @asynccontextmanager
-async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
+async def serve_admin(app: FastAPI, sock: socket.socket, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
     """Serve on a listening socket while the block runs. Leaving the block takes at most about a second."""
     config = uvicorn.Config(
         app,
@@ -31,13 +32,21 @@ async def serve_admin(app: FastAPI, sock: socket.socket) -> AsyncIterator[None]:
         limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
     )
-    server = _Server(config)
-    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    config.load()
+    config.ssl = tls
+    async with serving(QuietServer(config), sock):
+        yield
+
+
+@asynccontextmanager
+async def serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator[None]:
+    """Run a server on a listening socket while the block runs."""
+    task = asyncio.create_task(server.serve(sockets=[sock]))
     try:
         yield
     finally:
         server.should_exit = True
-        await serving
+        await task
 
 
 class _PromptProtocol(H11Protocol):
@@ -58,8 +67,8 @@ class _PromptProtocol(H11Protocol):
             self.transport.close()
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signal handling to the picker's process."""
+class QuietServer(uvicorn.Server):
+    """A server that leaves signal handling to its process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

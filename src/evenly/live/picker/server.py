@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import random
-import socket
 import sys
 import time
 import weakref
@@ -21,15 +20,17 @@ from evenly.live.admin.app import admin_app
 from evenly.live.admin.schema import EnvoyView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
+from evenly.live.alpha_updates import Advisor
+from evenly.live.background import Work, log_faults, repeat, running
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.pick_stream import PickService
+from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
-from evenly.live.picker.alpha_updates import Advisor
-from evenly.live.picker.background import StateSaver, Work, repeat, running
+from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import log_event
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
@@ -43,7 +44,6 @@ from evenly.live.wire.http2 import Connection
 _TICK_S = 0.1
 _SAVE_S = 0.5
 _RESTART_GRACE_S = 5.0  # all Envoys have reported their open sessions by then
-_BACKLOG = 4096
 _MAX_CONNECTIONS = 4096
 
 
@@ -109,7 +109,7 @@ class PickerServer:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
         if self._settings.policy == "threshold" and self._settings.alpha is None:
-            work.append(Advisor(self.balancer, self._settings.load_max, self.log).run())
+            work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         return work
 
     def envoy_views(self) -> list[EnvoyView]:
@@ -157,6 +157,10 @@ class PickerServer:
             if pool.leaving:
                 self.balancer.remove(pool.address)
 
+    def _sessions(self) -> list[int]:
+        """Return the open sessions of the pools that alpha is recommended for."""
+        return [pool.sessions for pool in self.balancer.pools if not (pool.draining or pool.leaving)]
+
     def _use(self, settings: Settings) -> None:
         self._settings = settings
 
@@ -197,17 +201,6 @@ def _endpoint(pool: KnownPool) -> Address:
         return pool.endpoint
 
 
-def listening_socket(address: Address) -> socket.socket:
-    """Return a socket that listens on the address. Raises InputError if that is not possible."""
-    address = resolve(address)
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    try:
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
-    except OSError as error:  # whose text repeats the address
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
-
-
 def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerState | None, log: Log) -> Settings:
     """Read the settings. If the settings file has become invalid since the last start, return those used then."""
     try:
@@ -219,18 +212,13 @@ def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerSta
         return read_settings({**restored.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
-def _words(context: dict[str, Any]) -> str:
-    """Describe a fault that the event loop reports."""
-    return f"{context.get('message', '')}: {context.get('exception')!r}"
-
-
 async def serve(
     given: Mapping[str, Any], config: Path | None, state: Path | None, *, ready_json: bool = False
 ) -> None:
     """Run a picker until a signal stops it. The ready line is JSON if `ready_json`, else a sentence."""
     files = raise_fd_limit()
     log = Log(sys.stderr)
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: log.event("fault", error=_words(context)))
+    log_faults(log)
     if state is not None:
         check_writable(state)
     restored = None if state is None else load(state)
@@ -255,7 +243,7 @@ async def serve(
             ready=lambda: service.ready,
             publish=service.publish,
         )
-        server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=_BACKLOG)
+        server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),

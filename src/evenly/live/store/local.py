@@ -53,6 +53,7 @@ class LocalStore:
         self._choose = random.Random().choice if choose is None else choose
         self._clock = clock
         self._addresses: dict[str, tuple[str, int | None]] = {}
+        self._connected: set[str] = set()  # registered; their addresses are needed at their next message
         self._peer = DispatcherPeer(
             threshold,
             LearningRule(settings.alpha),
@@ -90,6 +91,7 @@ class LocalStore:
         """Note where the pool is."""
         self._peer.set_capacity(pool, capacity)
         self._addresses[pool] = address, capacity
+        self._connected.add(pool)
 
     async def receive(self, message: ToDispatcher) -> None:
         """Take in a message of a pool's agent."""
@@ -98,6 +100,7 @@ class LocalStore:
 
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if it is not heard within a heartbeat."""
+        self._connected.discard(pool)
         self._peer.disconnect(self._clock(), pool, self._settings.heartbeat)
 
     async def drain(self, pool: str) -> None:
@@ -150,7 +153,8 @@ class LocalStore:
         )
 
     def _forget_addresses(self) -> None:
-        if len(self._addresses) > 2 * len(known := {str(each.pool) for each in self._peer.known_pools()}) + 100:
+        known = self._connected.union(str(each.pool) for each in self._peer.known_pools())
+        if len(self._addresses) > 2 * len(known) + 100:
             self._addresses = {pool: where for pool, where in self._addresses.items() if pool in known}
 
     def _carry(self) -> None:

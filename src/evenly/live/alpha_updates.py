@@ -10,8 +10,8 @@ import asyncio
 import json
 import sys
 from asyncio.subprocess import PIPE
+from collections.abc import Callable, Sequence
 
-from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
 from evenly.live.processes import end_child, start_child
 
@@ -23,10 +23,16 @@ _RETRY_S = 60.0
 
 
 class Advisor:
-    """Keeps the balancer's alpha at the recommended value. `load_max` is the highest load to plan for, or None."""
+    """Keeps alpha at the recommended value. `load_max` is the highest load to plan for, or None.
 
-    def __init__(self, balancer: Balancer, load_max: float | None, log: Log) -> None:
-        self._balancer = balancer
+    `sessions` returns the number of open sessions of each pool that gets new ones; `use` takes a new alpha.
+    """
+
+    def __init__(
+        self, sessions: Callable[[], Sequence[int]], use: Callable[[str], None], load_max: float | None, log: Log
+    ) -> None:
+        self._sessions = sessions
+        self._use = use
         self._log = log
         self._given = load_max
         self._load_max = load_max or ASSUMED_LOAD_MAX
@@ -48,10 +54,10 @@ class Advisor:
 
         If no load was given, double the assumed one until it covers the mean number of sessions per pool.
         """
-        pools = [pool for pool in self._balancer.pools if not (pool.draining or pool.leaving)]
+        pools = self._sessions()
         if len(pools) < 2:
             return None
-        mean = sum(pool.sessions for pool in pools) / len(pools)
+        mean = sum(pools) / len(pools)
         while self._given is None and mean > self._load_max < MAX_LOAD:
             self._load_max = min(2 * self._load_max, MAX_LOAD)
         return len(pools), self._load_max
@@ -67,7 +73,7 @@ class Advisor:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 out, _ = await process.communicate()
-            self._balancer.set_alpha(str(json.loads(out)["recommended"]))
+            self._use(str(json.loads(out)["recommended"]))
             return True
         except (ValueError, KeyError, TimeoutError):
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, code=process.returncode)

@@ -1,0 +1,27 @@
+"""Checks of who may call a port: its token, and without one, loopback hosts and no foreign web pages."""
+
+from __future__ import annotations
+
+import hmac
+
+from evenly.live.addresses import Address
+
+
+def has_token(authorization: str, token: str) -> bool:
+    """Return whether a header `Authorization` carries the token. Compares in constant time."""
+    scheme, _, given = authorization.partition(" ")
+    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def is_loopback_host(host: str) -> bool:
+    """Return whether a header `Host` names this machine.
+
+    Against DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers.
+    """
+    name = host[: host.find("]")].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+    return Address(name.lower(), 0).loopback
+
+
+def is_foreign(origin: str | None, host: str) -> bool:
+    """Return whether a web page of another site sends the request."""
+    return origin is not None and origin.partition("://")[2] != host

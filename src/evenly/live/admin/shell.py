@@ -1,0 +1,115 @@
+"""What every admin port has: its guard, its documentation page, its health probes, and the form of its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, HTTPException, Security
+from fastapi.exceptions import RequestValidationError
+from fastapi.requests import Request
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.security import HTTPBearer
+
+from evenly.errors import InputError
+from evenly.live.addresses import Address, parse_address
+from evenly.live.admin.auth import Guard
+from evenly.live.admin.docs import Port, docs_page
+from evenly.live.admin.schema import Problem, Status
+from evenly.live.admin_token import TOKEN_VARIABLE
+
+Responses = dict[int | str, dict[str, Any]]
+DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def admin_shell(
+    *,
+    about: str,
+    token: str | None,
+    bound: Address,
+    routers: Mapping[str, APIRouter],
+    why_not_ready: Callable[[], Awaitable[str | None]],
+) -> FastAPI:
+    """Return the application with these routers by tag, and health probes.
+
+    `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
+    """
+    app = FastAPI(title="evenly", description=about, version=version("evenly"), docs_url=None, redoc_url=None)
+    # The guard checks the token; the scheme only documents it in OpenAPI.
+    scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
+    for tag, router in routers.items():
+        app.include_router(router, tags=[tag], dependencies=scheme)
+    app.include_router(_health_routes(why_not_ready), tags=["Health"])
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_middleware(Guard, token=token)
+
+    @app.get("/", include_in_schema=False)
+    async def front() -> RedirectResponse:
+        return RedirectResponse("/docs")
+
+    port = Port("admin port", None if token is None else "admin", TOKEN_VARIABLE)
+
+    @app.get("/docs", include_in_schema=False)
+    async def docs(request: Request) -> HTMLResponse:
+        page = docs_page(app.openapi(), reached_at(request.headers.get("host", ""), bound), port)
+        return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
+
+    return app
+
+
+def _health_routes(why_not_ready: Callable[[], Awaitable[str | None]]) -> APIRouter:
+    router = APIRouter()
+
+    @router.get("/healthz", summary="Liveness probe", responses=answer({"status": "alive"}))
+    async def healthz() -> Status:
+        """200 while the process runs. Needs no token."""
+        return Status(status="alive")
+
+    answers = answer({"status": "ready"}) | problem(503, "Not ready.")
+
+    @router.get("/readyz", summary="Readiness probe", responses=answers)
+    async def readyz() -> Status:
+        """200 while new sessions can be placed. Needs no token."""
+        reason = await why_not_ready()
+        if reason is not None:
+            raise HTTPException(503, reason)
+        return Status(status="ready")
+
+    return router
+
+
+def answer(example: object, kind: str = "application/json", status: int = 200) -> Responses:
+    """Describe a successful answer by an example."""
+    return {status: {"description": "OK", "content": {kind: {"example": example}}}}
+
+
+def problem(status: int, description: str) -> Responses:
+    """Describe a rejection."""
+    return {status: {"model": Problem, "description": description}}
+
+
+@contextmanager
+def refusing(status: int) -> Iterator[None]:
+    """Answer an InputError with this status."""
+    try:
+        yield
+    except InputError as error:
+        raise HTTPException(status, str(error)) from None
+
+
+def reached_at(host: str, bound: Address) -> str:
+    """Return the address that the reader used, if it is valid: 0.0.0.0 would be of no use in an example."""
+    try:
+        return str(parse_address(host))
+    except InputError:
+        return str(bound)
+
+
+async def _invalid_request(request: Request, error: Exception) -> Response:
+    """Report the first validation error in one sentence."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return JSONResponse({"detail": f"Invalid {place}: {first['msg']}."}, 422)

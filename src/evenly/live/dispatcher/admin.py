@@ -1,0 +1,104 @@
+"""The routes of the dispatcher's admin port."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, FastAPI, HTTPException, Path
+from fastapi.responses import Response
+
+from evenly.live.addresses import Address
+from evenly.live.admin.metrics import CONTENT_TYPE
+from evenly.live.admin.shell import admin_shell, answer, problem, refusing
+from evenly.live.dispatcher.fleet import Fleet
+from evenly.live.dispatcher.metrics import fleet_metrics
+from evenly.live.dispatcher.views import POOL_EXAMPLE, STATE_EXAMPLE, FleetPoolView, FleetView, pool_view
+from evenly.live.log import Log
+from evenly.live.session_id import MAX_POOL_NAME, check_pool_name
+from evenly.live.store.base import StoreUnavailableError
+
+_ABOUT = """Inspect the fleet, drain its pools, and check the dispatcher's health.
+A rejected request is answered with {"detail": "the reason, in one sentence"}."""
+_NO_STORE = "The store cannot be reached."
+
+PoolName = Annotated[str, Path(description="Name of the pool.", max_length=MAX_POOL_NAME, examples=["game-7"])]
+
+
+def dispatcher_admin(fleet: Fleet, *, token: str | None, bound: Address, log: Log) -> FastAPI:
+    """Return the application. `bound` is the address it serves on."""
+    return admin_shell(
+        about=_ABOUT,
+        token=token,
+        bound=bound,
+        routers={"Inspect": _inspect_routes(fleet), "Pools": _pool_routes(fleet, log)},
+        why_not_ready=fleet.why_not_ready,
+    )
+
+
+def _inspect_routes(fleet: Fleet) -> APIRouter:
+    router = APIRouter(responses=problem(503, _NO_STORE))
+
+    @router.get("/state", summary="The whole state as JSON", responses=answer(STATE_EXAMPLE))
+    async def state() -> FleetView:
+        """Threshold, pools and their sessions, tokens, messages, picks, and the store."""
+        try:
+            return await fleet.view()
+        except StoreUnavailableError:
+            raise HTTPException(503, _NO_STORE) from None
+
+    sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="game-7"} 6.0'
+    answers = answer(sample, "text/plain")
+
+    @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
+    async def metrics() -> Response:
+        """Sessions, threshold, tokens, picks, errors, messages, and a histogram of pick latency."""
+        try:
+            view = await fleet.view()
+        except StoreUnavailableError:
+            raise HTTPException(503, _NO_STORE) from None
+        return Response(fleet_metrics(view, fleet.counters.latency), media_type=CONTENT_TYPE)
+
+    return router
+
+
+def _pool_routes(fleet: Fleet, log: Log) -> APIRouter:
+    router = APIRouter(
+        prefix="/pools",
+        responses=problem(404, "There is no such pool.")
+        | problem(422, "The name is not valid.")
+        | problem(503, _NO_STORE),
+    )
+    store = fleet.open_store.store
+
+    answers = answer({**POOL_EXAMPLE, "state": "draining"})
+
+    @router.post("/{name}/drain", summary="Drain a pool", responses=answers)
+    async def drain(name: PoolName) -> FleetPoolView:
+        """The pool gets no new sessions, also if its agent restarts. Its open sessions continue."""
+        await find(name)
+        await store.drain(name)
+        log.event("pool drained", pool=name)
+        return await find(name)
+
+    @router.post("/{name}/undrain", summary="Undrain a pool", responses=answer(POOL_EXAMPLE))
+    async def undrain(name: PoolName) -> FleetPoolView:
+        """The pool gets new sessions again. A pool that is not there now will get them when it comes back."""
+        with refusing(422):
+            check_pool_name(name)
+        await store.undrain(name)
+        log.event("pool undrained", pool=name)
+        return await find(name)
+
+    async def find(name: str) -> FleetPoolView:
+        with refusing(422):
+            check_pool_name(name)
+        try:
+            pools = (await store.state()).pools
+        except StoreUnavailableError:
+            raise HTTPException(503, _NO_STORE) from None
+        found = next((pool for pool in pools if pool.name == name), None)
+        if found is None:
+            raise HTTPException(404, f"There is no pool {name} now.")
+        return pool_view(found, connected=name in fleet.hub.connections)
+
+    return router

@@ -1,0 +1,137 @@
+"""The agents' WebSocket: hello, welcome, then messages of the protocol in both directions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from starlette.types import Message, Receive, Scope, Send
+
+from evenly.core.protocol.codec import decode_to_dispatcher, read_object
+from evenly.errors import InputError
+from evenly.live.dispatcher.counters import Counters
+from evenly.live.dispatcher.hello import Hello, read_hello, welcome
+from evenly.live.dispatcher.hub import AgentConnection, Hub, Transport
+from evenly.live.log import Log
+from evenly.live.store.base import Store, StoreUnavailableError
+
+HELLO_TIMEOUT_S = 5.0
+MAX_MESSAGES_PER_SECOND = 10_000  # of one agent; more of them wait
+_BAD_DATA, _TRY_LATER = 1008, 1013  # WebSocket close codes
+
+
+class Agents:
+    """Handles the agents' connections."""
+
+    def __init__(self, store: Store, hub: Hub, counters: Counters, log: Log, *, heartbeat: float) -> None:
+        self._store = store
+        self._hub = hub
+        self._counters = counters
+        self._log = log
+        self._heartbeat = heartbeat
+        self._key = store.key
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send, transport: Transport) -> None:
+        """Handle one connection, from its handshake on."""
+        await receive()  # websocket.connect
+        await send({"type": "websocket.accept"})
+        try:
+            hello = await self._hello(receive)
+        except InputError as error:
+            await self._reject(send, str(error), _BAD_DATA)
+            return
+        if hello is None:
+            return
+        connection = AgentConnection(hello, send, transport)
+        reason = "it closed the connection"
+        try:
+            if await self._begin(connection):
+                await self._converse(connection, receive)
+        except InputError as error:
+            reason = str(error)
+            self._counters.rejected_agents += 1
+            connection.close(reason)
+        finally:
+            await self._end(connection, connection.closed or reason)
+
+    def welcome_again(self) -> None:
+        """Tell all agents if the key of session ids has changed."""
+        if self._store.key != self._key:
+            self._key = self._store.key
+            self._hub.tell_all(welcome(self._heartbeat, self._key))
+
+    async def _hello(self, receive: Receive) -> Hello | None:
+        """Wait for the first frame; None if the agent leaves before it."""
+        try:
+            async with asyncio.timeout(HELLO_TIMEOUT_S):
+                text = _text(await receive())
+        except TimeoutError:
+            raise InputError(f"A hello must come within {HELLO_TIMEOUT_S:g} seconds.") from None
+        return None if text is None else read_hello(read_object(text))
+
+    async def _reject(self, send: Send, reason: str, code: int) -> None:
+        self._counters.rejected_agents += 1
+        self._log.event("agent rejected", reason=reason)
+        await send({"type": "websocket.close", "code": code, "reason": reason[:120]})
+
+    async def _begin(self, connection: AgentConnection) -> bool:
+        """Make the pool known and welcome its agent. Return False if the store is not there."""
+        hello = connection.hello
+        replaced = self._hub.add(connection)
+        self._log.event("agent connected", pool=hello.pool, address=hello.address, replaced=replaced)
+        try:
+            await self._store.register(hello.pool, address=hello.address, capacity=hello.capacity)
+        except StoreUnavailableError:
+            connection.close("the store is not available", _TRY_LATER)
+            return False
+        return connection.write(welcome(self._heartbeat, self._store.key))
+
+    async def _converse(self, connection: AgentConnection, receive: Receive) -> None:
+        while (text := _text(await receive())) is not None:
+            now = connection.heard = time.monotonic()
+            if now >= connection.second + 1:
+                connection.second, connection.this_second = now, 0
+            connection.this_second += 1
+            if connection.this_second > MAX_MESSAGES_PER_SECOND:
+                await asyncio.sleep(connection.second + 1 - now)
+            if not text.startswith('{"kind"') and "type" in (values := read_object(text)):
+                await self._hello_again(connection, read_hello(values))
+                continue
+            message = decode_to_dispatcher(connection.hello.pool, text)
+            connection.last_message = message
+            self._counters.messages.count(message)
+            try:
+                await self._store.receive(message)
+            except StoreUnavailableError:  # the next message carries the whole state again
+                self._counters.errors["store_unavailable"] += 1
+
+    async def _hello_again(self, connection: AgentConnection, hello: Hello) -> None:
+        if hello.pool != connection.hello.pool:
+            raise InputError(f"An agent cannot change its pool from {connection.hello.pool} to {hello.pool}.")
+        connection.hello = hello
+        self._log.event("agent changed", pool=hello.pool, address=hello.address, capacity=hello.capacity)
+        try:
+            await self._store.register(hello.pool, address=hello.address, capacity=hello.capacity)
+        except StoreUnavailableError:
+            connection.close("the store is not available", _TRY_LATER)
+
+    async def _end(self, connection: AgentConnection, reason: str) -> None:
+        """Forget the connection; the pool is taken for dead, unless a newer connection has come."""
+        pool = connection.hello.pool
+        if not self._hub.remove(connection):
+            return
+        self._log.event("agent disconnected", pool=pool, reason=reason)
+        try:
+            await self._store.disconnected(pool)
+        except StoreUnavailableError:
+            self._counters.errors["store_unavailable"] += 1
+
+
+def _text(event: Message) -> str | None:
+    """Return the text of a frame; None if the connection has ended."""
+    if event["type"] == "websocket.disconnect":
+        return None
+    text: str | None = event.get("text")
+    if text is None:
+        raise InputError("A message must be a text frame, not a binary one.")
+    return text

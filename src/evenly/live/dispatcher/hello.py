@@ -1,0 +1,43 @@
+"""The first frames on an agent's connection: the agent's hello and the dispatcher's welcome."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from evenly.core.checks import check_capacity
+from evenly.errors import InputError
+from evenly.inputs import shown
+from evenly.live.dispatcher.urls import check_pool_url
+from evenly.live.session_id import check_pool_name
+
+VERSION = 1
+_FIELDS = {"type", "version", "pool", "address", "capacity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """An agent's introduction: its pool, where clients reach it, and how many sessions it can hold."""
+
+    pool: str
+    address: str
+    capacity: int | None
+
+
+def read_hello(values: dict[str, Any]) -> Hello:
+    """Read a hello from a JSON object. Unknown fields are rejected: they would be ignored silently."""
+    if values.get("type") != "hello" or not values.keys() <= _FIELDS:
+        raise InputError(f"An agent's first message must be a hello, not {shown(values)}.")
+    if values.get("version") != VERSION:
+        raise InputError(f"The version of a hello must be {VERSION}, not {shown(values.get('version'))}.")
+    return Hello(
+        check_pool_name(values.get("pool")),
+        check_pool_url(values.get("address")),
+        check_capacity(values.get("capacity")),
+    )
+
+
+def welcome(heartbeat: float, key: bytes) -> str:
+    """Return the dispatcher's answer: the heartbeat interval in seconds, and the key of session ids."""
+    return json.dumps({"type": "welcome", "heartbeat": heartbeat, "key": key.hex()}, separators=(",", ":"))

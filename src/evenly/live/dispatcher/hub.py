@@ -1,0 +1,114 @@
+"""The connected agents: one connection per pool, what each last said, and the messages to them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from starlette.types import Message, Send
+
+from evenly.core.protocol import ToDispatcher, ToPool
+from evenly.core.protocol.codec import encode_to_pool
+from evenly.core.protocol.dispatcher_peer import MAX_POOLS
+from evenly.errors import InputError
+from evenly.live.dispatcher.counters import Counters
+from evenly.live.dispatcher.hello import Hello
+
+
+class Transport(Protocol):
+    """The part of a connection that the hub needs."""
+
+    def abort(self) -> None:
+        """Close at once, and drop what was not sent."""
+        ...
+
+
+class AgentConnection:
+    """An agent's connection: its newest hello and its newest message, which a store may want again."""
+
+    __slots__ = ("_send", "_transport", "closed", "heard", "hello", "last_message", "second", "this_second")
+
+    def __init__(self, hello: Hello, send: Send, transport: Transport) -> None:
+        self.hello = hello
+        self.last_message: ToDispatcher | None = None
+        self.heard = time.monotonic()
+        self.second, self.this_second = self.heard, 0  # messages since that time, to limit their rate
+        self.closed = ""  # why the dispatcher closed it
+        self._send = send
+        self._transport = transport
+
+    def write(self, text: str) -> bool:
+        """Send a text now. Return False if that is not possible.
+
+        An agent that does not read is disconnected: its buffer is full, and others must not wait for it.
+        """
+        return self._now({"type": "websocket.send", "text": text})
+
+    def close(self, reason: str, code: int = 1008) -> None:
+        """Close the connection, with the reason for the agent's log."""
+        if not self.closed:
+            self.closed = reason
+            self._now({"type": "websocket.close", "code": code, "reason": reason[:120]})
+
+    def abort(self, reason: str) -> None:
+        """Close the connection at once."""
+        self.closed = self.closed or reason
+        self._transport.abort()
+
+    def _now(self, message: Message) -> bool:
+        """Run an ASGI send that must not wait. It waits only while the transport's buffer is full."""
+        sending: Coroutine[Any, Any, None] = self._send(message)  # type: ignore[assignment]
+        try:
+            sending.send(None)
+        except StopIteration:
+            return True
+        except Exception:  # the agent has gone meanwhile: its handler is told
+            return False
+        sending.close()
+        self.abort("it does not read")
+        return False
+
+
+class Hub:
+    """Connections by pool."""
+
+    def __init__(self, counters: Counters) -> None:
+        self.connections: dict[str, AgentConnection] = {}
+        self._counters = counters
+
+    def send(self, pool: str, message: ToPool) -> None:
+        """Send a message to a pool's agent, if it is connected here."""
+        connection = self.connections.get(pool)
+        if connection is not None and connection.write(encode_to_pool(message)):
+            self._counters.notices += 1
+
+    def add(self, connection: AgentConnection) -> bool:
+        """Add a connection. Return True if it replaces an older one of the same pool, which is closed."""
+        pool = connection.hello.pool
+        older = self.connections.get(pool)
+        if older is None and len(self.connections) >= MAX_POOLS:
+            raise InputError(f"There can be at most {MAX_POOLS} agents.")
+        self.connections[pool] = connection
+        if older is not None:
+            older.close("another agent of this pool has connected")
+        return older is not None
+
+    def remove(self, connection: AgentConnection) -> bool:
+        """Remove a connection. Return False if a newer one has replaced it."""
+        pool = connection.hello.pool
+        if self.connections.get(pool) is not connection:
+            return False
+        del self.connections[pool]
+        return True
+
+    def tell_all(self, text: str) -> None:
+        """Send a text to all agents."""
+        for connection in list(self.connections.values()):
+            connection.write(text)
+
+    def close_silent(self, silence: float) -> None:
+        """Disconnect the agents that have sent nothing for `silence` seconds."""
+        due = time.monotonic() - silence
+        for connection in [each for each in self.connections.values() if each.heard < due]:
+            connection.abort("silent")
