@@ -1,0 +1,306 @@
+"""The shared store: the fleet in Valkey or Redis, so that several dispatchers see one truth.
+
+Every method is one atomic function in the store. `tokens.lua` and `fleet.lua` make the decisions there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from redis.exceptions import RedisError, ResponseError
+
+from evenly.core.messages import Color, ThresholdNotice
+from evenly.core.protocol import KeyReusedError, ToDispatcher, ToPool
+from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.errors import InputError
+from evenly.inputs import shown
+from evenly.live.session_id import check_pool_name, new_key
+from evenly.live.store import functions
+from evenly.live.store.address import StoreAddress, check_fleet_name
+from evenly.live.store.base import (
+    AllUnavailableError,
+    FleetPool,
+    FleetSettings,
+    FleetState,
+    NoPoolsError,
+    Placement,
+    PoolState,
+    Send,
+    StoreUnavailableError,
+)
+from evenly.live.store.link import Argument, Execute, Link, connect, drop, new_connection, pack
+from evenly.live.store.local import term_now
+
+_TIMEOUT_S = 1.0  # of a call, and of connecting
+_RETRY_S = 1.0  # between two attempts to subscribe
+_TELL = 500  # pools in one call
+_LOST_STATE = ("NOSTATE", "CORRUPT", "Function not found")
+
+
+class ValkeyStore:
+    """A fleet in a shared store. The first dispatcher to come brings the threshold and the signing key.
+
+    `on_empty` is called when the store had lost the fleet, or never had it: its pools must be told again.
+    """
+
+    def __init__(
+        self,
+        settings: FleetSettings,
+        send: Send,
+        address: StoreAddress,
+        *,
+        fleet: str,
+        threshold: int = 0,
+        key: bytes | None = None,
+        timeout: float = _TIMEOUT_S,
+        on_empty: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.key = new_key() if key is None else key
+        self.threshold = threshold
+        self.epoch = 0
+        self.on_empty = on_empty
+        self._settings = settings
+        self._common = functions.common_arguments(settings)
+        self._send = send
+        self._address = address
+        self._keys = functions.keys_of(check_fleet_name(fleet))
+        self._channel = functions.channel_of(fleet)
+        self._timeout = timeout
+        self._random = random.Random()
+        self._link = Link(address, self._greet, timeout)
+        self._mending = asyncio.Lock()
+        self._mended = 0  # how often the state was made again
+        self._agents: dict[str, tuple[str, str]] = {}  # those connected here: incarnation and sequence, as sent
+        self._told = 0  # the epoch that they know
+        self._teller: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    @property
+    def term(self) -> int:
+        """The term of the last epoch that was seen; 0 if none was."""
+        return self.epoch // TERM
+
+    async def open(self) -> None:
+        """Connect, and make the fleet unless it is there."""
+        await self._reply(pack("PING"))
+        if self._listener is None:
+            self._listener = asyncio.create_task(self._listen())
+
+    async def close(self) -> None:
+        """Close the connections."""
+        tasks = [task for task in (self._listener, self._teller) if task is not None]
+        self._listener = self._teller = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._link.close()
+
+    async def place(self, *, count: int, exclude: frozenset[str], key: str | None) -> tuple[Placement, ...]:
+        """Find places for sessions."""
+        arguments = functions.pick_arguments(count, exclude, key, self._random.getrandbits(31))
+        status, *fields = await self._call("pick", *arguments, self._random.random())
+        if status == b"reused":
+            raise KeyReusedError(f"The request key {shown(key)} was used for a different request.")
+        if status != b"placed":
+            raise NoPoolsError if status == b"empty" else AllUnavailableError
+        placements = tuple(_placement(fields[start : start + 6]) for start in range(0, len(fields), 6))
+        self.threshold = placements[-1].threshold
+        return placements
+
+    async def release(self, pool: str, ticket: int) -> None:
+        """Give back a place whose client will not come."""
+        await self._call("release", check_pool_name(pool), functions.padded(ticket))
+
+    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
+        """Note where the pool is."""
+        await self._call("register", check_pool_name(pool), "-" if capacity is None else capacity, address)
+
+    async def receive(self, message: ToDispatcher) -> None:
+        """Take in a message of a pool's agent."""
+        message.check()
+        pool = check_pool_name(message.report.pool)
+        arguments = functions.message_arguments(message)
+        self._agents[pool] = max((str(arguments[2]), str(arguments[3])), self._agents.get(pool, ("", "")))
+        status, *fields = await self._call("receive", *arguments)
+        if status == b"tell":
+            self.threshold = int(fields[0])
+            self._send(pool, ToPool(ThresholdNotice(self.threshold, self.epoch), int(fields[1])))
+
+    async def disconnected(self, pool: str) -> None:
+        """Take the pool for dead if it is not heard within a heartbeat, here or by another dispatcher."""
+        last = self._agents.pop(pool, None)
+        if last is not None:
+            await self._call("disconnect", pool, repr(float(self._settings.heartbeat)), *last)
+
+    async def drain(self, pool: str) -> None:
+        """Give the pool no new sessions until `undrain`."""
+        await self._call("drain", check_pool_name(pool))
+
+    async def undrain(self, pool: str) -> None:
+        """Give the pool sessions again."""
+        await self._call("undrain", check_pool_name(pool))
+
+    def use_alpha(self, alpha: str) -> None:
+        """Learn the threshold with this alpha from now on."""
+        settings = replace(self._settings, alpha=alpha)
+        self._common = functions.common_arguments(settings)
+        self._settings = settings
+
+    async def tick(self) -> None:
+        """Let time pass."""
+        await self._call("tick")
+
+    async def state(self) -> FleetState:
+        """Return a snapshot."""
+        (text,) = await self._call("state")
+        values = json.loads(text)
+        self.threshold = int(values["threshold"])
+        pools = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
+        return FleetState(
+            threshold=self.threshold,
+            epoch=self.epoch,
+            alpha=self._settings.alpha,
+            settled=values["settled"],
+            green=values["green"],
+            yellow=values["yellow"],
+            pools=tuple(_fleet_pool(each) for each in pools),
+            expired=int(values["expired"]),
+            released=int(values["released"]),
+        )
+
+    async def _call(self, name: str, *arguments: Argument) -> list[bytes]:
+        """Call a function of the store. If the functions or the state are lost, make them and try again."""
+        command = self._packed(name, *self._common, *arguments)
+        mended = self._mended
+        reply = await self._reply(command)
+        if isinstance(reply, ResponseError) and any(sign in str(reply) for sign in _LOST_STATE):
+            await self._mend(mended, broken="CORRUPT" in str(reply))
+            reply = await self._reply(command)
+        if isinstance(reply, ResponseError):
+            if str(reply).startswith("LIMIT "):
+                raise InputError(str(reply).removeprefix("LIMIT "))
+            raise StoreUnavailableError(f"The store cannot be used: {reply}")
+        epoch, *rest = cast("list[bytes]", reply)
+        self._see(int(epoch))
+        return rest
+
+    async def _reply(self, command: bytes) -> object:
+        return await self._link.submit(command)
+
+    def _packed(self, name: str, *arguments: Argument) -> bytes:
+        return pack("FCALL", f"{functions.LIBRARY}_{name}", len(self._keys), *self._keys, *arguments)
+
+    async def _mend(self, mended: int, broken: bool) -> None:
+        """Load the functions and make the state again, once for all calls that failed at the same time."""
+
+        async def execute(command: bytes) -> object:
+            reply = await self._reply(command)
+            if isinstance(reply, ResponseError):
+                raise reply
+            return reply
+
+        async with self._mending:
+            if self._mended == mended:
+                await self._greet(execute, broken)
+
+    async def _greet(self, execute: Execute, broken: bool = False) -> None:
+        """Load the functions, and make the state unless it is there."""
+        try:
+            await execute(pack("FUNCTION", "LOAD", "REPLACE", functions.library()))
+            epoch = cast("bytes | None", await execute(pack("HGET", self._keys[0], "epoch"))) if broken else None
+            term = max(self.term + 1, term_now())
+            opened = (
+                "",
+                self.threshold,
+                term,
+                self.key.hex(),
+                repr(float(self._settings.heartbeat)),
+                epoch or b"",
+            )
+            first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(self._packed("open", *opened)))
+        except ResponseError as error:
+            raise StoreUnavailableError(f"The store cannot be used: {error}") from error
+        self.key = bytes.fromhex(key.decode())
+        self._mended += 1
+        self._see(int(first))
+        if is_new:
+            self.on_empty()
+
+    def _see(self, epoch: int) -> None:
+        """Tell the agents that are connected here of a new threshold."""
+        self.epoch = epoch
+        if epoch != self._told and (self._teller is None or self._teller.done()):
+            self._teller = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        with contextlib.suppress(StoreUnavailableError):  # the next reply says so again
+            while self._told != self.epoch:
+                epoch = self.epoch
+                pools = list(self._agents)
+                for start in range(0, len(pools), _TELL):
+                    await self._tell_some(pools[start : start + _TELL])
+                self._told = epoch
+
+    async def _tell_some(self, pools: list[str]) -> None:
+        threshold, *oldest = await self._call("tell", *pools)
+        self.threshold = int(threshold)
+        notice = ThresholdNotice(self.threshold, self.epoch)
+        for pool, ticket in zip(pools, oldest, strict=True):
+            if ticket:
+                self._send(pool, ToPool(notice, int(ticket)))
+
+    async def _listen(self) -> None:
+        """Hear of new thresholds at once. Without this, the next reply would say so: `tick` gets one."""
+        while True:
+            connection = new_connection(self._address, self._timeout)
+            try:
+                await connect(connection)
+                await connection.send_command("SUBSCRIBE", self._channel)
+                while True:
+                    what, _, epoch = cast("list[bytes]", await connection.read_response(disable_decoding=True))
+                    if what == b"message" and int(epoch) > self.epoch:
+                        self._see(int(epoch))
+            except (StoreUnavailableError, RedisError, OSError, ValueError):
+                await asyncio.sleep(_RETRY_S)
+            finally:
+                await drop(connection)
+
+
+def _placement(fields: list[bytes]) -> Placement:
+    pool, ticket, expires_in, color, threshold, address = fields
+    return Placement(
+        pool=pool.decode(),
+        address=address.decode(),
+        ticket=int(ticket),
+        expires_in=float(expires_in),
+        color=Color(color.decode()) if color else None,
+        threshold=int(threshold),
+    )
+
+
+def _fleet_pool(values: dict[str, Any]) -> FleetPool:
+    capacity = values.get("capacity")
+    return FleetPool(
+        name=values["name"],
+        address=values["address"],
+        capacity=int(capacity) if capacity else None,
+        sessions=int(values["tasks"]),
+        expected=values["open"],
+        state=_state(values),
+    )
+
+
+def _state(values: dict[str, Any]) -> PoolState:
+    if values["draining"]:
+        return PoolState.DRAINING
+    if values["leaving"]:
+        return PoolState.LEAVING
+    if not values.get("estimate"):
+        return PoolState.SILENT
+    return PoolState.FULL if values["full"] else PoolState.SERVING
