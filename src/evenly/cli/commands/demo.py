@@ -101,10 +101,11 @@ def command(
 
 
 def fleet(seconds: FleetSeconds = 60.0, seed: Seed = 1, json: options.Json = None) -> None:
-    """Run a fleet on this machine for a minute: two dispatchers on one store, 20 pools with agents, sessions.
+    """Run a fleet on this machine for a minute: two dispatchers on one store, 20 pools with agents.
 
-    Halfway, a dispatcher and two pools are killed; some seconds later they come back. A verdict compares the
-    balance with join-the-shortest-queue and with regular reports on the same visits.
+    Halfway, a dispatcher and two pools are killed. Some seconds later they come back.
+
+    A verdict compares the balance with join-the-shortest-queue and with regular reports on the same visits.
 
     Exit code 1 means that visits were lost, that a killed part did not come back or that not all was measured.
     """

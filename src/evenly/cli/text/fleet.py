@@ -46,7 +46,7 @@ def screen(frame: FleetFrame, width: int, height: int) -> RenderableType:
     body.add_column(width=min(width - side, _FACTS + 10))
     body.add_row(framed("pools", skyline, caption(frame.threshold)), facts(_fact_rows(frame)))
     heading = Text(f"Sessions go straight to {POOLS} pools, picked by {DISPATCHERS} dispatchers", "bold")
-    news = Text(frame.news or "both dispatchers share one Valkey store", "dim" if not frame.news else "")
+    news = Text(frame.news or "both dispatchers share one store", "dim" if not frame.news else "")
     news.truncate(width - 1, overflow="ellipsis")
     return Group(heading, body, news, progress_line(frame.time, frame.seconds, width))
 
@@ -85,7 +85,7 @@ def _fact_rows(frame: FleetFrame) -> list[tuple[str, str, str]]:
 def _pools_text(frame: FleetFrame) -> str:
     if not frame.pools_down:
         return f"{POOLS} up"
-    return f"{POOLS - len(frame.pools_down)} up, {len(frame.pools_down)} down"
+    return f"{len(frame.pools_down)} down"
 
 
 def heading_line() -> str:

@@ -60,7 +60,7 @@ class WindowReport:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetReport:
-    """All measurements of a run. `delay` is the mean time of a pick in seconds, which the models use."""
+    """All measurements of a run. `delay` is half the mean time of a pick in seconds; the models use it."""
 
     plan: FleetPlan
     windows: tuple[WindowReport, ...]
@@ -150,10 +150,10 @@ def _threshold_words(report: FleetReport) -> str:
     within = report.mean(lambda window: window.share_within(1))
     ends = f"it ended the measured times at {final}, where {optimum} is best"
     if within >= MOSTLY:
-        return f"The threshold followed the load: {ends}, and it was at most one off {percent(within)} of them."
+        return f"The threshold followed the load: {ends}, and it was at most one off {percent(within)} of the time."
     return (
         f"The threshold did not follow the load: {ends}, and it was more than one off "
-        f"{percent(1 - within)} of them."
+        f"{percent(1 - within)} of the time."
     )
 
 
@@ -161,7 +161,7 @@ def _jsq_words(report: FleetReport) -> str:
     ours, jsq = _spreads(report, "evenly"), _spreads(report, "jsq")
     numbers = (
         f"spread {ours:.2f} against {jsq:.2f} for join-the-shortest-queue on the same visits, with every message "
-        f"{1000 * report.delay:.1f} ms late, the mean time of a pick here"
+        f"{1000 * report.delay:.1f} ms late, half the mean time of a pick here"
     )
     if ours <= (1 + CLOSE) * jsq:
         return f"Sessions were as even as the ideal: {numbers}."
@@ -172,13 +172,13 @@ def _stale_words(report: FleetReport) -> str:
     ours, stale = _spreads(report, "evenly"), _spreads(report, "stale_reports")
     full = report.mean(lambda window: window.evenly.max_tasks)
     stale_full = report.mean(lambda window: window.stale.max_tasks)
-    name = f"Sending sessions to the least loaded by reports every {REPORT_INTERVAL_S:g} s"
-    pools = f"the fullest pool had {stale_full:.1f} sessions on average, here {full:.1f}"
+    name = f"With a report of each pool every {REPORT_INTERVAL_S:g} s instead, the same visits"
+    pools = f"spread {stale:.2f}, and {stale_full:.1f} sessions at the fullest pool on average, here {full:.1f}"
     if stale > (1 + CLOSE) * ours:
-        return f"{name} was {stale / ours:.1f} times as uneven, with spread {stale:.2f}: {pools}."
+        return f"{name} would be {stale / ours:.1f} times as uneven: {pools}."
     if ours > (1 + CLOSE) * stale:
-        return f"{name} was more even, with spread {stale:.2f}: {pools}."
-    return f"{name} was about as even, with spread {stale:.2f}: {pools}."
+        return f"{name} would be more even: {pools}."
+    return f"{name} would be about as even: {pools}."
 
 
 def _spreads(report: FleetReport, side: str) -> float:

@@ -163,7 +163,7 @@ class FleetRun:
         visits, view = self._plan.visits(), self._watch.view
         if not self._traffic.tally.pick_s or view is None:
             return None
-        delay = fmean(self._traffic.tally.pick_s)
+        delay = fmean(self._traffic.tally.pick_s) / 2  # a message goes one way
         jsq = replay_jsq(visits, POOLS, delay=delay, seed=self._plan.seed)
         stale = replay_stale_reports(
             visits, POOLS, delay=delay, interval=REPORT_INTERVAL_S, seed=self._plan.seed
