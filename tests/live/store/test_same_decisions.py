@@ -103,10 +103,10 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
         case ("pick", int(count), frozenset() as exclude, key, int(seed)):
             twins.pick(count, exclude, key if isinstance(key, str) else None, seed)
         case ("release", str(pool), int(index), bool(is_open)):
-            opened = twins.peer.open_tickets(pool)
+            opened = [ticket for ticket in twins.peer.open_tickets(pool) if ticket <= LAST]
             twins.release(pool, opened[index % len(opened)] if opened and is_open else index)
         case ("time", float(passed)):
-            twins.now += passed
+            twins.now += functions.microseconds(passed)
             return
         case ("tick",):
             twins.tick()
@@ -115,7 +115,7 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
         case ("capacity", str(pool), capacity):
             twins.set_capacity(pool, capacity if isinstance(capacity, int) else None)
         case ("disconnect", str(pool), float(grace)):
-            twins.disconnect(pool, grace)
+            twins.disconnect(pool, functions.microseconds(grace))
         case ("alpha", str(alpha)):
             twins.use_alpha(alpha)
         case _:
@@ -141,7 +141,7 @@ def test_the_store_decides_like_the_protocol(
         for event in history:
             apply(twins, event)
         for _ in range(3):
-            twins.now += 20
+            twins.now += 20_000_000
             twins.tick()
             twins.agree()
     finally:

@@ -42,21 +42,21 @@ class Twins:
         self.client = client
         self.keys = functions.keys_of(fleet)
         self.settings = settings
-        self.now = 100.0
+        self.now = 100_000_000  # microseconds
         self.peer = DispatcherPeer(
             threshold,
             LearningRule(settings.alpha),
             term=term,
-            lease=settings.lease,
-            silence=settings.silence,
-            memory=settings.memory,
+            lease=functions.microseconds(settings.lease),
+            silence=functions.microseconds(settings.silence),
+            memory=functions.microseconds(settings.memory),
         )
         self.peer.tick(self.now)  # the store's time begins when its state is made
-        self.catch_up_at: float | None = self.now + 2 * settings.heartbeat
+        self.catch_up_at: int | None = self.now + 2 * functions.microseconds(settings.heartbeat)
         self.newest: dict[str, ToDispatcher] = {}
         self.epoch = 0
         self.failed_picks = False
-        self.fcall("open", repr(self.now), threshold, term, "00", repr(settings.heartbeat), "")
+        self.fcall("open", self.now, threshold, term, "00", functions.microseconds(settings.heartbeat), "")
 
     def fcall(self, name: str, *arguments: Argument) -> list[bytes]:
         reply = self.client.fcall(f"{functions.LIBRARY}_{name}", len(self.keys), *self.keys, *arguments)  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ class Twins:
             for value in (
                 pick.pool,
                 functions.padded(pick.ticket),
-                f"{max(0.0, pick.expires - self.now):.17g}",
+                round(max(0, pick.expires - self.now)),
                 "" if pick.color is None else pick.color.value,
                 pick.threshold,
             )
@@ -123,11 +123,11 @@ class Twins:
         self.call("drain" if on else "undrain", pool)
         (self.peer.drain if on else self.peer.undrain)(pool)
 
-    def disconnect(self, pool: str, grace: float) -> None:
+    def disconnect(self, pool: str, grace: int) -> None:
         last = self.newest.get(pool)
         if last is not None:
             seen = functions.padded(last.incarnation), functions.padded(last.sequence)
-            self.call("disconnect", pool, repr(grace), *seen)
+            self.call("disconnect", pool, grace, *seen)
             self.peer.disconnect(self.now, pool, grace)
 
     def tick(self) -> None:

@@ -1,7 +1,7 @@
 -- The fleet: what `core/protocol/dispatcher_peer.py`, `answers.py` and `tickets.py` decide, one call at a time.
 --
--- HOT      pool -> 'estimate next_ticket open_tickets'; the estimate is '-' if the pool is not a member
--- COLD     pool -> 'serial heard tasks epoch leaving incarnation sequence'; the serial is the order of the records
+-- HOT      pool -> packed next_ticket, estimate, open_tickets; the estimate is -1 if the pool is not a member
+-- COLD     pool -> packed serial, heard, tasks, leaving, epoch, incarnation, sequence; records are in order of serial
 -- PLACES   pool -> 'capacity address'; the capacity is '-' if there is no limit
 -- OPEN     a sorted set of 'pool/ticket', all with score 0, so that it is sorted by text
 -- EXPIRING a list of 'expires pool ticket', in the order of the picks
@@ -12,8 +12,9 @@ local MAX_POOLS, MAX_ANSWERS, MAX_TERM = 10000, 100000, 2147483647
 local MAX_EPOCH = '9223372036854775807'
 local MAX_EXPIRED = 500 -- places to give back in one call, so that no call takes long
 
+-- Return a whole number as text. Lua's own conversion rounds to 14 digits.
 local function exact(number)
-  return string.format('%.17g', number)
+  return string.format('%d', number)
 end
 
 local function too_many_pools()
@@ -22,26 +23,31 @@ end
 
 -- Records -------------------------------------------------------------------------------------------------------
 
+local HOT_RECORD, COLD_RECORD = '<c19dd', '<ddddc19c19c19'
+
+local function parse_hot(value)
+  local ticket, estimate, open = struct.unpack(HOT_RECORD, value)
+  return {estimate = estimate >= 0 and estimate or nil, next_ticket = ticket, open = open}
+end
+
 local function read_hot(S, pool)
   local value = redis.call('HGET', S.keys[HOT], pool)
-  if not value then
-    return nil
-  end
-  local estimate, ticket, open = string.match(value, '^(%S+) (%d+) (%d+)$')
-  return {estimate = tonumber(estimate), next_ticket = ticket, open = tonumber(open)}
+  return value and parse_hot(value) or nil
+end
+
+local function pack_hot(hot)
+  return struct.pack(HOT_RECORD, hot.next_ticket, hot.estimate or -1, hot.open)
 end
 
 local function write_hot(S, pool, hot)
-  local estimate = hot.estimate and exact(hot.estimate) or '-'
-  redis.call('HSET', S.keys[HOT], pool, estimate .. ' ' .. hot.next_ticket .. ' ' .. exact(hot.open))
+  redis.call('HSET', S.keys[HOT], pool, pack_hot(hot))
 end
 
 local function parse_cold(value)
-  local serial, heard, tasks, epoch, leaving, incarnation, sequence =
-    string.match(value, '^(%S+) (%S+) (%S+) (%d+) (%d) (%S+) (%d+)$')
+  local serial, heard, tasks, leaving, epoch, incarnation, sequence = struct.unpack(COLD_RECORD, value)
   return {
-    serial = tonumber(serial), heard = tonumber(heard), tasks = tonumber(tasks), epoch = epoch,
-    leaving = leaving == '1', incarnation = incarnation, sequence = sequence,
+    serial = serial, heard = heard, tasks = tasks, leaving = leaving == 1, epoch = epoch, incarnation = incarnation,
+    sequence = sequence,
   }
 end
 
@@ -51,10 +57,10 @@ local function read_cold(S, pool)
 end
 
 local function write_cold(S, pool, cold)
-  redis.call('HSET', S.keys[COLD], pool, table.concat({
-    cold.serial, exact(cold.heard), exact(cold.tasks), cold.epoch, cold.leaving and '1' or '0',
-    cold.incarnation, cold.sequence,
-  }, ' '))
+  redis.call('HSET', S.keys[COLD], pool, struct.pack(
+    COLD_RECORD, cold.serial, cold.heard, cold.tasks, cold.leaving and 1 or 0, cold.epoch, cold.incarnation,
+    cold.sequence
+  ))
 end
 
 -- Return the capacity, nil if there is no limit, and the address.
@@ -72,7 +78,7 @@ local function estimates(S, pools)
   for start = 1, #pools, CHUNK do
     local part = {unpack(pools, start, math.min(start + CHUNK - 1, #pools))}
     for _, value in ipairs(redis.call('HMGET', S.keys[HOT], unpack(part))) do
-      found[#found + 1] = value and tonumber(string.match(value, '^%d+')) or error('CORRUPT: a member has no record')
+      found[#found + 1] = value and parse_hot(value).estimate or error('CORRUPT: a member has no record')
     end
   end
   return found
@@ -150,7 +156,7 @@ end
 -- Return the time at the head of a list, infinite if the list is empty.
 local function head_time(S, set)
   local head = redis.call('LINDEX', S.keys[set], 0)
-  return head and tonumber(string.match(head, '^%S+')) or math.huge, head
+  return head and tonumber(string.match(head, '^%S+')) or NEVER, head
 end
 
 local function expire_places(S)
@@ -190,7 +196,7 @@ local function forget_places(S)
 end
 
 local function drop_silent_pools(S)
-  S.check = math.huge
+  S.check = NEVER
   local all, silent = redis.call('HGETALL', S.keys[COLD]), {}
   for index = 1, #all, 2 do
     local cold = parse_cold(all[index + 1])
@@ -225,11 +231,11 @@ local function tick(S)
     drop_silent_pools(S)
   end
   if S.unsettled == 0 then
-    S.since = math.huge
-  elseif S.since == math.huge then
+    S.since = NEVER
+  elseif S.since == NEVER then
     S.since = S.now
   elseif S.now >= S.since + S.silence then
-    S.since = math.huge
+    S.since = NEVER
     settle(S)
   end
 end
@@ -238,12 +244,13 @@ end
 local function begin_term(S, term)
   local first = first_of_term(term)
   restart(S, S.threshold, first, estimates)
-  S.unused, S.since = first, math.huge
+  S.unused, S.since = first, NEVER
   local all, renewed = redis.call('HGETALL', S.keys[HOT]), {}
   for index = 1, #all, 2 do
-    local estimate, open = string.match(all[index + 1], '^(%S+) %d+ (%d+)$')
+    local hot = parse_hot(all[index + 1])
+    hot.next_ticket = first
     renewed[#renewed + 1] = all[index]
-    renewed[#renewed + 1] = estimate .. ' ' .. first .. ' ' .. open
+    renewed[#renewed + 1] = pack_hot(hot)
   end
   write_all('HSET', S.keys[HOT], renewed)
 end
@@ -268,10 +275,10 @@ end
 
 local function store_time()
   local now = redis.call('TIME')
-  return tonumber(now[1]) + tonumber(now[2]) / 1e6
+  return tonumber(now[1]) * 1e6 + tonumber(now[2])
 end
 
--- Make a function of the store from one of the state. All take: now (empty: the store's time), lease, silence,
+-- Make a function of the store from one of the state. All take: now (empty: the store's own time), lease, silence,
 -- memory, numerator and denominator of alpha; then what the call is about. All return the epoch first.
 local function call(action)
   return function(keys, args)
@@ -481,7 +488,7 @@ end
 
 local function pass_time(S)
   if S.now >= S.catch then
-    S.catch = math.huge
+    S.catch = NEVER
     catch_up(S)
   end
   return {}
@@ -520,18 +527,15 @@ local function server_run()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 end
 
--- now, threshold, term, signing key, heartbeat, epoch of a broken state (empty: none). Make the state unless it is
+-- now, threshold, term, signing key, heartbeat, a broken state (empty: none). Make the state unless it is
 -- there; begin a new term if the server is not the one that had the state, since the last writes may be lost.
 -- Return the epoch, the signing key, and 1 if the state is new.
 local function open_fleet(keys, args)
-  local key, epoch = unpack(redis.call('HMGET', keys[FLEET], 'key', 'epoch'))
-  if key and (not epoch or epoch == args[6]) then
-    redis.call('DEL', unpack(keys))
-  elseif key then
+  local key, run, packed = unpack(redis.call('HMGET', keys[FLEET], 'key', 'run', 'state'))
+  if key and packed and packed ~= args[6] then
     local S = load_state(keys)
-    local run = server_run()
-    if redis.call('HGET', keys[FLEET], 'run') ~= run then
-      redis.call('HSET', keys[FLEET], 'run', run)
+    if run ~= server_run() then
+      redis.call('HSET', keys[FLEET], 'run', server_run())
       begin_term(S, term_of(S.epoch) + 1)
       save_state(S)
     end
@@ -539,13 +543,13 @@ local function open_fleet(keys, args)
   end
   local now = args[1] ~= '' and tonumber(args[1]) or store_time()
   local first = first_of_term(tonumber(args[3]))
+  local S = {
+    threshold = tonumber(args[2]), epoch = first, unused = first, now = now, due = NEVER, check = NEVER,
+    since = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0, members = 0,
+    green = 0, yellow = 0, unsettled = 0, full = 0,
+  }
   redis.call('DEL', unpack(keys))
-  redis.call(
-    'HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'threshold', args[2], 'epoch', first,
-    'now', exact(now), 'due', 'inf', 'check', 'inf', 'since', 'inf', 'catch', exact(now + 2 * tonumber(args[5])),
-    'unused', first, 'serial', 0, 'expired', 0, 'released', 0, 'members', 0, 'green', 0, 'yellow', 0,
-    'unsettled', 0, 'full', 0
-  )
+  redis.call('HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'state', pack_state(S))
   return {first, key or args[4], 1}
 end
 

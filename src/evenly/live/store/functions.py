@@ -56,14 +56,19 @@ def check_alpha(alpha: str) -> Fraction:
     return value
 
 
-def common_arguments(settings: FleetSettings, now: float | None = None) -> tuple[Argument, ...]:
-    """Return what all functions take; `now` is the store's own time if None."""
+def microseconds(seconds: float) -> int:
+    """Return a time as the store counts it."""
+    return round(seconds * 1_000_000)
+
+
+def common_arguments(settings: FleetSettings, now: int | None = None) -> tuple[Argument, ...]:
+    """Return what all functions take; `now` in microseconds, the store's own time if None."""
     alpha = check_alpha(settings.alpha)
     return (
-        "" if now is None else repr(float(now)),
-        repr(float(settings.lease)),
-        repr(float(settings.silence)),
-        repr(float(settings.memory)),
+        "" if now is None else now,
+        microseconds(settings.lease),
+        microseconds(settings.silence),
+        microseconds(settings.memory),
         alpha.numerator,
         alpha.denominator,
     )

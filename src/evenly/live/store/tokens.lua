@@ -6,6 +6,7 @@ local FLEET, HOT, COLD, MEMBERS, GREEN, YELLOW, UNSETTLED = 1, 2, 3, 4, 5, 6, 7
 local FULL, DRAINING, OPEN, EXPIRING, ANSWERS, ORDER, PLACES = 8, 9, 10, 11, 12, 13, 14
 
 local MAX_COUNT = 1e12
+local NEVER = 9e15 -- times are whole microseconds; this is beyond all of them, and below 2^53
 local TRIES = 4 -- to hit a pool that need not be avoided
 local CHUNK = 1000 -- fields in one command; Lua cannot pass many more
 
@@ -44,48 +45,43 @@ end
 
 -- The state of a call -------------------------------------------------------------------------------------------
 
-local FIELDS = {
-  'threshold', 'epoch', 'now', 'due', 'check', 'since', 'catch', 'unused', 'serial', 'expired', 'released',
-  'members', 'green', 'yellow', 'unsettled', 'full',
-}
+-- It is one packed value: many fields, or numbers as text, would take longer than the rest of a pick.
 local COUNTS = {[MEMBERS] = 'members', [GREEN] = 'green', [YELLOW] = 'yellow', [UNSETTLED] = 'unsettled', [FULL] = 'full'}
-local TEXT = {epoch = true, unused = true}
+local STATE, STATE_SIZE = '<c19c19dddddddddddddd', 150
 
--- Read the state; nil if there is none. `catch` and `since` are infinite when there is nothing to wait for.
-local function load_state(keys)
-  local values = redis.call('HMGET', keys[FLEET], unpack(FIELDS))
-  if not values[1] then
-    return nil
-  end
-  local state, was = {keys = keys}, {}
-  for index, field in ipairs(FIELDS) do
-    local value = values[index]
-    if not TEXT[field] then
-      value = tonumber(value)
-    end
-    if value == nil or value == false then
-      error('CORRUPT: the fleet has no ' .. field)
-    end
-    state[field], was[field] = value, value
-  end
-  state.was = was
-  return state
+-- `since`, `catch`, `due` and `check` are NEVER when there is nothing to wait for.
+local function pack_state(S)
+  return struct.pack(
+    STATE, S.epoch, S.unused, S.threshold, S.now, S.due, S.check, S.since, S.catch,
+    S.serial, S.expired, S.released, S.members, S.green, S.yellow, S.unsettled, S.full
+  )
 end
 
--- Write what has changed, and tell the dispatchers of a new threshold.
+-- Read the state; nil if there is none.
+local function load_state(keys)
+  local packed = redis.call('HGET', keys[FLEET], 'state')
+  if not packed then
+    return nil
+  end
+  if #packed ~= STATE_SIZE then
+    error('CORRUPT: the state cannot be read')
+  end
+  local epoch, unused, threshold, now, due, check, since, catch, serial, expired, released, members, green, yellow,
+    unsettled, full = struct.unpack(STATE, packed)
+  return {
+    keys = keys, was = packed, old_epoch = epoch, threshold = threshold, epoch = epoch, unused = unused, now = now,
+    due = due, check = check, since = since, catch = catch, serial = serial, expired = expired, released = released,
+    members = members, green = green, yellow = yellow, unsettled = unsettled, full = full,
+  }
+end
+
+-- Write the state if it has changed, and tell the dispatchers of a new threshold.
 local function save_state(S)
-  local changed, was = {}, S.was
-  for _, field in ipairs(FIELDS) do
-    local value = S[field]
-    if value ~= was[field] then
-      changed[#changed + 1] = field
-      changed[#changed + 1] = value
-    end
+  local packed = pack_state(S)
+  if packed ~= S.was then
+    redis.call('HSET', S.keys[FLEET], 'state', packed)
   end
-  if #changed > 0 then
-    redis.call('HSET', S.keys[FLEET], unpack(changed))
-  end
-  if S.epoch ~= was.epoch then
+  if S.epoch ~= S.old_epoch then
     redis.call('PUBLISH', string.gsub(S.keys[FLEET], 'fleet$', 'notices'), S.epoch)
   end
 end

@@ -136,7 +136,7 @@ class ValkeyStore:
         """Take the pool for dead if it is not heard within a heartbeat, here or by another dispatcher."""
         last = self._agents.pop(pool, None)
         if last is not None:
-            await self._call("disconnect", pool, repr(float(self._settings.heartbeat)), *last)
+            await self._call("disconnect", pool, functions.microseconds(self._settings.heartbeat), *last)
 
     async def drain(self, pool: str) -> None:
         """Give the pool no new sessions until `undrain`."""
@@ -213,15 +213,15 @@ class ValkeyStore:
         """Load the functions, and make the state unless it is there."""
         try:
             await execute(pack("FUNCTION", "LOAD", "REPLACE", functions.library()))
-            epoch = cast("bytes | None", await execute(pack("HGET", self._keys[0], "epoch"))) if broken else None
+            state = cast("bytes | None", await execute(pack("HGET", self._keys[0], "state"))) if broken else None
             term = max(self.term + 1, term_now())
             opened = (
                 "",
                 self.threshold,
                 term,
                 self.key.hex(),
-                repr(float(self._settings.heartbeat)),
-                epoch or b"",
+                functions.microseconds(self._settings.heartbeat),
+                state or b"",
             )
             first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(self._packed("open", *opened)))
         except ResponseError as error:
@@ -278,7 +278,7 @@ def _placement(fields: list[bytes]) -> Placement:
         pool=pool.decode(),
         address=address.decode(),
         ticket=int(ticket),
-        expires_in=float(expires_in),
+        expires_in=int(expires_in) / 1_000_000,
         color=Color(color.decode()) if color else None,
         threshold=int(threshold),
     )
