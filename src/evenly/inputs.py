@@ -30,6 +30,8 @@ def whole_number(name: str, value: object, low: int, high: int, why: str = "") -
 
     `why` says where a bound comes from, in parentheses.
     """
+    if type(value) is int and low <= value <= high:  # quick: live messages are checked by the thousand
+        return value
     if isinstance(value, Integral) and not isinstance(value, bool) and low <= int(value) <= high:
         return int(value)
     reason = f" ({why})" if why else ""
@@ -58,7 +60,7 @@ def number_from(name: str, value: object, low: float, high: float = math.inf) ->
 
 def finite_number(name: str, value: object) -> float:
     """Return the value as a plain float, or raise InputError unless it is a finite number."""
-    number = _as_float(value)
+    number = value if type(value) is float else _as_float(value)
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, not {shown(value)}.")
     return number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from functools import lru_cache
 
 from evenly.live.addresses import Address
 
@@ -13,6 +14,7 @@ def has_token(authorization: str, token: str) -> bool:
     return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
 
 
+@lru_cache(maxsize=256)  # every request has one, and nearly all the same
 def is_loopback_host(host: str) -> bool:
     """Return whether a header `Host` names this machine.
 

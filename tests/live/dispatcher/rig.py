@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -58,8 +58,10 @@ class Dispatcher(Process):
     def agents_url(self) -> str:
         return f"{self.url.replace('http', 'ws', 1)}/v1/agents"
 
-    def client(self, **more: Any) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=PATIENCE, trust_env=False, **more)
+    def client(self, token: str = "", tls: ssl.SSLContext | None = None) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        verify = True if tls is None else tls
+        return httpx.Client(base_url=self.url, timeout=PATIENCE, trust_env=False, headers=headers, verify=verify)
 
     def post(self, body: object = None, **headers: str) -> httpx.Response:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -95,11 +97,8 @@ class Loop:
         self._thread = threading.Thread(target=self._loop.run_forever)
         self._thread.start()
 
-    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        return self.submit(work).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def close(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -111,7 +110,14 @@ class Agent:
     """An agent: it connects, says hello, sends heartbeats, and connects again when the connection is lost."""
 
     def __init__(
-        self, url: str, pool: str, *, address: str = "", capacity: int | None = None, token: str = "", **tls: Any
+        self,
+        url: str,
+        pool: str,
+        *,
+        address: str = "",
+        capacity: int | None = None,
+        token: str = "",
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.hello = {
             "type": "hello",
@@ -137,7 +143,7 @@ class Agent:
                     compression=None,
                     ping_interval=None,
                     proxy=None,
-                    **self._tls,
+                    ssl=self._tls,
                 ) as connection:
                     await self._converse(connection)
             await asyncio.sleep(0.02)
@@ -159,7 +165,7 @@ class Agent:
         finally:
             self.connection = None
             if beating is not None:
-                beating.cancel()
+                await _cancelled(beating)
 
     async def _beat(self, connection: ClientConnection, seconds: float) -> None:
         with suppress(WebSocketException):
@@ -194,14 +200,24 @@ class Agent:
                 await self.connection.send(encode_to_dispatcher(message))
 
 
+async def _task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    return asyncio.create_task(work)
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
 class Agents:
     """Agents by the name of their pool, in one event loop beside the test."""
 
-    def __init__(self, url: str, **more: Any) -> None:
-        self._url, self._more = url, more
+    def __init__(self, url: str, *, token: str = "", tls: ssl.SSLContext | None = None) -> None:
+        self._url, self._token, self._tls = url, token, tls
         self._loop = Loop()
         self._agents: dict[str, Agent] = {}
-        self._running: dict[str, Future[None]] = {}
+        self._running: dict[str, asyncio.Task[None]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -214,10 +230,11 @@ class Agents:
     def __getitem__(self, pool: str) -> Agent:
         return self._agents[pool]
 
-    def start(self, *pools: str, wait: bool = True, **more: Any) -> None:
+    def start(self, *pools: str, wait: bool = True, address: str = "", capacity: int | None = None) -> None:
         for pool in pools:
-            self._agents[pool] = agent = Agent(self._url, pool, **{**self._more, **more})
-            self._running[pool] = self._loop.submit(agent.run())
+            agent = Agent(self._url, pool, address=address, capacity=capacity, token=self._token, tls=self._tls)
+            self._agents[pool] = agent
+            self._running[pool] = self._loop.run(_task(agent.run()))
         if wait:
             self.wait_connected(*pools)
 
@@ -226,10 +243,7 @@ class Agents:
 
     def stop(self, pool: str) -> None:
         """Close the connection of an agent and stop it."""
-        task = self._running.pop(pool)
-        task.cancel()
-        eventually(lambda: task.done(), bool)
-        self._loop.run(asyncio.sleep(0))
+        self._loop.run(_cancelled(self._running.pop(pool)))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run(work)
@@ -247,11 +261,11 @@ class Agents:
 
 @contextmanager
 def fleet(
-    *options: str, pools: tuple[str, ...] = ("a", "b", "c"), **more: Any
+    *options: str, pools: tuple[str, ...] = ("a", "b", "c"), capacity: int | None = None
 ) -> Iterator[tuple[Dispatcher, Agents]]:
     """Run a dispatcher and agents of these pools, which it knows."""
-    with Dispatcher(*options) as dispatcher, Agents(dispatcher.agents_url, **more) as agents:
-        agents.start(*pools)
+    with Dispatcher(*options) as dispatcher, Agents(dispatcher.agents_url) as agents:
+        agents.start(*pools, capacity=capacity)
         dispatcher.wait_for(lambda state: {pool["name"] for pool in state["pools"]} >= set(pools))
         yield dispatcher, agents
 

@@ -92,6 +92,7 @@ class ApiServer(QuietServer):
                 ws_max_size=MAX_MESSAGE,
                 ws_per_message_deflate=False,
                 ws_ping_interval=None,  # heartbeats show that a connection lives
+                proxy_headers=False,  # nothing here depends on the client's address
                 lifespan="off",
                 log_config=None,
                 log_level="error",

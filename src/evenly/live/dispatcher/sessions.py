@@ -118,7 +118,7 @@ class Sessions:
     def _views(self, places: Sequence[Placement]) -> list[SessionView]:
         key, now = self._store.key, time.time()
         return [
-            SessionView.model_construct(
+            SessionView(
                 id=sign(key, place.pool, place.ticket),
                 pool=place.pool,
                 address=place.address,
