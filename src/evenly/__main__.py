@@ -7,7 +7,7 @@ from types import FrameType
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-LIVE = {"demo", "gateway", "picker"}
+LIVE = {"agent", "demo", "gateway", "picker"}
 
 
 def run() -> None:

@@ -212,6 +212,60 @@ StateFile = Annotated[
         parser=file_path,
     ),
 ]
+AgentPool = Annotated[
+    str | None, option(_ADDRESSES, "Name of this server's pool. Each pool has one agent.", "NAME", "--pool")
+]
+AgentAddress = Annotated[
+    str | None, option(_ADDRESSES, "URL that clients of this pool are sent to.", "URL", "--address")
+]
+Dispatchers = Annotated[
+    list[str] | None,
+    option(
+        _ADDRESSES,
+        "URL of a dispatcher; repeat the option for each. The agent is connected to one of them at a time.",
+        "URL",
+        "--dispatcher",
+    ),
+]
+AgentListen = Annotated[
+    str | None,
+    option(
+        _ADDRESSES,
+        "Serve the API at this loopback address; port 0 takes a free port (default: 127.0.0.1:4150).",
+        "HOST:PORT",
+        "--listen",
+    ),
+]
+AgentCapacity = Annotated[
+    int | None,
+    option(
+        _OPERATION,
+        "Most sessions of the pool; more are refused (default: no limit).",
+        "N",
+        "--capacity",
+        parser=whole_number_or_text,
+    ),
+]
+AgentTokenFile = Annotated[
+    Path | None,
+    option(
+        _ADDRESSES,
+        "File with the token that dispatchers ask of agents (or set EVENLY_AGENT_TOKEN).",
+        "FILE",
+        "--token-file",
+        parser=file_path,
+    ),
+]
+AgentCaFile = Annotated[
+    Path | None,
+    option(
+        _ADDRESSES,
+        "File with the certificates to trust, in PEM, for dispatchers with https:// (default: the system's).",
+        "FILE",
+        "--ca-file",
+        parser=file_path,
+    ),
+]
 ReadyJson = Annotated[
     bool,
     typer.Option("--ready-json", help="Print the ready line as one JSON object, for programs.", hidden=True),

@@ -9,6 +9,7 @@ import typer
 
 from evenly import __version__
 from evenly.cli.commands import (
+    agent,
     compare,
     demo,
     diffusion,
@@ -55,6 +56,7 @@ app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
 app.command("picker", epilog=picker.EXAMPLE)(picker.command)
 app.command("dispatcher", epilog=dispatcher.EXAMPLE)(dispatcher.command)
+app.command("agent", epilog=agent.EXAMPLE)(agent.command)
 
 
 def _print_version(wanted: bool) -> None:

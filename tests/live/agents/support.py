@@ -29,16 +29,24 @@ def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
     return run
 
 
-async def until(look: Callable[[], Awaitable[T] | T], wanted: Callable[[T], object] = bool) -> T:
+async def until(look: Callable[[], T], wanted: Callable[[T], object] = bool) -> T:
     """Call `look` until `wanted` accepts its result, and return it."""
+
+    async def see() -> T:
+        return look()
+
+    return await until_async(see, wanted)
+
+
+async def until_async(look: Callable[[], Awaitable[T]], wanted: Callable[[T], object] = bool) -> T:
+    """Await `look()` until `wanted` accepts its result, and return it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         last = time.monotonic() > deadline
-        seen = look()
-        result: T = await seen if isinstance(seen, Awaitable) else seen
-        if wanted(result):
-            return result
-        assert not last, f"After {PATIENCE} s it is still {result!r}."
+        seen = await look()
+        if wanted(seen):
+            return seen
+        assert not last, f"After {PATIENCE} s it is still {seen!r}."
         await asyncio.sleep(0.01)
 
 

@@ -1,0 +1,136 @@
+"""The process of the sidecar: its port, its start and its stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from evenly.errors import InputError
+from evenly.inputs import shown
+from evenly.live.addresses import Address, parse_address, resolve
+from evenly.live.agents.agent import Agent
+from evenly.live.agents.sidecar.app import SidecarApp
+from evenly.live.log import Log
+from evenly.live.processes import raise_fd_limit
+from evenly.live.signals import on_signals
+
+DEFAULT_LISTEN = "127.0.0.1:4150"
+_MAX_CONNECTIONS = 65_536
+_BACKLOG = 4096
+_FIRST_REQUEST_TIMEOUT_S = 5.0
+_SHUTDOWN_TIMEOUT_S = 1
+
+
+async def serve(given: Mapping[str, Any], *, ready_json: bool = False) -> None:
+    """Run a sidecar until a signal stops it. `given` are the options that were given, by name."""
+    files = raise_fd_limit()
+    log = Log(sys.stderr)
+    listen = check_listen(given.get("listen", DEFAULT_LISTEN))
+    for name, what in (("pool", "NAME"), ("address", "URL"), ("dispatcher", "URL")):
+        if not given.get(name):
+            raise InputError(f"--{name} {what} is required.")
+    agent = Agent(
+        pool=given["pool"],
+        address=given["address"],
+        dispatchers=given["dispatcher"],
+        capacity=given.get("capacity"),
+        token_file=given.get("token_file"),
+        ca_file=given.get("ca_file"),
+        report=lambda event, facts: log.event(event, **facts),
+    )
+    stop = asyncio.Event()
+    on_signals(stop.set)
+    app = SidecarApp(agent)
+    with _listening_socket(listen) as sock:
+        bound = Address(listen.host, sock.getsockname()[1])
+        async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent:
+            print(_ready_line(agent, bound, len(given["dispatcher"]), as_json=ready_json), flush=True)
+            await stop.wait()
+    log.event("stopped", sessions=agent.sessions)
+
+
+def check_listen(listen: object) -> Address:
+    """Return the address to listen on, which only this machine may reach: there is no other access control."""
+    if not isinstance(listen, str):
+        raise InputError(f"listen must be HOST:PORT, not {shown(listen)}.")
+    address = parse_address(listen)
+    if not address.loopback:
+        raise InputError(f"listen must be a loopback address such as {DEFAULT_LISTEN}, not {address}.")
+    return address
+
+
+def _listening_socket(address: Address) -> socket.socket:
+    address = resolve(address)
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    try:
+        return socket.create_server(address, family=family, backlog=_BACKLOG)
+    except OSError as error:  # whose text repeats the address
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
+
+
+def _ready_line(agent: Agent, bound: Address, dispatchers: int, *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"listen": str(bound), "pool": agent.pool, "dispatchers": dispatchers})
+    others = "1 dispatcher" if dispatchers == 1 else f"{dispatchers} dispatchers"
+    return f"evenly agent: listening on http://{bound}, pool {agent.pool} at {agent.address}, {others}"
+
+
+@asynccontextmanager
+async def _serving(app: SidecarApp, sock: socket.socket, connections: int) -> AsyncIterator[None]:
+    config = uvicorn.Config(
+        app,
+        http=_PromptProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        limit_concurrency=connections,
+        timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    try:
+        yield
+    finally:
+        app.stop()
+        server.should_exit = True
+        await serving
+
+
+class _PromptProtocol(HttpToolsProtocol):
+    """Disconnects clients that send no request: enough of them would keep all others out."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the timeout of the first request."""
+        super().connection_made(transport)
+        self._timer = self.loop.call_later(_FIRST_REQUEST_TIMEOUT_S, self._disconnect)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Cancel the timeout."""
+        self._timer.cancel()
+        super().connection_lost(exc)
+
+    def _disconnect(self) -> None:
+        if self.cycle is None and not self.transport.is_closing():  # no request yet
+            self.transport.close()
+
+
+class _Server(uvicorn.Server):
+    """A server that leaves signal handling to its process."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture no signals."""
+        yield
