@@ -1,9 +1,10 @@
 """A live run of a fleet ends up where `evenly simulate --delay` predicts: real dispatcher, agents and sessions.
 
 The messages of a live run take times that differ and that nobody chose. So the prediction is an interval: the
-union of what simulations give with delays from 0 to the longest time that a session of the run took from its
-request to the greeting of its pool. That is four hops through the same event loops that a message passes in one.
-On a machine that is so busy that the times grow, the interval grows by the same rule.
+union of what simulations give with delays from 0 to the time in which all but one in a hundred sessions of the run
+got from their request to the greeting of their pool. Those are four hops through the same event loops that a
+message passes in one, so hardly a message takes longer. On a machine that is so busy that the times grow, the
+interval grows by the same rule.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ POOLS = 10
 LOAD = 3.5
 ALPHA = "0.6"
 STAY = 0.5  # seconds, on average
-SECONDS = 22.0
+SECONDS = 18.0
 WARMUP = 4.0
 REPLICATIONS = 500
-USUAL = 0.06  # mean stays, 30 ms: the longest time in a run on a machine that is not very busy
+USUAL = 0.1  # mean stays, 50 ms: the time of such a session on a machine whose cores are shared
 
-# The mean spread of a run is an average over 36 mean stays, close to normal; the interval of each delay is
+# The mean spread of a run is an average over 28 mean stays, close to normal; the interval of each delay is
 # Student's for one more run. The union over delays contains the one of the true delays, so its false alarms are
 # at most as many. A tenth of 1e-6 leaves room for the law not being quite normal.
 FALSE_ALARM = 1e-7
@@ -76,16 +77,16 @@ def interval(spreads: NDArray[np.float64]) -> Interval:
     return Interval(spreads.mean() - width, spreads.mean() + width)
 
 
-def predicted(longest: float) -> Interval:
-    """Return where a run ends up whose messages take up to `longest`, in mean stays."""
-    each = [interval(simulated("threshold", share * longest, alpha=ALPHA)) for share in (0, 0.25, 0.5, 1)]
+def predicted(slow: float) -> Interval:
+    """Return where a run ends up whose messages take up to `slow`, in mean stays."""
+    each = [interval(simulated("threshold", share * slow, alpha=ALPHA)) for share in (0, 0.25, 0.5, 1)]
     return Interval(min(one.low for one in each), max(one.high for one in each))
 
 
 @dataclass(frozen=True)
 class Live:
     spread: float
-    longest: float  # seconds from the request for a place to the greeting of the pool
+    slow: float  # seconds from the request to the greeting in which 99 % of the sessions began
     sessions: int
     visits: int
 
@@ -114,7 +115,7 @@ async def live_run(listen: Address, admin: Address) -> Live:
         await traffic.run(visits, until=SECONDS + PATIENCE)
     sessions = as_sessions(moves, beginning)
     found = balance(sessions, names, WARMUP, SECONDS)
-    return Live(found.spread, max(traffic.tally.begin_s), traffic.tally.sessions, len(visits))
+    return Live(found.spread, float(np.quantile(traffic.tally.begin_s, 0.99)), traffic.tally.sessions, len(visits))
 
 
 async def serving(admin: Address) -> int:
@@ -143,7 +144,7 @@ def test_a_live_run_lands_where_the_simulator_says() -> None:
         ready = json.loads(dispatcher.ready_line(0, "{"))
         live = asyncio.run(live_run(parse_address(ready["listen"]), parse_address(ready["admin"])))
     assert live.sessions == live.visits
-    expected = predicted(live.longest / STAY)
+    expected = predicted(live.slow / STAY)
     assert expected.low < live.spread < expected.high, f"{live} {expected}"
 
 
@@ -154,6 +155,6 @@ def test_the_comparison_tells_policies_apart() -> None:
     others = {
         "random": interval(simulated("random", USUAL)),
         "reports every half stay": interval(simulated("stale-reports", USUAL, report_interval=0.5)),
-        "threshold two too high": interval(simulated("threshold", USUAL, threshold=5)),
+        "power-of-d": interval(simulated("power-of-d", USUAL)),
     }
     assert {name for name, other in others.items() if other.low <= ours.high} == set(), f"{ours} {others}"

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from evenly.errors import InputError
-from evenly.inputs import shown
 from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.settings import DispatcherSettings
 from evenly.live.log import Log
+from evenly.live.store.address import parse_store_url
 from evenly.live.store.base import Store
 from evenly.live.store.local import LocalStore, term_now
+from evenly.live.store.valkey import ValkeyStore
 
 
 async def _nothing() -> None:
@@ -32,4 +33,11 @@ def make_store(settings: DispatcherSettings, hub: Hub, log: Log) -> OpenStore:
     """Return the store of the settings. It sends to agents through the hub."""
     if settings.store is None:
         return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind="embedded")
-    raise InputError(f"store must not be given yet, not {shown(settings.store)}.")
+    store = ValkeyStore(settings.for_fleet(), hub.send, parse_store_url(settings.store), fleet=settings.fleet)
+    opening = asyncio.ensure_future(store.open())
+
+    async def close() -> None:
+        opening.cancel()
+        await store.close()
+
+    return OpenStore(store=store, kind=settings.store, close=close)
