@@ -69,8 +69,8 @@ def _fact_rows(frame: FleetFrame) -> list[tuple[str, str, str]]:
     messages = [
         ("", "", ""),
         ("messages/session", "", "dim"),
-        ("  for tokens", f"{frame.counts.per_session:.2f}", ""),
-        ("  others", f"{frame.counts.others_per_session:.2f}", ""),
+        ("  for tokens", f"{frame.per_session(frame.counts.tokens):.2f}", ""),
+        ("  others", f"{frame.per_session(frame.counts.others):.2f}", ""),
     ]
     return [
         *rows,
@@ -97,9 +97,10 @@ def heading_line() -> str:
 def line(frame: FleetFrame) -> str:
     """Render a frame as one line."""
     learned = "?" if frame.threshold is None else f"{frame.threshold}"
+    tokens, others = frame.per_session(frame.counts.tokens), frame.per_session(frame.counts.others)
     return (
         f"{frame.time:3.0f} s  load {frame.load:4.1f}  threshold {learned:>2} (best {frame.optimum:>2})  "
-        f"spread {frame.spread:.2f}  messages {frame.counts.per_session:.2f}+{frame.counts.others_per_session:.2f}  "
+        f"spread {frame.spread:.2f}  messages {tokens:.2f} + {others:.2f}  "
         f"sessions {frame.begun:,}  up: {sum(frame.dispatchers_up)} dispatchers, "
         f"{POOLS - len(frame.pools_down)} pools"
     )

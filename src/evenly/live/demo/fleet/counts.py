@@ -37,14 +37,14 @@ class Counts:
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "picks"}
 
     @property
-    def per_session(self) -> float:
-        """Messages per session as the paper counts them: green and yellow tokens. Paper: Sec. 2.1."""
-        return (self.green + self.yellow) / max(self.picks, 1)
+    def tokens(self) -> int:
+        """The messages that the paper counts, at most two per session: green and yellow tokens."""
+        return self.green + self.yellow
 
     @property
-    def others_per_session(self) -> float:
-        """All other messages per session, in both directions."""
-        return (sum(self.messages.values()) - self.green - self.yellow) / max(self.picks, 1)
+    def others(self) -> int:
+        """All other messages, in both directions."""
+        return sum(self.messages.values()) - self.tokens
 
 
 def counts_of(view: FleetView) -> Counts:

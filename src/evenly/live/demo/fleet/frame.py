@@ -34,3 +34,7 @@ class FleetFrame:
     def optimum(self) -> int:
         """The threshold that balances the load best: the load rounded down. Paper: Sec. 2.2."""
         return math.floor(self.load)
+
+    def per_session(self, messages: int) -> float:
+        """Return the number of messages per session so far."""
+        return messages / max(self.begun, 1)

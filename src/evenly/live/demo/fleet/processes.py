@@ -48,6 +48,7 @@ class Part:
         except TimeoutError:
             ready = False
         if not ready:
+            await self.stop()
             raise InputError(f"The {self.name} of the demo did not start: {last_line(self._log)}")
 
     async def kill(self) -> None:

@@ -81,6 +81,10 @@ class FleetReport:
         """Average a figure over the windows, weighted by their lengths."""
         return fmean(map(figure, self.windows), [each.seconds for each in self.windows])
 
+    def per_session(self, messages: int) -> float:
+        """Return the number of messages per session."""
+        return messages / max(self.tally.sessions, 1)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly demo fleet --json`."""
         tally = self.tally
@@ -96,8 +100,8 @@ class FleetReport:
             "max_tasks": self._means(lambda side: side.max_tasks),
             "messages": {
                 **self.counts.messages,
-                "per_session": self.counts.per_session,
-                "others_per_session": self.counts.others_per_session,
+                "per_session": self.per_session(self.counts.tokens),
+                "others_per_session": self.per_session(self.counts.others),
             },
             "sessions": {
                 "visits": tally.visits,
@@ -187,24 +191,20 @@ def _spreads(report: FleetReport, side: str) -> float:
 
 def _message_words(report: FleetReport) -> str:
     counts = report.counts
-    bound = (
-        "at most two are needed" if counts.per_session <= MAX_MESSAGES else "more than the expected maximum of two"
-    )
-    others = ", ".join(
-        f"{count / max(counts.picks, 1):.2f} {name}"
-        for name, count in counts.messages.items()
-        if name not in ("green", "yellow")
-    )
+    tokens, others = report.per_session(counts.tokens), report.per_session(counts.others)
+    bound = "at most two are needed" if tokens <= MAX_MESSAGES else "more than the expected maximum of two"
+    kinds = {name: count for name, count in counts.messages.items() if count and name not in ("green", "yellow")}
+    each = listed([f"{report.per_session(count):.2f} {name}" for name, count in kinds.items()] or ["none"])
     return (
-        f"A session took {counts.per_session:.2f} messages for tokens from pools to dispatchers ({bound}), "
-        f"and {counts.others_per_session:.2f} others: {others}."
+        f"A session took {tokens:.2f} messages for tokens from pools to dispatchers ({bound}), "
+        f"and {others:.2f} others: {each}."
     )
 
 
 def _kill_words(report: FleetReport) -> str:
     tally = report.tally
     refused = sum(tally.refused.values())
-    reasons = ", ".join(f"{count} times {reason}" for reason, count in sorted(tally.refused.items()))
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(tally.refused.items()))
     names = listed([each.name for each in report.recoveries])
     return (
         f"At {report.plan.kill_at:.0f} s, {names} were killed with SIGKILL: {_count(tally.cut, 'session')} broke, "
