@@ -38,12 +38,12 @@ POOLS = 10
 LOAD = 3.5
 ALPHA = "0.6"
 STAY = 0.5  # seconds, on average
-SECONDS = 18.0
+SECONDS = 14.0
 WARMUP = 4.0
 REPLICATIONS = 500
 USUAL = 0.1  # mean stays, 50 ms: the time of such a session on a machine whose cores are shared
 
-# The mean spread of a run is an average over 28 mean stays, close to normal; the interval of each delay is
+# The mean spread of a run is an average over 20 mean stays, close to normal; the interval of each delay is
 # Student's for one more run. The union over delays contains the one of the true delays, so its false alarms are
 # at most as many. A tenth of 1e-6 leaves room for the law not being quite normal.
 FALSE_ALARM = 1e-7

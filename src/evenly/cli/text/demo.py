@@ -125,9 +125,7 @@ class Skyline:
         at_threshold = level == self._threshold
         label = str(level) if at_threshold or level % 5 == 0 else ""
         row = Text(no_wrap=True)
-        row.append(
-            f"{label:>{AXIS - 1}}{glyphs.mark if at_threshold else ' '}", "bold" if at_threshold else "dim"
-        )
+        row.append(f"{label:>{AXIS - 1}}{glyphs.mark if at_threshold else ' '}", "bold" if at_threshold else "dim")
         gap = (glyphs.line if at_threshold else " ") * self._bar
         cell = glyphs.full * (self._bar - 1) + glyphs.last if level < self._rows else glyphs.more * self._bar
         cells = {_Cell.FREE: gap, _Cell.FULL: cell, _Cell.DOWN: f"{glyphs.down:{self._bar}}"}

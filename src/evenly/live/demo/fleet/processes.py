@@ -39,9 +39,7 @@ class Part:
     async def start(self) -> None:
         """Start it, and wait until it is ready."""
         environment = {name: value for name, value in os.environ.items() if not _is_token(name)}
-        self._process = await start_child(
-            *self._command, stdout=PIPE, stderr=self._log, environment=environment
-        )
+        self._process = await start_child(*self._command, stdout=PIPE, stderr=self._log, environment=environment)
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 ready = await self._ready(self._process)

@@ -154,7 +154,9 @@ def _threshold_words(report: FleetReport) -> str:
     within = report.mean(lambda window: window.share_within(1))
     ends = f"it ended the measured times at {final}, where {optimum} is best"
     if within >= MOSTLY:
-        return f"The threshold followed the load: {ends}, and it was at most one off {percent(within)} of the time."
+        return (
+            f"The threshold followed the load: {ends}, and it was at most one off {percent(within)} of the time."
+        )
     return (
         f"The threshold did not follow the load: {ends}, and it was more than one off "
         f"{percent(1 - within)} of the time."
@@ -208,8 +210,8 @@ def _kill_words(report: FleetReport) -> str:
     names = listed([each.name for each in report.recoveries])
     return (
         f"At {report.plan.kill_at:.0f} s, {names} were killed with SIGKILL: {_count(tally.cut, 'session')} broke, "
-        f"{_count(tally.unreachable, 'picked pool')} did not answer, {_count(tally.elsewhere, 'pick')} went to the "
-        f"other dispatcher, and {_count(refused, 'pick')} failed{f' ({reasons})' if refused else ''}."
+        f"{_count(tally.unreachable, 'picked pool')} did not answer, {_count(tally.elsewhere, 'pick')} went to "
+        f"the other dispatcher, and {_count(refused, 'pick')} failed{f' ({reasons})' if refused else ''}."
     )
 
 

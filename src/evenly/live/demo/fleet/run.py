@@ -165,9 +165,7 @@ class FleetRun:
             return None
         delay = fmean(self._traffic.tally.pick_s) / 2  # a message goes one way
         jsq = replay_jsq(visits, POOLS, delay=delay, seed=self._plan.seed)
-        stale = replay_stale_reports(
-            visits, POOLS, delay=delay, interval=REPORT_INTERVAL_S, seed=self._plan.seed
-        )
+        stale = replay_stale_reports(visits, POOLS, delay=delay, interval=REPORT_INTERVAL_S, seed=self._plan.seed)
         windows = [self._window(window, jsq, stale) for window in self._plan.windows]
         measured = tuple(window for window in windows if window is not None)
         if not measured:
