@@ -1,6 +1,6 @@
 """A live run of a fleet ends up where `evenly simulate --delay` predicts: real dispatcher, agents and sessions.
 
-The messages of a live run take times that differ and that nobody chose. So the prediction is an interval: the
+The messages of a live run take different times, which depend on the machine. So the prediction is an interval: the
 union of what simulations give with delays from 0 to the time in which all but one in a hundred sessions of the run
 got from their request to the greeting of their pool. Those are four hops through the same event loops that a
 message passes in one, so hardly a message takes longer. On a machine that is so busy that the times grow, the
