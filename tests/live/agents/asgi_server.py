@@ -17,8 +17,6 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-released = asyncio.Event  # a stream ends when its event is set
-
 
 class Game:
     """The state of the application: what tests can wait for and set."""
@@ -36,8 +34,8 @@ class Game:
             self.running -= 1
 
 
-def starlette_app(game: Game) -> Starlette:
-    """Return an application with a route for each way in which a client can be served."""
+def websocket_routes(game: Game) -> list[WebSocketRoute]:
+    """Return a route for each way in which a WebSocket can go."""
 
     async def echo(websocket: WebSocket) -> None:
         async with game.handler():
@@ -76,8 +74,37 @@ def starlette_app(game: Game) -> Starlette:
     async def reject(websocket: WebSocket) -> None:
         await websocket.close()
 
+    async def hesitate(websocket: WebSocket) -> None:
+        async with game.handler():
+            await game.finish.wait()
+            await websocket.accept()
+            await websocket.receive()
+
+    async def linger(websocket: WebSocket) -> None:
+        async with game.handler():
+            await websocket.accept()
+            while (await websocket.receive())["type"] != "websocket.disconnect":
+                pass
+            await game.finish.wait()
+
     async def fail(websocket: WebSocket) -> None:
         raise RuntimeError("before the accept")
+
+    return [
+        WebSocketRoute(f"/{handler.__name__}", handler)
+        for handler in (echo, concurrent, reject, hesitate, linger, fail)
+    ]
+
+
+def http_routes(game: Game) -> list[Route]:
+    """Return a route for each way in which a request can go."""
+
+    async def linger(request: Request) -> Response:
+        async with game.handler():
+            while not await request.is_disconnected():
+                await asyncio.sleep(0.01)
+            await game.finish.wait()
+        return PlainTextResponse("too late")
 
     async def stream(request: Request) -> Response:
         async def parts() -> AsyncIterator[str]:
@@ -99,13 +126,12 @@ def starlette_app(game: Game) -> Starlette:
             await game.finish.wait()
         return PlainTextResponse("done")
 
-    return Starlette(
-        routes=[
-            WebSocketRoute("/echo", echo), WebSocketRoute("/concurrent", concurrent),
-            WebSocketRoute("/reject", reject), WebSocketRoute("/fail", fail),
-            Route("/stream", stream), Route("/plain", plain), Route("/slow", slow),
-        ]
-    )  # fmt: skip
+    return [Route(f"/{handler.__name__}", handler) for handler in (linger, stream, plain, slow)]
+
+
+def starlette_app(game: Game) -> Starlette:
+    """Return an application with all these routes."""
+    return Starlette(routes=[*websocket_routes(game), *http_routes(game)])
 
 
 async def without_lifespan(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401

@@ -25,20 +25,27 @@ from evenly.live.store.base import AllUnavailableError, FleetPool, FleetSettings
 from evenly.live.store.local import LocalStore, term_now
 
 HEARTBEAT_S = 0.1
+CALM_S = 2.0  # for tests in which a healthy connection must not be taken for lost on a busy machine
 
 
 class SmallDispatcher:
     """Takes agents at a loopback port while `async with` runs. `frames` has what each pool has sent."""
 
     def __init__(
-        self, port: int = 0, *, token: str | None = None, ssl: SSLContext | None = None, alpha: str = "0.5"
+        self,
+        port: int = 0,
+        *,
+        token: str | None = None,
+        ssl: SSLContext | None = None,
+        heartbeat: float = HEARTBEAT_S,
     ) -> None:
-        settings = FleetSettings(alpha=alpha, lease=60.0, silence=30.0, memory=60.0, heartbeat=HEARTBEAT_S)
+        settings = FleetSettings(alpha="0.5", lease=60.0, silence=30.0, memory=60.0, heartbeat=heartbeat)
         self.store = LocalStore(settings, self._send, term=term_now())
         self.agents: dict[str, ServerConnection] = {}
         self.hellos: list[dict[str, Any]] = []
         self.frames: list[dict[str, Any]] = []
         self.port = port
+        self._heartbeat = heartbeat
         self._token = token
         self._ssl = ssl
         self._server: Server | None = None
@@ -83,7 +90,7 @@ class SmallDispatcher:
             await connection.send(self._welcome())
 
     def _welcome(self) -> str:
-        return json.dumps({"type": "welcome", "heartbeat": HEARTBEAT_S, "key": self.store.key.hex()})
+        return json.dumps({"type": "welcome", "heartbeat": self._heartbeat, "key": self.store.key.hex()})
 
     async def _agent(self, connection: ServerConnection) -> None:
         hello = json.loads(await connection.recv())

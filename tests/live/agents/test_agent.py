@@ -9,17 +9,19 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from evenly.errors import InputError
-from evenly.live.agents import Agent, PoolFullError
+from evenly.live.agents import Agent, PoolFullError, link
 from evenly.live.agents.agent import Session
-from evenly.live.session_id import new_key, sign
+from evenly.live.agents.link import MAX_OUTBOX
+from evenly.live.session_id import new_key, read, sign
 from evenly.live.store.base import PoolState
-from tests.live.agents.dispatcher import SmallDispatcher
+from tests.live.agents.dispatcher import CALM_S, SmallDispatcher
 from tests.live.agents.support import asynchronous, dispatcher_process, new_agent, until, until_async
 from tests.live.processes import ask, free_port
 
@@ -112,8 +114,9 @@ async def test_forged_foreign_and_replayed_ids_count_but_take_no_place_away() ->
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
         _, first = await dispatcher.place()
         _, second = await dispatcher.place()
-        ticket = 1 << 40
-        key = dispatcher.store.key
+        named = read(second)
+        assert named is not None
+        ticket, key = named.ticket, dispatcher.store.key
         bad = [
             sign(new_key(), "game-1", ticket),
             sign(key, "game-2", ticket),
@@ -168,7 +171,7 @@ async def test_a_full_pool_refuses_and_gives_the_place_back() -> None:
 @pytest.mark.slow
 @asynchronous
 async def test_a_draining_pool_gets_no_picks_until_it_undrains() -> None:
-    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
+    async with SmallDispatcher(heartbeat=0.25) as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
         agent.drain()
 
@@ -181,7 +184,7 @@ async def test_a_draining_pool_gets_no_picks_until_it_undrains() -> None:
         agent.begin().end()
         await until(lambda: len(dispatcher.frames), lambda seen: seen > before + 5)  # it stays so, over heartbeats
         assert {each["kind"] for each in dispatcher.frames[before:]} == {"leave"}
-        assert agent.dispatcher is not None  # pongs prove that the dispatcher is there
+        assert len(dispatcher.hellos) == 1  # pongs prove that the dispatcher is there
         agent.undrain()
         await until_async(state, lambda seen: seen is PoolState.SERVING)
 
@@ -195,7 +198,7 @@ async def test_an_agent_leaves_when_it_closes_and_can_start_again() -> None:
                 session = agent.begin()
                 await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
                 session.end()
-            assert dispatcher.frames[-1]["kind"] == "leave"
+            await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
             assert agent.dispatcher is None
 
 
@@ -311,18 +314,35 @@ async def test_a_dispatcher_that_talks_nonsense_is_given_up(nonsense: str | byte
     assert not any("abab" in reason for reason in reasons)
 
 
+@pytest.mark.slow
+@asynchronous
+async def test_an_agent_that_is_refused_waits_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two agents of one pool, each of which replaces the other, must not do so in a quick turn."""
+    monkeypatch.setattr(link, "_REFUSED_DELAY_S", 2.0)
+    reasons: list[object] = []
+    report = lambda event, facts: reasons.append(facts.get("reason"))  # noqa: E731
+    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url, report=report):
+        first = await until(lambda: dispatcher.agents.get("game-1"))
+        assert first is not None
+        since = time.monotonic()
+        await first.close(1008, "another agent of this pool has connected")
+        await until(lambda: len(dispatcher.hellos) == 2)
+        assert time.monotonic() - since >= 1.0
+    assert "the dispatcher says: another agent of this pool has connected" in reasons
+
+
 @asynchronous
 async def test_a_burst_drops_the_oldest_messages_and_the_last_state_arrives() -> None:
-    async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url) as agent:
+    async with SmallDispatcher(heartbeat=CALM_S) as dispatcher, new_agent(dispatcher.url) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
-        for _ in range(20):  # so that the threshold is above 0, and sessions cause messages
-            _, session_id = await dispatcher.place()
-            agent.begin(session_id)
-        await until(lambda: agent.threshold)
-        for _ in range(5000):
-            agent.begin().end()
+        for _ in range(3 * MAX_OUTBOX):
+            agent.undrain()  # a message each
         agent.begin()
-        await until_async(lambda: sessions(dispatcher), lambda count: count == 21)
+        agent.undrain()
+        assert len(agent._link._outbox) == MAX_OUTBOX
+        assert agent.dropped >= 2 * MAX_OUTBOX
+        await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
+        assert len(dispatcher.hellos) == 1  # the connection is still the first
 
 
 @pytest.mark.slow
@@ -342,6 +362,22 @@ def test_a_dispatcher_that_does_not_read_is_given_up() -> None:
                 assert agent.dropped > 0
                 assert len(agent._link._outbox) == 0
                 process.send(signal.SIGCONT)
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_an_agent_can_close_although_its_dispatcher_hangs_and_the_socket_is_full() -> None:
+    async def run() -> None:
+        with dispatcher_process() as (process, port):
+            async with new_agent(f"http://127.0.0.1:{port}") as agent:
+                url = await until(lambda: agent.dispatcher)
+                process.send(signal.SIGSTOP)
+                while agent.dispatcher == url and len(agent._link._outbox) < 900:  # the socket takes no more
+                    for _ in range(500):
+                        agent.undrain()
+                    await asyncio.sleep(0)
+            process.send(signal.SIGCONT)
 
     asyncio.run(run())
 
@@ -454,6 +490,8 @@ async def test_tls_with_a_ca_file(certificate: Path) -> None:
     [
         ({"pool": "a b"}, "The name of a pool must be"),
         ({"address": "10.0.0.5:7000"}, "address must be the URL of the pool"),
+        ({"address": "tcp://10.0.0.5:7000"}, "address must be the URL of the pool"),
+        ({"address": "ws://10.0.0.5:7000/?a=b"}, "address must be the URL of the pool"),
         ({"address": None}, "address must be the URL of the pool"),
         ({"dispatchers": []}, "dispatchers must be a list"),
         ({"dispatchers": "http://127.0.0.1:1"}, "dispatchers must be a list"),

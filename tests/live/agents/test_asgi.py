@@ -73,7 +73,12 @@ async def rig(app: Any = None, *, capacity: int | None = None, lifespan: str = "
         async with serving(middleware, lifespan=lifespan) as port:
             yield Rig(middleware, game, dispatcher, port)
             game.finish.set()
-        await middleware.agent.close()  # without lifespan events, nothing else does
+            connected = middleware.agent.dispatcher is not None
+        if lifespan == "off":
+            await middleware.agent.close()  # nothing else does
+        assert middleware.agent.dispatcher is None
+        if connected:
+            await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
 
 
 @asynchronous
@@ -90,8 +95,6 @@ async def test_a_websocket_is_a_session_from_accept_to_close() -> None:
 async def test_the_agent_starts_with_the_server_and_leaves_with_it() -> None:
     async with rig() as pool:
         await pool.settled(0)  # without any request
-        dispatcher = pool.dispatcher
-    assert dispatcher.frames[-1]["kind"] == "leave"
 
 
 @asynchronous
@@ -101,9 +104,6 @@ async def test_an_application_without_lifespan_is_announced_too() -> None:
         async with pool.websocket("/"):
             await pool.settled(1)
         await pool.settled(0)
-        dispatcher = pool.dispatcher
-        frames = len(dispatcher.frames)
-    assert "leave" in [each["kind"] for each in dispatcher.frames[frames:]]
 
 
 @asynchronous
@@ -186,6 +186,36 @@ async def test_a_killed_websocket_client_is_no_session_any_more() -> None:
 
 
 @asynchronous
+async def test_a_session_ends_with_its_client_although_the_application_goes_on() -> None:
+    async with rig() as pool:
+        for kind in ("websocket", "http"):
+            if kind == "websocket":
+                transport: asyncio.WriteTransport = (await pool.websocket("/linger")).transport
+            else:
+                _, writer = await asyncio.open_connection("127.0.0.1", pool.port)
+                writer.write(b"GET /linger HTTP/1.1\r\nHost: a\r\nevenly-session: x\r\n\r\n")
+                transport = writer.transport
+            await pool.settled(1)
+            transport.abort()
+            await pool.settled(0)
+        assert pool.game.running == 2
+
+
+@asynchronous
+async def test_a_handshake_that_may_be_accepted_takes_a_place() -> None:
+    async with rig(capacity=1) as pool:
+        first = asyncio.create_task(pool.websocket("/hesitate").connect())
+        await until(lambda: pool.game.running == 1)
+        with pytest.raises(InvalidStatus):
+            await pool.websocket("/echo")
+        assert pool.agent.sessions == 0
+        pool.game.finish.set()
+        async with await first:
+            await pool.settled(1)
+        await pool.settled(0)
+
+
+@asynchronous
 async def test_a_streamed_response_is_a_session_and_a_plain_one_is_not() -> None:
     async with rig() as pool, pool.http() as client:
         assert (await client.get("/plain")).text == "hello"
@@ -258,7 +288,7 @@ async def test_add_middleware_of_starlette() -> None:
                 return -1 if pool is None else pool.sessions
 
             await until_async(sessions, lambda count: count == 1)
-    assert dispatcher.frames[-1]["kind"] == "leave"
+        await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
 
 
 @asynchronous

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.agents.dispatcher import SmallDispatcher
-from tests.live.agents.support import dispatcher_process, until_async
+from tests.live.agents.dispatcher import CALM_S, SmallDispatcher
+from tests.live.agents.support import dispatcher_process, until, until_async
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
 HOLDER = """
@@ -113,7 +113,7 @@ def test_a_killed_server_leaks_no_held_session() -> None:
 @pytest.mark.slow
 def test_tickets_and_refusals_reach_the_dispatcher() -> None:
     async def run() -> None:
-        async with SmallDispatcher() as dispatcher:
+        async with SmallDispatcher(heartbeat=CALM_S) as dispatcher:
             with Sidecar(dispatcher.url, more=("--capacity", "1")) as agent:
 
                 async def expected() -> int:
@@ -137,7 +137,7 @@ def test_tickets_and_refusals_reach_the_dispatcher() -> None:
                 assert await asyncio.to_thread(agent.post, "/undrain") == (200, {"draining": False})
                 code = await asyncio.to_thread(agent.kill, signal.SIGTERM)
                 assert code == 0
-                assert dispatcher.frames[-1]["kind"] == "leave"
+                await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
                 events = [json.loads(line) for line in agent.output().splitlines()[1:]]
                 assert [each["event"] for each in events] == ["dispatcher connected", "stopped"]
 

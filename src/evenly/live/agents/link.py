@@ -36,6 +36,8 @@ _PATIENCE = 3  # heartbeats without any frame, or without any progress of the so
 _OPEN_TIMEOUT_S = 3.0  # for the connection and its handshake, and again for the welcome
 _CLOSE_TIMEOUT_S = 1.0  # for the last message, and again for the closing handshake
 _MIN_DELAY_S, _MAX_DELAY_S = 0.1, 3.0  # between two attempts
+_REFUSED_DELAY_S = 10.0  # after a dispatcher has refused this agent: two agents of one pool must not fight
+_REFUSED = 1008  # the WebSocket close code for that
 _LOGGER = logging.getLogger("evenly.agent")
 
 
@@ -120,13 +122,15 @@ class Link:
         delay = _MIN_DELAY_S
         for url in cycle(dispatchers):
             self._since = math.inf
+            refused = False
             try:
                 await self._hold(url)
             except Exception as error:  # nothing that happens here may reach the server
                 self._complain(url, error)
+                refused = _is_refusal(error)
             if time.monotonic() - self._since > _MAX_DELAY_S:  # not if it ends at once, again and again
                 delay = _MIN_DELAY_S
-            await asyncio.sleep(delay * random.uniform(0.5, 1.5))
+            await asyncio.sleep((_REFUSED_DELAY_S if refused else delay) * random.uniform(0.5, 1.5))
             delay = min(2 * delay, _MAX_DELAY_S)
 
     async def _hold(self, url: str) -> None:
@@ -144,8 +148,10 @@ class Link:
         )
         try:
             await self._serve(connection, url)
-        except asyncio.CancelledError:  # this agent closes: say goodbye
-            await connection.close()
+        except asyncio.CancelledError:  # this agent closes: say goodbye, but not for long
+            with suppress(Exception):
+                async with asyncio.timeout(2 * _CLOSE_TIMEOUT_S):
+                    await connection.close()
             raise
         finally:
             self.dispatcher = None
@@ -259,6 +265,10 @@ def _text(frame: Any) -> str:  # noqa: ANN401
     if not isinstance(frame, str):
         raise InputError("A frame of a dispatcher must be text, not bytes.")
     return frame
+
+
+def _is_refusal(error: Exception) -> bool:
+    return isinstance(error, ConnectionClosed) and error.rcvd is not None and error.rcvd.code == _REFUSED
 
 
 def _reason(error: Exception) -> str:

@@ -19,7 +19,7 @@ from evenly.live.session_id import check_pool_name
 TOKEN_VARIABLE = "EVENLY_AGENT_TOKEN"  # environment variable with the token, if neither argument nor file has it
 MIN_TOKEN, MAX_TOKEN = 16, 4096  # characters
 MAX_DISPATCHERS = 100
-MAX_URL = 1000  # characters
+MAX_URL = 500  # characters
 AGENTS_PATH = "/v1/agents"
 _SECURE = {"http": "ws", "https": "wss", "ws": "ws", "wss": "wss"}
 _URL_LETTERS = re.compile(rf"[!-~]{{1,{MAX_URL}}}")
@@ -62,9 +62,9 @@ def check_settings(
 
 
 def _check_pool_url(address: object) -> None:
-    """Reject an address that is no URL. The dispatcher decides which URLs it gives to clients."""
+    """Reject an address that no dispatcher gives to clients."""
     parts = _split(address)
-    if parts is None or not parts.scheme or not parts.hostname:
+    if parts is None or parts.scheme not in _SECURE or not parts.hostname or parts.query or parts.fragment:
         raise InputError(f"address must be the URL of the pool, such as ws://10.0.0.5:7000, not {shown(address)}.")
 
 

@@ -72,10 +72,14 @@ def _listening_socket(address: Address) -> socket.socket:
     address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        return socket.create_server(address, family=family, backlog=_BACKLOG)
+        sock = socket.create_server(address, family=family, backlog=_BACKLOG)
     except OSError as error:  # whose text repeats the address
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None
+    # Accepted connections inherit this. asyncio would not set it, because this socket does not name its protocol,
+    # and every answer, which is written in two parts, would wait 40 ms for an acknowledgement.
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
 
 
 def _ready_line(agent: Agent, bound: Address, dispatchers: int, *, as_json: bool) -> str:
