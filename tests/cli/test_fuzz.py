@@ -41,7 +41,7 @@ def test_every_option_of_every_command_is_attacked() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", sorted({*BASES} - {"demo", "demo fleet", "gateway", "picker"}))
+@pytest.mark.parametrize("command", sorted({*BASES} - {"demo", "demo fleet", "dispatcher", "gateway", "picker"}))
 def test_the_attacks_start_from_valid_command_lines(command: str, tmp_path: Path) -> None:
     words = [word for pair in BASES[command].items() for word in pair if word.startswith("--") or word != pair[0]]
     run = [sys.executable, "-m", "evenly", command, *words]

@@ -32,6 +32,7 @@ BASES: dict[str, dict[str, str]] = {
     "gateway": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
     "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
     "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
+    "dispatcher": {"--listen": "127.0.0.1:0"},
 }
 _NEEDED = {  # what an option needs to have an effect
     ("simulate", "--report-interval"): {"--policy": "stale-reports", "--delay": "0.1"},
@@ -42,6 +43,7 @@ STOPPED_BY = {  # commands that run until they are stopped, or for long, and how
     "demo": signal.SIGTERM,
     "gateway": signal.SIGTERM,
     "picker": signal.SIGTERM,
+    "dispatcher": signal.SIGTERM,
     "paper": signal.SIGINT,
 }
 

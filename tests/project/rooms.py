@@ -49,7 +49,7 @@ ROOMS: dict[str, Room] = {
     "core.protocol": Room(
         holds="The same rules over a network: tickets, incarnations, heartbeats. No clock, no randomness, no I/O.",
         may=("core", "errors", "inputs"),
-        standard=_PURE,
+        standard=(*_PURE, "json"),
     ),
     "faults": Room(
         holds="The protocol in a simulated bad network, with crashes, in virtual time; what must hold.",
@@ -175,7 +175,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.store": Room(
         holds="Where the tokens of a fleet are kept.",
-        may=("core", "core.protocol", "errors", "inputs", "live"),
+        may=("core", "core.protocol", "live"),
     ),
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",

@@ -144,7 +144,7 @@ def test_bodies_that_are_no_json_are_rejected(shared: Fleet, body: bytes) -> Non
 def test_keys_that_are_not_valid_are_rejected(shared: Fleet, key: str) -> None:
     dispatcher, _ = shared
     with dispatcher.client() as client:
-        answer = client.post("/v1/sessions", headers={"Idempotency-Key": key.encode("latin-1")})
+        answer = client.post("/v1/sessions", headers={b"Idempotency-Key": key.encode("latin-1")})
     assert code(answer) == (422, "invalid_request")
 
 

@@ -61,7 +61,7 @@ def _fact_rows(frame: FleetFrame) -> list[tuple[str, str, str]]:
         ),
         ("pools", _pools_text(frame), _DOWN if frame.pools_down else _UP),
         ("", "", ""),
-        ("load now", f"{frame.load:g}", ""),
+        ("load now", f"{frame.load:.1f}", ""),
         ("best threshold", str(frame.optimum), ""),
         ("learned threshold", "?" if frame.threshold is None else str(frame.threshold), "bold"),
         ("spread at this load", f"{frame.spread:.2f}", "bold"),

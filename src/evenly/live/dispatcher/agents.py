@@ -17,7 +17,7 @@ from evenly.live.store.base import Store, StoreUnavailableError
 
 HELLO_TIMEOUT_S = 5.0
 MAX_MESSAGES_PER_SECOND = 10_000  # of one agent; more of them wait
-_BAD_DATA, _TRY_LATER = 1008, 1013  # WebSocket close codes
+_BAD_DATA, _FAULT, _TRY_LATER = 1008, 1011, 1013  # WebSocket close codes
 
 
 class Agents:
@@ -51,6 +51,10 @@ class Agents:
             reason = str(error)
             self._counters.rejected_agents += 1
             connection.close(reason)
+        except Exception as error:
+            reason = "a fault of the dispatcher"
+            self._log.event("fault", where="agents", error=repr(error))
+            connection.close(reason, _FAULT)
         finally:
             await self._end(connection, connection.closed or reason)
 

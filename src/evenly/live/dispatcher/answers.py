@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
 
 from evenly.live.dispatcher.models import MAX_BODY, STATUS, Code, ErrorView
 
@@ -56,11 +57,13 @@ async def send_answer(scope: Scope, send: Send, answer: Answer) -> None:
 
 async def read_body(receive: Receive) -> bytes:
     """Return the body of a request of at most `MAX_BODY` bytes."""
-    message = await receive()
-    body: bytes = message.get("body", b"")
-    while message.get("more_body", False) and len(body) <= MAX_BODY:
+    body, more = b"", True
+    while more and len(body) <= MAX_BODY:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnected  # no place must be taken for a client that has gone
         body += message.get("body", b"")
+        more = message.get("more_body", False)
     if len(body) > MAX_BODY:
         raise RefusalError(Code.TOO_LARGE, f"The body must be at most {MAX_BODY} bytes.")
     return body

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
 
 from evenly.live.dispatcher.access import Access
 from evenly.live.dispatcher.agents import Agents
@@ -55,6 +56,8 @@ class Api:
         except RefusalError as refusal:
             self._counters.errors[refusal.code.value] += 1
             answer = refusal.answer()
+        except ClientDisconnected:
+            return
         except Exception as error:
             self._log.event("fault", where="api", error=repr(error))
             answer = RefusalError(Code.FAULT, "The dispatcher has a fault; its log says more.").answer()

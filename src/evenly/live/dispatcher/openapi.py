@@ -93,7 +93,7 @@ def _session_routes() -> APIRouter:
             ),
         ] = None,
     ) -> None:
-        """The body may be empty. With `count`, the answer is {"sessions": [...]}, one place for each.
+        """The body may be empty. With `count`, the answer is `{"sessions": [...]}`, one place for each.
 
         The place is kept until it expires. A client that comes later is served too, but was not expected.
         """
@@ -111,7 +111,7 @@ def _session_routes() -> APIRouter:
         """For a client that will not go to the pool. Repeat it as often as you like.
 
         An id that has expired, that was used, or that this fleet did not sign is answered with 204 and changes
-        nothing. Text that has not the form of an id is rejected. A session that has begun is not ended.
+        nothing. Text that is not in the form of an id is rejected. A session that has begun is not ended.
         """
 
     @router.get(

@@ -8,6 +8,7 @@ import ssl
 from typing import Any
 
 import uvicorn
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -72,6 +73,12 @@ class ApiProtocol(HttpToolsProtocol):
 
 class AgentProtocol(WebSocketsSansIOProtocol):
     """A WebSocket whose application can close the transport at once."""
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send. With a response in place of a WebSocket the handshake is over; uvicorn would log a fault."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True
 
     async def run_asgi(self) -> None:
         """Run the application with the transport in its scope."""

@@ -12,7 +12,8 @@ from evenly.live.demo.fleet.counts import Counts
 class FleetFrame:
     """The progress of the run: the open sessions of each pool, what is down, and what the dispatchers say.
 
-    `threshold` and `tokens` are None while no dispatcher answers. `spread` is the mean since the load changed.
+    `load` is per pool that is up. `threshold` and `tokens` are None while no dispatcher answers. `spread` is the
+    mean since the load changed.
     """
 
     time: float

@@ -145,7 +145,7 @@ class FleetRun:
         return FleetFrame(
             time=min(time, self._plan.seconds),
             seconds=self._plan.seconds,
-            load=load,
+            load=load * POOLS / (POOLS - len(down)),
             sessions=sessions,
             pools_down=down,
             dispatchers_up=tuple(part.up for part in self._stack.dispatchers),

@@ -1,0 +1,202 @@
+"""What hostile or broken clients can do to the API port: be disconnected, or be told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from evenly.core.protocol import PoolPeer
+from evenly.core.protocol.answers import MAX_ANSWERS
+from evenly.live.dispatcher import sessions
+from evenly.live.dispatcher.answers import RefusalError
+from evenly.live.dispatcher.counters import Counters
+from evenly.live.dispatcher.sessions import Sessions
+from evenly.live.store.base import FleetSettings
+from evenly.live.store.local import LocalStore
+from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
+from tests.live.processes import PATIENCE
+
+HEAD = b"POST /v1/sessions HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+Fleet = tuple[Dispatcher, Agents]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Fleet]:
+    with fleet("--lease=600", pools=("a", "b")) as made:
+        yield made
+
+
+def read_to_end(connection: socket.socket) -> bytes:
+    """Return all that comes until the other side closes."""
+    found = b""
+    try:
+        while data := connection.recv(65536):
+            found += data
+    except ConnectionResetError:
+        pass
+    return found
+
+
+def dial(dispatcher: Dispatcher) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", dispatcher.listen), PATIENCE)
+
+
+@pytest.mark.slow
+def test_clients_that_take_their_time_are_disconnected_and_others_served(shared: Fleet) -> None:
+    """Nothing at all, half a header, a header line now and then, half a body, bodies without end."""
+    dispatcher, _ = shared
+    starts = {
+        "nothing": b"",
+        "half a request line": b"POST /v1/se",
+        "half a header": HEAD + b"x-a: ",
+        "half a body": HEAD + b"content-length: 10\r\n\r\n{",
+        "a body without end": b"DELETE /v1/sessions/x HTTP/1.1\r\nhost: 127.0.0.1\r\n"
+        b"transfer-encoding: chunked\r\n\r\n",
+    }
+    drops = {"half a header": b"x", "a body without end": b"1\r\nx\r\n"}
+    connections = {name: dial(dispatcher) for name in starts}
+    closed: dict[str, bytes] = {}
+
+    def drip(name: str, connection: socket.socket) -> None:
+        connection.settimeout(0.5)
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                connection.sendall(drops.get(name, b""))
+                if not connection.recv(65536):
+                    closed[name] = b""
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                closed[name] = b""
+                return
+
+    for name, connection in connections.items():
+        connection.sendall(starts[name])
+    threads = [threading.Thread(target=drip, args=item) for item in connections.items()]
+    for thread in threads:
+        thread.start()
+    assert dispatcher.post().status_code == 201
+    for thread in threads:
+        thread.join(PATIENCE)
+    for connection in connections.values():
+        connection.close()
+    assert closed.keys() == starts.keys()
+    assert dispatcher.post().status_code == 201
+    assert dispatcher.events("fault") == []
+
+
+@pytest.mark.slow
+def test_a_client_that_goes_before_its_request_is_complete_takes_no_place(shared: Fleet) -> None:
+    dispatcher, _ = shared
+    before = dispatcher.state()["expected"]
+    for _ in range(5):
+        with dial(dispatcher) as connection:
+            connection.sendall(HEAD + b"content-length: 20\r\n\r\n{}")
+    assert dispatcher.post().status_code == 201  # the others came first
+    assert dispatcher.state()["expected"] == before + 1
+    assert dispatcher.events("fault") == []
+
+
+@pytest.mark.slow
+def test_endless_headers_are_cut_off(shared: Fleet) -> None:
+    dispatcher, _ = shared
+    with dial(dispatcher) as connection:
+        connection.sendall(HEAD)
+        with pytest.raises(ConnectionError):
+            for number in range(100_000):
+                connection.sendall(f"x-{number}: {'y' * 1000}\r\n".encode())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_are_rejected(shared: Fleet, chunked: bool) -> None:
+    dispatcher, _ = shared
+    with dial(dispatcher) as connection:
+        if chunked:
+            chunk = b"1000\r\n" + b" " * 4096 + b"\r\n"
+            connection.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n" + 17 * chunk)
+        else:
+            connection.sendall(HEAD + b"content-length: 70000\r\n\r\n" + b" " * 70_000)
+        answer = read_to_end(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert b"connection: close" in answer
+    assert b'"too_large"' in answer
+
+
+@pytest.mark.slow
+def test_requests_that_are_no_http_are_rejected(shared: Fleet) -> None:
+    dispatcher, _ = shared
+    for text in (b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 100):
+        with dial(dispatcher) as connection:
+            connection.sendall(text)
+            assert read_to_end(connection).startswith(b"HTTP/1.1 400 ")
+    assert dispatcher.events("fault") == []
+
+
+@pytest.mark.slow
+def test_pipelined_requests_are_answered_in_order(shared: Fleet) -> None:
+    dispatcher, _ = shared
+    with dial(dispatcher) as connection:
+        last = HEAD + b"connection: close\r\ncontent-length: 0\r\n\r\n"
+        connection.sendall(20 * (HEAD + b"content-length: 0\r\n\r\n") + last)
+        assert read_to_end(connection).count(b"HTTP/1.1 201 ") == 21
+
+
+@pytest.mark.slow
+def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
+    """More keys than answers are kept. A key of 200 characters and its answer take about a kilobyte."""
+    with fleet("--lease=600", pools=("a", "b")) as (dispatcher, _):
+        body = b'{"count": 1}'
+        more = b"content-type: application/json\r\ncontent-length: 12\r\n"
+
+        def flood(first: int, last: int) -> None:
+            """Send requests in bursts on one connection."""
+            with dial(dispatcher) as connection, connection.makefile("rb") as answers:
+                for start in range(first, last, 50):
+                    burst = [
+                        HEAD + f"idempotency-key: {number:0200}\r\n".encode() + more + b"\r\n" + body
+                        for number in range(start, start + 50)
+                    ]
+                    connection.sendall(b"".join(burst))
+                    for _ in burst:
+                        lines = iter(answers.readline, b"\r\n")
+                        head = b"".join(lines)
+                        assert head.startswith(b"HTTP/1.1 201 ")
+                        length = int(head.partition(b"content-length: ")[2].split(b"\r\n")[0])
+                        answers.read(length)
+
+        flood(0, 5_000)
+        before = dispatcher.memory()
+        flood(5_000, 20_000)
+        assert dispatcher.memory() - before < 15_000 * 4096
+
+
+def test_places_within_a_lease_have_a_limit() -> None:
+    """Each takes memory until its lease ends."""
+    settings = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
+    store = LocalStore(settings, lambda pool, message: None, term=1, clock=lambda: 0.0)
+    limited = Sessions(store, Counters(), lease=3600)
+
+    async def play() -> None:
+        await store.register("a", address="ws://a", capacity=None)
+        await store.receive(PoolPeer("a", incarnation=1).heartbeat())
+        for number in range(10):
+            answer = await limited.pick({b"idempotency-key": str(number).encode()}, b'{"count": 100}')
+            assert answer.status == 201
+        limited._in_window = sessions.MAX_PLACES - 100
+        assert (await limited.pick({}, b'{"count": 100}')).status == 201
+        with pytest.raises(RefusalError) as error:
+            await limited.pick({}, b"")
+        assert (error.value.code, error.value.answer().status) == ("too_many", 429)
+        limited._window -= 3601
+        assert (await limited.pick({}, b"")).status == 201
+
+    asyncio.run(play())
+    assert MAX_ANSWERS <= 100_000
