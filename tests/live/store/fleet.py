@@ -1,0 +1,83 @@
+"""Agents without sockets: pools that hear what a store sends and answer it, as real ones would."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from evenly.core.protocol import PoolPeer, ToDispatcher, ToPool
+from evenly.live.store.address import parse_store_url
+from evenly.live.store.base import FleetSettings, Placement, Store
+from evenly.live.store.valkey import ValkeyStore
+from tests.live.store.servers import DEADLINE_S, StoreServer
+
+TIMES = FleetSettings(alpha="0.93", lease=30.0, silence=60.0, memory=20.0, heartbeat=5.0)
+
+
+class Agents:
+    """The agents that are connected to one dispatcher."""
+
+    def __init__(self) -> None:
+        self.peers: dict[str, PoolPeer] = {}
+        self.store: Store | None = None
+        self.notices = 0
+        self._answers: set[asyncio.Task[None]] = set()
+
+    def send(self, pool: str, message: ToPool) -> None:
+        """Carry a message to an agent, and its answer back."""
+        if pool in self.peers:
+            self.notices += 1
+            self.say(self.peers[pool].receive(message))
+
+    def say(self, message: ToDispatcher | None) -> None:
+        if message is not None and self.store is not None:
+            task = asyncio.create_task(self.store.receive(message))
+            self._answers.add(task)
+            task.add_done_callback(self._answers.discard)
+
+    async def quiet(self) -> None:
+        """Wait until nothing is on the way."""
+        while self._answers:
+            await asyncio.gather(*self._answers)
+
+    async def join(self, *pools: str, capacity: int | None = None) -> None:
+        assert self.store is not None
+        for pool in pools:
+            self.peers[pool] = PoolPeer(pool, incarnation=1)
+            await self.store.register(pool, address=f"http://{pool}", capacity=capacity)
+            await self.store.receive(self.peers[pool].heartbeat())
+        await self.quiet()
+
+    async def beat(self) -> None:
+        for peer in self.peers.values():
+            self.say(peer.heartbeat())
+        await self.quiet()
+
+    def arrive(self, placement: Placement) -> None:
+        """Let the client of a pick arrive."""
+        peer = self.peers[placement.pool]
+        self.say(peer.begin((placement.pool, placement.ticket), placement.ticket))
+
+
+async def open_store(
+    server: StoreServer, fleet: str, settings: FleetSettings = TIMES
+) -> tuple[ValkeyStore, Agents]:
+    """Return a store that is open, and the agents connected to it."""
+    agents = Agents()
+    store = ValkeyStore(settings, agents.send, parse_store_url(server.url), fleet=fleet)
+    agents.store = store
+    await store.open()
+    return store, agents
+
+
+async def place(store: Store, count: int = 1, *exclude: str, key: str | None = None) -> tuple[Placement, ...]:
+    return await store.place(count=count, exclude=frozenset(exclude), key=key)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "this does not happen"
+        await asyncio.sleep(0.01)

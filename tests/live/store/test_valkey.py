@@ -1,0 +1,319 @@
+"""The shared store against real servers: what it returns, what it keeps, and how it mends itself."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from evenly.core.protocol import KeyReusedError, PoolPeer
+from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.errors import InputError
+from evenly.live.store import functions, link
+from evenly.live.store.address import parse_store_url
+from evenly.live.store.base import (
+    AllUnavailableError,
+    FleetSettings,
+    NoPoolsError,
+    PoolState,
+    StoreUnavailableError,
+)
+from evenly.live.store.link import StoreRefusedError
+from evenly.live.store.valkey import ValkeyStore
+from tests.live.store.fleet import TIMES, open_store, place, until
+from tests.live.store.servers import StoreServer
+
+
+def test_a_pick_names_the_pool_and_its_address(server: StoreServer) -> None:
+    async def run() -> None:
+        store, agents = await open_store(server, "picks")
+        with pytest.raises(NoPoolsError):
+            await place(store)
+        await agents.join("a", "b", capacity=2)
+        first, second = await place(store, 2)
+        assert {first.pool, second.pool} == {"a", "b"}  # the second avoids the pool of the first
+        assert first.address == f"http://{first.pool}"
+        assert first.ticket >= store.term * TERM
+        assert 0 < first.expires_in <= TIMES.lease
+        assert await place(store, 1, "a", key="again") == await place(store, 1, "a", key="again")
+        with pytest.raises(KeyReusedError):
+            await place(store, 2, "a", key="again")
+        with pytest.raises(AllUnavailableError):
+            await place(store, 1, "a", "b")
+        with pytest.raises(AllUnavailableError):
+            await place(store, 5)
+        await store.release(first.pool, first.ticket)
+        await store.release(first.pool, first.ticket)
+        state = await store.state()
+        assert state.released == 1
+        assert {pool.name: (pool.expected, pool.capacity) for pool in state.pools}["b"][1] == 2
+        assert sum(pool.expected for pool in state.pools) == 2
+        await store.drain("a")
+        states = {pool.name: pool.state for pool in (await store.state()).pools}
+        assert states["a"] is PoolState.DRAINING
+        await store.undrain("a")
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_two_dispatchers_see_one_truth(server: StoreServer) -> None:
+    async def run() -> None:
+        one, here = await open_store(server, "shared")
+        other, there = await open_store(server, "shared")
+        assert one.key == other.key
+        await here.join("a")
+        await there.join("b")
+        for _ in range(20):  # the threshold rises: agents of both hear of it and answer
+            here.peers.get((placed := (await place(one))[0]).pool, there.peers.get(placed.pool))
+            (here if placed.pool in here.peers else there).arrive(placed)
+            await other.tick()
+            await asyncio.gather(here.quiet(), there.quiet())
+        await until(
+            lambda: one.epoch == other.epoch == here.peers["a"].notice.epoch == there.peers["b"].notice.epoch
+        )
+        assert [peer.tasks for peer in (here.peers["a"], there.peers["b"])] == [10, 10]
+        assert (await one.state()).pools == (await other.state()).pools
+        await one.close()
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_a_lost_notice_comes_with_the_next_reply(server: StoreServer) -> None:
+    async def run() -> None:
+        one, here = await open_store(server, "notices")
+        other, there = await open_store(server, "notices")
+        await here.join("a")
+        await there.join("b")
+        with server.client() as client:
+            client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+            epoch = one.epoch
+            while one.epoch == epoch:
+                await place(one)
+            await one.tick()
+            assert there.peers["b"].notice.epoch == other.epoch == epoch
+            await other.tick()
+            await until(lambda: there.peers["b"].notice.epoch == one.epoch)
+            # The subscription comes back by itself.
+            await until(lambda: client.pubsub_numsub(functions.channel_of("notices"))[0][1] == 2)  # type: ignore[index]
+        await until(lambda: one.epoch == other.epoch)
+        await one.close()
+        await other.close()
+
+    asyncio.run(run())
+
+
+def test_the_store_may_be_emptied(server: StoreServer) -> None:
+    async def run() -> None:
+        store, agents = await open_store(server, "emptied")
+        emptied: list[bool] = []
+        store.on_empty = lambda: emptied.append(True)
+        await agents.join("a", "b")
+        (before,) = await place(store)
+        key, epoch = store.key, store.epoch
+        with server.client() as client:
+            client.flushall()
+            client.function_flush()
+        with pytest.raises(NoPoolsError):
+            await place(store)
+        assert emptied == [True]
+        assert (store.key, store.epoch > epoch) == (key, True)
+        await agents.beat()
+        (after,) = await place(store)
+        assert after.ticket > before.ticket
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_half_a_state_is_made_again(server: StoreServer) -> None:
+    async def run() -> None:
+        store, agents = await open_store(server, "half")
+        await agents.join("a", "b")
+        key = store.key
+        for lost in ("members", "hot", "yellow", "fleet"):
+            with server.client() as client:
+                assert client.delete(f"evenly:{{half}}:{lost}") == 1
+            with pytest.raises(NoPoolsError):
+                await place(store)
+            await agents.beat()
+            await place(store)
+        assert store.key == key
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
+    server = StoreServer("redis", tmp_path)
+
+    async def run() -> None:
+        server.start()
+        store, agents = await open_store(server, "restart")
+        await agents.join("a")
+        with server.client() as client:
+            client.save()
+        await place(store, 3)
+        epoch, key = store.epoch, store.key
+        server.kill()
+        with pytest.raises(StoreUnavailableError):
+            await place(store)
+        server.start()
+        (placed,) = await place(store)
+        assert store.key == key
+        assert store.epoch // TERM > epoch // TERM
+        assert placed.ticket == store.epoch // TERM * TERM
+        await store.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        server.kill()
+
+
+def test_all_keys_have_the_hash_tag_and_none_is_left_over(server: StoreServer) -> None:
+    async def run() -> None:
+        settings = FleetSettings(alpha="0.93", lease=0.05, silence=0.2, memory=0.05, heartbeat=0.05)
+        store, agents = await open_store(server, "bounded", settings)
+        await agents.join("a", "b", "c", capacity=1000)
+        for number in range(50):
+            placed = await place(store, 4, "a", key=f"key {number}")
+            await store.release(placed[0].pool, placed[0].ticket)
+            agents.arrive(placed[1])
+        await agents.quiet()
+        with server.client() as client:
+            assert set(client.keys("*bounded*")) <= {key.encode() for key in functions.keys_of("bounded")}
+            assert all(b"{bounded}" in key for key in client.keys("*bounded*"))  # type: ignore[union-attr]
+            for _ in range(6000):
+                await asyncio.sleep(0.01)
+                await store.tick()
+                if len(client.keys("*bounded*")) == 1:  # type: ignore[arg-type]
+                    break
+            assert client.keys("*bounded*") == [b"evenly:{bounded}:fleet"]
+            assert client.hlen("evenly:{bounded}:fleet") == 3
+        state = await store.state()
+        assert (state.pools, state.green, state.yellow) == ((), 0, 0)
+        assert (state.released, state.expired >= 100) == (50, True)
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch", [1, 100])
+def test_picks_are_uniform(server: StoreServer, batch: int) -> None:
+    """Chi-square with 999 degrees of freedom: 1,235 is exceeded with probability 4e-7."""
+    pools, picks = 1000, 20_000
+
+    async def run() -> Counter[str]:
+        store, agents = await open_store(server, f"uniform-{batch}")
+        store._random = random.Random(7)
+        with server.client() as client:
+            # Far below the threshold: all are green, whatever is picked, and the rule has nothing to say.
+            client.delete(*functions.keys_of(f"uniform-{batch}"))
+        store.threshold = 10**9
+        await agents.join(*(f"pool-{number}" for number in range(pools)))
+        counts: Counter[str] = Counter()
+        for _ in range(picks // batch // 10):
+            for placed in await asyncio.gather(*(place(store, batch) for _ in range(10))):
+                counts.update(each.pool for each in placed)
+        await store.close()
+        return counts
+
+    counts = asyncio.run(run())
+    assert sum(counts.values()) == picks
+    expected = picks / pools
+    assert sum((counts[f"pool-{number}"] - expected) ** 2 / expected for number in range(pools)) < 1235
+
+
+def test_an_agent_cannot_write_elsewhere(server: StoreServer) -> None:
+    async def run() -> None:
+        store, _ = await open_store(server, "garbage")
+        for name in ("#0", "a b", "a/b", "", "a\nb", "a" * 101, "{x}"):
+            with pytest.raises(InputError):
+                await store.register(name, address="http://a", capacity=None)
+            with pytest.raises(InputError):
+                await store.receive(PoolPeer(name, incarnation=1).heartbeat())
+            with pytest.raises(InputError):
+                await store.drain(name)
+        odd = "\ud800\n\0 key"
+        with pytest.raises(NoPoolsError):
+            await place(store, 1, odd, key=odd)
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_too_many_waiting_calls_are_rejected(server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        store, agents = await open_store(server, "waiting")
+        await agents.join("a")
+        monkeypatch.setattr(link, "MAX_WAITING", 5)
+        results = await asyncio.gather(*(place(store) for _ in range(8)), return_exceptions=True)
+        assert [isinstance(result, StoreUnavailableError) for result in results] == [False] * 5 + [True] * 3
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: StoreServer) -> None:
+    guarded = StoreServer(server.kind, tmp_path, ready={"password": "right"})
+    guarded._command += ["--port", str(guarded.port), "--requirepass", "right"]
+
+    async def run(url: str) -> None:
+        store = ValkeyStore(TIMES, lambda pool, message: None, parse_store_url(url), fleet="guarded")
+        try:
+            await store.open()
+            await store.tick()
+        finally:
+            await store.close()
+
+    guarded.start()
+    try:
+        for login in ("", ":wr0ng@", "somebody:wr0ng@"):
+            with pytest.raises(StoreRefusedError, match=r"^The store rejected the user name or the password\.$"):
+                asyncio.run(run(f"redis://{login}127.0.0.1:{guarded.port}"))
+        asyncio.run(run(f"redis://:right@127.0.0.1:{guarded.port}"))
+        asyncio.run(run(f"redis://default:right@127.0.0.1:{guarded.port}/3"))
+    finally:
+        guarded.kill()
+
+
+def test_tls_is_checked(tmp_path: Path) -> None:
+    """Only the system's redis-server is built with TLS."""
+    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+         "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    server = StoreServer("redis", tmp_path)
+    server._command += [
+        "--port", "0", "--tls-port", str(server.port), "--tls-cert-file", str(certificate), "--tls-key-file", str(key),
+        "--tls-auth-clients", "no",
+    ]  # fmt: skip
+
+    async def run(host: str, ca_file: Path | None) -> None:
+        address = parse_store_url(f"rediss://{host}:{server.port}", ca_file=ca_file)
+        store = ValkeyStore(TIMES, lambda pool, message: None, address, fleet="tls")
+        try:
+            await store.open()
+            await store.tick()
+        finally:
+            await store.close()
+
+    server.start()
+    try:
+        asyncio.run(run("127.0.0.1", certificate))
+        with pytest.raises(StoreUnavailableError, match="certificate"):
+            asyncio.run(run("127.0.0.1", None))
+        with pytest.raises(StoreUnavailableError, match="certificate"):
+            asyncio.run(run("localhost", certificate))
+    finally:
+        server.kill()
