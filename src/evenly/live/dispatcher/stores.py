@@ -11,6 +11,7 @@ from evenly.live.dispatcher.settings import DispatcherSettings
 from evenly.live.log import Log
 from evenly.live.store.address import parse_store_url
 from evenly.live.store.base import Store
+from evenly.live.store.failover import FailoverStore
 from evenly.live.store.local import LocalStore, term_now
 from evenly.live.store.valkey import ValkeyStore
 
@@ -33,11 +34,13 @@ def make_store(settings: DispatcherSettings, hub: Hub, log: Log) -> OpenStore:
     """Return the store of the settings. It sends to agents through the hub."""
     if settings.store is None:
         return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind="embedded")
-    store = ValkeyStore(settings.for_fleet(), hub.send, parse_store_url(settings.store), fleet=settings.fleet)
+    fleet = settings.for_fleet()
+    shared = ValkeyStore(fleet, hub.send, parse_store_url(settings.store), fleet=settings.fleet)
+    store = FailoverStore(fleet, hub.send, shared, report=log.event)
     opening = asyncio.ensure_future(store.open())
 
     async def close() -> None:
         opening.cancel()
         await store.close()
 
-    return OpenStore(store=store, kind=settings.store, close=close)
+    return OpenStore(store=store, kind="shared", available=lambda: store.available, close=close)
