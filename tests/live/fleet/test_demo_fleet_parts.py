@@ -56,21 +56,35 @@ def test_the_plan_measures_while_all_pools_serve() -> None:
 # --- replays -----------------------------------------------------------------------------------------------------
 
 
-def test_replays_of_a_case_worked_by_hand() -> None:
-    """A departure is known one delay late: the second pool is picked, until it is known that the first is free."""
-    visits = [Visit(0.0, 1.0), Visit(1.05, 5.0), Visit(1.5, 5.0)]
-    found = replay_jsq(visits, 2, delay=0.1, seed=1)
-    assert [each.start for each in found] == pytest.approx([0.1, 1.15, 1.6])
-    assert [each.end for each in found] == pytest.approx([1.1, 6.15, 6.6])
-    first, second, third = (each.pool for each in found)
-    assert first != second
-    assert third == first
-    # Reports come at 0.5 (pool 0), 1.0 (pool 1), 1.5 and so on. Until one arrives, the picks are not counted.
-    visits = [Visit(0.01 * number, 10.0) for number in range(10)]
-    found = replay_stale_reports(visits, 2, delay=0.1, interval=1.0, seed=1)
-    later = replay_stale_reports([*visits, Visit(0.7, 1.0)], 2, delay=0.1, interval=1.0, seed=1)
-    assert later[:-1] == found
-    assert later[-1].pool == "1"  # pool 0 has reported its sessions, pool 1 has not
+SEEDS = range(20)
+
+
+def test_departures_are_known_one_delay_late() -> None:
+    """The first session ends at 1.1, which is known at 1.2. Until then, both pools seem to have one."""
+
+    def picked_first_again(third: float) -> set[bool]:
+        visits = [Visit(0.0, 1.0), Visit(1.05, 5.0), Visit(third, 5.0)]
+        runs = [replay_jsq(visits, 2, delay=0.1, seed=seed) for seed in SEEDS]
+        for sessions in runs:
+            assert [each.start for each in sessions] == pytest.approx([0.1, 1.15, third + 0.1])
+            assert [each.end for each in sessions] == pytest.approx([1.1, 6.15, third + 5.1])
+            assert sessions[0].pool != sessions[1].pool
+        return {sessions[0].pool == sessions[2].pool for sessions in runs}
+
+    assert picked_first_again(1.15) == {True, False}
+    assert picked_first_again(1.25) == {True}
+
+
+def test_reports_are_known_one_delay_late() -> None:
+    """Pool 0 reports at 0.5, which is known at 0.6, and pool 1 at 1.0. Until then, both seem to have none."""
+
+    def picked(last: float) -> set[str]:
+        visits = [*(Visit(0.01 * number, 10.0) for number in range(20)), Visit(last, 1.0)]
+        runs = [replay_stale_reports(visits, 2, delay=0.1, interval=1.0, seed=seed) for seed in SEEDS]
+        return {sessions[-1].pool for sessions in runs}
+
+    assert picked(0.55) == {"0", "1"}
+    assert picked(0.65) == {"1"}
 
 
 @pytest.mark.slow

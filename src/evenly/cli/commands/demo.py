@@ -31,7 +31,6 @@ FLEET_EXAMPLE = "Example: evenly demo fleet; evenly demo fleet --seconds 30 --js
 _LINE_INTERVAL_S = 5.0
 _FAILED = 1
 _TERMINATED = 143
-_DEFAULTS = {"serve": False, "seconds": 54.0, "seed": 1, "json": None}
 
 _RUN = "The run"
 
@@ -117,9 +116,9 @@ def fleet(seconds: FleetSeconds = 60.0, seed: Seed = 1, json: options.Json = Non
 
 def _check_no_options(context: typer.Context) -> None:
     """Reject options before the subcommand: they would have no effect."""
-    for name, value in context.params.items():
-        if value != _DEFAULTS.get(name):
-            raise InputError(f"Give the options of evenly demo {context.invoked_subcommand} after its name.")
+    sources = map(context.get_parameter_source, context.params)
+    if any(source is not None and source.name == "COMMANDLINE" for source in sources):
+        raise InputError(f"Give the options of evenly demo {context.invoked_subcommand} after its name.")
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

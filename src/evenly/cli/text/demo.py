@@ -128,7 +128,8 @@ class Skyline:
         row.append(f"{label:>{AXIS - 1}}{glyphs.mark if at_threshold else ' '}", "bold" if at_threshold else "dim")
         gap = (glyphs.line if at_threshold else " ") * self._bar
         cell = glyphs.full * (self._bar - 1) + glyphs.last if level < self._rows else glyphs.more * self._bar
-        cells = {_Cell.FREE: gap, _Cell.FULL: cell, _Cell.DOWN: f"{glyphs.down * max(self._bar - 1, 1):{self._bar}}"}
+        down = f"{glyphs.down * max(self._bar - 1, 1):{self._bar}}"
+        cells = {_Cell.FREE: gap, _Cell.FULL: cell, _Cell.DOWN: down}
         for (kind, style), pools in groupby(self._sessions, lambda sessions: self._look(sessions, level)):
             row.append(cells[kind] * len(list(pools)), style)
         return row
