@@ -351,9 +351,11 @@ async def test_the_capacity_is_never_exceeded_and_no_place_is_lost() -> None:
             if path in ("/stream", "/plain"):
                 reader, writer = await asyncio.open_connection("127.0.0.1", pool.port)
                 writer.write(b"GET %s HTTP/1.1\r\nHost: a\r\nevenly-session: x\r\n\r\n" % path.encode())
-                await reader.read(10)
-                most = max(most, pool.agent.sessions)
-                writer.transport.abort() if end == "abort" else writer.close()
+                try:
+                    await reader.read(10)
+                    most = max(most, pool.agent.sessions)
+                finally:  # also if this task is cancelled
+                    writer.transport.abort() if end == "abort" else writer.close()
                 return
             with suppress(InvalidStatus, ConnectionClosed):
                 websocket: ClientConnection = await pool.websocket(path)

@@ -9,18 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 from urllib.parse import unquote_to_bytes
 
 from evenly.live.agents.agent import Agent, Session
+from evenly.live.agents.lifespan import App, Lifespan, Message, Receive, Scope, Send
 from evenly.live.session_id import HEADER, QUERY_PARAMETER
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _HEADER = HEADER.encode()
 _PARAMETER = re.compile(rb"(?:^|&)" + re.escape(QUERY_PARAMETER.encode()) + rb"=([^&]*)")
@@ -71,7 +65,7 @@ class EvenlyMiddleware:
         """Handle a connection of the server."""
         kind = scope["type"]
         if kind == "lifespan":
-            await _Lifespan(self, receive, send).run(self._app, scope)
+            await Lifespan(self.start, self.stop, receive, send).run(self._app, scope)
             return
         if not self._stopped:
             self.agent.start()
@@ -275,51 +269,6 @@ class _Response(_Exchange):
     async def _turn_away(self) -> None:
         await self._send({"type": "http.response.start", "status": 503, "headers": _FULL_HEADERS})
         await self._send({"type": "http.response.body", "body": _FULL})
-
-
-class _Lifespan:
-    """The life of the server. The agent starts when the application is ready, and leaves before it shuts down.
-
-    An application without this protocol, as Django Channels', raises an exception. Then the agent has it alone:
-    a pool whose agent waits for the first request would get none, since no dispatcher knows it.
-    """
-
-    def __init__(self, middleware: EvenlyMiddleware, receive: Receive, send: Send) -> None:
-        self._middleware = middleware
-        self._receive = receive
-        self._send = send
-        self._received = self._answered = False
-
-    async def run(self, app: App, scope: Scope) -> None:
-        """Call the application, and take its place if it does not know this protocol."""
-        try:
-            await app(scope, self._receive_next, self._send_on)
-        except Exception as error:
-            if self._answered:
-                raise
-            _LOGGER.info("the application has no lifespan of its own: %r", error)
-        if not self._answered:
-            await self._run_alone()
-
-    async def _run_alone(self) -> None:
-        if not self._received:
-            await self._receive_next()
-        await self._send_on({"type": "lifespan.startup.complete"})
-        await self._receive_next()
-        await self._send_on({"type": "lifespan.shutdown.complete"})
-
-    async def _receive_next(self) -> Message:
-        message = await self._receive()
-        self._received = True
-        if message["type"] == "lifespan.shutdown":
-            await self._middleware.stop()
-        return message
-
-    async def _send_on(self, message: Message) -> None:
-        self._answered = True
-        if message["type"] == "lifespan.startup.complete":
-            self._middleware.start()
-        await self._send(message)
 
 
 def session_id_of(scope: Scope) -> str | None:

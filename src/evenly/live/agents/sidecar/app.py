@@ -12,7 +12,7 @@ from urllib.parse import parse_qs
 from evenly.inputs import shown
 from evenly.live.addresses import Address
 from evenly.live.agents.agent import Agent, PoolFullError, Session
-from evenly.live.agents.asgi import Message, Receive, Scope, Send
+from evenly.live.agents.lifespan import Message, Receive, Scope, Send
 
 MAX_SESSIONS = 1_000_000  # begun with /begin
 MAX_NAME = 200  # characters of a session's name
