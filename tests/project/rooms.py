@@ -148,6 +148,11 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "live", "live.addresses", "live.agents"),
         packages=("uvicorn",),
     ),
+    "live.store": Room(
+        holds="The tokens of a fleet: in process, or in Valkey or Redis, in Lua functions with the same decisions.",
+        may=("core", "core.protocol", "errors", "inputs", "live"),
+        packages=("hiredis", "redis"),
+    ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
@@ -172,10 +177,6 @@ ROOMS: dict[str, Room] = {
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
              "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
-    ),
-    "live.store": Room(
-        holds="Where the tokens of a fleet are kept.",
-        may=("core", "core.protocol", "live"),
     ),
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",

@@ -30,15 +30,15 @@ def binary(kind: str) -> str:
 class StoreServer:
     """A server on a port of this machine. It keeps the port, and its data if there are any, when it restarts."""
 
-    def __init__(self, kind: str, folder: Path, *options: str, ready: dict[str, object] | None = None) -> None:
+    def __init__(self, kind: str, folder: Path, *options: str, password: str | None = None) -> None:
         self.kind = kind
         self.port = _free_port()
         self.unix_socket = folder / "store.sock"
-        self._ready = ready or {}
+        self._password = password
         self._command = [
             binary(kind), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(folder),
             "--logfile", str(folder / "store.log"), "--unixsocket", str(self.unix_socket),
-            *(options or ("--port", str(self.port))),
+            "--port", str(self.port), *options,
         ]  # fmt: skip
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -48,7 +48,7 @@ class StoreServer:
 
     def client(self) -> redis.Redis:
         """Return a client that blocks. The caller closes it."""
-        return redis.Redis(unix_socket_path=str(self.unix_socket), protocol=2, **self._ready)  # type: ignore[arg-type]
+        return redis.Redis(unix_socket_path=str(self.unix_socket), protocol=2, password=self._password)
 
     def start(self) -> None:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)

@@ -14,15 +14,26 @@ from hiredis import pack_command
 from redis.asyncio import Connection, SSLConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    NoPermissionError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
 
 from evenly.live.store.address import StoreAddress
 from evenly.live.store.base import StoreUnavailableError
 
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
-_REFUSALS = ("NOAUTH", "WRONGPASS", "NOPERM")
-_ELSEWHERE = ("READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "MOVED")  # ask again through a new connection
+_REFUSED = "The store rejected the user name or the password."
+_REFUSALS = (AuthenticationError, AuthorizationError, NoPermissionError)
+_ELSEWHERE = (ReadOnlyError, MasterDownError, ClusterDownError, MovedError)  # ask through a new connection
 
 Argument = bytes | str | int | float
 Execute = Callable[[bytes], Awaitable[object]]
@@ -54,17 +65,20 @@ def new_connection(address: StoreAddress, timeout: float) -> Connection:
     if not address.tls:
         return Connection(**options)
     ca_file = None if address.ca_file is None else str(address.ca_file)
-    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_check_hostname=True)
+    return SSLConnection(**options, ssl_ca_certs=ca_file, ssl_cert_reqs="required", ssl_check_hostname=True)
 
 
 async def connect(connection: Connection) -> None:
     """Open a connection. Raise StoreUnavailableError with one sentence if that fails."""
     try:
         await connection.connect()  # type: ignore[no-untyped-call]
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # redis-py may swallow it
+            raise asyncio.CancelledError
     except (RedisError, OSError) as error:
         await drop(connection)
-        if isinstance(error, AuthenticationError | AuthorizationError) or str(error).startswith(_REFUSALS):
-            raise StoreRefusedError("The store rejected the user name or the password.") from error
+        if isinstance(error, _REFUSALS):
+            raise StoreRefusedError(_REFUSED) from error
         raise StoreUnavailableError(f"The store cannot be reached: {error}") from error
     except BaseException:  # it took too long
         await drop(connection)
@@ -154,7 +168,7 @@ class Link:
         for (_, future), reply in zip(batch, replies, strict=True):
             if not future.done():
                 future.set_result(reply)
-        if any(isinstance(reply, ResponseError) and str(reply).startswith(_ELSEWHERE) for reply in replies):
+        if any(isinstance(reply, _ELSEWHERE) for reply in replies):
             await self._disconnect()
 
     async def _connected(self) -> Connection:
@@ -170,7 +184,11 @@ class Link:
                     raise reply
                 return reply
 
-            await self._greet(execute)
+            try:
+                await execute(pack("PING"))  # a server that wants a password rejects this in a clear way
+                await self._greet(execute)
+            except _REFUSALS as error:
+                raise StoreRefusedError(_REFUSED) from error
         return self._connection
 
     async def _disconnect(self) -> None:

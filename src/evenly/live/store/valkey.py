@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from evenly.core.messages import Color, ThresholdNotice
 from evenly.core.protocol import KeyReusedError, ToDispatcher, ToPool
@@ -224,6 +224,8 @@ class ValkeyStore:
                 state or b"",
             )
             first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(self._packed("open", *opened)))
+        except NoPermissionError:
+            raise
         except ResponseError as error:
             raise StoreUnavailableError(f"The store cannot be used: {error}") from error
         self.key = bytes.fromhex(key.decode())

@@ -1,0 +1,160 @@
+"""The store dies, hangs and returns; picks go on."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.live.store.address import parse_store_url
+from evenly.live.store.base import PoolState, StoreUnavailableError
+from evenly.live.store.failover import FailoverStore
+from evenly.live.store.valkey import ValkeyStore
+from tests.live.store.fleet import TIMES, Agents, place, until
+from tests.live.store.servers import StoreServer
+
+
+def make(server: StoreServer) -> tuple[FailoverStore, ValkeyStore, Agents, list[str]]:
+    agents, events = Agents(), list[str]()
+    shared = ValkeyStore(TIMES, agents.send, parse_store_url(server.url), fleet="failover")
+    store = FailoverStore(
+        TIMES, agents.send, shared, report=lambda name, /, **facts: events.append(name), probe_every=0.05
+    )
+    agents.store = store
+    return store, shared, agents, events
+
+
+@pytest.mark.slow
+def test_picks_go_on_when_the_store_is_killed_under_load(own_server: StoreServer) -> None:
+    async def run() -> None:
+        store, shared, agents, events = make(own_server)
+        await store.open()
+        await agents.join("a", "b", "c")
+        await store.drain("c")
+        picked = 0
+        stop = asyncio.Event()
+
+        async def client() -> None:
+            nonlocal picked
+            while not stop.is_set():
+                (placed,) = await place(store)
+                assert placed.pool in {"a", "b"}
+                agents.arrive(placed)
+                picked += 1
+                await asyncio.sleep(0.001)
+
+        clients = [asyncio.create_task(client()) for _ in range(5)]
+        await until(lambda: picked > 50)
+        term, key = shared.term, store.key
+        own_server.kill()
+        await until(lambda: not store.available)
+        now = picked
+        await until(lambda: picked > now + 50)
+        assert (store.outages, store.outage_seconds > 0, store.key) == (1, True, key)
+        assert all(agents.peers[pool].notice.epoch // TERM > term for pool in "ab") or not await agents.beat()
+        own_server.start()  # empty
+        await until(lambda: store.available)
+        now = picked
+        await until(lambda: picked > now + 50)
+        stop.set()
+        await asyncio.gather(*clients)
+        await agents.beat()
+        await store.tick()
+        await agents.quiet()
+        state = await store.state()
+        assert {pool.name: pool.sessions for pool in state.pools} == {
+            name: peer.tasks for name, peer in agents.peers.items()
+        }
+        assert state.epoch // TERM > term
+        assert events == ["store lost", "store back"]
+        await until(lambda: all(agents.peers[pool].notice.epoch == shared.epoch for pool in "ab"))
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_store_that_hangs_holds_up_one_call(own_server: StoreServer) -> None:
+    async def run() -> None:
+        store, _, agents, events = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        own_server.freeze()
+        first = await asyncio.gather(*(place(store) for _ in range(10)))
+        assert len(first) == 10
+        assert not store.available
+        before = time.process_time()
+        await asyncio.gather(*(place(store) for _ in range(10)))  # local: nothing to wait for
+        assert time.process_time() >= before
+        own_server.thaw()
+        await until(lambda: store.available)
+        await place(store)
+        await agents.quiet()
+        assert events == ["store lost", "store back"]
+        await store.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        own_server.thaw()
+
+
+@pytest.mark.slow
+def test_what_happens_meanwhile_reaches_the_store(own_server: StoreServer) -> None:
+    async def run() -> None:
+        store, shared, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        own_server.kill()
+        await place(store)
+        await agents.join("late")
+        await store.drain("a")
+        own_server.start()
+        await until(lambda: store.available)
+        states = {pool.name: pool.state for pool in (await shared.state()).pools}
+        assert states == {"a": PoolState.DRAINING, "b": PoolState.SERVING, "late": PoolState.SERVING}
+        await agents.quiet()
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_without_store_and_pools_picks_say_so(own_server: StoreServer) -> None:
+    async def run() -> None:
+        store, _, agents, _ = make(own_server)
+        own_server.kill()
+        await store.open()
+        assert not store.available
+        with pytest.raises(StoreUnavailableError):
+            await place(store)
+        await agents.join("a")
+        await place(store)
+        await agents.quiet()
+        own_server.start()
+        await until(lambda: store.available)
+        await place(store)
+        await agents.quiet()
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_an_emptied_store_costs_no_pick(own_server: StoreServer) -> None:
+    async def run() -> None:
+        store, _, agents, events = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        for _ in range(3):
+            with own_server.client() as client:
+                client.flushall()
+                client.function_flush()
+            await place(store, 2)
+        await agents.quiet()
+        assert events == []
+        await store.close()
+
+    asyncio.run(run())
