@@ -28,6 +28,7 @@ BASES: dict[str, dict[str, str]] = {
     "diffusion": {"--load": "2.5", "--paths": "2"},
     "paper": {"figures": "fig2", "--out": "report"},
     "demo": {"--seconds": "1"},
+    "demo fleet": {"--seconds": "1"},
     "gateway": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
     "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
     "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
@@ -75,7 +76,10 @@ class Option:
 def read_options() -> list[Option]:
     """Return every option of every command."""
     root: Any = typer.main.get_command(app)
-    return [_option(name, parameter) for name, command in root.commands.items() for parameter in command.params]
+    commands = dict(root.commands)
+    for name, group in root.commands.items():
+        commands |= {f"{name} {inner}": command for inner, command in getattr(group, "commands", {}).items()}
+    return [_option(name, parameter) for name, command in commands.items() for parameter in command.params]
 
 
 def _option(command: str, parameter: Any) -> Option:  # noqa: ANN401  (typer's parameters are untyped)
@@ -116,7 +120,7 @@ def _command_line(chance: random.Random, command: str, attacked: list[Option]) -
             continue
         values = option.values if chance.random() < _FITTING else _ALL
         arguments += _spelled(chance, option.spellings, chance.choice(values))
-    return [command, *arguments]
+    return [*command.split(), *arguments]
 
 
 def _spelled(chance: random.Random, names: tuple[str, ...], value: str) -> list[str]:

@@ -195,6 +195,12 @@ ROOMS: dict[str, Room] = {
              "live.gateway", "workload"),
         packages=("pydantic", "websockets"),
     ),
+    "live.demo.fleet": Room(
+        holds="A fleet of real processes around a store: sessions go straight to the pools, and parts are killed.",
+        may=("core", "errors", "inputs", "live", "live.addresses", "live.agents", "live.demo", "live.dispatcher",
+             "live.gateway", "live.store", "workload"),
+        packages=("pydantic", "websockets"),
+    ),
     "cli": Room(
         holds="Options, input, output, progress: what the commands share.",
         may=("errors", "files", "inputs", "policies"),
@@ -203,7 +209,7 @@ ROOMS: dict[str, Room] = {
     ),
     "cli.text": Room(
         holds="Results as text.",
-        may=("frames", "live.demo", "sim"),
+        may=("frames", "live.demo", "live.demo.fleet", "sim"),
         packages=("rich", "typer"),
         lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
     ),
@@ -212,9 +218,9 @@ ROOMS: dict[str, Room] = {
         may=("cli", "errors", "files", "policies"),
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
-                "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper", "paper.claims",
-                "paper.experiments", "paper.report",
-                "plots", "sim", "theory", "theory.diffusion", "theory.exact", "theory.fluid"),
+                "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
+                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
+                "theory.diffusion", "theory.exact", "theory.fluid"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

@@ -9,6 +9,7 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO
 
@@ -17,10 +18,16 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # elsewhere chil
 _TERMINATE_TIMEOUT_S = 5.0
 
 
-async def start_child(*command: str, stdout: int = DEVNULL, stderr: IO[bytes] | None = None) -> Process:
+async def start_child(
+    *command: str,
+    stdout: int = DEVNULL,
+    stderr: IO[bytes] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Process:
     """Start a program in its own session, so that Ctrl-C in the terminal reaches only its parent.
 
-    Without `stderr` the child writes to the parent's standard error.
+    Without `stderr` the child writes to the parent's standard error. Without `environment` it inherits the
+    parent's.
     """
     parent = os.getpid()
 
@@ -35,6 +42,7 @@ async def start_child(*command: str, stdout: int = DEVNULL, stderr: IO[bytes] | 
         stdin=DEVNULL,
         stdout=stdout,
         stderr=stderr,
+        env=environment,
         start_new_session=True,
         preexec_fn=die_with_parent,
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from enum import Enum
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from rich.console import Group
 from rich.panel import Panel
@@ -17,7 +18,7 @@ from evenly.live.demo.plan import LOADS, POOLS
 from evenly.live.demo.report import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
@@ -25,13 +26,16 @@ if TYPE_CHECKING:
     from evenly.live.demo.report import PhaseReport, Report
     from evenly.live.demo.stack import DemoStack
 
+F = TypeVar("F")
+
 _RIVAL = "Envoy least_request"
-_BELOW, _AT, _ABOVE, _RIVAL_STYLE = "green", "yellow", "cyan", "magenta"
-_MIN_WIDTH, _MIN_HEIGHT = 80, 23
-_MAX_ROWS = 20
-_OTHER_ROWS = 6  # of the screen: heading, borders, caption, progress, and a free last row
-_AXIS = 3  # columns
-_BORDERS = 4  # columns
+_BELOW, _AT, _ABOVE, _RIVAL_STYLE, _DOWN_STYLE = "green", "yellow", "cyan", "magenta", "bold red"
+MIN_WIDTH, _MIN_HEIGHT = 80, 23
+MAX_ROWS = 20
+OTHER_ROWS = 6  # of the screen: heading, borders, caption, progress, and a free last row
+_DOWN_ROWS = 3  # marked at a pool that is down
+AXIS = 3  # columns
+BORDERS = 4  # columns
 _FACTS = 26  # columns, minimum
 
 
@@ -39,14 +43,14 @@ def screen_fits(console: Console) -> bool:
     """Return whether the output is a terminal that is large and capable enough."""
     width, height = console.size
     able = console.is_terminal and not console.is_dumb_terminal
-    return able and width >= _MIN_WIDTH and height >= _MIN_HEIGHT
+    return able and width >= MIN_WIDTH and height >= _MIN_HEIGHT
 
 
 def screen(frame: Frame, width: int, height: int) -> RenderableType:
     """Render a frame: the numbers, and both balancers with one column per pool and one cell per session."""
-    rows = min(height - _OTHER_ROWS, _MAX_ROWS)
-    bar = (width - _FACTS - 2 * (_AXIS + _BORDERS)) // (2 * POOLS)
-    side = bar * POOLS + _AXIS + _BORDERS
+    rows = min(height - OTHER_ROWS, MAX_ROWS)
+    bar = (width - _FACTS - 2 * (AXIS + BORDERS)) // (2 * POOLS)
+    side = bar * POOLS + AXIS + BORDERS
     threshold = None if frame.picker is None else frame.picker.threshold
     ours = Skyline(frame.evenly.sessions, threshold, rows, bar)
     theirs = Skyline(frame.rival.sessions, None, rows, bar)
@@ -55,16 +59,17 @@ def screen(frame: Frame, width: int, height: int) -> RenderableType:
     body.add_column(width=side)
     body.add_column(width=width - 2 * side)
     body.add_row(
-        _framed("evenly", ours, _caption(threshold)),
-        _framed(_RIVAL, theirs, Text("the same sessions", "dim")),
-        _facts(frame),
+        framed("evenly", ours, caption(threshold)),
+        framed(_RIVAL, theirs, Text("the same sessions", "dim")),
+        facts(_fact_rows(frame)),
     )
     heading = Text(f"The same WebSocket sessions, balanced in two ways over {POOLS} pools each", "bold")
-    return Group(heading, body, _progress(frame, width))
+    return Group(heading, body, progress_line(frame.time, frame.seconds, width))
 
 
-def _framed(title: str, skyline: Skyline, caption: Text) -> Panel:
-    below = Text(" " * _AXIS).append_text(caption)
+def framed(title: str, skyline: Skyline, below: Text) -> Panel:
+    """Render a skyline with a title, and a line below it."""
+    below = Text(" " * AXIS).append_text(below)
     return Panel(Group(skyline, below), title=Text(title, "bold default"), border_style="bright_black")
 
 
@@ -76,20 +81,36 @@ class _Glyphs(NamedTuple):
     more: str  # at the top row: this number of sessions or more
     line: str
     mark: str
+    down: str
 
 
-_BLOCKS = _Glyphs("\u2588", "\u2589", "\u25b2", "\u2500", "\u25b8")
-_ASCII = _Glyphs("#", "#", "^", "-", ">")
+_BLOCKS = _Glyphs("\u2588", "\u2589", "\u25b2", "\u2500", "\u25b8", "\u2573")
+_ASCII = _Glyphs("#", "#", "^", "-", ">", "x")
+
+
+class _Cell(Enum):
+    """What a pool has at a level."""
+
+    FREE = 0
+    FULL = 1
+    DOWN = 2
 
 
 class Skyline:
     """Pools as columns of sessions. The color of a column shows the token of its pool.
 
-    The row of the threshold is bright.
+    The row of the threshold is bright. Pools that are down are marked.
     """
 
-    def __init__(self, sessions: Sequence[int], threshold: int | None, rows: int, bar: int) -> None:
-        self._sessions = sessions
+    def __init__(
+        self,
+        sessions: Sequence[int],
+        threshold: int | None,
+        rows: int,
+        bar: int,
+        down: frozenset[int] = frozenset(),
+    ) -> None:
+        self._sessions = [-1 if number in down else tasks for number, tasks in enumerate(sessions)]
         self._threshold = threshold
         self._rows = rows
         self._bar = bar
@@ -104,21 +125,23 @@ class Skyline:
         at_threshold = level == self._threshold
         label = str(level) if at_threshold or level % 5 == 0 else ""
         row = Text(no_wrap=True)
-        row.append(
-            f"{label:>{_AXIS - 1}}{glyphs.mark if at_threshold else ' '}", "bold" if at_threshold else "dim"
-        )
+        row.append(f"{label:>{AXIS - 1}}{glyphs.mark if at_threshold else ' '}", "bold" if at_threshold else "dim")
         gap = (glyphs.line if at_threshold else " ") * self._bar
         cell = glyphs.full * (self._bar - 1) + glyphs.last if level < self._rows else glyphs.more * self._bar
-        for (filled, style), pools in groupby(self._sessions, lambda sessions: self._look(sessions, level)):
-            row.append((cell if filled else gap) * len(list(pools)), style)
+        down = f"{glyphs.down * max(self._bar - 1, 1):{self._bar}}"
+        cells = {_Cell.FREE: gap, _Cell.FULL: cell, _Cell.DOWN: down}
+        for (kind, style), pools in groupby(self._sessions, lambda sessions: self._look(sessions, level)):
+            row.append(cells[kind] * len(list(pools)), style)
         return row
 
-    def _look(self, sessions: int, level: int) -> tuple[bool, str]:
-        """Return whether a pool has a cell at this level, and its style."""
+    def _look(self, sessions: int, level: int) -> tuple[_Cell, str]:
+        """Return what a pool has at this level, and its style."""
+        if sessions < 0 and level <= _DOWN_ROWS:
+            return _Cell.DOWN, _DOWN_STYLE
         if sessions < level:
-            return False, "dim"
+            return _Cell.FREE, "dim"
         style = self._style(sessions)
-        return True, style if level == self._threshold else f"dim {style}"
+        return _Cell.FULL, style if level == self._threshold else f"dim {style}"
 
     def _style(self, sessions: int) -> str:
         if self._threshold is None:
@@ -126,17 +149,19 @@ class Skyline:
         return _BELOW if sessions < self._threshold else _AT if sessions == self._threshold else _ABOVE
 
 
-def _caption(threshold: int | None) -> Text:
+def caption(threshold: int | None) -> Text:
+    """Explain the colors of a skyline."""
     if threshold is None:
         return Text("no data yet", "dim")
     return Text.assemble(("below", _BELOW), " ", ("at", _AT), " ", ("above", _ABOVE), f" {threshold}")
 
 
-def _facts(frame: Frame) -> RenderableType:
+def facts(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
+    """Render numbers, given as name, value and style."""
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column()
     table.add_column(justify="right")
-    for name, value, style in _fact_rows(frame):
+    for name, value, style in rows:
         table.add_row(Text(f" {name}", style), Text(value, style))
     return table
 
@@ -173,12 +198,13 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
     ]
 
 
-def _progress(frame: Frame, width: int) -> RenderableType:
-    left = Text(f"{frame.seconds - frame.time:3.0f} s left", "dim")
+def progress_line(time: float, seconds: float, width: int) -> RenderableType:
+    """Render how much of the run is over."""
+    left = Text(f"{seconds - time:3.0f} s left", "dim")
     line = Table.grid(padding=(0, 1))
     bar = ProgressBar(
-        total=frame.seconds,
-        completed=frame.time,
+        total=seconds,
+        completed=time,
         width=width - len(left) - 1,
         complete_style=_ABOVE,
         finished_style=_ABOVE,
@@ -212,11 +238,12 @@ def report_text(report: Report) -> str:
         "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
         *map(_phase_row, report.phases),
     ]
-    return "\n".join([*rows, "", *(_wrapped(sentence) for sentence in verdict(report))])
+    return "\n".join([*rows, "", *(wrapped(sentence) for sentence in verdict(report))])
 
 
-def _wrapped(sentence: str) -> str:
-    return textwrap.fill(sentence, _MIN_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+def wrapped(sentence: str) -> str:
+    """Break a sentence into lines."""
+    return textwrap.fill(sentence, MIN_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _phase_row(phase: PhaseReport) -> str:
@@ -241,11 +268,15 @@ def serving_text(stack: DemoStack) -> str:
     )
 
 
-def painter(console: Console, update: Callable[[RenderableType], None]) -> Callable[[Frame], None]:
+def painter(
+    console: Console,
+    update: Callable[[RenderableType], None],
+    draw: Callable[[F, int, int], RenderableType],
+) -> Callable[[F], None]:
     """Return a function that draws a frame at the terminal's current size."""
 
-    def show(frame: Frame) -> None:
+    def show(frame: F) -> None:
         width, height = console.size
-        update(screen(frame, max(width, _MIN_WIDTH), max(height, _MIN_HEIGHT)))
+        update(draw(frame, max(width, MIN_WIDTH), max(height, _MIN_HEIGHT)))
 
     return show

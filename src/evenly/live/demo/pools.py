@@ -65,15 +65,21 @@ class PoolSession(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Count the session out, however it ended."""
         if self._counted:
-            self._sessions[self._address] -= 1
+            self._end()
 
     def _answer(self, request: Request) -> None:
         response = self._counts() if request.path == "/sessions" else self._websocket.accept(request)
         self._websocket.send_response(response)
         if response.status_code == 101:
             self._counted = True
-            self._sessions[self._address] += 1
+            self._begin(request)
             self._websocket.send_text(self._address.encode())
+
+    def _begin(self, request: Request) -> None:
+        self._sessions[self._address] += 1
+
+    def _end(self) -> None:
+        self._sessions[self._address] -= 1
 
     def _counts(self) -> Response:
         response = self._websocket.reject(200, json.dumps(self._sessions))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -121,15 +121,15 @@ def verdict(report: Report) -> list[str]:
 
 
 def _threshold_words(report: Report) -> str:
-    final = _listed([phase.thresholds[-1] for phase in report.phases])
-    optimum = _listed([phase.window.optimum for phase in report.phases])
+    final = listed([phase.thresholds[-1] for phase in report.phases])
+    optimum = listed([phase.window.optimum for phase in report.phases])
     within = report.mean(lambda phase: phase.share_within(1))
     ends = f"it ended the phases at {final}, where {optimum} is best"
     since = f"from {report.phases[0].window.begin:.0f} s after each change onwards"
     if within >= MOSTLY:
-        close = f"was at most one off {_percent(within)} of the time"
+        close = f"was at most one off {percent(within)} of the time"
         return f"The threshold followed the load: {ends}, and {since} it {close}."
-    off = f"was more than one off {_percent(1 - within)} of the time"
+    off = f"was more than one off {percent(1 - within)} of the time"
     return f"The threshold did not follow the load: {ends}, and {since} it {off}."
 
 
@@ -139,7 +139,7 @@ def _ideal_words(report: Report) -> str:
     numbers = f"spread {ours:.2f} against {ideal:.2f} for join-the-shortest-queue"
     if ours <= (1 + CLOSE) * ideal:
         return f"Sessions were as even as the ideal: {numbers} on the same visits."
-    return f"Sessions were {_percent(ours / ideal - 1)} less even than the ideal: {numbers} on the same visits."
+    return f"Sessions were {percent(ours / ideal - 1)} less even than the ideal: {numbers} on the same visits."
 
 
 def _rival_words(report: Report) -> str:
@@ -180,10 +180,12 @@ def _session_words(report: Report) -> str:
     return words
 
 
-def _listed(numbers: list[int]) -> str:
+def listed(numbers: Sequence[object]) -> str:
+    """Return things as words: "5, 10 and 2"."""
     *most, last = map(str, numbers)
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """Return a share as words: "12 %"."""
     return f"{100 * share:.0f} %"

@@ -30,14 +30,24 @@ class Session:
 
 
 class ClientSession(asyncio.Protocol):
-    """One connection to a gateway. The pool that serves it sends its own address as the first message."""
+    """One connection to a gateway or a pool. The pool sends its own address as the first message."""
 
-    def __init__(self, gateway: Address) -> None:
-        self._websocket = ClientProtocol(parse_uri(f"ws://{gateway}/"), max_size=MAX_MESSAGE)
+    def __init__(self, server: Address, path: str = "/") -> None:
+        self._server = server
+        self._websocket = ClientProtocol(parse_uri(f"ws://{server}{path}"), max_size=MAX_MESSAGE)
         self._transport: asyncio.Transport | None = None
         loop = asyncio.get_running_loop()
         self.greeting: asyncio.Future[str] = loop.create_future()  # empty if the session failed
         self.lost: asyncio.Future[None] = loop.create_future()
+
+    async def begin(self) -> str:
+        """Connect; return the pool that serves the session, or an empty string if it failed."""
+        try:
+            async with asyncio.timeout(TIMEOUT_S):
+                await asyncio.get_running_loop().create_connection(lambda: self, *self._server)
+                return await self.greeting
+        except OSError:  # refused, reset, or timed out
+            return ""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Request a WebSocket session."""
@@ -124,7 +134,7 @@ class Traffic:
         session = ClientSession(gateway)
         self.started += 1
         try:
-            pool = await _begin(session, gateway)
+            pool = await session.begin()
             start = self.now
             whole = bool(pool) and await self._stay(session, pool, visit.start + visit.stay)
             self.failed += not whole
@@ -141,16 +151,6 @@ class Traffic:
             return session.close()
         finally:
             self.open[pool] -= 1
-
-
-async def _begin(session: ClientSession, gateway: Address) -> str:
-    """Connect; return the pool that serves the session, or an empty string if it failed."""
-    try:
-        async with asyncio.timeout(TIMEOUT_S):
-            await asyncio.get_running_loop().create_connection(lambda: session, gateway.host, gateway.port)
-            return await session.greeting
-    except OSError:  # refused, reset, or timed out
-        return ""
 
 
 async def drive(

@@ -161,7 +161,7 @@ class FailoverStore:
         await self._with_store(lambda store: store.receive(message))
 
     async def disconnected(self, pool: str) -> None:
-        """Take the pool for dead if no agent of it is heard within a heartbeat."""
+        """Take the pool for dead if no agent of it is heard soon."""
         self._agents.pop(pool, None)
         self._changed.discard(pool)
         await self._with_store(lambda store: store.disconnected(pool))

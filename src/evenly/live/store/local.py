@@ -11,6 +11,7 @@ from evenly.core import Choose, LearningRule
 from evenly.core.protocol import DispatcherPeer, KnownPool, ToDispatcher
 from evenly.live.session_id import new_key
 from evenly.live.store.base import (
+    DISCONNECT_GRACE_S,
     AllUnavailableError,
     FleetPool,
     FleetSettings,
@@ -101,9 +102,9 @@ class LocalStore:
         self._carry()
 
     async def disconnected(self, pool: str) -> None:
-        """Take the pool for dead if it is not heard within a heartbeat."""
+        """Take the pool for dead if it is not heard soon."""
         self._connected.discard(pool)
-        self._peer.disconnect(self._clock(), pool, self._settings.heartbeat)
+        self._peer.disconnect(self._clock(), pool, min(DISCONNECT_GRACE_S, self._settings.heartbeat))
 
     async def drain(self, pool: str) -> None:
         """Give the pool no new sessions until `undrain`."""

