@@ -21,13 +21,8 @@ from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE, eventually
 
 HELLO = {
-    "type": "hello",
-    "version": 1,
-    "pool": "x",
-    "incarnation": 1,
-    "address": "ws://x.example",
-    "capacity": None,
-}
+    "type": "hello", "version": 1, "pool": "x", "incarnation": 1, "address": "ws://x.example", "capacity": None,
+}  # fmt: skip
 BEAT = encode_to_dispatcher(PoolPeer("x", incarnation=1).heartbeat())
 
 

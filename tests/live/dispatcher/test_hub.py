@@ -7,9 +7,12 @@ import io
 import json
 from typing import Any
 
+import pytest
+
 from evenly.core.messages import ThresholdNotice
 from evenly.core.protocol import PoolPeer, ToPool
 from evenly.core.protocol.codec import encode_to_dispatcher
+from evenly.errors import InputError
 from evenly.live.dispatcher.agents import Agents
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hello import Hello
@@ -19,13 +22,8 @@ from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
 
 HELLO = {
-    "type": "hello",
-    "version": 1,
-    "pool": "a",
-    "incarnation": 1,
-    "address": "ws://a.example",
-    "capacity": None,
-}
+    "type": "hello", "version": 1, "pool": "a", "incarnation": 1, "address": "ws://a.example", "capacity": None,
+}  # fmt: skip
 NOTICE = ToPool(ThresholdNotice(3, epoch=7), 9)
 SETTINGS = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
 

@@ -156,8 +156,8 @@ class LocalStore:
         )
 
     def _forget_addresses(self) -> None:
-        known = self._connected.union(str(each.pool) for each in self._peer.known_pools())
-        if len(self._addresses) > 2 * len(known) + 100:
+        if len(self._addresses) > 2 * len(self._connected) + 100:
+            known = self._connected.union(str(each.pool) for each in self._peer.known_pools())
             self._addresses = {pool: where for pool, where in self._addresses.items() if pool in known}
 
     def _carry(self) -> None:
