@@ -26,7 +26,7 @@ NUMBERS = st.integers(0, MAX_EPOCH)
 @st.composite
 def reports(draw: st.DrawFn) -> ToDispatcher:
     tickets = Tickets()
-    for number in draw(st.lists(NUMBERS, max_size=20)):
+    for number in draw(st.lists(NUMBERS, max_size=5)):
         tickets.add(number)
     report = Report("a", draw(st.integers(0, MAX_COUNT)), draw(NUMBERS), draw(st.sampled_from([*Color, None])))
     kind = draw(st.sampled_from(Kind))

@@ -111,7 +111,7 @@ def test_tokens_are_required_where_they_are_set(tokens: dict[str, Path]) -> None
         with dispatcher.client(CLIENT) as client:
             eventually(lambda: client.post("/v1/sessions").status_code, lambda status: status == 201)
             assert client.post("/v1/sessions", headers={"Host": "any.example"}).status_code == 201
-            assert client.get("/readyz").status_code == 200
+            eventually(lambda: client.get("/readyz").status_code, lambda status: status == 200)
             assert client.get("/docs").text.count("$EVENLY_CLIENT_TOKEN") >= 3
         assert dispatcher.admin("GET", "/state").status_code == 401
         for secret in (AGENT, CLIENT, ADMIN):

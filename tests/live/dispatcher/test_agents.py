@@ -174,7 +174,7 @@ def test_a_newer_connection_of_a_pool_replaces_the_older() -> None:
         async def play() -> str:
             connection = await _dial(dispatcher)
             async with connection, asyncio.timeout(PATIENCE):
-                await connection.send(changed(HELLO, pool="a", address="ws://other.example"))
+                await connection.send(changed(HELLO, pool="a", incarnation=2**62, address="ws://other.example"))
                 return str(json.loads(await connection.recv())["type"])
 
         assert asyncio.run(play()) == "welcome"

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.log import Log
 from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
 
+_MAX_AGE_S = 0.05  # of a snapshot that answers a probe
+
 
 class Watch:
     """Compares snapshots of the fleet and logs what has changed between two of them.
 
-    Probes are answered from the last snapshot: anyone may send them, and a snapshot costs the store time.
+    Anyone may send probes, and a snapshot costs the store time, so that many probes share one.
     """
 
     def __init__(self, fleet: Fleet, log: Log) -> None:
         self._fleet = fleet
         self._log = log
         self._last: FleetState | None = None
+        self._looked = 0.0
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
 
     async def look(self) -> None:
         """Take a snapshot and log the changes."""
+        self._looked = time.monotonic()
         with suppress(StoreUnavailableError):
             state = await self._fleet.open_store.store.state()
             self._compare(self._last, state)
@@ -33,6 +38,8 @@ class Watch:
 
     async def why_not_ready(self) -> str | None:
         """Return why no session can be placed, None if sessions can."""
+        if time.monotonic() > self._looked + _MAX_AGE_S:
+            await self.look()
         pools = () if self._last is None else self._last.pools
         if any(pool.state is PoolState.SERVING for pool in pools):
             return None
