@@ -33,7 +33,11 @@ BASES: dict[str, dict[str, str]] = {
     "envoy-config": {"--picker": "127.0.0.1:7000", "--listen": "127.0.0.1:8080", "--pool": "127.0.0.1:9001"},
     "picker": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
     "dispatcher": {"--listen": "127.0.0.1:0"},
-}
+    "agent": {
+        "--pool": "a", "--address": "ws://127.0.0.1:1", "--dispatcher": "http://127.0.0.1:1",
+        "--listen": "127.0.0.1:0",
+    },
+}  # fmt: skip
 _NEEDED = {  # what an option needs to have an effect
     ("simulate", "--report-interval"): {"--policy": "stale-reports", "--delay": "0.1"},
     ("compare", "--report-interval"): {"--policies": "jsq,stale-reports", "--delay": "exponential:100"},
@@ -44,6 +48,7 @@ STOPPED_BY = {  # commands that run until they are stopped, or for long, and how
     "gateway": signal.SIGTERM,
     "picker": signal.SIGTERM,
     "dispatcher": signal.SIGTERM,
+    "agent": signal.SIGTERM,
     "paper": signal.SIGINT,
 }
 
@@ -54,6 +59,14 @@ _BY_OPTION = {
     "--admin": ADDRESSES,
     "--picker": ADDRESSES,
     "--envoy-admin": ADDRESSES,
+    "--store": (
+        "redis://127.0.0.1:1",
+        "rediss://a:b@127.0.0.1:1/3",
+        "redis://127.0.0.1:1/x",
+        "redis://",
+        *ADDRESSES,
+    ),
+    "--dispatcher": ("http://127.0.0.1:1", "https://127.0.0.1:1", "http://10.0.0.1:1/x", "ftp://a", *ADDRESSES),
     "--alpha": NUMBERS,
     "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
     "--initial-tasks": NUMBERS,
