@@ -88,7 +88,7 @@ Store = Annotated[
     option(
         _OPERATION,
         "Share tokens with other dispatchers in Valkey or Redis: redis://HOST:PORT or rediss://HOST:PORT "
-        "(default: keep them in this process).",
+        "(default: keep them in this process). Keep the password in EVENLY_STORE_PASSWORD or in the TOML file.",
         "URL",
     ),
 ]
