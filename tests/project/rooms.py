@@ -49,7 +49,7 @@ ROOMS: dict[str, Room] = {
     "core.protocol": Room(
         holds="The same rules over a network: tickets, incarnations, heartbeats. No clock, no randomness, no I/O.",
         may=("core", "errors", "inputs"),
-        standard=(*_PURE, "json"),
+        standard=(*_PURE, "itertools", "json"),
     ),
     "faults": Room(
         holds="The protocol in a simulated bad network, with crashes, in virtual time; what must hold.",

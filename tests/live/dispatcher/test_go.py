@@ -103,7 +103,7 @@ def test_a_websocket_client_follows_to_the_pool_with_its_id() -> None:
         (path,) = paths
         return path, str(text)
 
-    with Dispatcher("--lease=0.6") as dispatcher, Agents(dispatcher.agents_url) as agents:
+    with Dispatcher("--lease=1") as dispatcher, Agents(dispatcher.agents_url) as agents:
         for scheme in ("http", "ws"):
             path, text = asyncio.run(play(scheme))
             assert path.startswith(f"/base/room/7?team=red&evenly-session={scheme}.")

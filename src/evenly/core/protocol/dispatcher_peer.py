@@ -11,7 +11,6 @@ from evenly.core.protocol.answers import Answers
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.records import MAX_POOLS, KnownPool, Record, too_many_pools
 from evenly.core.protocol.restrictions import Restrictions
-from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
 from evenly.inputs import finite_number, positive_number, shown, whole_number
@@ -129,8 +128,7 @@ class DispatcherPeer:
         record.incarnation, record.sequence = message.incarnation, message.sequence
         record.heard = self._now
         self._check_by(self._now + self._silence)
-        arrived = Tickets(message.arrived)
-        record.open = {ticket: None for ticket in record.open if ticket not in arrived}
+        record.close(message.arrived)
         record.report, record.leaving = message.report, message.kind is Kind.LEAVE
         self._catch_up_epoch(message.report.epoch)
         self._put_in(pool)
@@ -316,7 +314,7 @@ class DispatcherPeer:
 
     def _tell(self, pool: PoolId) -> None:
         record = self._records[pool]
-        oldest = min(record.open, default=record.next_ticket)
+        oldest = next(iter(record.open), record.next_ticket)
         self._outbox[pool] = ToPool(self._dispatcher.notice, oldest)
 
     def _tell_all(self) -> None:

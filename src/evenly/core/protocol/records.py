@@ -1,8 +1,10 @@
 """What the dispatcher remembers about each pool."""
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from evenly.core.messages import PoolId, Report
+from evenly.core.protocol.tickets import Ranges, Tickets
 from evenly.errors import InputError
 
 MAX_POOLS = 10_000
@@ -18,7 +20,15 @@ class Record:
     leaving: bool = False
     incarnation: int = -1
     sequence: int = 0
-    open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
+    open: dict[int, None] = field(default_factory=dict)  # a set, ascending: tickets that may still be on the way
+
+    def close(self, arrived: Ranges) -> None:
+        """Remove the tickets that have arrived. Looks at no more than the open tickets up to the last of them."""
+        if not self.open or not arrived:
+            return
+        tickets, last = Tickets(arrived), arrived[-1][1]
+        for ticket in [ticket for ticket in takewhile(last.__ge__, self.open) if ticket in tickets]:
+            del self.open[ticket]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
