@@ -129,6 +129,15 @@ AgentListen = Annotated[
         "--listen",
     ),
 ]
+AgentServer = Annotated[
+    str | None,
+    option(
+        _OPERATION,
+        "Check every second that the server accepts connections here, and ask for no sessions while it does not.",
+        "HOST:PORT",
+        "--server",
+    ),
+]
 AgentCapacity = Annotated[
     int | None,
     option(

@@ -18,6 +18,8 @@ from evenly.inputs import shown
 from evenly.live.addresses import Address, parse_address
 from evenly.live.agents.agent import Agent
 from evenly.live.agents.sidecar.app import SidecarApp
+from evenly.live.agents.sidecar.server_check import watch_server
+from evenly.live.background import running
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.processes import raise_fd_limit
@@ -49,13 +51,29 @@ async def serve(given: Mapping[str, Any], *, ready_json: bool = False) -> None:
     )
     stop = asyncio.Event()
     on_signals(stop.set)
-    app = SidecarApp(agent)
+    server = _server(given.get("server"))
+    app = SidecarApp(agent, checked=server is not None)
+
+    def server_is(there: bool) -> None:
+        log.event("server up" if there else "server down", server=server)
+        app.server_is(there)
+
+    work = [] if server is None else [watch_server(server, server_is)]
     with listening_socket(listen) as sock:
         bound = Address(listen.host, sock.getsockname()[1])
-        async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent:
+        async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent, running(work, log):
             print(_ready_line(agent, bound, len(given["dispatcher"]), as_json=ready_json), flush=True)
             await stop.wait()
     log.event("stopped", sessions=agent.sessions)
+
+
+def _server(given: object) -> Address | None:
+    """Return the address of the server to check, None if none is given."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise InputError(f"server must be HOST:PORT, not {shown(given)}.")
+    return parse_address(given)
 
 
 def check_listen(listen: object) -> Address:
