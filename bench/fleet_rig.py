@@ -48,10 +48,10 @@ class Dispatcher:
                 return
 
 
-def start_dispatcher(processes: Processes, store: Address | None, *options: str) -> Dispatcher:
+def start_dispatcher(processes: Processes, store: Address | None, *options: str, alpha: str = ALPHA) -> Dispatcher:
     """Start a dispatcher; without a store, it keeps its tokens in process."""
     api, admin = free_addresses(2)
     command = [sys.executable, "-m", "evenly", "dispatcher", "--listen", str(api), "--admin", str(admin)]
     shared = [] if store is None else ["--store", f"redis://{store}"]
-    process = Process([*command, "--alpha", ALPHA, *shared, *options], lambda: listens(api) and listens(admin))
+    process = Process([*command, "--alpha", alpha, *shared, *options], lambda: listens(api) and listens(admin))
     return Dispatcher(processes.add(process), api, admin)

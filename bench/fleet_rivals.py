@@ -1,4 +1,4 @@
-"""What a dispatcher is compared with: a server that answers a constant, and a plain client of the store's function.
+"""What a dispatcher is compared with: a server with a constant answer, and a plain client of the store's function.
 
 `python -m bench.fleet_rivals PORT` runs the server.
 """
@@ -47,7 +47,7 @@ def serve_constant(port: int) -> None:
         await send({"type": "http.response.body", "body": body})
 
     uvicorn.run(
-        app,  # type: ignore[arg-type]
+        app,
         port=port,
         http="httptools",
         loop="uvloop",
@@ -79,7 +79,7 @@ async def _one_by_one(client: Redis, calls: list[list[object]]) -> None:
 async def _pipelined(client: Redis, calls: list[list[object]]) -> None:
     async with client.pipeline(transaction=False) as pipeline:
         for call in calls:
-            pipeline.execute_command("FCALL", *call)  # type: ignore[no-untyped-call]
+            pipeline.execute_command("FCALL", *call)
         await pipeline.execute()
 
 
@@ -99,9 +99,9 @@ async def _picks(store: Address, pools: int, seconds: float, send: Call) -> tupl
 
 
 def naive_picks(store: Address, pools: int, seconds: float, *, pipelined: bool) -> tuple[int, float]:
-    """Return the picks of a plain client in `seconds`, and the processor time that it used. Sessions are not counted.
+    """Return the picks of a plain client in `seconds`, and the processor time that it used.
 
-    It runs in the calling thread, in an event loop of its own.
+    Sessions are not counted. It runs in the calling thread, in an event loop of its own.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_picks(store, pools, seconds, _pipelined if pipelined else _one_by_one))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import statistics
 import tempfile
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -120,7 +119,11 @@ def _ratio(over: list[float], under: list[float]) -> float:
 
 
 async def floods(
-    systems: list[System], store: tuple[Process, Address], constant: tuple[Process, Address], rounds: int, seconds: float
+    systems: list[System],
+    store: tuple[Process, Address],
+    constant: tuple[Process, Address],
+    rounds: int,
+    seconds: float,
 ) -> list[Figure]:
     """Measure the maximum throughput of all, in turn."""
     rivals = Rivals()
@@ -145,10 +148,16 @@ async def floods(
         Figure("Valkey: processor time of the store per pick", 1e6 * statistics.median(shared.store_costs), "µs"),
         Figure("Valkey: calls of the store's functions per pick", statistics.median(one for one, _ in calls), ""),
         Figure("Valkey: time of such a call in the store", statistics.median(two for _, two in calls), "µs"),
-        Figure("bare uvicorn, constant answer: requests per second of a core", statistics.median(rivals.constant), "/s"),
+        Figure(
+            "bare uvicorn, constant answer: requests per second of a core",
+            statistics.median(rivals.constant),
+            "/s",
+        ),
         Figure("embedded / bare uvicorn", _ratio(per_core["embedded"], rivals.constant), "times"),
         Figure("Valkey / bare uvicorn", _ratio(per_core["Valkey"], rivals.constant), "times"),
-        Figure("redis.asyncio, one by one: picks per second of a core", statistics.median(rivals.one_by_one), "/s"),
+        Figure(
+            "redis.asyncio, one by one: picks per second of a core", statistics.median(rivals.one_by_one), "/s"
+        ),
         Figure(
             f"redis.asyncio, {AT_ONCE} in a pipeline: picks per second of a core",
             statistics.median(rivals.pipelined),
@@ -162,9 +171,7 @@ async def floods(
 
 async def latencies(systems: list[System], rounds: int, seconds: float) -> AsyncIterator[Figure]:
     """Measure how long a client waits, at a moderate rate and at half of the maximum, in turn."""
-    paces = {
-        system.name: (PACE, statistics.median(system.rates) / 2) for system in systems
-    }
+    paces = {system.name: (PACE, statistics.median(system.rates) / 2) for system in systems}
     times: dict[tuple[str, float], list[list[float]]] = {}
     for _ in range(rounds):
         for system in systems:
