@@ -32,9 +32,11 @@ check: setup ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# The guides use curl, and the tests follow the guides.
+# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates.
 tools:
-	command -v curl > /dev/null || { apt-get update -qq && apt-get install -y -qq curl; }
+	missing=; for tool in curl nodejs:node openssl redis-server; do \
+		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
+	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 MINUTES ?= 30

@@ -25,7 +25,7 @@ from evenly.live.picker.ready import Ready
 from evenly.live.session_id import verify
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 
-HEARTBEAT = 0.25
+HEARTBEAT = 0.5
 READY = '{"listen"'
 T = TypeVar("T")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 import redis
+
+from tests.live.processes import free_port
 
 DEADLINE_S = 60.0
 KINDS = ("valkey", "redis")
@@ -32,7 +33,7 @@ class StoreServer:
 
     def __init__(self, kind: str, folder: Path, *options: str, password: str | None = None) -> None:
         self.kind = kind
-        self.port = _free_port()
+        self.port = free_port()
         self.unix_socket = folder / "store.sock"
         self._password = password
         self._command = [
@@ -77,9 +78,3 @@ class StoreServer:
     def thaw(self) -> None:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

@@ -99,10 +99,9 @@ class FleetTraffic:
                 excluded.clear()  # it may be the only pool left
                 continue
             stayed = await self._session(place, asked, min(stay, until - self.now))
-            if stayed is None:
-                await self._release(place)
-            else:
-                stay -= stayed
+            # The place at a pool that does not answer is not given back: while it is taken, the pool looks fuller,
+            # and fewer clients are sent there.
+            stay -= stayed or 0
             if stay < _MOMENT_S or self.now > until - _MOMENT_S:
                 self.tally.whole += 1
                 return
@@ -163,18 +162,6 @@ class FleetTraffic:
             reason = str(values.get("code", answer.status))
         self.tally.refused[reason] += 1
         return None
-
-    async def _release(self, place: Place) -> None:
-        """Give a place back that the pool did not take. If no dispatcher answers, its lease ends by itself."""
-        others = [number for number in range(len(self._dispatchers)) if number != place.dispatcher]
-        for number in (place.dispatcher, *others):
-            try:
-                await request(
-                    self._dispatchers[number], "DELETE", f"{SESSIONS_PATH}/{quote(place.session_id, safe='')}"
-                )
-            except OSError:
-                continue
-            return
 
 
 def _server(address: str) -> Address:
