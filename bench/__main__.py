@@ -9,7 +9,19 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench import late_messages, live_balance, live_memory, live_speed, measure, page, predictions
+from bench import (
+    fleet_balance,
+    fleet_recovery,
+    fleet_scale,
+    fleet_speed,
+    late_messages,
+    live_balance,
+    live_memory,
+    live_speed,
+    measure,
+    page,
+    predictions,
+)
 from bench.measure import Figure
 
 
@@ -57,6 +69,10 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-memory": live_memory.memory(scale),
+        "fleet-balance": fleet_balance.evenness(scale),
+        "fleet-speed": fleet_speed.speed(rounds, scale),
+        "fleet-scale": fleet_scale.scale_up(scale),
+        "fleet-recovery": fleet_recovery.recovery(rounds, scale),
     }
 
 

@@ -85,10 +85,76 @@ Idle WebSocket sessions through Envoy, compared with the same processes before t
 
 {table}
 """,
+    "fleet-balance": """### How even a fleet is
+
+20 pools, load 5.5, WebSocket sessions of 4 s on average. A client asks a random dispatcher for a place, over a
+new connection, and goes straight to the pool. Every fleet has its own pools and gets the same visits at the
+same time. Spread, ± and JSQ are those of [How even](#how-even).
+
+The models replay the same visits without a network. With reports, each pool sends its number of sessions once
+a second, and a session goes to the pool that seems to have the fewest. A message takes half of the mean time
+of a pick.
+
+The paper's bound is two tokens per session. Other messages are heartbeats, one per pool every 2 s, and what
+threshold changes cause: notices to all pools, and an answer of each, which brings a token (resync) or not
+(acknowledgement). A heartbeat is answered with a notice too. All are counted by the dispatchers.
+
+- Machine: {machine}
+
+{table}
+""",
+    "fleet-speed": """### How fast a dispatcher is
+
+20 agents, 110 open sessions. 64 clients ask for places over kept connections, each as soon as it has the
+answer. With each answer a session begins at its pool and a random other one ends, so that all messages of the
+agents are included. Such a flood moves the threshold far more often than traffic that lasts: each pool has
+more clients on the way than sessions to spare.
+
+- **Picks per second of the dispatcher's core** are picks divided by the processor time of its process,
+  including the kernel. The load generator and the store need the cores too, so the rate on this machine is
+  lower.
+- **Bare uvicorn** is the limit of HTTP: a raw ASGI application on the same server, with a constant answer, no
+  agents and no limits on connections.
+- **redis.asyncio** is the limit of the store: a plain client that calls the store's function, with a
+  pipeline and without one. It has no HTTP and no agents; its own processor time counts.
+- **The wait for a pick** is measured from the moment the request is due. Load generator, dispatcher and store
+  share the cores, and p99 mostly shows the wait for a core.
+
+All were measured in turn for {rounds} rounds. Ratios are medians of the ratios within rounds.
+
+- Machine: {machine}
+
+{table}
+""",
+    "fleet-scale": """### How many agents
+
+1,000 agents connect to one dispatcher at once, send heartbeats, and then take sessions as fast as the
+dispatcher picks (alpha 0.9). The goals are those for 20 agents. Memory is private memory, as reported by the
+kernel. The agents are those of the load generator, in one process.
+
+- Machine: {machine}
+
+{table}
+""",
+    "fleet-recovery": """### How fast a fleet recovers
+
+20 pools without sessions, heartbeats every 2 s. A part is killed with SIGKILL and started again at once, or,
+where the table says so, when its loss has shown. The times include the start of a new process: about half a
+second for a dispatcher. They are medians; a state counts from the moment since which it has lasted a second.
+
+- Machine: {machine}
+
+{table}
+""",
 }
 LIVE = """## The live balancer
 
 Real processes on one machine: Envoy, the picker, the pools and the clients share its cores.
+"""
+FLEET = """## The fleet
+
+Real processes on one machine: `evenly dispatcher`, agents, a Valkey server and the clients share its cores.
+"embedded" is a dispatcher that keeps its tokens in process, "Valkey" one with `--store`.
 """
 
 
@@ -101,8 +167,17 @@ def renewed(page: str, sections: Mapping[str, str]) -> str:
     """Return the page with these sections replaced or added. The others are kept."""
     kept = {_heading(text): text.rstrip() + "\n" for text in re.split(r"^(?=#)", page, flags=re.MULTILINE)}
     texts = {name: sections.get(name) or kept.get(_heading(text)) for name, text in MEASURED.items()}
-    before = [texts.pop(name) for name in ("simulator", "late-messages")]
-    return "\n".join(text for text in (*before, LIVE, *texts.values()) if text)
+    groups = {"": "", "live": LIVE, "fleet": FLEET}
+    lines = []
+    for group, heading in groups.items():
+        of_group = [text for name, text in texts.items() if _group(name) == group]
+        lines += [heading, *of_group]
+    return "\n".join(text for text in lines if text)
+
+
+def _group(name: str) -> str:
+    first = name.partition("-")[0]
+    return first if first in ("live", "fleet") else ""
 
 
 def _heading(text: str) -> str:

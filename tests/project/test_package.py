@@ -167,3 +167,4 @@ def test_the_benchmarks_run_at_toy_size(tmp_path: Path) -> None:
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     assert "aggregate kernel / SimPy" in done.stdout
     assert "next simulate" in page.read_text()
+    assert "one of two dispatchers killed" in page.read_text()

@@ -94,7 +94,7 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
         counters, log, wire = Counters(), Log(io.StringIO()), Wire()
         hub = Hub(counters)
         store = LocalStore(SETTINGS, hub.send, term=1, clock=lambda: now)
-        agents = Agents(store, hub, counters, log, heartbeat=2)
+        agents = Agents(store, hub, counters, log, heartbeat=2, shared=False)
         events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         events.put_nowait({"type": "websocket.connect"})
         for text in (json.dumps(HELLO), encode_to_dispatcher(PoolPeer("a", incarnation=1).heartbeat())):

@@ -7,11 +7,13 @@ import time
 
 from starlette.types import Message, Receive, Scope, Send
 
+from evenly.core.protocol import ToDispatcher
 from evenly.core.protocol.codec import decode_to_dispatcher, read_object
 from evenly.errors import InputError
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hello import Hello, read_hello, welcome
 from evenly.live.dispatcher.hub import AgentConnection, Hub, Transport
+from evenly.live.dispatcher.mailbox import Mailbox
 from evenly.live.log import Log
 from evenly.live.store.base import Store, StoreUnavailableError
 
@@ -21,14 +23,17 @@ _BAD_DATA, _FAULT, _TRY_LATER = 1008, 1011, 1013  # WebSocket close codes
 
 
 class Agents:
-    """Handles the agents' connections."""
+    """Handles the agents' connections. Messages to a store that is `shared` wait in a mailbox."""
 
-    def __init__(self, store: Store, hub: Hub, counters: Counters, log: Log, *, heartbeat: float) -> None:
+    def __init__(
+        self, store: Store, hub: Hub, counters: Counters, log: Log, *, heartbeat: float, shared: bool
+    ) -> None:
         self._store = store
         self._hub = hub
         self._counters = counters
         self._log = log
         self._heartbeat = heartbeat
+        self._shared = shared
         self._key = store.key
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, transport: Transport) -> None:
@@ -43,20 +48,15 @@ class Agents:
         if hello is None:
             return
         connection = AgentConnection(hello, send, transport)
-        reason = "it closed the connection"
+        mailbox = Mailbox(lambda message: self._deliver(connection, message))
         try:
             if await self._begin(connection):
-                await self._converse(connection, receive)
-        except InputError as error:
-            reason = str(error)
-            self._counters.rejected_agents += 1
-            connection.close(reason)
+                await self._converse(connection, receive, mailbox)
         except Exception as error:
-            reason = "a fault of the dispatcher"
-            self._log.event("fault", where="agents", error=repr(error))
-            connection.close(reason, _FAULT)
+            self._give_up(connection, error)
         finally:
-            await self._end(connection, connection.closed or reason)
+            await mailbox.flush()
+            await self._end(connection, connection.closed or "it closed the connection")
 
     def welcome_again(self) -> None:
         """Tell all agents if the key of session ids has changed."""
@@ -90,7 +90,7 @@ class Agents:
             return False
         return connection.write(welcome(self._heartbeat, self._store.key))
 
-    async def _converse(self, connection: AgentConnection, receive: Receive) -> None:
+    async def _converse(self, connection: AgentConnection, receive: Receive, mailbox: Mailbox) -> None:
         while (text := _text(await receive())) is not None:
             now = connection.heard = time.monotonic()
             if now >= connection.second + 1:
@@ -104,10 +104,28 @@ class Agents:
             message = decode_to_dispatcher(connection.hello.pool, text)
             connection.last_message = message
             self._counters.messages.count(message)
-            try:
+            if self._shared:
+                mailbox.put(message)
+            else:
                 await self._store.receive(message)
-            except StoreUnavailableError:  # the next message carries the whole state again
-                self._counters.errors["store_unavailable"] += 1
+
+    async def _deliver(self, connection: AgentConnection, message: ToDispatcher) -> None:
+        """Hand a message to a shared store."""
+        try:
+            await self._store.receive(message)
+        except StoreUnavailableError:  # the next message carries the whole state again
+            self._counters.errors["store_unavailable"] += 1
+        except Exception as error:
+            self._give_up(connection, error)
+
+    def _give_up(self, connection: AgentConnection, error: Exception) -> None:
+        """Close a connection because of what its agent sent, or because of a fault."""
+        if isinstance(error, InputError):
+            self._counters.rejected_agents += 1
+            connection.close(str(error))
+        else:
+            self._log.event("fault", where="agents", error=repr(error))
+            connection.close("a fault of the dispatcher", _FAULT)
 
     async def _hello_again(self, connection: AgentConnection, hello: Hello) -> None:
         if hello.pool != connection.hello.pool:

@@ -34,7 +34,7 @@ from evenly.live.dispatcher.settings import (
     read_tokens,
     tls_context,
 )
-from evenly.live.dispatcher.stores import OpenStore, open_store
+from evenly.live.dispatcher.stores import EMBEDDED, OpenStore, open_store
 from evenly.live.dispatcher.watch import Watch
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
@@ -68,7 +68,8 @@ class DispatcherServer:
         tls = tls_context(settings)
         self._store = store = opened.store
         self.fleet = Fleet(name=settings.fleet, open_store=opened, hub=hub, counters=counters)
-        self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat)
+        shared = opened.kind != EMBEDDED
+        self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared)
         self.watch = Watch(self.fleet, log)
         api = Api(
             sessions=Sessions(store, counters, lease=settings.lease),

@@ -45,6 +45,21 @@ def pack(*arguments: Argument) -> bytes:
     return cast(bytes, pack_command(arguments))  # type: ignore[arg-type]  # its types allow one argument only
 
 
+class Template:
+    """The beginning of a command that is sent often, packed once."""
+
+    def __init__(self, *arguments: Argument) -> None:
+        self._count = len(arguments)
+        self._packed = pack(*arguments).partition(b"\r\n")[2]
+
+    def fill(self, *arguments: Argument) -> bytes:
+        """Return the command with these arguments at its end."""
+        if not arguments:
+            return b"*%d\r\n%b" % (self._count, self._packed)
+        _, _, rest = pack(*arguments).partition(b"\r\n")
+        return b"*%d\r\n%b%b" % (self._count + len(arguments), self._packed, rest)
+
+
 class StoreRefusedError(StoreUnavailableError):
     """The store can be reached, but not with this user name and password."""
 

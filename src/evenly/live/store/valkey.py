@@ -34,7 +34,7 @@ from evenly.live.store.base import (
     Send,
     StoreUnavailableError,
 )
-from evenly.live.store.link import Argument, Execute, Link, connect, drop, new_connection, pack
+from evenly.live.store.link import Argument, Execute, Link, Template, connect, drop, new_connection, pack
 from evenly.live.store.local import term_now
 from evenly.live.store_url import StoreUrl, check_fleet
 
@@ -68,6 +68,7 @@ class ValkeyStore:
         self.on_empty = on_empty
         self._settings = settings
         self._common = functions.common_arguments(settings)
+        self._templates: dict[str, Template] = {}  # by function: the part of a call that is always the same
         self._send = send
         self._address = address
         self._keys = functions.keys_of(check_fleet(fleet))
@@ -152,6 +153,7 @@ class ValkeyStore:
         """Learn the threshold with this alpha from now on."""
         settings = replace(self._settings, alpha=alpha)
         self._common = functions.common_arguments(settings)
+        self._templates.clear()
         self._settings = settings
 
     async def tick(self) -> None:
@@ -178,7 +180,10 @@ class ValkeyStore:
 
     async def _call(self, name: str, *arguments: Argument) -> list[bytes]:
         """Call a function of the store. If the functions or the state are lost, make them and try again."""
-        command = self._packed(name, *self._common, *arguments)
+        template = self._templates.get(name)
+        if template is None:
+            template = self._templates[name] = Template(*self._words(name, *self._common))
+        command = template.fill(*arguments)
         mended = self._mended
         reply = await self._reply(command)
         if isinstance(reply, ResponseError) and any(sign in str(reply) for sign in _LOST_STATE):
@@ -195,8 +200,8 @@ class ValkeyStore:
     async def _reply(self, command: bytes) -> object:
         return await self._link.submit(command)
 
-    def _packed(self, name: str, *arguments: Argument) -> bytes:
-        return pack("FCALL", f"{functions.LIBRARY}_{name}", len(self._keys), *self._keys, *arguments)
+    def _words(self, name: str, *arguments: Argument) -> tuple[Argument, ...]:
+        return "FCALL", f"{functions.LIBRARY}_{name}", len(self._keys), *self._keys, *arguments
 
     async def _mend(self, mended: int, broken: bool) -> None:
         """Load the functions and make the state again, once for all calls that failed at the same time."""
@@ -225,7 +230,7 @@ class ValkeyStore:
                 functions.microseconds(self._settings.heartbeat),
                 state or b"",
             )
-            first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(self._packed("open", *opened)))
+            first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(pack(*self._words("open", *opened))))
         except NoPermissionError:
             raise
         except ResponseError as error:
