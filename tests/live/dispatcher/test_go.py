@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from evenly.errors import InputError
-from evenly.live.dispatcher.urls import check_pool_url, parse_pool_url, redirect_target
+from evenly.live.pool_url import check_pool_url, parse_pool_url, redirect_target
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE, eventually
 

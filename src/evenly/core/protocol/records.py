@@ -1,10 +1,9 @@
 """What the dispatcher remembers about each pool."""
 
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from evenly.core.messages import PoolId, Report
-from evenly.core.protocol.tickets import Ranges, Tickets
+from evenly.core.protocol.tickets import Ranges
 from evenly.errors import InputError
 
 MAX_POOLS = 10_000
@@ -23,12 +22,14 @@ class Record:
     open: dict[int, None] = field(default_factory=dict)  # a set, ascending: tickets that may still be on the way
 
     def close(self, arrived: Ranges) -> None:
-        """Remove the tickets that have arrived. Looks at no more than the open tickets up to the last of them."""
-        if not self.open or not arrived:
-            return
-        tickets, last = Tickets(arrived), arrived[-1][1]
-        for ticket in [ticket for ticket in takewhile(last.__ge__, self.open) if ticket in tickets]:
-            del self.open[ticket]
+        """Remove the tickets that have arrived. Looks at the numbers of a range, or at the open ones if fewer."""
+        for first, last in arrived:
+            if last - first < len(self.open):
+                for ticket in range(first, last + 1):
+                    self.open.pop(ticket, None)
+            else:
+                for ticket in [ticket for ticket in self.open if first <= ticket <= last]:
+                    del self.open[ticket]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
