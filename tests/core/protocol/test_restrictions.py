@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenly.core import Color
-from evenly.core.protocol import KeyReusedError, Pick
+from evenly.core.protocol import KeyReusedError, Pick, PoolPeer, TooManyPicksError, dispatcher_peer
 from evenly.core.protocol.answers import MAX_ANSWERS, Answers
 from evenly.core.protocol.dispatcher_peer import MAX_PICKS, MAX_TERM, TERM
 from evenly.core.protocol.records import MAX_POOLS
@@ -226,11 +226,12 @@ def test_a_broken_connection_never_lengthens_the_wait() -> None:
 
 
 def test_a_start_against_busy_pools_catches_up() -> None:
-    fleet = net(7, 9, 9, threshold=0, alpha="0.5")
+    """With the median: a pool that reports nonsense cannot raise the threshold beyond reason."""
+    fleet = net(7, 8, 9, 10**6, threshold=0, alpha="0.5")
     fleet.dispatcher.catch_up()
     assert fleet.dispatcher.dispatcher.threshold == 8
     fleet.settle()
-    assert [pool.notice.threshold for pool in fleet.pools.values()] == [8, 8, 8]
+    assert [pool.notice.threshold for pool in fleet.pools.values()] == [8, 8, 8, 8]
     assert fleet.dispatcher.dispatcher.settled
     fleet.dispatcher.catch_up()
     assert not fleet.dispatcher.messages()
@@ -268,6 +269,29 @@ def test_the_last_term_cannot_be_left() -> None:
     after.pools["a"] = pool
     after.deliver(pool.heartbeat())
     assert after.dispatcher.dispatcher.epoch == MAX_TERM * TERM
+
+
+def test_a_pool_that_claims_the_last_ticket_does_not_end_the_numbers() -> None:
+    fleet = net(0)
+    liar = fleet.pools["liar"] = PoolPeer("liar", incarnation=1)
+    liar.refuse(2**63 - 1)
+    fleet.dispatcher.receive(0.0, liar.heartbeat())
+    for _ in range(3):
+        pick = fleet.dispatcher.pick(0.0, first, exclude=["a"])
+        assert pick is not None and pick.ticket < 2 * TERM
+    fleet.start("b")
+    assert fleet.pools["b"].notice.epoch == TERM
+
+
+def test_picks_within_one_lease_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatcher_peer, "MAX_PLACES", 3)
+    fleet = net(0)
+    first_pick = fleet.dispatcher.pick(0.0, first, key="k")
+    assert fleet.dispatcher.pick(1.0, first, key="k") == first_pick
+    assert len(fleet.dispatcher.pick_many(1.0, first, 2)) == 2
+    with pytest.raises(TooManyPicksError, match="within one lease"):
+        fleet.dispatcher.pick(2.0, first)
+    assert fleet.dispatcher.pick(LEASE, first) is not None
 
 
 def test_tickets_that_a_pool_has_seen_elsewhere_are_not_used_again() -> None:

@@ -243,7 +243,7 @@ def test_bad_requests_are_refused_in_one_sentence() -> None:
         (["--capacity", "x"], "--capacity must be a whole number from 1 to 1000000000000, not 'x'."),
         (["--token-file", "/does/not/exist"], "Cannot read /does/not/exist: no such file or directory."),
         (["--dispatcher", "127.0.0.1:4100"], "A dispatcher must be the URL of its API, such as"),
-        (["--address", "nowhere"], "--address must be the URL of the pool, such as ws://"),
+        (["--address", "nowhere"], "The address of a pool must be a URL such as"),
         (["--ca-file", "f.pem"], "--ca-file is for dispatchers with https://, not for"),
     ],
 )  # fmt: skip

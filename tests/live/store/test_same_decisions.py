@@ -137,18 +137,25 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     history=st.lists(events, min_size=10, max_size=60),
     threshold=st.integers(0, 4) | st.just(10**12 - 1),
     term=st.sampled_from((1, 215_000_000, 2**31 - 3, MAX_TERM)),
     alpha=st.sampled_from(ALPHAS),
     heartbeat=st.sampled_from((0.5, 2.0, 10.0)),
+    lease=st.sampled_from((5.0, 30.0)),  # shorter or longer than a pool may be silent
 )
 def test_the_store_decides_like_the_protocol(
-    client: redis.Redis, history: list[tuple[object, ...]], threshold: int, term: int, alpha: str, heartbeat: float
+    client: redis.Redis,
+    history: list[tuple[object, ...]],
+    threshold: int,
+    term: int,
+    alpha: str,
+    heartbeat: float,
+    lease: float,
 ) -> None:
-    times = FleetSettings(alpha=alpha, lease=5.0, silence=9.0, memory=4.0, heartbeat=heartbeat)
+    times = FleetSettings(alpha=alpha, lease=lease, silence=9.0, memory=4.0, heartbeat=heartbeat)
     twins = Twins(client, next(fleets), times, threshold, term)
     try:
         for event in history:

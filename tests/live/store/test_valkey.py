@@ -114,7 +114,7 @@ def test_the_store_may_be_emptied(server: StoreServer) -> None:
     async def run() -> None:
         store, agents = await open_store(server, "emptied")
         emptied: list[bool] = []
-        store.on_empty = lambda: emptied.append(True)
+        store.on_new_term = lambda: emptied.append(True)
         await agents.join("a", "b")
         (before,) = await place(store)
         key, epoch = store.key, store.epoch

@@ -184,6 +184,11 @@ class DispatcherPeer:
         if record is not None and record.heard + self._silence > self._now:
             self._put_in(pool)
 
+    @property
+    def drained(self) -> frozenset[PoolId]:
+        """The pools that the operator drains, whether they are there or not."""
+        return self._restrictions.drained
+
     def disconnect(self, now: float, pool: PoolId, grace: float) -> None:
         """Take the pool for dead unless it is heard again within `grace`: its connection has broken."""
         check_pool(pool)

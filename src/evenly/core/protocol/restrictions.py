@@ -55,6 +55,11 @@ class Restrictions:
         check_pool(pool)
         self._draining.discard(pool)
 
+    @property
+    def drained(self) -> frozenset[PoolId]:
+        """The pools that drain."""
+        return frozenset(self._draining)
+
     def draining(self, pool: PoolId) -> bool:
         """Return whether the pool drains."""
         return pool in self._draining

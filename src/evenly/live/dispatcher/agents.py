@@ -20,7 +20,7 @@ from evenly.live.store.base import Store, StoreUnavailableError
 from evenly.live.store.local import term_now
 
 HELLO_TIMEOUT_S = 5.0
-_MAX_AHEAD_S = 365 * 86_400  # a term is a time in seconds, or a few more
+_MAX_AHEAD_S = 10 * 365 * 86_400  # a term is a time in seconds, or a few more
 MAX_MESSAGES_PER_SECOND = 10_000  # of one agent; more of them wait
 _BAD_DATA, _FAULT, _TRY_LATER = 1008, 1011, 1013  # WebSocket close codes
 

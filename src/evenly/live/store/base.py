@@ -87,6 +87,7 @@ class FleetState:
     pools: tuple[FleetPool, ...]
     expired: int  # places since the start that no client came for in time
     released: int  # places since the start that clients gave back
+    drained: frozenset[str]  # names of pools that the operator drains, whether they are there or not
 
 
 class Store(Protocol):

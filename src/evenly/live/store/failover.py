@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -17,7 +18,6 @@ from evenly.live.store.base import (
     FleetState,
     NoPoolsError,
     Placement,
-    PoolState,
     Send,
     Store,
     StoreUnavailableError,
@@ -27,6 +27,7 @@ from evenly.live.store.local import LocalStore, term_now
 from evenly.live.store.valkey import ValkeyStore
 
 _PROBE_S = 1.0  # between two attempts to reach the store
+_TERMS = 10_000  # to choose from
 
 T = TypeVar("T")
 
@@ -81,12 +82,11 @@ class FailoverStore:
         self._past_outage = 0.0
         self.outages = 0
         self._agents: dict[str, _Agent] = {}
-        self._changed: set[str] = set()  # agents whose news the shared store does not have yet
         self._drained: set[str] = set()  # pools known to drain
         self._wanted: dict[str, bool] = {}  # drains and their ends that the shared store does not know yet
         self._prober: asyncio.Task[None] | None = None
         self._replayer: asyncio.Task[None] | None = None
-        shared.on_empty = self._replay_soon
+        shared.on_new_term = self._replay_soon
 
     @property
     def available(self) -> bool:
@@ -163,7 +163,6 @@ class FailoverStore:
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if no agent of it is heard soon."""
         self._agents.pop(pool, None)
-        self._changed.discard(pool)
         await self._with_store(lambda store: store.disconnected(pool))
 
     async def drain(self, pool: str) -> None:
@@ -189,13 +188,11 @@ class FailoverStore:
         """Return a snapshot."""
         state = await self._with_store(lambda store: store.state())
         if self.available:
-            self._drained = {pool.name for pool in state.pools if pool.state is PoolState.DRAINING}
+            self._drained = set(state.drained)
         return state
 
     def _keep(self, pool: str, agent: _Agent) -> None:
         self._agents[pool] = agent
-        if not self.available:
-            self._changed.add(pool)
 
     async def _set_drain(self, pool: str, on: bool) -> None:
         (self._drained.add if on else self._drained.discard)(pool)
@@ -226,7 +223,8 @@ class FailoverStore:
         self._local = local = LocalStore(
             self._settings,
             self._send,
-            term=min(max(shared.term + 1, term_now()), MAX_TERM),
+            # At random, because other dispatchers begin a term of their own, and agents may move between them.
+            term=min(max(shared.term + 1, term_now()) + secrets.randbelow(_TERMS), MAX_TERM),
             threshold=shared.threshold,
             key=shared.key,
             choose=self._choose,
@@ -235,8 +233,7 @@ class FailoverStore:
         self._prober = asyncio.create_task(self._probe())
         for pool in self._drained:
             await local.drain(pool)
-        self._changed = set(self._agents)
-        for pool in self._changed:
+        for pool in list(self._agents):
             await self._replay(local, pool)
 
     async def _probe(self) -> None:
@@ -245,25 +242,23 @@ class FailoverStore:
             await asyncio.sleep(self._probe_every)
             try:
                 await self._shared.open()
+                await self._shared.tick()  # which writes: it may answer, and yet refuse that
                 await self._bring_up_to_date()
             except StoreUnavailableError:
                 continue
             self._local = None
             self._era += 1
+            self._replay_soon()  # what came in meanwhile; messages that the store knows change nothing
             self._past_outage += self._clock() - self._since
             self._report("store back", after=round(self._clock() - self._since, 3), pools=len(self._agents))
 
     async def _bring_up_to_date(self) -> None:
-        """Replay into the shared store, until nothing has changed since: news comes in meanwhile."""
-        self._changed = set(self._agents)
-        while self._changed or self._wanted:
-            while self._wanted:
-                pool, on = next(iter(self._wanted.items()))
-                await (self._shared.drain(pool) if on else self._shared.undrain(pool))
-                if self._wanted.get(pool) is on:
-                    del self._wanted[pool]
-            changed, self._changed = self._changed, set()
-            await asyncio.gather(*(self._replay(self._shared, pool) for pool in changed))
+        """Tell the shared store what it does not know, once: with steady traffic, there is always more."""
+        for pool, on in list(self._wanted.items()):
+            await (self._shared.drain(pool) if on else self._shared.undrain(pool))
+            if self._wanted.get(pool) is on:
+                del self._wanted[pool]
+        await asyncio.gather(*(self._replay(self._shared, pool) for pool in list(self._agents)))
 
     async def _replay(self, store: Store, pool: str) -> None:
         """Tell a store of an agent, unless it is silent: that must not make it a member again."""
@@ -278,7 +273,7 @@ class FailoverStore:
 
     def _replay_soon(self) -> None:
         """Tell a store that was emptied of the pools that are connected here."""
-        if self._agents and (self._replayer is None or self._replayer.done()):
+        if self.available and (self._replayer is None or self._replayer.done()):
             self._replayer = asyncio.create_task(self._replay_all())
 
     async def _replay_now(self) -> None:

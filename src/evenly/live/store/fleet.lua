@@ -4,9 +4,9 @@
 -- COLD     pool -> packed serial, heard, tasks, leaving, epoch, incarnation, sequence; records are in order of serial
 -- PLACES   pool -> 'capacity address'; the capacity is '-' if there is no limit
 -- OPEN     a sorted set of 'pool/ticket', all with score 0, so that it is sorted by text
--- EXPIRING a list of 'expires pool ticket', in the order of the picks
+-- EXPIRING a sorted set of 'pool ticket' by the end of the lease; dispatchers may have different leases
 -- ANSWERS  request key -> JSON of the request and the picks
--- ORDER    a list of 'expires key' of the answers, the oldest first
+-- ORDER    a sorted set of the keys of the answers, by the time until which they are kept
 
 local MAX_POOLS, MAX_ANSWERS, MAX_TERM = 10000, 100000, 2147483647
 local MAX_PLACES = 500000 -- picks within one lease
@@ -124,7 +124,7 @@ local function new_ticket(S, pool, hot, expires)
     S.unused = hot.next_ticket
   end
   redis.call('ZADD', S.keys[OPEN], 0, pool .. '/' .. ticket)
-  redis.call('RPUSH', S.keys[EXPIRING], exact(expires) .. ' ' .. pool .. ' ' .. ticket)
+  redis.call('ZADD', S.keys[EXPIRING], exact(expires), pool .. ' ' .. ticket)
   S.due = math.min(S.due, expires)
   return ticket
 end
@@ -153,10 +153,10 @@ end
 
 -- Time ----------------------------------------------------------------------------------------------------------
 
--- Return the time at the head of a list, infinite if the list is empty.
+-- Return the earliest time of a sorted set and its member; NEVER if the set is empty.
 local function head_time(S, set)
-  local head = redis.call('LINDEX', S.keys[set], 0)
-  return head and tonumber(string.match(head, '^%S+')) or NEVER, head
+  local head = redis.call('ZRANGE', S.keys[set], 0, 0, 'WITHSCORES')
+  return tonumber(head[2]) or NEVER, head[1]
 end
 
 local function expire_places(S)
@@ -165,8 +165,8 @@ local function expire_places(S)
     if due > S.now then
       return due
     end
-    redis.call('LPOP', S.keys[EXPIRING])
-    local pool, ticket = string.match(head, '^%S+ (%S+) (%d+)$')
+    redis.call('ZREM', S.keys[EXPIRING], head)
+    local pool, ticket = string.match(head, '^(%S+) (%d+)$')
     S.expired = S.expired + close(S, pool, ticket)
   end
   return S.now -- the next call goes on
@@ -178,8 +178,8 @@ local function forget_answers(S)
     if due > S.now then
       return due
     end
-    redis.call('LPOP', S.keys[ORDER])
-    redis.call('HDEL', S.keys[ANSWERS], string.match(head, '^%S+ (.*)$'))
+    redis.call('ZREM', S.keys[ORDER], head)
+    redis.call('HDEL', S.keys[ANSWERS], head)
   end
   return S.now
 end
@@ -335,12 +335,12 @@ end
 
 local function remember(S, key, request, picks)
   if redis.call('HLEN', S.keys[ANSWERS]) >= MAX_ANSWERS then
-    local oldest = redis.call('LPOP', S.keys[ORDER]) or error('CORRUPT: the answers have no order')
-    redis.call('HDEL', S.keys[ANSWERS], string.match(oldest, '^%S+ (.*)$'))
+    local oldest = redis.call('ZPOPMIN', S.keys[ORDER])[1] or error('CORRUPT: the answers have no order')
+    redis.call('HDEL', S.keys[ANSWERS], oldest)
   end
   local expires = S.now + S.memory
   redis.call('HSET', S.keys[ANSWERS], key, cjson.encode({request, picks}))
-  redis.call('RPUSH', S.keys[ORDER], exact(expires) .. ' ' .. key)
+  redis.call('ZADD', S.keys[ORDER], exact(expires), key)
   S.due = math.min(S.due, expires)
 end
 
@@ -353,7 +353,7 @@ local function pick_many(S, args)
     local known = cjson.decode(answer)
     return known[1] == request and placements(S, known[2]) or {'reused'}
   end
-  if redis.call('LLEN', S.keys[EXPIRING]) + count > MAX_PLACES then
+  if redis.call('ZCARD', S.keys[EXPIRING]) + count > MAX_PLACES then
     return {'crowded'}
   end
   local exclude, numbers = {}, {}
@@ -521,6 +521,7 @@ local function state(S)
   return {cjson.encode({
     threshold = exact(S.threshold), settled = S.unsettled == 0, green = S.green, yellow = S.yellow,
     expired = exact(S.expired), released = exact(S.released), pools = pools,
+    drained = redis.call('SMEMBERS', S.keys[DRAINING]),
   })}
 end
 
@@ -530,17 +531,19 @@ end
 
 -- now, threshold, term, signing key, heartbeat, a broken state (empty: none). Make the state unless it is
 -- there; begin a new term if the server is not the one that had the state, since the last writes may be lost.
--- Return the epoch, the signing key, and 1 if the state is new.
+-- Return the epoch and the signing key.
 local function open_fleet(keys, args)
   local key, run, packed = unpack(redis.call('HMGET', keys[FLEET], 'key', 'run', 'state'))
   if key and packed and packed ~= args[6] then
     local S = load_state(keys)
     if run ~= server_run() then
       redis.call('HSET', keys[FLEET], 'run', server_run())
-      begin_term(S, term_of(S.epoch) + 1)
+      if term_of(S.epoch) < MAX_TERM then
+        begin_term(S, term_of(S.epoch) + 1)
+      end
       save_state(S)
     end
-    return {S.epoch, key, 0}
+    return {S.epoch, key}
   end
   local now = args[1] ~= '' and tonumber(args[1]) or store_time()
   local first = first_of_term(tonumber(args[3]))
@@ -551,7 +554,7 @@ local function open_fleet(keys, args)
   }
   redis.call('DEL', unpack(keys))
   redis.call('HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'state', pack_state(S))
-  return {first, key or args[4], 1}
+  return {first, key or args[4]}
 end
 
 redis.register_function('evenly_1_open', open_fleet)

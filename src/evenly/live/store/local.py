@@ -142,6 +142,7 @@ class LocalStore:
             pools=tuple(self._pool(known) for known in self._peer.known_pools()),
             expired=self._peer.expired,
             released=self._peer.released,
+            drained=frozenset(str(pool) for pool in self._peer.drained),
         )
 
     def _pool(self, known: KnownPool) -> FleetPool:

@@ -17,7 +17,7 @@ from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from evenly.core.messages import Color, ThresholdNotice
 from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError, ToPool
-from evenly.core.protocol.dispatcher_peer import MAX_PLACES, TERM
+from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM, TERM
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name, new_key
@@ -47,7 +47,8 @@ _LOST_STATE = ("NOSTATE", "CORRUPT", "Function not found")
 class ValkeyStore:
     """A fleet in a shared store. The first dispatcher to come brings the threshold and the signing key.
 
-    `on_empty` is called when the store had lost the fleet, or never had it: its pools must be told again.
+    `on_new_term` is called when a new term has begun, here or at another dispatcher: the store may have lost the
+    fleet, or some of it, and must be told again.
     """
 
     def __init__(
@@ -60,12 +61,12 @@ class ValkeyStore:
         threshold: int = 0,
         key: bytes | None = None,
         timeout: float = _TIMEOUT_S,
-        on_empty: Callable[[], None] = lambda: None,
+        on_new_term: Callable[[], None] = lambda: None,
     ) -> None:
         self.key = new_key() if key is None else key
         self.threshold = threshold
         self.epoch = 0
-        self.on_empty = on_empty
+        self.on_new_term = on_new_term
         self._settings = settings
         self._common = functions.common_arguments(settings)
         self._templates: dict[str, Template] = {}  # by function: the part of a call that is always the same
@@ -178,6 +179,7 @@ class ValkeyStore:
             pools=tuple(_fleet_pool(each) for each in pools),
             expired=int(values["expired"]),
             released=int(values["released"]),
+            drained=frozenset(values["drained"]),
         )
 
     async def _call(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -216,14 +218,17 @@ class ValkeyStore:
 
         async with self._mending:
             if self._mended == mended:
-                await self._greet(execute, broken)
+                try:
+                    await self._greet(execute, broken)
+                except NoPermissionError as error:
+                    raise StoreUnavailableError(f"The store cannot be used: {error}") from error
 
     async def _greet(self, execute: Execute, broken: bool = False) -> None:
         """Load the functions, and make the state unless it is there."""
         try:
             await execute(pack("FUNCTION", "LOAD", "REPLACE", functions.library()))
             state = cast("bytes | None", await execute(pack("HGET", self._keys[0], "state"))) if broken else None
-            term = max(self.term + 1, term_now())
+            term = min(max(self.term + 1, term_now()), MAX_TERM)
             opened = (
                 "",
                 self.threshold,
@@ -232,9 +237,8 @@ class ValkeyStore:
                 functions.microseconds(self._settings.heartbeat),
                 state or b"",
             )
-            first, key, is_new = cast(
-                "tuple[bytes, bytes, int]", await execute(pack(*self._words("open", *opened)))
-            )
+            reply = await execute(pack(*self._words("open", *opened)))
+            first, key = cast("tuple[bytes, bytes]", reply)
         except NoPermissionError:
             raise
         except ResponseError as error:
@@ -242,12 +246,12 @@ class ValkeyStore:
         self.key = bytes.fromhex(key.decode())
         self._mended += 1
         self._see(int(first))
-        if is_new:
-            self.on_empty()
 
     def _see(self, epoch: int) -> None:
-        """Tell the agents that are connected here of a new threshold."""
-        self.epoch = epoch
+        """Tell the agents that are connected here of a new threshold. Report a new term."""
+        before, self.epoch = self.term, epoch
+        if self.term > before:
+            self.on_new_term()
         if epoch != self._told and (self._teller is None or self._teller.done()):
             self._teller = asyncio.create_task(self._tell())
 
