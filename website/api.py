@@ -15,6 +15,7 @@ PACKAGES = (
     "evenly.core",
     "evenly.core.protocol",
     "evenly.faults",
+    "evenly.live.agents",
     "evenly.workload",
     "evenly.policies",
 )

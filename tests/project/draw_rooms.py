@@ -26,12 +26,12 @@ HOUSE = {
     "hallway": (1.5, 5),
 }  # fmt: skip
 LIVE = {
-    "demo": (0, 0),
-    "picker": (1, 1), "gateway": (3, 1),
-    "admin": (1, 2), "envoy": (2, 2), "picker.ready": (3, 2),
-    "admin.schema": (0, 3),
-    "balancer": (1, 4), "wire": (2, 4),
-    "addresses": (3, 5),
+    "agents.sidecar": (0, 0), "demo.fleet": (2, 0),
+    "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
+    "admin": (3, 2), "gateway": (4, 2),
+    "store": (1, 3), "picker.ready": (2, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
+    "wire": (2.2, 4), "balancer": (3, 4),
+    "addresses": (1, 5),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row
 _CARD, _LINE, _GAP, _ROW_GAP, _MARGIN = 170, 16, 44, 46, 20  # pixels
@@ -40,7 +40,7 @@ Graph = dict[str, set[str]]
 
 
 def house() -> tuple[Graph, dict[str, list[str]]]:
-    """Return the top-level rooms with the ones that they import, and the rooms inside each."""
+    """Return the top-level rooms with the ones that they import, and the rooms directly inside each."""
     graph: Graph = {}
     inside: dict[str, list[str]] = {}
     for name, room in ROOMS.items():
@@ -48,8 +48,9 @@ def house() -> tuple[Graph, dict[str, list[str]]]:
             continue
         own = _top(name)
         inside.setdefault(own, [])
-        if name != own:
-            inside[own].append(name.removeprefix(f"{own}."))
+        inner = name.removeprefix(f"{own}.")
+        if name != own and "." not in inner:
+            inside[own].append(inner)
         others = {_top(other) for other in (*room.may, *room.lazily) if other in ROOMS and other not in _DOORS}
         graph.setdefault(own, set()).update(others - {own})
     return graph, inside

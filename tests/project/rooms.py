@@ -143,9 +143,12 @@ ROOMS: dict[str, Room] = {
         may=("core.protocol", "errors", "files", "inputs", "live", "live.addresses"),
         packages=("websockets",),
     ),
+    "live.http": Room(
+        holds="HTTP with limits on headers, time and connections.", packages=("uvicorn",)
+    ),
     "live.agents.sidecar": Room(
         holds="An agent for servers in any language: a process with a loopback HTTP API.",
-        may=("errors", "inputs", "live", "live.addresses", "live.agents"),
+        may=("errors", "inputs", "live", "live.addresses", "live.agents", "live.http"),
         packages=("uvicorn",),
     ),
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
@@ -182,7 +185,7 @@ ROOMS: dict[str, Room] = {
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",
         may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
-             "live.admin.schema", "live.balancer", "live.picker.ready", "live.store"),
+             "live.admin.schema", "live.balancer", "live.http", "live.picker.ready", "live.store"),
         packages=("fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn", "uvloop"),
     ),
     "live.gateway": Room(

@@ -65,7 +65,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.rstrip().endswith("HEAVY [] 0")
 
 
-FRONT_DOORS = ("evenly", "evenly.advice", "evenly.paper", "evenly.sim", "evenly.theory")
+FRONT_DOORS = ("evenly", "evenly.advice", "evenly.live.agents", "evenly.paper", "evenly.sim", "evenly.theory")
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ Store = Annotated[
     option(
         _OPERATION,
         "Share tokens with other dispatchers in Valkey or Redis: redis://HOST:PORT or rediss://HOST:PORT "
-        "(default: keep them in this process).",
+        "(default: keep them in this process). Keep the password in EVENLY_STORE_PASSWORD or in the TOML file.",
         "URL",
     ),
 ]
@@ -127,6 +127,15 @@ AgentListen = Annotated[
         "Serve the API at this loopback address; port 0 takes a free port (default: 127.0.0.1:4150).",
         "HOST:PORT",
         "--listen",
+    ),
+]
+AgentServer = Annotated[
+    str | None,
+    option(
+        _OPERATION,
+        "Check every second that the server accepts connections here, and ask for no sessions while it does not.",
+        "HOST:PORT",
+        "--server",
     ),
 ]
 AgentCapacity = Annotated[

@@ -1,1 +1,1 @@
-"""The live balancer: the policy of `evenly.core` in front of real servers, with Envoy as the data plane."""
+"""The live balancer: the policy of `evenly.core` for real servers, behind Envoy or reached directly by clients."""

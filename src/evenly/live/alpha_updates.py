@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Sequence
 
 from evenly.live.log import Log
@@ -66,7 +66,9 @@ class Advisor:
         """Run `evenly tune` and use its alpha. Return True if it succeeded."""
         tune = ("nice", sys.executable, "-m", "evenly", "tune", "--json")
         try:
-            process = await start_child(*tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE)
+            process = await start_child(
+                *tune, f"--pools={pools}", f"--load-max={load_max}", stdout=PIPE, stderr=DEVNULL
+            )
         except OSError as error:  # no memory or no process slot left
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, reason=str(error))
             return False

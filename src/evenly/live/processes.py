@@ -21,7 +21,7 @@ _TERMINATE_TIMEOUT_S = 5.0
 async def start_child(
     *command: str,
     stdout: int = DEVNULL,
-    stderr: IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Process:
     """Start a program in its own session, so that Ctrl-C in the terminal reaches only its parent.

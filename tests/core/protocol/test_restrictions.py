@@ -165,7 +165,7 @@ def test_answers_are_bounded_and_the_oldest_goes_first() -> None:
     assert len(answers) == 0
 
 
-def test_there_can_be_only_so_many_pools() -> None:
+def test_the_number_of_pools_is_limited() -> None:
     fleet = Net(peer())
     for number in range(MAX_POOLS):
         fleet.start(number)

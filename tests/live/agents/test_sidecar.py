@@ -111,6 +111,23 @@ def test_a_killed_server_leaks_no_held_session() -> None:
 
 
 @pytest.mark.slow
+def test_a_pool_whose_server_is_not_there_asks_for_no_sessions() -> None:
+    """A dead server has no sessions. Without the check, it would look like the best choice."""
+    port = free_port()
+    with sidecar("--server", f"127.0.0.1:{port}") as agent:
+        eventually(agent.get, lambda state: (state["server"], state["draining"]) == ("down", True))
+        with socket.create_server(("127.0.0.1", port)):
+            eventually(agent.get, lambda state: (state["server"], state["draining"]) == ("up", False))
+            assert agent.post("/drain") == (200, {"draining": True})
+        eventually(agent.get, lambda state: state["server"] == "down")
+        assert agent.post("/undrain") == (200, {"draining": True})  # the server is still down
+        with socket.create_server(("127.0.0.1", port)):
+            eventually(agent.get, lambda state: (state["server"], state["draining"]) == ("up", False))
+    with sidecar() as agent:
+        assert (agent.get()["server"], agent.get()["draining"]) == (None, False)
+
+
+@pytest.mark.slow
 def test_tickets_and_refusals_reach_the_dispatcher() -> None:
     async def run() -> None:
         async with SmallDispatcher(heartbeat=CALM_S) as dispatcher:

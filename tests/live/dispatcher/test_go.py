@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from evenly.errors import InputError
-from evenly.live.dispatcher.urls import check_pool_url, parse_pool_url, redirect_target
+from evenly.live.pool_url import check_pool_url, parse_pool_url, redirect_target
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE, eventually
 
@@ -103,7 +103,7 @@ def test_a_websocket_client_follows_to_the_pool_with_its_id() -> None:
         (path,) = paths
         return path, str(text)
 
-    with Dispatcher("--lease=0.6") as dispatcher, Agents(dispatcher.agents_url) as agents:
+    with Dispatcher("--lease=1") as dispatcher, Agents(dispatcher.agents_url) as agents:
         for scheme in ("http", "ws"):
             path, text = asyncio.run(play(scheme))
             assert path.startswith(f"/base/room/7?team=red&evenly-session={scheme}.")

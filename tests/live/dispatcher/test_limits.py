@@ -7,15 +7,17 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
+import uvicorn
+from starlette.types import Receive, Scope, Send
 
-from evenly.core.protocol import PoolPeer
-from evenly.core.protocol.answers import MAX_ANSWERS
-from evenly.live.dispatcher import sessions
+from evenly.core.protocol import PoolPeer, dispatcher_peer
 from evenly.live.dispatcher.answers import RefusalError
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.sessions import Sessions
+from evenly.live.http import limits
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
@@ -178,25 +180,98 @@ def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
         assert dispatcher.memory() - before < 15_000 * 4096
 
 
-def test_places_within_a_lease_have_a_limit() -> None:
-    """Each takes memory until its lease ends."""
-    settings = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
-    store = LocalStore(settings, lambda pool, message: None, term=1, clock=lambda: 0.0)
-    limited = Sessions(store, Counters(), lease=3600)
+def test_places_within_a_lease_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes memory until its lease ends. Requests that get no place, and repeated ones, do not count."""
+    monkeypatch.setattr(dispatcher_peer, "MAX_PLACES", 3)
+    now = 0.0
+    settings = FleetSettings(alpha="0.5", lease=10, silence=80, memory=10, heartbeat=2)
+    store = LocalStore(settings, lambda pool, message: None, term=1, clock=lambda: now)
+    sessions = Sessions(store, Counters())
+
+    async def status(key: bytes | None = None) -> int:
+        try:
+            return (await sessions.pick({} if key is None else {b"idempotency-key": key}, b"")).status
+        except RefusalError as refusal:
+            return refusal.answer().status
 
     async def play() -> None:
-        await store.register("a", address="ws://a", capacity=None)
+        nonlocal now
+        assert [await status() for _ in range(5)] == [503] * 5  # no pools
+        await store.register("a", address="ws://a.example", capacity=None)
         await store.receive(PoolPeer("a", incarnation=1).heartbeat())
-        for number in range(10):
-            answer = await limited.pick({b"idempotency-key": str(number).encode()}, b'{"count": 100}')
-            assert answer.status == 201
-        limited._in_window = sessions.MAX_PLACES - 100
-        assert (await limited.pick({}, b'{"count": 100}')).status == 201
-        with pytest.raises(RefusalError) as error:
-            await limited.pick({}, b"")
-        assert (error.value.code, error.value.answer().status) == ("too_many", 429)
-        limited._window -= 3601
-        assert (await limited.pick({}, b"")).status == 201
+        assert [await status(b"k") for _ in range(5)] == [201] * 5
+        assert [await status() for _ in range(3)] == [201, 201, 429]
+        now = 10.0
+        assert await status() == 201
 
     asyncio.run(play())
-    assert MAX_ANSWERS <= 100_000
+
+
+@pytest.mark.slow
+def test_endless_trailers_take_no_memory() -> None:
+    """A chunked body may end with headers, and the parser has no limit on them."""
+    with fleet(pools=("a",)) as (dispatcher, _):
+        before = dispatcher.memory()
+        for _ in range(3):
+            with dial(dispatcher) as connection:
+                connection.sendall(HEAD + b"transfer-encoding: chunked\r\n\r\n0\r\n")
+                lines = b"".join(b"a%d: x\r\n" % number for number in range(10_000))
+                with suppress(OSError):  # we are cut off
+                    for _ in range(100):
+                        connection.sendall(lines)
+                assert b"201" not in read_to_end(connection)
+        assert dispatcher.memory() - before < 30_000_000
+
+
+@pytest.mark.slow
+def test_an_idle_connection_cannot_be_held_with_empty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty line before a request is allowed. It ends uvicorn's timer, but begins no request."""
+    monkeypatch.setattr(limits, "KEEP_ALIVE_S", 0.5)
+    aborted = threading.Event()
+
+    class Watched(limits.LimitedProtocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            aborted.set()
+            super().connection_lost(exc)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 204, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def play() -> None:
+        config = uvicorn.Config(app, lifespan="off", log_config=None)
+        config.load()
+        state = uvicorn.server.ServerState()
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(
+            lambda: Watched(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+        )
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+            assert b"204" in await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"\r\n")
+            async with asyncio.timeout(PATIENCE):
+                while not aborted.is_set():
+                    for connection in list(state.connections):
+                        assert isinstance(connection, Watched)
+                        connection.abort_if_overdue(loop.time())
+                    await asyncio.sleep(0.05)
+            writer.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.slow
+def test_an_offer_to_switch_protocols_is_ignored(shared: Fleet) -> None:
+    """Java's client offers HTTP/2 with its first request. The body of that request must still count."""
+    dispatcher, _ = shared
+    body = b'{"exclude": ["a", "b"]}'
+    upgrade = b"connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n"
+    head = HEAD + upgrade + b"content-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    for parts in ([head + body], [head, body]):
+        with dial(dispatcher) as connection, connection.makefile("rb") as answers:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(0.05)  # so that they come apart
+            assert answers.readline().startswith(b"HTTP/1.1 503 ")

@@ -220,7 +220,7 @@ def test_other_methods_and_paths(shared: Fleet, method: str, path: str, wanted: 
 
 
 def test_places_without_clients_expire() -> None:
-    with fleet("--lease=0.6", pools=("a", "b")) as (dispatcher, _):
+    with fleet("--lease=1", pools=("a", "b")) as (dispatcher, _):
         assert dispatcher.post({"count": 10}).status_code == 201
         state = dispatcher.wait_for(lambda state: state["expired"] == 10)
         assert (state["expected"], state["sessions"]) == (0, 0)

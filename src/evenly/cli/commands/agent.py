@@ -15,6 +15,7 @@ def command(
     address: fleet_options.AgentAddress = None,
     dispatcher: fleet_options.Dispatchers = None,
     listen: fleet_options.AgentListen = None,
+    server: fleet_options.AgentServer = None,
     capacity: fleet_options.AgentCapacity = None,
     token_file: fleet_options.OwnTokenFile = None,
     ca_file: fleet_options.AgentCaFile = None,

@@ -8,7 +8,7 @@ It must not contain a clock, a random number generator, an await, a socket or a 
 """
 
 from evenly.core.protocol.answers import KeyReusedError
-from evenly.core.protocol.dispatcher_peer import DispatcherPeer
+from evenly.core.protocol.dispatcher_peer import DispatcherPeer, TooManyPicksError
 from evenly.core.protocol.messages import Kind, PeerMessageCount, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.pool_peer import PoolPeer
 from evenly.core.protocol.records import KnownPool
@@ -25,4 +25,5 @@ __all__ = [
     "Tickets",
     "ToDispatcher",
     "ToPool",
+    "TooManyPicksError",
 ]

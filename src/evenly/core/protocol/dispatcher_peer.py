@@ -11,7 +11,6 @@ from evenly.core.protocol.answers import Answers
 from evenly.core.protocol.messages import Kind, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.records import MAX_POOLS, KnownPool, Record, too_many_pools
 from evenly.core.protocol.restrictions import Restrictions
-from evenly.core.protocol.tickets import Tickets
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
 from evenly.inputs import finite_number, positive_number, shown, whole_number
@@ -20,6 +19,11 @@ MAX_TERM = 2**31 - 1
 TERM = 2**32
 """Epochs and tickets of a term are numbered from this times the term, so that those of a later term are higher."""
 MAX_PICKS = 1_000  # in one request
+MAX_PLACES = 500_000  # picks within one lease: each takes memory until then
+
+
+class TooManyPicksError(InputError):
+    """There are as many picks within one lease as there may be."""
 
 
 class DispatcherPeer:
@@ -100,6 +104,8 @@ class DispatcherPeer:
         answer = None if key is None else self._answers.find(key, request)
         if answer is not None:
             return answer
+        if len(self._expiring) + count > MAX_PLACES:
+            raise TooManyPicksError(f"There can be at most {MAX_PLACES} picks within one lease.")
         picks: list[Pick] = []
         for _ in range(count):
             pick = self._pick(choose, request[1])
@@ -129,8 +135,7 @@ class DispatcherPeer:
         record.incarnation, record.sequence = message.incarnation, message.sequence
         record.heard = self._now
         self._check_by(self._now + self._silence)
-        arrived = Tickets(message.arrived)
-        record.open = {ticket: None for ticket in record.open if ticket not in arrived}
+        record.close(message.arrived)
         record.report, record.leaving = message.report, message.kind is Kind.LEAVE
         self._catch_up_epoch(message.report.epoch)
         self._put_in(pool)
@@ -189,14 +194,17 @@ class DispatcherPeer:
             self._check_by(record.heard + self._silence)
 
     def catch_up(self) -> None:
-        """Raise the threshold to the mean number of tasks, if it is lower. For a start against busy pools."""
+        """Raise the threshold to the median number of tasks, if it is lower. For a start against busy pools.
+
+        The median, so that one pool with a wrong count cannot raise it beyond reason.
+        """
         dispatcher = self._dispatcher
         if dispatcher.rule is None or not dispatcher.pools:
             return
-        mean = sum(dispatcher.estimate(pool) or 0 for pool in dispatcher.pools) // len(dispatcher.pools)
-        mean = min(mean, dispatcher.highest)
-        if mean > dispatcher.threshold:
-            dispatcher.restart(mean)
+        estimates = sorted(dispatcher.estimate(pool) or 0 for pool in dispatcher.pools)
+        median = min(estimates[(len(estimates) - 1) // 2], dispatcher.highest)
+        if median > dispatcher.threshold:
+            dispatcher.restart(median)
             self._tell_all()
 
     def known_pools(self) -> Iterator[KnownPool]:
@@ -247,7 +255,8 @@ class DispatcherPeer:
         if len(self._records) >= MAX_POOLS:
             raise too_many_pools()
         seen = message.arrived[-1][1] if message.arrived else 0
-        record = Record(self._now, max(self._unused, min(seen + 1, MAX_EPOCH)), message.report)
+        in_term = seen < self._first + TERM - 1  # a later term begins by itself, when a pool reports its epoch
+        record = Record(self._now, max(self._unused, seen + 1 if in_term else 0), message.report)
         self._records[message.report.pool] = record
         return record
 
@@ -316,7 +325,7 @@ class DispatcherPeer:
 
     def _tell(self, pool: PoolId) -> None:
         record = self._records[pool]
-        oldest = min(record.open, default=record.next_ticket)
+        oldest = next(iter(record.open), record.next_ticket)
         self._outbox[pool] = ToPool(self._dispatcher.notice, oldest)
 
     def _tell_all(self) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from evenly.core.messages import PoolId, Report
+from evenly.core.protocol.tickets import Ranges
 from evenly.errors import InputError
 
 MAX_POOLS = 10_000
@@ -18,7 +19,17 @@ class Record:
     leaving: bool = False
     incarnation: int = -1
     sequence: int = 0
-    open: dict[int, None] = field(default_factory=dict)  # an ordered set: tickets that may still be on the way
+    open: dict[int, None] = field(default_factory=dict)  # a set, ascending: tickets that may still be on the way
+
+    def close(self, arrived: Ranges) -> None:
+        """Remove the tickets that have arrived. Looks at the numbers of a range, or at the open ones if fewer."""
+        for first, last in arrived:
+            if last - first < len(self.open):
+                for ticket in range(first, last + 1):
+                    self.open.pop(ticket, None)
+            else:
+                for ticket in [ticket for ticket in self.open if first <= ticket <= last]:
+                    del self.open[ticket]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -33,7 +33,7 @@ class EvenlyMiddleware:
     one if it is streamed, from its first part to its last, or from the request on if that brings a session id.
 
     The agent starts when the server reports its startup, or else with the first request, and leaves at the
-    shutdown. One process is one pool: with several worker processes, give each a pool name and address.
+    shutdown. One process is one pool: with several worker processes on one port, use `evenly agent` instead.
     """
 
     def __init__(

@@ -70,7 +70,7 @@ class Link:
         self._wake = asyncio.Event()
         self._sent_all = asyncio.Event()
         self._unheard = self._stuck = 0  # heartbeats
-        self._heartbeat = 1.0
+        self._heartbeat = 2 * _MAX_DELAY_S  # until a dispatcher names one
         self._since = math.inf  # when the connection was welcomed
         self._loop: asyncio.AbstractEventLoop | None = None
         self.dispatcher: str | None = None  # the URL of the one that has welcomed us
@@ -131,7 +131,8 @@ class Link:
             if time.monotonic() - self._since > _MAX_DELAY_S:  # not if it ends at once, again and again
                 delay = _MIN_DELAY_S
             await asyncio.sleep((_REFUSED_DELAY_S if refused else delay) * random.uniform(0.5, 1.5))
-            delay = min(2 * delay, _MAX_DELAY_S)
+            # At most a heartbeat with its random part: a dispatcher that is back knows all pools after two.
+            delay = min(2 * delay, _MAX_DELAY_S, self._heartbeat / 1.5)
 
     async def _hold(self, url: str) -> None:
         """Connect to a dispatcher and stay until the connection is lost, which raises an exception."""

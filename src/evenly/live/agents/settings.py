@@ -14,6 +14,7 @@ from evenly.errors import InputError
 from evenly.files import path_text, read_text
 from evenly.inputs import is_listing, shown
 from evenly.live.addresses import Address
+from evenly.live.pool_url import check_pool_url
 from evenly.live.session_id import check_pool_name
 
 TOKEN_VARIABLE = "EVENLY_AGENT_TOKEN"  # environment variable with the token, if neither argument nor file has it
@@ -48,7 +49,7 @@ def check_settings(
 ) -> AgentSettings:
     """Return the settings of an agent, or raise InputError. The token is looked for in this order of arguments."""
     check_pool_name(pool)
-    _check_pool_url(address)
+    check_pool_url(address)
     if not is_listing(dispatchers) or not 1 <= len(dispatchers) <= MAX_DISPATCHERS:
         raise InputError(f"dispatchers must be a list of 1 to {MAX_DISPATCHERS} URLs, not {shown(dispatchers)}.")
     token = _read_token(token, token_file, environment)
@@ -59,13 +60,6 @@ def check_settings(
     return AgentSettings(
         pool=pool, address=address, dispatchers=urls, token=token, tls=_tls(ca_file) if secure else None
     )
-
-
-def _check_pool_url(address: object) -> None:
-    """Reject an address that no dispatcher gives to clients."""
-    parts = _split(address)
-    if parts is None or parts.scheme not in _SECURE or not parts.hostname or parts.query or parts.fragment:
-        raise InputError(f"address must be the URL of the pool, such as ws://10.0.0.5:7000, not {shown(address)}.")
 
 
 def _dispatcher_url(given: object, *, has_token: bool) -> str:

@@ -18,6 +18,11 @@ class Access:
     token: str | None
     anyone: bool = False
 
+    @property
+    def cross_origin(self) -> bool:
+        """Whether web pages of any site may call: nothing that a browser adds by itself gives access."""
+        return self.anyone or self.token is not None
+
     def check(self, headers: Mapping[bytes, bytes], *, from_pages: bool = False) -> None:
         """Raise RefusalError if the caller has no access. `from_pages`: pages of other sites may link here."""
         if self.anyone:

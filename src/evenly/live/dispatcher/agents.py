@@ -9,6 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from evenly.core.protocol import ToDispatcher
 from evenly.core.protocol.codec import decode_to_dispatcher, read_object
+from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.errors import InputError
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hello import Hello, read_hello, welcome
@@ -16,8 +17,10 @@ from evenly.live.dispatcher.hub import AgentConnection, Hub, Transport
 from evenly.live.dispatcher.mailbox import Mailbox
 from evenly.live.log import Log
 from evenly.live.store.base import Store, StoreUnavailableError
+from evenly.live.store.local import term_now
 
 HELLO_TIMEOUT_S = 5.0
+_MAX_AHEAD_S = 365 * 86_400  # a term is a time in seconds, or a few more
 MAX_MESSAGES_PER_SECOND = 10_000  # of one agent; more of them wait
 _BAD_DATA, _FAULT, _TRY_LATER = 1008, 1011, 1013  # WebSocket close codes
 
@@ -99,9 +102,11 @@ class Agents:
             if connection.this_second > MAX_MESSAGES_PER_SECOND:
                 await asyncio.sleep(connection.second + 1 - now)
             if not text.startswith('{"kind"') and "type" in (values := read_object(text)):
-                await self._hello_again(connection, read_hello(values))
+                if values["type"] == "hello":  # other types come from later versions
+                    await self._hello_again(connection, read_hello(values))
                 continue
             message = decode_to_dispatcher(connection.hello.pool, text)
+            _check_epoch(message.report.epoch)
             connection.last_message = message
             self._counters.messages.count(message)
             if self._shared:
@@ -147,6 +152,12 @@ class Agents:
             await self._store.disconnected(pool)
         except StoreUnavailableError:
             self._counters.errors["store_unavailable"] += 1
+
+
+def _check_epoch(epoch: int) -> None:
+    """Reject an epoch from the far future: dispatchers would have to go beyond it, and terms would run out."""
+    if epoch // TERM > term_now() + _MAX_AHEAD_S:
+        raise InputError(f"The epoch must not be in the far future, not {epoch}.")
 
 
 def _text(event: Message) -> str | None:

@@ -18,6 +18,16 @@ from evenly.live.log import Log
 
 TRANSPORT = "evenly.transport"  # the key of a WebSocket's transport in its scope
 _SESSIONS, _SESSION, _GO, _AGENTS = b"/v1/sessions", b"/v1/sessions/", b"/v1/go/", b"/v1/agents"
+_CLIENTS = (_SESSIONS, _GO)  # where the paths of clients begin
+_CROSS_ORIGIN = ((b"access-control-allow-origin", b"*"), (b"access-control-expose-headers", b"retry-after"))
+_PREFLIGHT = Answer(
+    204,
+    [
+        (b"access-control-allow-methods", b"GET, POST, DELETE"),
+        (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+        (b"access-control-max-age", b"86400"),
+    ],
+)
 _ALIVE = Answer(200, [JSON], b'{"status":"alive"}')
 _READY = {
     None: Answer(200, [JSON], b'{"status":"ready"}'),
@@ -68,11 +78,15 @@ class Api:
             self._log.event("fault", where="api", error=repr(error))
             answer = RefusalError(Code.FAULT, "The dispatcher has a fault; its log says more.").answer()
         if answer is not None:
+            if self._clients.cross_origin and _from_page(scope):
+                answer = answer._replace(headers=[*answer.headers, *_CROSS_ORIGIN])
             await send_answer(scope, send, answer)
 
     async def _request(self, scope: Scope, receive: Receive) -> Answer:
         path: bytes = scope["raw_path"]
         headers = dict(scope["headers"])
+        if scope["method"] == "OPTIONS" and self._clients.cross_origin and path.startswith(_CLIENTS):
+            return _PREFLIGHT
         if path == _SESSIONS:
             _check_method(scope, "POST")
             self._clients.check(headers)
@@ -121,6 +135,11 @@ class Api:
         self._agent_access.check(headers)
         await self._agents.serve(scope, receive, send, scope[TRANSPORT])
         return None
+
+
+def _from_page(scope: Scope) -> bool:
+    """Return whether a web page sends the request of a client."""
+    return scope["raw_path"].startswith(_CLIENTS) and any(name == b"origin" for name, _ in scope["headers"])
 
 
 def _check_method(scope: Scope, allowed: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from evenly.core.checks import MAX_EPOCH, check_capacity
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
-from evenly.live.dispatcher.urls import check_pool_url
+from evenly.live.pool_url import check_pool_url
 from evenly.live.session_id import check_pool_name
 
 VERSION = 1

@@ -1,4 +1,4 @@
-"""The server of the API port: uvicorn with limits on connections, headers, and the time of a request."""
+"""The server of the API port."""
 
 from __future__ import annotations
 
@@ -9,66 +9,18 @@ from typing import Any
 
 import uvicorn
 from uvicorn._types import ASGISendEvent
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from evenly.core.protocol.codec import MAX_MESSAGE
 from evenly.live.admin.server import QuietServer
 from evenly.live.dispatcher.app import TRANSPORT, Api
+from evenly.live.http.limits import KEEP_ALIVE_S, LimitedProtocol
 from evenly.live.listening import BACKLOG
 
-MAX_HEADERS = 64 * 1024  # bytes
 MAX_CONNECTIONS = 16_384
-REQUEST_TIMEOUT_S = 15.0  # from the first byte, or from the connection, to the end of the answer
-KEEP_ALIVE_S = 30
+MAX_UNREAD = 1024 * 1024  # bytes that an agent leaves unread, such as answers to its pings
 _HANDSHAKE_TIMEOUT_S = 10.0
 _SHUTDOWN_TIMEOUT_S = 1
-
-
-class ApiProtocol(HttpToolsProtocol):
-    """HTTP with limits. httptools has none of its own."""
-
-    max_connections = MAX_CONNECTIONS
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Accept a connection, unless there are too many."""
-        self._since = self.loop.time()
-        self._reading = False
-        self._header_bytes: int | None = 0  # None when the headers are complete
-        super().connection_made(transport)
-        if len(self.connections) > self.max_connections:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        """Parse what has come, and give up on endless headers."""
-        super().data_received(data)
-        if self._header_bytes is not None:
-            self._header_bytes += len(data)
-            if self._header_bytes > MAX_HEADERS:
-                self.transport.abort()
-
-    def on_message_begin(self) -> None:
-        """Note when a request begins."""
-        self._since = self.loop.time()
-        self._reading = True
-        self._header_bytes = 0
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        """End the count of header bytes."""
-        self._header_bytes = None
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        """Note that the whole request is there."""
-        self._reading = False
-        super().on_message_complete()
-
-    def abort_if_overdue(self, now: float) -> None:
-        """Disconnect a client whose request or whose reading of the answer takes too long."""
-        busy = self.cycle is None or self._reading or not self.cycle.response_complete
-        if busy and now - self._since > REQUEST_TIMEOUT_S:
-            self.transport.abort()
 
 
 class AgentProtocol(WebSocketsSansIOProtocol):
@@ -85,12 +37,17 @@ class AgentProtocol(WebSocketsSansIOProtocol):
         self.scope[TRANSPORT] = self.transport  # type: ignore[literal-required]
         await super().run_asgi()
 
+    def abort_if_unread(self) -> None:
+        """Disconnect an agent that does not read."""
+        if self.transport.get_write_buffer_size() > MAX_UNREAD:
+            self.transport.abort()
+
 
 class ApiServer(QuietServer):
     """A server of the API."""
 
     def __init__(self, api: Api, tls: ssl.SSLContext | None, *, max_connections: int) -> None:
-        protocol = type("LimitedApiProtocol", (ApiProtocol,), {"max_connections": max_connections})
+        protocol = type("ApiProtocol", (LimitedProtocol,), {"max_connections": max_connections})
         super().__init__(
             uvicorn.Config(
                 api,
@@ -126,8 +83,10 @@ class ApiServer(QuietServer):
         """Disconnect clients that take too long."""
         now = asyncio.get_running_loop().time()
         for connection in list(self.server_state.connections):
-            if isinstance(connection, ApiProtocol):
+            if isinstance(connection, LimitedProtocol):
                 connection.abort_if_overdue(now)
+            elif isinstance(connection, AgentProtocol):
+                connection.abort_if_unread()
 
     def _connection(self) -> asyncio.Protocol:
         made: asyncio.Protocol = self._protocol(config=self.config, server_state=self.server_state, app_state={})

@@ -72,7 +72,7 @@ class DispatcherServer:
         self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared)
         self.watch = Watch(self.fleet, log)
         api = Api(
-            sessions=Sessions(store, counters, lease=settings.lease),
+            sessions=Sessions(store, counters),
             agents=self._agents,
             pages=Pages(bound, with_token=tokens.client is not None, tls=tls is not None),
             clients=Access("client", tokens.client, anyone=settings.open_picks),

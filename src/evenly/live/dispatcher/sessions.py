@@ -6,14 +6,15 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from urllib.parse import unquote
 
 from pydantic import ValidationError
 
-from evenly.core.protocol import KeyReusedError
+from evenly.core.protocol import KeyReusedError, TooManyPicksError
 from evenly.live.dispatcher.answers import JSON, Answer, RefusalError
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.models import KEY_PATTERN, Code, PickRequest, SessionsView, SessionView, first_fault
-from evenly.live.dispatcher.urls import redirect_target
+from evenly.live.pool_url import redirect_target
 from evenly.live.session_id import read, sign, verify
 from evenly.live.store.base import (
     AllUnavailableError,
@@ -23,7 +24,6 @@ from evenly.live.store.base import (
     StoreUnavailableError,
 )
 
-MAX_PLACES = 500_000  # given out within one lease: each takes memory until its lease ends
 _KEY = re.compile(KEY_PATTERN.encode())
 _DEFAULT = PickRequest()
 _NOTHING = Answer(204, [])
@@ -33,12 +33,9 @@ _NO_STORE = (b"cache-control", b"no-store")
 class Sessions:
     """The routes of clients."""
 
-    def __init__(self, store: Store, counters: Counters, *, lease: float) -> None:
+    def __init__(self, store: Store, counters: Counters) -> None:
         self._store = store
         self._counters = counters
-        self._lease = lease
-        self._window = time.monotonic()
-        self._in_window = 0
 
     async def pick(self, headers: Mapping[bytes, bytes], body: bytes) -> Answer:
         """Answer POST /v1/sessions."""
@@ -64,6 +61,7 @@ class Sessions:
         An id with a wrong signature is answered like one that has expired: after a restart with new keys, honest
         clients hold such ids too. It changes nothing.
         """
+        session = unquote(session)
         if read(session) is None:
             raise RefusalError(Code.INVALID_REQUEST, "This is not the id of a session.")
         known = verify((self._store.key,), session)
@@ -87,7 +85,6 @@ class Sessions:
         return Answer(307, [(b"location", target), _NO_STORE])
 
     async def _place(self, count: int, exclude: Sequence[str], key: str | None) -> tuple[Placement, ...]:
-        self._check_rate(count)
         try:
             places = await self._store.place(count=count, exclude=frozenset(exclude), key=key)
         except NoPoolsError:
@@ -98,6 +95,8 @@ class Sessions:
             ) from None
         except StoreUnavailableError:
             raise _unavailable() from None
+        except TooManyPicksError as error:
+            raise RefusalError(Code.TOO_MANY, str(error)) from None
         except KeyReusedError:
             raise RefusalError(
                 Code.KEY_REUSED, "This Idempotency-Key was used for a request with another body."
@@ -106,14 +105,6 @@ class Sessions:
         for place in places:
             picks["any" if place.color is None else place.color.value] += 1
         return places
-
-    def _check_rate(self, count: int) -> None:
-        now = time.monotonic()
-        if now >= self._window + self._lease:
-            self._window, self._in_window = now, 0
-        if self._in_window + count > MAX_PLACES:
-            raise RefusalError(Code.TOO_MANY, f"There can be at most {MAX_PLACES} picks within one lease.")
-        self._in_window += count
 
     def _views(self, places: Sequence[Placement]) -> list[SessionView]:
         key, now = self._store.key, time.time()

@@ -104,7 +104,8 @@ class Store(Protocol):
     async def place(self, *, count: int, exclude: frozenset[str], key: str | None) -> tuple[Placement, ...]:
         """Find places for sessions, for all or for none. The same request key gets the same answer.
 
-        Raises KeyReusedError if the key was used for another request.
+        Raises KeyReusedError if the key was used for another request, TooManyPicksError if there were too many
+        picks within one lease.
         """
         ...
 

@@ -9,7 +9,7 @@
 -- ORDER    a list of 'expires key' of the answers, the oldest first
 
 local MAX_POOLS, MAX_ANSWERS, MAX_TERM = 10000, 100000, 2147483647
-local MAX_EPOCH = '9223372036854775807'
+local MAX_PLACES = 500000 -- picks within one lease
 local MAX_EXPIRED = 500 -- places to give back in one call, so that no call takes long
 
 -- Return a whole number as text. Lua's own conversion rounds to 14 digits.
@@ -254,19 +254,16 @@ local function begin_term(S, term)
   write_all('HSET', S.keys[HOT], renewed)
 end
 
--- Raise the threshold to the mean number of tasks. The sum may be beyond 2^53, quotients and rests are not.
+-- Raise the threshold to the median number of tasks.
 local function catch_up(S)
   if S.members == 0 then
     return
   end
-  local mean, rest = 0, 0
-  for _, estimate in ipairs(estimates(S, list(S, MEMBERS))) do
-    mean = mean + math.floor(estimate / S.members)
-    rest = rest + estimate % S.members
-  end
-  mean = math.min(mean + math.floor(rest / S.members), MAX_COUNT)
-  if mean > S.threshold then
-    restart(S, mean, next_big(S.epoch), estimates)
+  local sorted = estimates(S, list(S, MEMBERS))
+  table.sort(sorted)
+  local median = math.min(sorted[math.floor((#sorted - 1) / 2) + 1], MAX_COUNT)
+  if median > S.threshold then
+    restart(S, median, next_big(S.epoch), estimates)
   end
 end
 
@@ -356,6 +353,9 @@ local function pick_many(S, args)
     local known = cjson.decode(answer)
     return known[1] == request and placements(S, known[2]) or {'reused'}
   end
+  if redis.call('LLEN', S.keys[EXPIRING]) + count > MAX_PLACES then
+    return {'crowded'}
+  end
   local exclude, numbers = {}, {}
   for index = 12, 11 + excluded do
     exclude[args[index]] = true
@@ -388,9 +388,10 @@ end
 local function new_record(S, args)
   local ticket = S.unused
   if #args > 13 then
-    local seen = args[#args]
-    seen = seen < MAX_EPOCH and next_big(seen) or MAX_EPOCH
-    ticket = seen > ticket and seen or ticket
+    local seen = next_big(args[#args])
+    if seen < first_of_term(term_of(S.epoch) + 1) and seen > ticket then -- a later term begins by itself
+      ticket = seen
+    end
   end
   S.serial = S.serial + 1
   return {next_ticket = ticket, open = 0}, {serial = S.serial, incarnation = '', sequence = big('0')}

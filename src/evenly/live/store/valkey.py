@@ -16,8 +16,8 @@ from typing import Any, cast
 from redis.exceptions import NoPermissionError, RedisError, ResponseError
 
 from evenly.core.messages import Color, ThresholdNotice
-from evenly.core.protocol import KeyReusedError, ToDispatcher, ToPool
-from evenly.core.protocol.dispatcher_peer import TERM
+from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError, ToPool
+from evenly.core.protocol.dispatcher_peer import MAX_PLACES, TERM
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name, new_key
@@ -109,6 +109,8 @@ class ValkeyStore:
         status, *fields = await self._call("pick", *arguments, self._random.random())
         if status == b"reused":
             raise KeyReusedError(f"The request key {shown(key)} was used for a different request.")
+        if status == b"crowded":
+            raise TooManyPicksError(f"There can be at most {MAX_PLACES} picks within one lease.")
         if status != b"placed":
             raise NoPoolsError if status == b"empty" else AllUnavailableError
         placements = tuple(_placement(fields[start : start + 6]) for start in range(0, len(fields), 6))
@@ -230,7 +232,9 @@ class ValkeyStore:
                 functions.microseconds(self._settings.heartbeat),
                 state or b"",
             )
-            first, key, is_new = cast("tuple[bytes, bytes, int]", await execute(pack(*self._words("open", *opened))))
+            first, key, is_new = cast(
+                "tuple[bytes, bytes, int]", await execute(pack(*self._words("open", *opened)))
+            )
         except NoPermissionError:
             raise
         except ResponseError as error:

@@ -34,10 +34,17 @@ class _RequestError(Exception):
 
 
 class SidecarApp:
-    """Begins and ends sessions of an agent. `stop` ends the connections that are held open."""
+    """Begins and ends sessions of an agent. `stop` ends the connections that are held open.
 
-    def __init__(self, agent: Agent) -> None:
+    With `checked`, the pool gets no sessions until `server_is` says that its server is there.
+    """
+
+    def __init__(self, agent: Agent, *, checked: bool = False) -> None:
         self._agent = agent
+        self._drained = False  # by a request
+        self._server: bool | None = False if checked else None
+        if checked:
+            agent.drain()
         self._sessions: dict[str, Session] = {}  # begun with /begin, by the caller's name for them
         self._stopping = asyncio.Event()
         self._answers: dict[str, dict[str, Callable[[Values], Values]]] = {
@@ -52,6 +59,18 @@ class SidecarApp:
     def stop(self) -> None:
         """End the responses that are held open."""
         self._stopping.set()
+
+    def server_is(self, there: bool) -> None:
+        """Take the pool out of service while its server is not there."""
+        self._server = there
+        self._apply()
+
+    def _apply(self) -> None:
+        wanted = self._drained or self._server is False
+        if wanted and not self._agent.draining:
+            self._agent.drain()
+        elif self._agent.draining and not wanted:
+            self._agent.undrain()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -111,13 +130,15 @@ class SidecarApp:
 
     def _drain(self, values: Values) -> Values:
         _check_keys(values)
-        self._agent.drain()
+        self._drained = True
+        self._apply()
         return {"draining": True}
 
     def _undrain(self, values: Values) -> Values:
         _check_keys(values)
-        self._agent.undrain()
-        return {"draining": False}
+        self._drained = False
+        self._apply()
+        return {"draining": self._agent.draining}
 
     def _state(self, values: Values) -> Values:
         agent = self._agent
@@ -129,6 +150,7 @@ class SidecarApp:
             "capacity": agent.capacity,
             "sessions": agent.sessions,
             "draining": agent.draining,
+            "server": None if self._server is None else "up" if self._server else "down",
             "dispatcher": agent.dispatcher,
             "threshold": agent.threshold,
             "messages": sent,

@@ -11,13 +11,15 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.addresses import Address, parse_address
 from evenly.live.agents.agent import Agent
 from evenly.live.agents.sidecar.app import SidecarApp
+from evenly.live.agents.sidecar.server_check import watch_server
+from evenly.live.background import running
+from evenly.live.http.limits import LimitedProtocol
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.processes import raise_fd_limit
@@ -26,7 +28,7 @@ from evenly.live.signals import on_signals
 DEFAULT_LISTEN = "127.0.0.1:4150"
 _MAX_CONNECTIONS = 65_536
 _BACKLOG = 4096
-_FIRST_REQUEST_TIMEOUT_S = 5.0
+_SWEEP_S = 1.0
 _SHUTDOWN_TIMEOUT_S = 1
 
 
@@ -49,13 +51,29 @@ async def serve(given: Mapping[str, Any], *, ready_json: bool = False) -> None:
     )
     stop = asyncio.Event()
     on_signals(stop.set)
-    app = SidecarApp(agent)
+    server = _server(given.get("server"))
+    app = SidecarApp(agent, checked=server is not None)
+
+    def server_is(there: bool) -> None:
+        log.event("server up" if there else "server down", server=server)
+        app.server_is(there)
+
+    work = [] if server is None else [watch_server(server, server_is)]
     with listening_socket(listen) as sock:
         bound = Address(listen.host, sock.getsockname()[1])
-        async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent:
+        async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent, running(work, log):
             print(_ready_line(agent, bound, len(given["dispatcher"]), as_json=ready_json), flush=True)
             await stop.wait()
     log.event("stopped", sessions=agent.sessions)
+
+
+def _server(given: object) -> Address | None:
+    """Return the address of the server to check, None if none is given."""
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        raise InputError(f"server must be HOST:PORT, not {shown(given)}.")
+    return parse_address(given)
 
 
 def check_listen(listen: object) -> Address:
@@ -79,42 +97,32 @@ def _ready_line(agent: Agent, bound: Address, dispatchers: int, *, as_json: bool
 async def _serving(app: SidecarApp, sock: socket.socket, connections: int) -> AsyncIterator[None]:
     config = uvicorn.Config(
         app,
-        http=_PromptProtocol,
+        http=type("LimitedSidecarProtocol", (_Protocol,), {"max_connections": connections}),
         ws="none",
         lifespan="off",
         log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
-        limit_concurrency=connections,
         timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
     )
     server = _Server(config)
     serving = asyncio.create_task(server.serve(sockets=[sock]))
+    sweeping = asyncio.create_task(server.sweep())
     try:
         yield
     finally:
+        sweeping.cancel()
         app.stop()
         server.should_exit = True
         await serving
 
 
-class _PromptProtocol(HttpToolsProtocol):
-    """Disconnects clients that send no request: enough of them would keep all others out."""
+class _Protocol(LimitedProtocol):
+    """A connection of the server: an answer may last as long as a session."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeout of the first request."""
-        super().connection_made(transport)
-        self._timer = self.loop.call_later(_FIRST_REQUEST_TIMEOUT_S, self._disconnect)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Cancel the timeout."""
-        self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _disconnect(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():  # no request yet
-            self.transport.close()
+    answers_timed = False
+    pipelining = False
 
 
 class _Server(uvicorn.Server):
@@ -124,3 +132,12 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Capture no signals."""
         yield
+
+    async def sweep(self) -> None:
+        """Disconnect clients that take too long."""
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            now = asyncio.get_running_loop().time()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, LimitedProtocol):
+                    connection.abort_if_overdue(now)

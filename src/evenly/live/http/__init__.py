@@ -1,0 +1,1 @@
+"""HTTP with limits, for the ports that strangers may reach."""
