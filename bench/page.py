@@ -87,8 +87,8 @@ Idle WebSocket sessions through Envoy, compared with the same processes before t
 """,
     "fleet-balance": """### How even a fleet is
 
-20 pools, load 5.5, WebSocket sessions of 4 s on average. A client asks a random dispatcher for a place, over a
-new connection, and goes straight to the pool. Every fleet has its own pools and gets the same visits at the
+20 pools, load 5.5, WebSocket sessions of 4 s on average. A client asks a random dispatcher for a place, over
+a new connection, and goes straight to the pool. Every fleet has its own pools and gets the same visits at the
 same time. Spread, ± and JSQ are those of [How even](#how-even). A busy machine costs evenness: in another
 run, where a pick took 17 ms on average, all three fleets measured 1.06 times JSQ's spread.
 
