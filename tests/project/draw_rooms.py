@@ -29,7 +29,7 @@ LIVE = {
     "agents.sidecar": (0, 0), "demo.fleet": (2, 0),
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
     "admin": (3, 2), "gateway": (4, 2),
-    "store": (1, 3), "picker.ready": (2, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
+    "http": (0, 3), "store": (1, 3), "picker.ready": (2, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
     "wire": (2.2, 4), "balancer": (3, 4),
     "addresses": (1, 5),
 }  # fmt: skip

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -125,6 +125,35 @@ def test_a_pool_whose_server_is_not_there_asks_for_no_sessions() -> None:
             eventually(agent.get, lambda state: (state["server"], state["draining"]) == ("up", False))
     with sidecar() as agent:
         assert (agent.get()["server"], agent.get()["draining"]) == (None, False)
+
+
+@pytest.mark.slow
+def test_a_pipelined_request_ends_a_held_session() -> None:
+    """The server behind uvicorn would read no further, and not notice the end of the connection."""
+    with sidecar() as agent:
+        request = b"GET /session HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", agent.port), timeout=PATIENCE) as connection:
+            connection.sendall(request)
+            assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+            eventually(lambda: agent.get()["sessions"], lambda count: count == 1)
+            connection.sendall(request)
+            eventually(lambda: agent.get()["sessions"], lambda count: count == 0)
+
+
+@pytest.mark.slow
+def test_endless_headers_take_no_memory() -> None:
+    with sidecar() as agent:
+        assert agent.get("/healthz") == {"status": "ok"}
+        before = agent.memory()
+        with socket.create_connection(("127.0.0.1", agent.port), timeout=PATIENCE) as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n")
+            assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+            connection.sendall(b"GET /healthz HTTP/1.1\r\n")
+            lines = b"".join(b"a%d: x\r\n" % number for number in range(10_000))
+            with suppress(OSError):
+                for _ in range(200):
+                    connection.sendall(lines)
+        assert agent.memory() - before < 30_000_000
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
-from tests.live.dispatcher.rig import Agents, Dispatcher, make_certificates, refused
+from tests.live.dispatcher.rig import Agents, Dispatcher, fleet, make_certificates, refused
 from tests.live.processes import PATIENCE, eventually
 
 AGENT, CLIENT, ADMIN = "agent-token-0123456789", "client-token-0123456789", "admin-token-0123456789"
@@ -201,3 +201,29 @@ def test_bad_tokens_and_certificates_are_refused(
     assert "Cannot use the certificate" in refused(listen, f"--tls-cert={key}", f"--tls-key={cert}")
     nothing = tmp_path / "nothing.pem"
     assert "no such file" in refused(listen, f"--tls-cert={nothing}", f"--tls-key={nothing}")
+
+
+@pytest.mark.slow
+def test_pages_of_other_sites_may_pick_where_nothing_else_protects() -> None:
+    """With open picks, or with a token, which no browser adds by itself. Not on loopback without either."""
+    page = {"Origin": "https://game.example"}
+    asked = {**page, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "idempotency-key"}
+    with Dispatcher("--open-picks") as dispatcher, Agents(dispatcher.agents_url) as agents:
+        agents.start("a")
+        with dispatcher.client() as client:
+            allowed = client.options("/v1/sessions", headers=asked)
+            assert (allowed.status_code, allowed.headers["access-control-allow-origin"]) == (204, "*")
+            assert "idempotency-key" in allowed.headers["access-control-allow-headers"]
+            eventually(lambda: client.post("/v1/sessions").status_code, lambda status: status == 201)
+            for answer in (
+                client.post("/v1/sessions", headers=page),
+                client.post("/v1/sessions", headers=page, json={"count": 0}),
+                client.get("/v1/go/play", headers=page),
+            ):
+                assert answer.headers["access-control-allow-origin"] == "*"
+            assert "access-control-allow-origin" not in client.post("/v1/sessions").headers
+            assert "access-control-allow-origin" not in client.get("/readyz", headers=page).headers
+    with fleet(pools=("a",)) as (dispatcher, _), dispatcher.client() as client:
+        assert client.options("/v1/sessions", headers=asked).status_code == 405
+        answer = client.post("/v1/sessions", headers=page)
+        assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (403, None)

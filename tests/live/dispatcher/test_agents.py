@@ -269,3 +269,26 @@ def test_the_store_keeps_the_addresses_of_pools_that_have_connected() -> None:
         assert len(store._addresses) == 1
 
     asyncio.run(play())
+
+
+@pytest.mark.slow
+def test_frames_of_later_versions_are_ignored_and_epochs_of_the_far_future_rejected() -> None:
+    with Dispatcher() as dispatcher:
+
+        async def play() -> str:
+            async with asyncio.timeout(PATIENCE), await _dial(dispatcher) as connection:
+                await connection.send(changed(HELLO))
+                assert json.loads(await connection.recv())["type"] == "welcome"
+                await connection.send('{"type": "future", "more": 1}')
+                await connection.send(BEAT)
+                assert "threshold" in json.loads(await connection.recv())
+                await connection.send(
+                    json.dumps({**json.loads(BEAT), "sequence": 2, "epoch": (2**31 - 2) * 2**32})
+                )
+                with pytest.raises(ConnectionClosed) as closed:
+                    while True:
+                        await connection.recv()
+                assert closed.value.rcvd is not None
+                return closed.value.rcvd.reason
+
+        assert "far future" in asyncio.run(play())

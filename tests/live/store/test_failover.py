@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 
 import pytest
 
+from evenly.core.protocol import PoolPeer
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.store.base import PoolState, StoreUnavailableError
 from evenly.live.store.failover import FailoverStore
@@ -157,5 +159,89 @@ def test_an_emptied_store_costs_no_pick(own_server: StoreServer) -> None:
         await agents.quiet()
         assert events == []
         await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_steady_traffic_does_not_keep_the_store_away(own_server: StoreServer) -> None:
+    """An agent sends all the time, so that the shared store never knows everything."""
+
+    async def run() -> None:
+        store, _, agents, events = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        stop = asyncio.Event()
+
+        async def talk() -> None:
+            while not stop.is_set():
+                await store.receive(agents.peers["a"].heartbeat())
+                await asyncio.sleep(0)
+
+        talking = asyncio.create_task(talk())
+        own_server.kill()
+        await until(lambda: not store.available)
+        own_server.start()
+        await until(lambda: store.available)
+        stop.set()
+        await talking
+        await agents.beat()
+        assert events == ["store lost", "store back"]
+        assert {pool.name for pool in (await store.state()).pools} == {"a", "b"}
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_drains_survive_an_empty_store_whoever_comes_first(own_server: StoreServer) -> None:
+    """Also that of a pool which is not there, and if the first dispatcher to return has no agents."""
+
+    async def run() -> None:
+        one, _, _, _ = make(own_server)
+        other, _, agents, _ = make(own_server)
+        await one.open()
+        await other.open()
+        await agents.join("a", "b")
+        for pool in ("a", "gone"):
+            await other.drain(pool)
+        await one.state()
+        own_server.kill()
+        for store in (one, other):
+            with suppress(StoreUnavailableError):
+                await store.tick()
+        own_server.start()
+        await until(lambda: one.available and other.available)
+        for _ in range(200):
+            await agents.beat()
+            state = await one.state()
+            if state.drained == {"a", "gone"} and len(state.pools) == 2:
+                break
+            await asyncio.sleep(0.05)
+        assert state.drained == {"a", "gone"}
+        assert {pool.name: pool.state for pool in state.pools} == {"a": PoolState.DRAINING, "b": PoolState.SERVING}
+        await one.close()
+        await other.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_two_dispatchers_without_the_store_have_terms_of_their_own(own_server: StoreServer) -> None:
+    """An agent that moves between them must take the other's threshold for news."""
+
+    async def run() -> None:
+        epochs = set()
+        for _ in range(3):
+            store, _, _, _ = make(own_server)
+            await store.open()
+            await store.register("a", address="ws://a", capacity=None)
+            await store.receive(PoolPeer("a", incarnation=1).heartbeat())
+            own_server.kill()
+            await store.tick()
+            epochs.add((await store.state()).epoch)
+            await store.close()
+            own_server.start()
+        assert len(epochs) > 1  # three times the same of 10,000: once in 10^8
 
     asyncio.run(run())

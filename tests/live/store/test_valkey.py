@@ -7,6 +7,7 @@ import contextlib
 import random
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -327,3 +328,23 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             asyncio.run(run("localhost"))
     finally:
         server.kill()
+
+
+@pytest.mark.slow
+def test_a_long_lease_does_not_hold_up_shorter_ones(server: StoreServer) -> None:
+    """Dispatchers may have different leases, at the latest while their options are being changed."""
+
+    async def run() -> None:
+        long, agents = await open_store(server, "leases", replace(TIMES, lease=600.0))
+        short, _ = await open_store(server, "leases", replace(TIMES, lease=0.05))
+        await agents.join("a")
+        await place(long)
+        await place(short, 3)
+        while (await short.state()).expired < 3:
+            await asyncio.sleep(0.02)
+            await short.tick()
+        assert [pool.expected for pool in (await short.state()).pools] == [1]
+        await long.close()
+        await short.close()
+
+    asyncio.run(run())

@@ -16,6 +16,10 @@ _UPGRADE = re.compile(rb"\r\nupgrade(?=[ \t]*:(?![ \t]*websocket))", re.IGNORECA
 _IGNORED = b"\r\nx-grade"
 
 
+class _PipelinedError(Exception):
+    """A request came before the one before was answered."""
+
+
 class LimitedProtocol(HttpToolsProtocol):
     """A connection. The server calls `abort_if_overdue` about once per second.
 
@@ -52,6 +56,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Note when a request begins."""
         if not self.pipelining and not self._answered:
             self.transport.abort()
+            raise _PipelinedError  # for the parser: uvicorn must not begin with this request
         self._since = self.loop.time()
         self._reading = True
         self._headers_complete = False
