@@ -26,12 +26,12 @@ HOUSE = {
     "hallway": (1.5, 5),
 }  # fmt: skip
 LIVE = {
-    "agents.sidecar": (0, 0), "demo.fleet": (2, 0),
+    "agents.sidecar": (0.5, 0), "demo.fleet": (2, 0),
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
     "admin": (3, 2), "gateway": (4, 2),
-    "http": (0, 3), "store": (1, 3), "picker.ready": (2, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
-    "wire": (2.2, 4), "balancer": (3, 4),
-    "addresses": (1, 5),
+    "http": (0.5, 3), "store": (1.35, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
+    "wire": (2.1, 4), "balancer": (3, 4),
+    "addresses": (0, 5),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row
 _CARD, _LINE, _GAP, _ROW_GAP, _MARGIN = 170, 16, 44, 46, 20  # pixels

@@ -194,7 +194,7 @@ def test_steady_traffic_does_not_keep_the_store_away(own_server: StoreServer) ->
 
 
 @pytest.mark.slow
-def test_drains_survive_an_empty_store_whoever_comes_first(own_server: StoreServer) -> None:
+def test_drains_survive_an_empty_store_in_any_order(own_server: StoreServer) -> None:
     """Also that of a pool which is not there, and if the first dispatcher to return has no agents."""
 
     async def run() -> None:
