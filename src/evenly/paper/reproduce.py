@@ -34,8 +34,7 @@ class Reproduction:
 
 def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Reproduction:
     """Reproduce every figure and every claim in `workers` processes. The folder must exist."""
-    check_writable(folder / REPORT)
-    _check_pictures(FIGURES, folder)
+    check_targets((), folder)
     findings = study_all(lab, folder, progress, workers)
     drawn = {name: drawing for found in findings for name, drawing in found.drawings.items()}
     measured = {name: numbers for found in findings for name, numbers in found.measured.items()}
@@ -46,12 +45,19 @@ def reproduce(lab: Lab, folder: Path, progress: Progress, workers: int) -> Repro
 
 def draw(names: Sequence[str], lab: Lab, folder: Path, progress: Progress) -> Reproduction:
     """Draw only the figures with these names. The folder must exist."""
-    _check_pictures(check_names(names), folder)
+    check_targets(names, folder)
     drawings = []
     for place, name in enumerate(names, 1):
         drawings.append(FIGURES[name].write(lab, folder))
         progress(place / len(names))
     return Reproduction(tuple(drawings), (), None)
+
+
+def check_targets(names: Sequence[str], folder: Path) -> None:
+    """Reject what cannot be drawn or written, before any work starts; no names stand for everything."""
+    if not names:
+        check_writable(folder / REPORT)
+    _check_pictures(check_names(names) or FIGURES, folder)
 
 
 def _check_pictures(names: Iterable[str], folder: Path) -> None:
