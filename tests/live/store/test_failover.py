@@ -245,3 +245,26 @@ def test_two_dispatchers_without_the_store_have_terms_of_their_own(own_server: S
         assert len(epochs) > 1  # three times the same of 10,000: once in 10^8
 
     asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_a_closed_store_stays_closed(own_server: StoreServer) -> None:
+    """Messages may still be on their way to it. They must not open connections that nothing closes."""
+
+    async def run() -> None:
+        store, shared, agents, events = make(own_server)
+        await store.open()
+        await agents.join("a")
+        await store.close()
+        with pytest.raises(StoreUnavailableError, match="closed"):
+            await shared.tick()
+        await store.receive(agents.peers["a"].heartbeat())
+        await store.tick()
+        await asyncio.sleep(0.2)  # several probes
+        assert events == ["store lost"]
+        with own_server.client() as client:
+            assert (
+                len([each for each in client.client_list() if each["laddr"].endswith(f":{own_server.port}")]) == 0
+            )
+
+    asyncio.run(run())

@@ -84,6 +84,7 @@ class FailoverStore:
         self._agents: dict[str, _Agent] = {}
         self._drained: set[str] = set()  # pools known to drain
         self._wanted: dict[str, bool] = {}  # drains and their ends that the shared store does not know yet
+        self._closed = False
         self._prober: asyncio.Task[None] | None = None
         self._replayer: asyncio.Task[None] | None = None
         shared.on_new_term = self._replay_soon
@@ -113,7 +114,8 @@ class FailoverStore:
             await self._lose(self._era, error)
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections, for good: calls that come later use the local store."""
+        self._closed = True
         tasks = [task for task in (self._prober, self._replayer) if task is not None]
         for task in tasks:
             task.cancel()
@@ -230,7 +232,8 @@ class FailoverStore:
             choose=self._choose,
         )
         self._report("store lost", reason=str(error), pools=len(self._agents))
-        self._prober = asyncio.create_task(self._probe())
+        if not self._closed:
+            self._prober = asyncio.create_task(self._probe())
         for pool in self._drained:
             await local.drain(pool)
         for pool in list(self._agents):
@@ -273,7 +276,7 @@ class FailoverStore:
 
     def _replay_soon(self) -> None:
         """Tell a store that was emptied of the pools that are connected here."""
-        if self.available and (self._replayer is None or self._replayer.done()):
+        if self.available and not self._closed and (self._replayer is None or self._replayer.done()):
             self._replayer = asyncio.create_task(self._replay_all())
 
     async def _replay_now(self) -> None:

@@ -29,6 +29,7 @@ from redis.exceptions import (
 from evenly.live.store.base import StoreUnavailableError
 from evenly.live.store_url import StoreUrl
 
+_CLOSED = "The store has been closed."
 MAX_WAITING = 10_000  # calls
 _MAX_BATCH = 1_000  # calls in one write
 _REFUSED = "The store rejected the user name or the password."
@@ -121,9 +122,12 @@ class Link:
         self._outbox: list[tuple[bytes, asyncio.Future[object]]] = []
         self._wake = asyncio.Event()
         self._writer: asyncio.Task[None] | None = None
+        self._closed = False
 
     def submit(self, command: bytes) -> asyncio.Future[object]:
         """Send a packed command with the next write. The reply is the result; ResponseError may be one."""
+        if self._closed:
+            raise StoreUnavailableError(_CLOSED)
         if len(self._outbox) >= MAX_WAITING:
             raise StoreUnavailableError(f"More than {MAX_WAITING} calls wait for the store.")
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -134,14 +138,15 @@ class Link:
         return future
 
     async def close(self) -> None:
-        """Close the connection. Calls that wait fail."""
+        """Close the connection. Calls that wait fail, and so do later ones."""
+        self._closed = True
         if self._writer is not None:
             self._writer.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._writer
             self._writer = None
         await self._disconnect()
-        self._fail(StoreUnavailableError("The store has been closed."), self._outbox)
+        self._fail(StoreUnavailableError(_CLOSED), self._outbox)
         self._outbox = []
 
     async def _run(self) -> None:
