@@ -101,6 +101,7 @@ class Loop:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
 
     def close(self) -> None:
+        self.run(asyncio.sleep(0.01))  # connections that were aborted end in the next steps of the loop
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(PATIENCE)
         self._loop.close()
