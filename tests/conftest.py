@@ -5,7 +5,6 @@
 
 import signal
 
-import hypothesis.strategies._internal.regex  # noqa: F401  (parsing it in the depth of a test can fail)
 from hypothesis import HealthCheck, settings
 
 # The same examples every time, whatever the machine is doing.
