@@ -166,7 +166,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.admin": Room(
         holds="The admin port: routes, metrics, authentication, its documentation page.",
-        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer"),
+        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.http"),
         packages=("fastapi", "jinja2", "prometheus_client", "starlette", "uvicorn"),
     ),
     "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),

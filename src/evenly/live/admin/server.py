@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from evenly.live.http.server import QuietServer
 
 _MAX_CONNECTIONS = 256
 _FIRST_REQUEST_TIMEOUT_S = 5.0
@@ -65,12 +67,3 @@ class _PromptProtocol(H11Protocol):
     def _disconnect(self) -> None:
         if self.cycle is None and not self.transport.is_closing():  # no request yet
             self.transport.close()
-
-
-class QuietServer(uvicorn.Server):
-    """A server that leaves signal handling to its process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals."""
-        yield

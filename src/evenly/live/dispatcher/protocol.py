@@ -12,9 +12,9 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from evenly.core.protocol.codec import MAX_MESSAGE
-from evenly.live.admin.server import QuietServer
 from evenly.live.dispatcher.app import TRANSPORT, Api
 from evenly.live.http.limits import KEEP_ALIVE_S, LimitedProtocol
+from evenly.live.http.server import QuietServer
 from evenly.live.listening import BACKLOG
 
 MAX_CONNECTIONS = 16_384

@@ -6,8 +6,8 @@ import asyncio
 import json
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
@@ -20,6 +20,7 @@ from evenly.live.agents.sidecar.app import SidecarApp
 from evenly.live.agents.sidecar.server_check import watch_server
 from evenly.live.background import running
 from evenly.live.http.limits import LimitedProtocol
+from evenly.live.http.server import QuietServer
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.processes import raise_fd_limit
@@ -27,7 +28,6 @@ from evenly.live.signals import on_signals
 
 DEFAULT_LISTEN = "127.0.0.1:4150"
 _MAX_CONNECTIONS = 65_536
-_BACKLOG = 4096
 _SWEEP_S = 1.0
 _SHUTDOWN_TIMEOUT_S = 1
 
@@ -125,13 +125,8 @@ class _Protocol(LimitedProtocol):
     pipelining = False
 
 
-class _Server(uvicorn.Server):
-    """A server that leaves signal handling to its process."""
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Capture no signals."""
-        yield
+class _Server(QuietServer):
+    """The server of the sidecar."""
 
     async def sweep(self) -> None:
         """Disconnect clients that take too long."""
