@@ -34,9 +34,10 @@ from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan
 from evenly.live.demo.pools import embedded_pools
-from evenly.live.demo.report import Outcome, PhaseReport, Report, verdict
+from evenly.live.demo.report import Outcome, Report, verdict
 from evenly.live.demo.stack import demo_config
 from evenly.live.demo.traffic import Session, Traffic, drive
+from evenly.live.demo.window_report import WindowReport
 from evenly.live.envoy.process import find_envoy
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
@@ -311,12 +312,14 @@ def report(
     """Return a run with ideal spread 0.5, where the threshold is `off` the optimum half the time."""
     plan = Plan()
     phases = tuple(
-        PhaseReport(
+        WindowReport(
             window,
             (window.optimum + off, window.optimum),
-            evenly=Balance(spread, window.load + 1.0, [], window.load),
-            ideal=Balance(0.5, window.load + 0.9, [], window.load),
-            rival=Balance(rival, window.load + 3.0, [], window.load),
+            {
+                "evenly": Balance(spread, window.load + 1.0, [], window.load),
+                "jsq": Balance(0.5, window.load + 0.9, [], window.load),
+                "least_request": Balance(rival, window.load + 3.0, [], window.load),
+            },
         )
         for window in plan.windows
     )

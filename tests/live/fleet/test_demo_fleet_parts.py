@@ -26,9 +26,10 @@ from evenly.live.demo.fleet.plan import FleetPlan
 from evenly.live.demo.fleet.processes import Part, find_store
 from evenly.live.demo.fleet.recovery import Recovery, back_since
 from evenly.live.demo.fleet.replay import replay_jsq, replay_stale_reports
-from evenly.live.demo.fleet.report import FleetReport, WindowReport, fleet_verdict
+from evenly.live.demo.fleet.report import FleetReport, fleet_verdict
 from evenly.live.demo.fleet.traffic import FleetTraffic, Tally
 from evenly.live.demo.plan import POOLS
+from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
@@ -259,9 +260,11 @@ def report(
             WindowReport(
                 window,
                 (window.optimum + off, window.optimum),
-                evenly=Balance(spread, window.load + 1.0, [], window.load),
-                jsq=Balance(0.5, window.load + 0.9, [], window.load),
-                stale=Balance(stale, window.load + 9.0, [], window.load),
+                {
+                    "evenly": Balance(spread, window.load + 1.0, [], window.load),
+                    "jsq": Balance(0.5, window.load + 0.9, [], window.load),
+                    "stale_reports": Balance(stale, window.load + 9.0, [], window.load),
+                },
             )
             for window in plan.windows
         ),

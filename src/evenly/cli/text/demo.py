@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from evenly.live.demo.frame import Frame
-    from evenly.live.demo.report import PhaseReport, Report
+    from evenly.live.demo.report import Report
     from evenly.live.demo.stack import DemoStack
+    from evenly.live.demo.window_report import WindowReport
 
 F = TypeVar("F")
 
@@ -246,8 +247,8 @@ def wrapped(sentence: str) -> str:
     return textwrap.fill(sentence, MIN_WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _phase_row(phase: PhaseReport) -> str:
-    sides = (phase.evenly, phase.ideal, phase.rival)
+def _phase_row(phase: WindowReport) -> str:
+    sides = phase.sides.values()
     spreads = "{:6.2f} {:6.2f} {:14.2f}".format(*(side.spread for side in sides))
     largest = "{:7.1f} {:6.1f} {:14.1f}".format(*(side.max_tasks for side in sides))
     window = phase.window

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evenly.live.demo.fleet.frame import FleetFrame
-    from evenly.live.demo.fleet.report import FleetReport, WindowReport
+    from evenly.live.demo.fleet.report import FleetReport
+    from evenly.live.demo.window_report import WindowReport
 
 _FACTS = 33  # columns, minimum
 _MAX_BAR = 6  # columns

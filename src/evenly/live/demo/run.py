@@ -14,9 +14,10 @@ from evenly.live.demo.admin_client import fetch_state
 from evenly.live.demo.balance import balance, ideal
 from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan, Window
-from evenly.live.demo.report import Outcome, PhaseReport, Report
+from evenly.live.demo.report import Outcome, Report
 from evenly.live.demo.stack import DemoStack
 from evenly.live.demo.traffic import Session, Traffic
+from evenly.live.demo.window_report import WindowReport
 from evenly.workload.trace import Visit
 
 POLL_INTERVAL_S = 0.5
@@ -119,7 +120,7 @@ class Run:
             return None
         return Report(self._plan, measured, self._evenly.outcome, self._rival.outcome, final)
 
-    def _phase(self, window: Window, best: list[Session]) -> PhaseReport | None:
+    def _phase(self, window: Window, best: list[Session]) -> WindowReport | None:
         begin, end = window.begin, window.end
         thresholds = [
             seen.state.threshold
@@ -128,13 +129,12 @@ class Run:
         ]
         if not thresholds:
             return None
-        return PhaseReport(
-            window,
-            tuple(thresholds),
-            evenly=balance(self._evenly.sessions, self._evenly.pools, begin, end),
-            ideal=balance(best, [str(pool) for pool in range(POOLS)], begin, end),
-            rival=balance(self._rival.sessions, self._rival.pools, begin, end),
-        )
+        sides = {
+            "evenly": balance(self._evenly.sessions, self._evenly.pools, begin, end),
+            "jsq": balance(best, [str(pool) for pool in range(POOLS)], begin, end),
+            "least_request": balance(self._rival.sessions, self._rival.pools, begin, end),
+        }
+        return WindowReport(window, tuple(thresholds), sides)
 
 
 async def keep_running(stack: DemoStack, plan: Plan) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Header, Path, Response, Security
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from evenly.live.dispatcher.answers import RETRY_AFTER_S
 from evenly.live.dispatcher.models import (
@@ -51,7 +51,7 @@ PATHS = "path:path"
 class Health(BaseModel):
     """The dispatcher's health."""
 
-    status: Annotated[str, Header(description="`alive` or `ready`.")]
+    status: Annotated[str, Field(description="`alive` or `ready`.")]
 
 
 class Readiness(Health):
@@ -59,7 +59,7 @@ class Readiness(Health):
 
     store: Annotated[
         str | None,
-        Header(description="The shared store, if any: `available`, or `unavailable` while picks continue."),
+        Field(description="The shared store, if any: `available`, or `unavailable` while picks continue."),
     ] = None
 
 
@@ -163,19 +163,20 @@ def _agent_routes() -> APIRouter:
 def _health_routes() -> APIRouter:
     router = APIRouter()
 
-    @router.get("/healthz", summary="Liveness probe", responses=_answer(200, {"status": "alive"}))
-    async def healthz() -> Health:
+    @router.get(
+        "/healthz", summary="Liveness probe", response_model=Health, responses=_answer(200, {"status": "alive"})
+    )
+    async def healthz() -> None:
         """200 while the process runs. Needs no token."""
-        raise NotImplementedError
 
     @router.get(
         "/readyz",
         summary="Readiness probe",
+        response_model=Readiness,
         responses=_answer(200, {"status": "ready", "store": "available"}) | _errors(Code.NOT_READY),
     )
-    async def readyz() -> Readiness:
+    async def readyz() -> None:
         """200 while new sessions can be placed, also without the shared store. Needs no token."""
-        raise NotImplementedError
 
     return router
 

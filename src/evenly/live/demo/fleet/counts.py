@@ -9,22 +9,16 @@ from pydantic import ValidationError
 
 from evenly.live.addresses import Address
 from evenly.live.demo.fleet.http_client import request
+from evenly.live.dispatcher.counters import AgentMessages
 from evenly.live.dispatcher.views import FleetView
 
 _OK = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """Messages by reason, and picks."""
+@dataclass(slots=True)
+class Counts(AgentMessages):
+    """Messages of agents by reason, notices to agents, and picks."""
 
-    green: int = 0
-    yellow: int = 0
-    resync: int = 0
-    acknowledgements: int = 0
-    heartbeats: int = 0
-    refusals: int = 0
-    leaves: int = 0
     notices: int = 0
     picks: int = 0
 

@@ -2,60 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from statistics import fmean
 from typing import Any
 
-from evenly.live.demo.balance import Balance
 from evenly.live.demo.fleet.counts import Counts
 from evenly.live.demo.fleet.plan import DISPATCHERS, REPORT_INTERVAL_S, FleetPlan
 from evenly.live.demo.fleet.recovery import Recovery
 from evenly.live.demo.fleet.traffic import Tally
-from evenly.live.demo.plan import POOLS, Window
-from evenly.live.demo.report import CLOSE, MAX_MESSAGES, MOSTLY, listed, percent
-
-
-@dataclass(frozen=True)
-class WindowReport:
-    """A time in which all pools served."""
-
-    window: Window
-    thresholds: tuple[int, ...]  # polled every half second
-    evenly: Balance
-    jsq: Balance
-    stale: Balance
-
-    @property
-    def sides(self) -> dict[str, Balance]:
-        """The fleet and the two models, by their names in JSON."""
-        return {"evenly": self.evenly, "jsq": self.jsq, "stale_reports": self.stale}
-
-    @property
-    def seconds(self) -> float:
-        """Its length."""
-        return self.window.end - self.window.begin
-
-    def share_within(self, distance: int) -> float:
-        """Return the share of the time with the threshold at most `distance` from the optimum."""
-        return fmean(abs(threshold - self.window.optimum) <= distance for threshold in self.thresholds)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the JSON object of the window."""
-        return {
-            "load": self.window.load,
-            "begin": self.window.begin,
-            "end": self.window.end,
-            "optimum": self.window.optimum,
-            "threshold": {
-                "final": self.thresholds[-1],
-                "mean": fmean(self.thresholds),
-                "at_optimum": self.share_within(0),
-                "within_one": self.share_within(1),
-            },
-            "spread": {name: side.spread for name, side in self.sides.items()},
-            "max_tasks": {name: side.max_tasks for name, side in self.sides.items()},
-        }
+from evenly.live.demo.plan import POOLS
+from evenly.live.demo.window_report import (
+    CLOSE,
+    MAX_MESSAGES,
+    MeanBalance,
+    WindowReport,
+    ideal_words,
+    listed,
+    mean_sides,
+    threshold_words,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +41,10 @@ class FleetReport:
         measured = len(self.windows) == len(self.plan.windows)
         return measured and not self.tally.lost and all(each.back_at is not None for each in self.recoveries)
 
-    def mean(self, figure: Callable[[WindowReport], float]) -> float:
-        """Average a figure over the windows, weighted by their lengths."""
-        return fmean(map(figure, self.windows), [each.seconds for each in self.windows])
+    @property
+    def sides(self) -> dict[str, MeanBalance]:
+        """The mean balance of the fleet and of the two models."""
+        return mean_sides(self.windows)
 
     def per_session(self, messages: int) -> float:
         """Return the number of messages per session."""
@@ -95,9 +60,9 @@ class FleetReport:
             "seed": self.plan.seed,
             "delay": self.delay,
             "report_interval": REPORT_INTERVAL_S,
-            "windows": [window.to_dict() for window in self.windows],
-            "spread": self._means(lambda side: side.spread),
-            "max_tasks": self._means(lambda side: side.max_tasks),
+            "windows": [_window(each) for each in self.windows],
+            "spread": {name: side.spread for name, side in self.sides.items()},
+            "max_tasks": {name: side.max_tasks for name, side in self.sides.items()},
             "messages": {
                 **self.counts.messages,
                 "per_session": self.per_session(self.counts.tokens),
@@ -120,9 +85,9 @@ class FleetReport:
             "verdict": fleet_verdict(self),
         }
 
-    def _means(self, figure: Callable[[Balance], float]) -> dict[str, float]:
-        names = self.windows[0].sides
-        return {name: self.mean(lambda window, name=name: figure(window.sides[name])) for name in names}  # type: ignore[misc]
+
+def _window(report: WindowReport) -> dict[str, Any]:
+    return {"begin": report.window.begin, "end": report.window.end, **report.to_dict()}
 
 
 def _recovery(recovery: Recovery) -> dict[str, Any]:
@@ -137,10 +102,12 @@ def _recovery(recovery: Recovery) -> dict[str, Any]:
 
 def fleet_verdict(report: FleetReport) -> list[str]:
     """Describe the run in plain words, one or two sentences per subject."""
+    ours, jsq = report.sides["evenly"], report.sides["jsq"]
+    late = f", with every message {1000 * report.delay:.1f} ms late, half the mean time of a pick here"
     return [
-        _threshold_words(report),
-        _jsq_words(report),
-        _stale_words(report),
+        threshold_words(report.windows, times="measured times"),
+        ideal_words(ours.spread, jsq.spread, late),
+        _stale_words(ours, report.sides["stale_reports"]),
         _message_words(report),
         _kill_words(report),
         _return_words(report),
@@ -148,47 +115,17 @@ def fleet_verdict(report: FleetReport) -> list[str]:
     ]
 
 
-def _threshold_words(report: FleetReport) -> str:
-    final = listed([each.thresholds[-1] for each in report.windows])
-    optimum = listed([each.window.optimum for each in report.windows])
-    within = report.mean(lambda window: window.share_within(1))
-    ends = f"it ended the measured times at {final}, where {optimum} is best"
-    if within >= MOSTLY:
-        return (
-            f"The threshold followed the load: {ends}, and it was at most one off {percent(within)} of the time."
-        )
-    return (
-        f"The threshold did not follow the load: {ends}, and it was more than one off "
-        f"{percent(1 - within)} of the time."
-    )
-
-
-def _jsq_words(report: FleetReport) -> str:
-    ours, jsq = _spreads(report, "evenly"), _spreads(report, "jsq")
-    numbers = (
-        f"spread {ours:.2f} against {jsq:.2f} for join-the-shortest-queue on the same visits, with every message "
-        f"{1000 * report.delay:.1f} ms late, half the mean time of a pick here"
-    )
-    if ours <= (1 + CLOSE) * jsq:
-        return f"Sessions were as even as the ideal: {numbers}."
-    return f"Sessions were {percent(ours / jsq - 1)} less even than the ideal: {numbers}."
-
-
-def _stale_words(report: FleetReport) -> str:
-    ours, stale = _spreads(report, "evenly"), _spreads(report, "stale_reports")
-    full = report.mean(lambda window: window.evenly.max_tasks)
-    stale_full = report.mean(lambda window: window.stale.max_tasks)
+def _stale_words(ours: MeanBalance, stale: MeanBalance) -> str:
     name = f"With a report of each pool every {REPORT_INTERVAL_S:g} s instead, the same visits"
-    pools = f"spread {stale:.2f}, and {stale_full:.1f} sessions at the fullest pool on average, here {full:.1f}"
-    if stale > (1 + CLOSE) * ours:
-        return f"{name} would be {stale / ours:.1f} times as uneven: {pools}."
-    if ours > (1 + CLOSE) * stale:
+    pools = (
+        f"spread {stale.spread:.2f}, and {stale.max_tasks:.1f} sessions at the fullest pool on average, "
+        f"here {ours.max_tasks:.1f}"
+    )
+    if stale.spread > (1 + CLOSE) * ours.spread:
+        return f"{name} would be {stale.spread / ours.spread:.1f} times as uneven: {pools}."
+    if ours.spread > (1 + CLOSE) * stale.spread:
         return f"{name} would be more even: {pools}."
     return f"{name} would be about as even: {pools}."
-
-
-def _spreads(report: FleetReport, side: str) -> float:
-    return report.mean(lambda window: window.sides[side].spread)
 
 
 def _message_words(report: FleetReport) -> str:

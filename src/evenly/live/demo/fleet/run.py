@@ -13,12 +13,13 @@ from evenly.live.demo.fleet.frame import FleetFrame
 from evenly.live.demo.fleet.plan import KILLED_DISPATCHER, KILLED_POOLS, REPORT_INTERVAL_S, FleetPlan
 from evenly.live.demo.fleet.recovery import Recovery, back_since
 from evenly.live.demo.fleet.replay import replay_jsq, replay_stale_reports
-from evenly.live.demo.fleet.report import FleetReport, WindowReport
+from evenly.live.demo.fleet.report import FleetReport
 from evenly.live.demo.fleet.stack import FleetStack
 from evenly.live.demo.fleet.traffic import FleetTraffic
 from evenly.live.demo.plan import POOLS, Window
 from evenly.live.demo.run import FRAME_INTERVAL_S, POLL_INTERVAL_S
 from evenly.live.demo.traffic import Session
+from evenly.live.demo.window_report import WindowReport
 from evenly.live.store.base import PoolState
 
 _CONNECT_TIMEOUT_S = 60.0  # for all agents, on a busy machine
@@ -192,10 +193,9 @@ class FleetRun:
         if end - begin < _MIN_WINDOW_S or not thresholds:
             return None
         numbers = [str(pool) for pool in range(POOLS)]
-        return WindowReport(
-            window,
-            thresholds,
-            evenly=balance(self._sessions, self._names, begin, end),
-            jsq=balance(jsq, numbers, begin, end),
-            stale=balance(stale, numbers, begin, end),
-        )
+        sides = {
+            "evenly": balance(self._sessions, self._names, begin, end),
+            "jsq": balance(jsq, numbers, begin, end),
+            "stale_reports": balance(stale, numbers, begin, end),
+        }
+        return WindowReport(window, thresholds, sides)
