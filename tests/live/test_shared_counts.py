@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import grpc
@@ -24,7 +23,7 @@ from evenly.live.wire.protobuf import field
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, ask, eventually, free_port
 from tests.live.rig import Envoy, Gateway, Picker, PoolProcess
-from tests.live.stores import SERVERS, Store, running_store
+from tests.live.stores import KINDS, StoreServer, running_store
 
 pytestmark = [pytest.mark.slow]
 
@@ -86,14 +85,14 @@ class Front:
         return Counter(pool for _, _, pool in self.open)
 
 
-def arguments(store: Store, *options: str, policy: str = "jsq") -> list[str]:
+def arguments(store: StoreServer, *options: str, policy: str = "jsq") -> list[str]:
     pools = [word for pool in POOLS for word in ("--pool", pool)]
     alpha = ["--alpha", "0.6"] if policy == "threshold" else []
     return ["--policy", policy, *alpha, "--slow-start", "0", "--store", store.url, *pools, *options]
 
 
 @contextmanager
-def fronts(store: Store, count: int = 2, *options: str, policy: str = "jsq") -> Iterator[list[Front]]:
+def fronts(store: StoreServer, count: int = 2, *options: str, policy: str = "jsq") -> Iterator[list[Front]]:
     """Run pickers that share a store, and wait until all know each other."""
     fleet = () if "--fleet" in options else ("--fleet", f"test-{next(NUMBERS)}")
     with ExitStack() as stack:
@@ -124,14 +123,14 @@ def agree(fronts: list[Front]) -> dict[str, int]:
     return truth
 
 
-@pytest.fixture(scope="module", params=list(SERVERS))
-def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+@pytest.fixture(scope="module", params=KINDS)
+def store(request: pytest.FixtureRequest) -> Iterator[StoreServer]:
     with running_store(request.param) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def valkey() -> Iterator[Store]:
+def valkey() -> Iterator[StoreServer]:
     with running_store("valkey") as found:
         yield found
 
@@ -141,7 +140,7 @@ def logged(picker: Picker, event: str) -> list[dict[str, Any]]:
     return [found for line in lines if (found := json.loads(line))["event"] == event]
 
 
-def test_two_pickers_balance_as_one(store: Store) -> None:
+def test_two_pickers_balance_as_one(store: StoreServer) -> None:
     """JSQ that knows all sessions keeps any two pools within one session of each other after each pick.
 
     By induction: a pick goes to a pool with the fewest sessions. A picker knows all sessions when both agree.
@@ -162,7 +161,7 @@ def test_two_pickers_balance_as_one(store: Store) -> None:
         assert one.elsewhere() == two.elsewhere() == 0
 
 
-def test_bursts_at_three_pickers_are_seen_by_all(valkey: Store) -> None:
+def test_bursts_at_three_pickers_are_seen_by_all(valkey: StoreServer) -> None:
     """Picks of different pickers at the same moment may meet at one pool. JSQ that knows all levels it again."""
     with fronts(valkey, 3) as found:
         for _ in range(5):
@@ -185,7 +184,7 @@ def test_bursts_at_three_pickers_are_seen_by_all(valkey: Store) -> None:
         assert agree(found) == dict.fromkeys(POOLS, 0)
 
 
-def test_a_threshold_follows_the_sessions_of_others(valkey: Store) -> None:
+def test_a_threshold_follows_the_sessions_of_others(valkey: StoreServer) -> None:
     """The second picker places nothing, so only the shared counts can move its threshold."""
     with fronts(valkey, policy="threshold") as (one, two):
         for _ in range(10 * len(POOLS)):
@@ -198,7 +197,7 @@ def test_a_threshold_follows_the_sessions_of_others(valkey: Store) -> None:
         agree([one, two])
 
 
-def test_a_picker_that_is_killed_is_forgotten(store: Store) -> None:
+def test_a_picker_that_is_killed_is_forgotten(store: StoreServer) -> None:
     with fronts(store) as (one, two):
         for _ in range(5):
             one.begin()
@@ -214,8 +213,8 @@ def test_a_picker_that_is_killed_is_forgotten(store: Store) -> None:
         assert one.elsewhere() == 1  # known before the first pick
 
 
-def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: Store) -> None:
-    with fronts(valkey, 2, "--fleet", "short") as (one, two), valkey.client() as client:
+def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: StoreServer) -> None:
+    with fronts(valkey, 2, "--fleet", "short") as (one, two), valkey.client(text=True) as client:
         one.begin()
         agree([one, two])
         assert one.picker.kill(signal.SIGTERM) == 0
@@ -225,7 +224,7 @@ def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: Store) -> None:
         assert client.zcard("evenly:{short}:registry") == 1
 
 
-def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: Store) -> None:
+def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: StoreServer) -> None:
     with fronts(store) as (one, two):
         for front in (one, two, one, two):
             front.begin()
@@ -241,7 +240,6 @@ def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: Store)
         one.end()
         assert one.elsewhere() == two.elsewhere() == 2
         store.start()
-        store.wait()
         for front in (one, two):
             eventually(front.picker.state, lambda seen: seen["store"]["available"])
         agree([one, two])
@@ -252,7 +250,7 @@ def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: Store)
             assert not logged(front.picker, "fault")
 
 
-def test_a_picker_starts_without_the_store(valkey: Store) -> None:
+def test_a_picker_starts_without_the_store(valkey: StoreServer) -> None:
     valkey.kill()
     try:
         with Picker(*arguments(valkey)) as picker:
@@ -263,11 +261,10 @@ def test_a_picker_starts_without_the_store(valkey: Store) -> None:
     finally:
         if valkey._process is None:
             valkey.start()
-        valkey.wait()
 
 
-def test_lost_messages_are_made_up_for(store: Store) -> None:
-    with fronts(store, 2, "--fleet", "lossy") as (one, two), store.client() as client:
+def test_lost_messages_are_made_up_for(store: StoreServer) -> None:
+    with fronts(store, 2, "--fleet", "lossy") as (one, two), store.client(text=True) as client:
         for _ in range(5):
             client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
             one.begin()
@@ -322,8 +319,8 @@ def plant(client: redis.Redis) -> None:
         batch.execute()
 
 
-def test_garbage_is_ignored(store: Store) -> None:
-    with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client() as client:
+def test_garbage_is_ignored(store: StoreServer) -> None:
+    with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client(text=True) as client:
         one.begin()
         looks = int(client.info("commandstats")["cmdstat_hlen"]["calls"])
 
@@ -346,9 +343,9 @@ def test_garbage_is_ignored(store: Store) -> None:
             assert not logged(front.picker, "fault")
 
 
-def test_a_flood_of_pickers_takes_little_memory(valkey: Store) -> None:
+def test_a_flood_of_pickers_takes_little_memory(valkey: StoreServer) -> None:
     """The fakes claim far more counts than the limit; those that fit take at most 40 MB, the others nothing."""
-    with fronts(valkey, 2, "--fleet", "flood") as (one, two), valkey.client() as client:
+    with fronts(valkey, 2, "--fleet", "flood") as (one, two), valkey.client(text=True) as client:
         before = one.picker.memory()
         fields = {f"10.0.{i // 200}.{i % 200}:80": 1 for i in range(9000)}
         with client.pipeline(transaction=False) as batch:
@@ -369,17 +366,17 @@ def test_a_flood_of_pickers_takes_little_memory(valkey: Store) -> None:
         eventually(lambda: one.picker.state()["store"]["pickers"], lambda seen: seen == 1)  # the fakes never renew
 
 
-def test_fleets_do_not_mix(valkey: Store) -> None:
+def test_fleets_do_not_mix(valkey: StoreServer) -> None:
     with fronts(valkey, 1, "--fleet", "red") as [red], fronts(valkey, 1, "--fleet", "blue") as [blue]:
         red.begin()
-        with valkey.client() as client:
+        with valkey.client(text=True) as client:
             eventually(lambda: client.keys("evenly:{red}:picker:*"), lambda keys: len(keys) == 1)
         assert blue.elsewhere() == 0
         assert sum(blue.sessions().values()) == 0
 
 
 @pytest.mark.envoy
-def test_two_envoys_with_a_picker_each_balance_as_one(valkey: Store) -> None:
+def test_two_envoys_with_a_picker_each_balance_as_one(valkey: StoreServer) -> None:
     """With real Envoys and real pools; the bound is that of two pickers."""
     with ExitStack() as stack:
         pools = [stack.enter_context(PoolProcess()) for _ in range(3)]
@@ -417,7 +414,7 @@ def test_two_envoys_with_a_picker_each_balance_as_one(valkey: Store) -> None:
 
 
 @pytest.mark.envoy
-def test_a_gateway_hands_the_store_to_its_picker(valkey: Store) -> None:
+def test_a_gateway_hands_the_store_to_its_picker(valkey: StoreServer) -> None:
     options = ("--policy", "jsq", "--store", valkey.url, "--fleet", "gateway", "--pool", POOLS[0])
     with Gateway(*options) as gateway:
         gateway.wait()
@@ -430,7 +427,7 @@ def test_a_user_with_few_rights_is_enough() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "live.md").read_text()
     listed = page.split("and the commands ")[1].split(" is enough")[0]
     commands = [f"+{name}" for name in re.findall(r"`(.+?)`", listed)]
-    with running_store("valkey") as store, store.client() as client:
+    with running_store("valkey") as store, store.client(text=True) as client:
         client.execute_command(
             *("ACL", "SETUSER", "picker", "on", ">right", "~evenly:*", "&evenly:*", "-@all", *commands)
         )
@@ -446,7 +443,7 @@ def test_a_user_with_few_rights_is_enough() -> None:
 OPENSSL = shutil.which("openssl")
 
 
-@pytest.mark.skipif(OPENSSL is None or "redis" not in SERVERS, reason="needs openssl, and a Redis with TLS")
+@pytest.mark.skipif(OPENSSL is None, reason="needs openssl")
 def test_tls_needs_a_valid_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate, key = str(tmp_path / "store.pem"), str(tmp_path / "store.key")
     subprocess.run(
@@ -457,22 +454,20 @@ def test_tls_needs_a_valid_certificate(tmp_path: Path, monkeypatch: pytest.Monke
         check=True,
         capture_output=True,
     )
-    with TemporaryDirectory() as folder:
-        files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
-        port = free_port()
-        options = ("--tls-port", str(port), "--tls-auth-clients", "no", *files)
-        with Store(SERVERS["redis"], folder, *options) as store:
-            store.url = f"rediss://127.0.0.1:{port}"
-            eventually(store.output, lambda text: "Ready to accept" in text)
-            monkeypatch.setenv("SSL_CERT_FILE", certificate)
-            with fronts(store) as (one, two):
-                one.begin()
-                agree([one, two])
-            monkeypatch.delenv("SSL_CERT_FILE")
-            with Picker(*arguments(store)) as picker:
-                picker.wait()
-                [lost] = eventually(lambda: logged(picker, "store lost"), bool)
-                assert "CERTIFICATE_VERIFY_FAILED" in lost["reason"]
+    files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
+    port = free_port()
+    options = ("--tls-port", str(port), "--tls-auth-clients", "no", *files)
+    with running_store("redis", *options) as store:
+        store.url = f"rediss://127.0.0.1:{port}"
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        with fronts(store) as (one, two):
+            one.begin()
+            agree([one, two])
+        monkeypatch.delenv("SSL_CERT_FILE")
+        with Picker(*arguments(store)) as picker:
+            picker.wait()
+            [lost] = eventually(lambda: logged(picker, "store lost"), bool)
+            assert "CERTIFICATE_VERIFY_FAILED" in lost["reason"]
 
 
 def test_the_password_is_used_and_never_written(tmp_path: Path) -> None:
@@ -488,7 +483,6 @@ def test_the_password_is_used_and_never_written(tmp_path: Path) -> None:
             assert PASSWORD not in state.read_text()
             assert PASSWORD not in json.dumps(picker.state())
         store.start()
-        store.wait(PASSWORD)
         store.url = f"redis://:wrong@127.0.0.1:{store.port}"
         with Picker(*arguments(store)) as picker:
             picker.wait()

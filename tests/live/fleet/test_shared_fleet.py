@@ -15,7 +15,7 @@ from evenly.live.agents import Agent
 from evenly.live.agents.agent import Session
 from tests.live.dispatcher.rig import Dispatcher, Loop
 from tests.live.processes import eventually
-from tests.live.store.servers import KINDS, StoreServer
+from tests.live.stores import KINDS, StoreServer
 
 POOLS = tuple("abcdef")
 
@@ -73,10 +73,8 @@ def known(dispatcher: Dispatcher) -> dict[str, int]:
 
 @pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreServer]:
-    server = StoreServer(request.param, tmp_path)
-    server.start()
-    yield server
-    server.kill()
+    with StoreServer(request.param, tmp_path) as server:
+        yield server
 
 
 @pytest.mark.slow
@@ -183,9 +181,6 @@ def test_a_dispatcher_without_store_and_pools_says_which_is_missing(tmp_path: Pa
     with Dispatcher(f"--store={server.url}") as dispatcher:
         answer = dispatcher.post()
         assert (answer.status_code, answer.json()["code"]) == (503, "store_unavailable")
-        server.start()
-        try:
+        with server:
             dispatcher.wait_for(lambda state: state["store"]["available"])
             assert dispatcher.post().json()["code"] == "no_pools"
-        finally:
-            server.kill()

@@ -3,22 +3,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.store.servers import KINDS, StoreServer
+from tests.live.stores import KINDS, StoreServer
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoreServer]:
     """A store that the tests of a module share: each uses a fleet of its own."""
-    server = StoreServer(request.param, tmp_path_factory.mktemp(request.param))
-    server.start()
-    yield server
-    server.kill()
+    with StoreServer(request.param, tmp_path_factory.mktemp(request.param)) as server:
+        yield server
 
 
 @pytest.fixture(params=KINDS)
 def own_server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreServer]:
     """A store that the test may kill."""
-    server = StoreServer(request.param, tmp_path)
-    server.start()
-    yield server
-    server.kill()
+    with StoreServer(request.param, tmp_path) as server:
+        yield server

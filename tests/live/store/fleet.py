@@ -10,7 +10,8 @@ from evenly.core.protocol import PoolPeer, ToDispatcher, ToPool
 from evenly.live.store.base import FleetSettings, Placement, Store
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
-from tests.live.store.servers import DEADLINE_S, StoreServer
+from tests.live.processes import PATIENCE
+from tests.live.stores import StoreServer
 
 TIMES = FleetSettings(alpha="0.93", lease=30.0, silence=60.0, memory=20.0, heartbeat=5.0)
 
@@ -77,7 +78,7 @@ async def place(store: Store, count: int = 1, *exclude: str, key: str | None = N
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something is true."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, "this does not happen"
         await asyncio.sleep(0.01)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from contextlib import suppress
 
@@ -15,7 +16,7 @@ from evenly.live.store.failover import FailoverStore
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.store.fleet import TIMES, Agents, place, until
-from tests.live.store.servers import StoreServer
+from tests.live.stores import StoreServer
 
 
 def make(server: StoreServer) -> tuple[FailoverStore, ValkeyStore, Agents, list[str]]:
@@ -84,14 +85,14 @@ def test_a_store_that_hangs_holds_up_one_call(own_server: StoreServer) -> None:
         store, _, agents, events = make(own_server)
         await store.open()
         await agents.join("a", "b")
-        own_server.freeze()
+        own_server.send(signal.SIGSTOP)
         first = await asyncio.gather(*(place(store) for _ in range(10)))
         assert len(first) == 10
         assert not store.available
         before = time.process_time()
         await asyncio.gather(*(place(store) for _ in range(10)))  # local: nothing to wait for
         assert time.process_time() >= before
-        own_server.thaw()
+        own_server.send(signal.SIGCONT)
         await until(lambda: store.available)
         await place(store)
         await agents.quiet()
@@ -101,7 +102,7 @@ def test_a_store_that_hangs_holds_up_one_call(own_server: StoreServer) -> None:
     try:
         asyncio.run(run())
     finally:
-        own_server.thaw()
+        own_server.send(signal.SIGCONT)
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from evenly.core.protocol import Kind, ToDispatcher
 from evenly.core.protocol.dispatcher_peer import MAX_TERM, TERM
 from evenly.live.store import functions
 from evenly.live.store.base import FleetSettings
-from tests.live.store.servers import StoreServer
 from tests.live.store.twins import Twins
+from tests.live.stores import StoreServer
 
 POOLS = tuple("abcde")
 LAST = 2**63 - 1

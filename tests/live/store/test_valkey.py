@@ -26,8 +26,9 @@ from evenly.live.store.base import (
 from evenly.live.store.link import StoreRefusedError
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
+from tests.live.processes import free_port
 from tests.live.store.fleet import TIMES, open_store, place, until
-from tests.live.store.servers import StoreServer
+from tests.live.stores import StoreServer
 
 
 def test_a_pick_names_the_pool_and_its_address(server: StoreServer) -> None:
@@ -156,10 +157,7 @@ def test_half_a_state_is_made_again(server: StoreServer) -> None:
 
 @pytest.mark.slow
 def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
-    server = StoreServer("redis", tmp_path)
-
-    async def run() -> None:
-        server.start()
+    async def run(server: StoreServer) -> None:
         store, agents = await open_store(server, "restart")
         await agents.join("a")
         with server.client() as client:
@@ -176,10 +174,8 @@ def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
         assert placed.ticket == store.epoch // TERM * TERM
         await store.close()
 
-    try:
-        asyncio.run(run())
-    finally:
-        server.kill()
+    with StoreServer("redis", tmp_path) as server:
+        asyncio.run(run(server))
 
 
 def test_all_keys_have_the_hash_tag_and_none_is_left_over(server: StoreServer) -> None:
@@ -273,8 +269,6 @@ def test_too_many_waiting_calls_are_rejected(server: StoreServer, monkeypatch: p
 
 
 def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: StoreServer) -> None:
-    guarded = StoreServer(server.kind, tmp_path, "--requirepass", "right", password="right")
-
     async def run(url: str) -> None:
         store = ValkeyStore(TIMES, lambda pool, message: None, parse_store_url(url), fleet="guarded")
         try:
@@ -283,15 +277,12 @@ def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: Sto
         finally:
             await store.close()
 
-    guarded.start()
-    try:
+    with StoreServer(server.kind, tmp_path, password="right") as guarded:
         for login in ("", ":wr0ng@", "user:wr0ng@"):
             with pytest.raises(StoreRefusedError, match=r"^The store rejected the user name or the password\.$"):
                 asyncio.run(run(f"redis://{login}127.0.0.1:{guarded.port}"))
         asyncio.run(run(f"redis://:right@127.0.0.1:{guarded.port}"))
         asyncio.run(run(f"redis://default:right@127.0.0.1:{guarded.port}/3"))
-    finally:
-        guarded.kill()
 
 
 def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,14 +294,12 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
          certificate],
         check=True, capture_output=True,
     )  # fmt: skip
-    server = StoreServer("redis", tmp_path)
-    server._command += [
-        "--port", "0", "--tls-port", str(server.port), "--tls-cert-file", str(certificate), "--tls-key-file",
-        str(key), "--tls-auth-clients", "no",
-    ]  # fmt: skip
+    port = free_port()
+    files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key))
+    options = ("--tls-port", str(port), *files, "--tls-auth-clients", "no")
 
     async def run(host: str) -> None:
-        url = parse_store_url(f"rediss://{host}:{server.port}")
+        url = parse_store_url(f"rediss://{host}:{port}")
         store = ValkeyStore(TIMES, lambda pool, message: None, url, fleet="tls")
         try:
             await store.open()
@@ -318,16 +307,13 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         finally:
             await store.close()
 
-    server.start()
-    try:
+    with StoreServer("redis", tmp_path, *options):
         with pytest.raises(StoreUnavailableError, match="certificate"):
             asyncio.run(run("127.0.0.1"))
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
         asyncio.run(run("127.0.0.1"))
         with pytest.raises(StoreUnavailableError, match="certificate"):
             asyncio.run(run("localhost"))
-    finally:
-        server.kill()
 
 
 @pytest.mark.slow
