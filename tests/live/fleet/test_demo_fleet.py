@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import pty
 import re
-import signal
-import struct
 import subprocess
 import sys
-import termios
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from evenly.live.demo.fleet.plan import FleetPlan
-from tests.live.test_demo import PATIENCE, check_all_gone, descendants, eventually, read_more
+from tests.live.demo_process import PATIENCE, check_all_gone, check_ctrl_c, demo, descendants, eventually
 
 LENGTHS = (12.0, 60.0)  # seconds: on a machine that is too busy for the first, parts come back too late
+OTHER_TOKENS = {"EVENLY_CLIENT_TOKEN": "x" * 32, "EVENLY_ADMIN_TOKEN": "y" * 32}  # the demo ignores them
 PARTS = 1 + 2 + 20  # store, dispatchers, pools
 
 
@@ -34,23 +28,15 @@ def is_complete(family: dict[int, str]) -> bool:
     )
 
 
-@contextmanager
-def demo(*options: str, stdout: int, stderr: int) -> Iterator[subprocess.Popen[bytes]]:
-    command = [sys.executable, "-m", "evenly", "demo", "fleet", *options]
-    environment = {**os.environ, "EVENLY_CLIENT_TOKEN": "x" * 32, "EVENLY_ADMIN_TOKEN": "y" * 32}  # of no concern
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment
-    ) as process:
-        try:
-            yield process
-        finally:
-            process.terminate()  # if it runs still, it cleans up
-
-
 def finished(*options: str) -> tuple[float, str]:
     """Run the demo in a pipe until all its parts come back in time; return its length and its output."""
     for seconds in LENGTHS:
-        with demo("--seconds", str(seconds), *options, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with demo(
+            *("fleet", "--seconds", str(seconds), *options),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            environment=OTHER_TOKENS,
+        ) as process:
             eventually(lambda: is_complete(descendants(process.pid)) or process.poll() is not None)
             family = descendants(process.pid)
             out, complaints = (text.decode() for text in process.communicate(timeout=seconds + 2 * PATIENCE))
@@ -102,30 +88,12 @@ def test_a_short_run_as_text() -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_in_a_terminal_leaves_no_process_behind() -> None:
-    ours, theirs = pty.openpty()
-    try:
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        with demo(stdout=theirs, stderr=theirs) as process:
-            os.close(theirs)
-            seen = bytearray()
-            eventually(lambda: b"sessions begun" in read_more(ours, seen))
-            family = descendants(process.pid)
-            assert is_complete(family)
-            process.send_signal(signal.SIGINT)
-            with suppress(AssertionError):
-                eventually(lambda: read_more(ours, seen).endswith(b"Stopped.\r\n"))
-            assert seen.endswith(b"Stopped.\r\n"), seen[-2000:]
-            assert process.wait(PATIENCE) == 130
-    finally:
-        os.close(ours)
-    check_all_gone(family)
-    assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1  # the screen is as it was before
-    assert b"Traceback" not in seen
+    check_ctrl_c("fleet", shown=b"sessions begun", is_complete=is_complete)
 
 
 @pytest.mark.slow
 def test_a_killed_demo_takes_its_processes_along() -> None:
-    with demo(stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with demo("fleet", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         eventually(lambda: is_complete(descendants(process.pid)))
         family = descendants(process.pid)
         process.kill()
