@@ -369,6 +369,7 @@ local function pick_many(S, args)
     if not picked then
       for _, each in ipairs(picks) do
         close(S, each[1], each[2])
+        redis.call('ZREM', S.keys[EXPIRING], each[1] .. ' ' .. each[2])
       end
       return {redis.call('HLEN', S.keys[COLD]) > 0 and 'unavailable' or 'empty'}
     end
