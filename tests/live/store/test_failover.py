@@ -12,6 +12,7 @@ from evenly.core.protocol import PoolPeer
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.store.base import DISCONNECT_GRACE_S, PoolState, StoreUnavailableError
 from evenly.live.store.failover import FailoverStore
+from evenly.live.store.local import term_now
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.store.fleet import TIMES, Agents, place, until
@@ -353,6 +354,28 @@ def test_a_drain_and_an_undrain_that_find_the_store_gone_reach_it_later(own_serv
             await until(lambda: store.available)
             await agents.quiet()
             assert (await shared.state()).drained == wanted
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_many_outages_do_not_take_the_terms_into_the_far_future(own_server: StoreServer) -> None:
+    """Dispatchers reject agents with epochs from there."""
+
+    async def run() -> None:
+        store, shared, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a")
+        for _ in range(10):
+            with own_server.client() as client:
+                client.config_set("min-replicas-to-write", 1)
+                await agents.beat()
+                assert not store.available
+                client.config_set("min-replicas-to-write", 0)
+            await until(lambda: store.available)
+            await agents.beat()
+        assert 0 < shared.term - term_now() < 12_000
         await store.close()
 
     asyncio.run(run())

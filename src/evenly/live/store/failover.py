@@ -27,7 +27,7 @@ from evenly.live.store.local import LocalStore, term_now
 from evenly.live.store.valkey import ValkeyStore
 
 _PROBE_S = 1.0  # between two attempts to reach the store
-_TERMS = 10_000  # to choose from
+_TERMS, _LATER_TERMS = 10_000, 100  # to choose from: after the clock's, and after one that is ahead of the clock
 
 T = TypeVar("T")
 
@@ -227,8 +227,7 @@ class FailoverStore:
         self._local = local = LocalStore(
             self._settings,
             self._send,
-            # At random, because other dispatchers begin a term of their own, and agents may move between them.
-            term=min(max(shared.term + 1, term_now()) + secrets.randbelow(_TERMS), MAX_TERM),
+            term=_own_term(shared.term),
             threshold=shared.threshold,
             key=shared.key,
             choose=self._choose,
@@ -304,6 +303,16 @@ class FailoverStore:
         except StoreUnavailableError as error:
             if self.available:
                 await self._lose(era, error)
+
+
+def _own_term(shared: int) -> int:
+    """Return a term above that of the shared store, to work alone in.
+
+    At random, because other dispatchers begin a term of their own, and agents may move between them. Many outages
+    must not take the terms far ahead of the clock: agents with epochs from the far future are rejected.
+    """
+    later = shared + 1 + secrets.randbelow(_LATER_TERMS)
+    return min(max(later, term_now() + secrets.randbelow(_TERMS)), MAX_TERM)
 
 
 def _later(message: ToDispatcher, other: ToDispatcher) -> bool:
