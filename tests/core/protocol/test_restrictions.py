@@ -294,6 +294,18 @@ def test_picks_within_one_lease_are_limited(monkeypatch: pytest.MonkeyPatch) -> 
     assert fleet.dispatcher.pick(LEASE, first) is not None
 
 
+def test_requests_that_get_nothing_do_not_use_up_the_picks_of_a_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They take places one by one, and give them back when there are too few."""
+    monkeypatch.setattr(dispatcher_peer, "MAX_PLACES", 3)
+    fleet = net(0)
+    fleet.dispatcher.set_capacity("a", 2)
+    for _ in range(5):
+        assert fleet.dispatcher.pick_many(0.0, first, 3) == ()
+    assert len(fleet.dispatcher.pick_many(0.0, first, 2)) == 2
+    fleet.dispatcher.tick(LEASE)
+    assert (fleet.dispatcher.open_tickets("a"), fleet.dispatcher.expired) == ((), 2)
+
+
 def test_tickets_that_a_pool_has_seen_elsewhere_are_not_used_again() -> None:
     elsewhere = net(0)
     for _ in range(3):

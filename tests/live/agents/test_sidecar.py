@@ -269,6 +269,7 @@ def test_bad_requests_are_refused_in_one_sentence() -> None:
         (["--listen", "0.0.0.0:4150"], f"{LOOPBACK}, not 0.0.0.0:4150."),
         (["--listen", "10.0.0.1:0"], f"{LOOPBACK}, not 10.0.0.1:0."),
         (["--listen", "4150"], "An address must be HOST:PORT with a port up to 65535, not '4150'."),
+        (["--server", "127.0.0.1:0"], "The port of the server must be from 1 to 65535, not 0 as in"),
         (["--capacity", "x"], "--capacity must be a whole number from 1 to 1000000000000, not 'x'."),
         (["--token-file", "/does/not/exist"], "Cannot read /does/not/exist: no such file or directory."),
         (["--dispatcher", "127.0.0.1:4100"], "A dispatcher must be the URL of its API, such as"),

@@ -11,8 +11,9 @@ import pytest
 
 from evenly.core.protocol import PoolPeer
 from evenly.core.protocol.dispatcher_peer import TERM
-from evenly.live.store.base import PoolState, StoreUnavailableError
+from evenly.live.store.base import DISCONNECT_GRACE_S, PoolState, StoreUnavailableError
 from evenly.live.store.failover import FailoverStore
+from evenly.live.store.local import term_now
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.store.fleet import TIMES, Agents, place, until
@@ -267,5 +268,115 @@ def test_a_closed_store_stays_closed(own_server: StoreServer) -> None:
             assert (
                 len([each for each in client.client_list() if each["laddr"].endswith(f":{own_server.port}")]) == 0
             )
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("emptied", [False, True])
+def test_an_undrain_without_the_store_is_not_undone_by_another_dispatcher(
+    own_server: StoreServer, emptied: bool
+) -> None:
+    """The other one still takes the pool for drained. It must not drain it again when it returns."""
+
+    async def run() -> None:
+        one, _, agents, _ = make(own_server)
+        other, _, _, _ = make(own_server)
+        for store in (one, other):
+            await store.open()
+        await agents.join("a", "b")
+        await one.drain("a")
+        for store in (one, other):
+            assert (await store.state()).drained == {"a"}
+        (own_server.kill if emptied else own_server.freeze)()
+        await one.tick()
+        await other.tick()
+        assert not one.available and not other.available
+        await one.undrain("a")
+        (own_server.start if emptied else own_server.thaw)()
+        await until(lambda: one.available and other.available)
+        await asyncio.sleep(0.2)
+        assert (await one.state()).drained == (await other.state()).drained == set()
+        await agents.quiet()
+        for store in (one, other):
+            await store.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        own_server.thaw()
+
+
+@pytest.mark.slow
+def test_a_pool_whose_connection_broke_without_the_store_is_no_member_when_it_is_back(
+    own_server: StoreServer,
+) -> None:
+    """The store knows it as it was before. Without word of the end, it would be picked until it is silent."""
+
+    async def run() -> None:
+        store, shared, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        own_server.freeze()
+        await store.tick()
+        assert not store.available
+        del agents.peers["a"]
+        await store.disconnected("a")
+        own_server.thaw()
+        await until(lambda: store.available)
+        await asyncio.sleep(DISCONNECT_GRACE_S + 0.1)
+        await store.tick()
+        assert [pool.name for pool in (await shared.state()).pools] == ["b"]
+        await agents.quiet()
+        await store.close()
+
+    try:
+        asyncio.run(run())
+    finally:
+        own_server.thaw()
+
+
+@pytest.mark.slow
+def test_a_drain_and_an_undrain_that_find_the_store_gone_reach_it_later(own_server: StoreServer) -> None:
+    """The operator is told that it is done, although it is this very call that finds the store gone."""
+
+    async def run() -> None:
+        store, shared, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        for change, wanted in ((store.drain, {"a"}), (store.undrain, set[str]())):
+            await store.state()
+            with own_server.client() as client:
+                client.config_set("min-replicas-to-write", 1)  # it answers, and refuses to write
+                await change("a")
+                assert not store.available
+                assert (await store.state()).drained == wanted
+                client.config_set("min-replicas-to-write", 0)
+            await until(lambda: store.available)
+            await agents.quiet()
+            assert (await shared.state()).drained == wanted
+        await store.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_many_outages_do_not_take_the_terms_into_the_far_future(own_server: StoreServer) -> None:
+    """Dispatchers reject agents with epochs from there."""
+
+    async def run() -> None:
+        store, shared, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a")
+        for _ in range(10):
+            with own_server.client() as client:
+                client.config_set("min-replicas-to-write", 1)
+                await agents.beat()
+                assert not store.available
+                client.config_set("min-replicas-to-write", 0)
+            await until(lambda: store.available)
+            await agents.beat()
+        assert 0 < shared.term - term_now() < 12_000
+        await store.close()
 
     asyncio.run(run())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evenly.core.protocol import KeyReusedError, PoolPeer
+from evenly.core.protocol import KeyReusedError, PoolPeer, TooManyPicksError
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.errors import InputError
 from evenly.live.store import functions, link
@@ -332,5 +332,31 @@ def test_a_long_lease_does_not_hold_up_shorter_ones(server: StoreServer) -> None
         assert [pool.expected for pool in (await short.state()).pools] == [1]
         await long.close()
         await short.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+def test_picks_within_one_lease_are_limited(own_server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that get nothing do not count: they give back what they took."""
+    text = functions.library()
+    few = text.replace("MAX_PLACES = 500000", "MAX_PLACES = 3")
+    assert few != text
+    monkeypatch.setattr(functions, "library", lambda: few)
+
+    async def run() -> None:
+        store, agents = await open_store(own_server, "crowded")
+        await agents.join("a", capacity=2)
+        for _ in range(5):
+            with pytest.raises(AllUnavailableError):
+                await place(store, 3)
+        for _ in range(2):
+            assert len(await place(store, 2, key="k")) == 2
+        await agents.join("b")
+        await place(store)
+        with pytest.raises(TooManyPicksError, match="within one lease"):
+            await place(store)
+        await agents.quiet()
+        await store.close()
 
     asyncio.run(run())

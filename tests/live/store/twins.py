@@ -149,7 +149,7 @@ class Twins:
         assert (int(state["threshold"]), self.epoch) == (dispatcher.threshold, dispatcher.epoch)
         assert state["settled"] is dispatcher.settled
         assert (int(state["expired"]), int(state["released"])) == (peer.expired, peer.released)
-        members, green, yellow, unsettled, opened, answers = self._stored()
+        members, green, yellow, unsettled, opened, expiring, answers = self._stored()
         assert members == list(dispatcher.pools)
         assert (green, state["green"]) == (list(dispatcher.green), len(green))
         assert (yellow, state["yellow"]) == (list(dispatcher.yellow), len(yellow))
@@ -170,7 +170,7 @@ class Twins:
         assert opened == sorted(
             f"{each['name']}/{ticket:019d}" for each in known for ticket in peer.open_tickets(each["name"])
         )
-        assert answers == len(peer._answers)
+        assert (expiring, answers) == (len(peer._expiring), len(peer._answers))
         told = dict(peer.messages()) if told is None else told
         if told:
             self._same_notices(members, told)
@@ -183,7 +183,7 @@ class Twins:
             assert notices[str(pool)] >= message.oldest_ticket
             assert notices[str(pool)] == message.oldest_ticket or self.failed_picks
 
-    def _stored(self) -> tuple[list[str], list[str], list[str], set[str], list[str], int]:
+    def _stored(self) -> tuple[list[str], list[str], list[str], set[str], list[str], int, int]:
         """Read the arrays and sets as they are stored."""
         names = dict(zip(functions.KEYS, self.keys, strict=True))
         pipeline = self.client.pipeline(transaction=False)
@@ -191,14 +191,16 @@ class Twins:
             pipeline.hgetall(names[name])
         pipeline.smembers(names["unsettled"])
         pipeline.zrange(names["open"], 0, -1)
+        pipeline.zcard(names["expiring"])
         pipeline.hlen(names["answers"])
-        members, green, yellow, unsettled, opened, answers = pipeline.execute()
+        members, green, yellow, unsettled, opened, expiring, answers = pipeline.execute()
         return (
             _array(members),
             _array(green),
             _array(yellow),
             {pool.decode() for pool in unsettled},
             [each.decode() for each in opened],
+            expiring,
             answers,
         )
 

@@ -112,6 +112,7 @@ class DispatcherPeer:
             if pick is None:
                 for each in picks:
                     self._close(each.pool, each.ticket)
+                    self._expiring.pop()  # they are the last ones
                 return ()
             picks.append(pick)
         if key is not None:

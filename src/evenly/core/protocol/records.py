@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from evenly.core.messages import PoolId, Report
-from evenly.core.protocol.tickets import Ranges
+from evenly.core.protocol.tickets import Ranges, Tickets
 from evenly.errors import InputError
 
 MAX_POOLS = 10_000
@@ -22,14 +22,23 @@ class Record:
     open: dict[int, None] = field(default_factory=dict)  # a set, ascending: tickets that may still be on the way
 
     def close(self, arrived: Ranges) -> None:
-        """Remove the tickets that have arrived. Looks at the numbers of a range, or at the open ones if fewer."""
-        for first, last in arrived:
-            if last - first < len(self.open):
+        """Remove the tickets that have arrived.
+
+        Every message repeats what earlier ones said. So this looks at no number below the oldest open ticket, and
+        at all numbers of the ranges or at all open tickets, whichever are fewer.
+        """
+        if not self.open or not arrived:
+            return
+        oldest = next(iter(self.open))
+        news = tuple((max(first, oldest), last) for first, last in arrived if last >= oldest)
+        if sum(last - first + 1 for first, last in news) < len(self.open):
+            for first, last in news:
                 for ticket in range(first, last + 1):
                     self.open.pop(ticket, None)
-            else:
-                for ticket in [ticket for ticket in self.open if first <= ticket <= last]:
-                    del self.open[ticket]
+        else:
+            tickets = Tickets(news)
+            for ticket in [ticket for ticket in self.open if ticket in tickets]:
+                del self.open[ticket]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -27,7 +27,7 @@ from evenly.live.store.local import LocalStore, term_now
 from evenly.live.store.valkey import ValkeyStore
 
 _PROBE_S = 1.0  # between two attempts to reach the store
-_TERMS = 10_000  # to choose from
+_TERMS, _LATER_TERMS = 10_000, 100  # to choose from: after the clock's, and after one that is ahead of the clock
 
 T = TypeVar("T")
 
@@ -82,7 +82,6 @@ class FailoverStore:
         self._past_outage = 0.0
         self.outages = 0
         self._agents: dict[str, _Agent] = {}
-        self._drained: set[str] = set()  # pools known to drain
         self._wanted: dict[str, bool] = {}  # drains and their ends that the shared store does not know yet
         self._closed = False
         self._prober: asyncio.Task[None] | None = None
@@ -188,19 +187,22 @@ class FailoverStore:
 
     async def state(self) -> FleetState:
         """Return a snapshot."""
-        state = await self._with_store(lambda store: store.state())
-        if self.available:
-            self._drained = set(state.drained)
-        return state
+        return await self._with_store(lambda store: store.state())
 
     def _keep(self, pool: str, agent: _Agent) -> None:
         self._agents[pool] = agent
 
     async def _set_drain(self, pool: str, on: bool) -> None:
-        (self._drained.add if on else self._drained.discard)(pool)
-        if not self.available:
-            self._wanted[pool] = on
-        await self._with_store(lambda store: store.drain(pool) if on else store.undrain(pool))
+        self._wanted[pool] = on  # the shared store may be lost only now
+        try:
+            await self._with_store(lambda store: store.drain(pool) if on else store.undrain(pool))
+        except Exception:
+            self._wanted.pop(pool, None)
+            raise
+        drained = self._shared.drained
+        (drained.add if on else drained.discard)(pool)
+        if self.available and self._wanted.get(pool) is on:
+            del self._wanted[pool]
 
     async def _with_store(self, action: Callable[[Store], Awaitable[T]]) -> T:
         """Ask the shared store, or the local one if that fails or has failed."""
@@ -225,8 +227,7 @@ class FailoverStore:
         self._local = local = LocalStore(
             self._settings,
             self._send,
-            # At random, because other dispatchers begin a term of their own, and agents may move between them.
-            term=min(max(shared.term + 1, term_now()) + secrets.randbelow(_TERMS), MAX_TERM),
+            term=_own_term(shared.term),
             threshold=shared.threshold,
             key=shared.key,
             choose=self._choose,
@@ -234,7 +235,7 @@ class FailoverStore:
         self._report("store lost", reason=str(error), pools=len(self._agents))
         if not self._closed:
             self._prober = asyncio.create_task(self._probe())
-        for pool in self._drained:
+        for pool in shared.drained:
             await local.drain(pool)
         for pool in list(self._agents):
             await self._replay(local, pool)
@@ -258,10 +259,21 @@ class FailoverStore:
     async def _bring_up_to_date(self) -> None:
         """Tell the shared store what it does not know, once: with steady traffic, there is always more."""
         for pool, on in list(self._wanted.items()):
-            await (self._shared.drain(pool) if on else self._shared.undrain(pool))
+            try:
+                await (self._shared.drain(pool) if on else self._shared.undrain(pool))
+            except InputError as error:  # too many pools
+                self._report("drain rejected", pool=pool, reason=str(error))
             if self._wanted.get(pool) is on:
                 del self._wanted[pool]
-        await asyncio.gather(*(self._replay(self._shared, pool) for pool in list(self._agents)))
+        await self._replay_agents()
+
+    async def _replay_agents(self) -> None:
+        """Tell the shared store which agents are connected here, and which are no longer."""
+        gone = self._shared.connected - self._agents.keys()
+        await asyncio.gather(
+            *(self._replay(self._shared, pool) for pool in list(self._agents)),
+            *(self._shared.disconnected(pool) for pool in gone),
+        )
 
     async def _replay(self, store: Store, pool: str) -> None:
         """Tell a store of an agent, unless it is silent: that must not make it a member again."""
@@ -287,12 +299,20 @@ class FailoverStore:
     async def _replay_all(self) -> None:
         era = self._era
         try:
-            for pool in list(self._drained):
-                await self._shared.drain(pool)
-            await asyncio.gather(*(self._replay(self._shared, pool) for pool in list(self._agents)))
+            await self._replay_agents()
         except StoreUnavailableError as error:
             if self.available:
                 await self._lose(era, error)
+
+
+def _own_term(shared: int) -> int:
+    """Return a term above that of the shared store, to work alone in.
+
+    At random, because other dispatchers begin a term of their own, and agents may move between them. Many outages
+    must not take the terms far ahead of the clock: agents with epochs from the far future are rejected.
+    """
+    later = shared + 1 + secrets.randbelow(_LATER_TERMS)
+    return min(max(later, term_now() + secrets.randbelow(_TERMS)), MAX_TERM)
 
 
 def _later(message: ToDispatcher, other: ToDispatcher) -> bool:

@@ -369,6 +369,7 @@ local function pick_many(S, args)
     if not picked then
       for _, each in ipairs(picks) do
         close(S, each[1], each[2])
+        redis.call('ZREM', S.keys[EXPIRING], each[1] .. ' ' .. each[2])
       end
       return {redis.call('HLEN', S.keys[COLD]) > 0 and 'unavailable' or 'empty'}
     end
@@ -529,8 +530,9 @@ local function server_run()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 end
 
--- now, threshold, term, signing key, heartbeat, a broken state (empty: none). Make the state unless it is
--- there; begin a new term if the server is not the one that had the state, since the last writes may be lost.
+-- now, threshold, term, signing key, heartbeat, a broken state (empty: none), the pools that are known to drain. Make
+-- the state unless it is there; begin a new term if the server is not the one that had the state, since the last
+-- writes may be lost. In both cases the pools drain: at no other time, since another dispatcher may have ended that.
 -- Return the epoch and the signing key.
 local function open_fleet(keys, args)
   local key, run, packed = unpack(redis.call('HMGET', keys[FLEET], 'key', 'run', 'state'))
@@ -538,6 +540,9 @@ local function open_fleet(keys, args)
     local S = load_state(keys)
     if run ~= server_run() then
       redis.call('HSET', keys[FLEET], 'run', server_run())
+      for index = 7, #args do
+        drain(S, {[7] = args[index]})
+      end
       if term_of(S.epoch) < MAX_TERM then
         begin_term(S, term_of(S.epoch) + 1)
       end
@@ -554,6 +559,9 @@ local function open_fleet(keys, args)
   }
   redis.call('DEL', unpack(keys))
   redis.call('HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'state', pack_state(S))
+  for index = 7, #args do
+    redis.call('SADD', keys[DRAINING], args[index])
+  end
   return {first, key or args[4]}
 end
 

@@ -33,7 +33,7 @@ def term_now() -> int:
 class LocalStore:
     """Tokens in process. After a restart, they are rebuilt from what the agents report.
 
-    `catch_up` raises the threshold to the mean number of sessions two heartbeats after the start: a dispatcher
+    `catch_up` raises the threshold to the median number of sessions two heartbeats after the start: a dispatcher
     that starts against busy pools need not learn it one by one.
     """
 

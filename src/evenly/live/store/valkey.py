@@ -66,6 +66,7 @@ class ValkeyStore:
         self.key = new_key() if key is None else key
         self.threshold = threshold
         self.epoch = 0
+        self.drained: set[str] = set()  # pools known to drain, for a store that has forgotten them
         self.on_new_term = on_new_term
         self._settings = settings
         self._common = functions.common_arguments(settings)
@@ -144,6 +145,11 @@ class ValkeyStore:
             grace = functions.microseconds(min(DISCONNECT_GRACE_S, self._settings.heartbeat))
             await self._call("disconnect", pool, grace, *last)
 
+    @property
+    def connected(self) -> frozenset[str]:
+        """The pools that have sent something and were not `disconnected`."""
+        return frozenset(self._agents)
+
     async def drain(self, pool: str) -> None:
         """Give the pool no new sessions until `undrain`."""
         await self._call("drain", check_pool_name(pool))
@@ -168,6 +174,7 @@ class ValkeyStore:
         (text,) = await self._call("state")
         values = json.loads(text)
         self.threshold = int(values["threshold"])
+        self.drained = set(values["drained"])
         pools = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
         return FleetState(
             threshold=self.threshold,
@@ -179,7 +186,7 @@ class ValkeyStore:
             pools=tuple(_fleet_pool(each) for each in pools),
             expired=int(values["expired"]),
             released=int(values["released"]),
-            drained=frozenset(values["drained"]),
+            drained=frozenset(self.drained),
         )
 
     async def _call(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -229,13 +236,14 @@ class ValkeyStore:
             await execute(pack("FUNCTION", "LOAD", "REPLACE", functions.library()))
             state = cast("bytes | None", await execute(pack("HGET", self._keys[0], "state"))) if broken else None
             term = min(max(self.term + 1, term_now()), MAX_TERM)
-            opened = (
+            opened: tuple[Argument, ...] = (
                 "",
                 self.threshold,
                 term,
                 self.key.hex(),
                 functions.microseconds(self._settings.heartbeat),
                 state or b"",
+                *self.drained,
             )
             reply = await execute(pack(*self._words("open", *opened)))
             first, key = cast("tuple[bytes, bytes]", reply)

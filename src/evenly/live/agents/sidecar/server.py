@@ -73,7 +73,10 @@ def _server(given: object) -> Address | None:
         return None
     if not isinstance(given, str):
         raise InputError(f"server must be HOST:PORT, not {shown(given)}.")
-    return parse_address(given)
+    address = parse_address(given)
+    if address.port == 0:  # nothing is ever there, and the pool would get no sessions
+        raise InputError(f"The port of the server must be from 1 to 65535, not 0 as in '{address}'.")
+    return address
 
 
 def check_listen(listen: object) -> Address:
