@@ -304,7 +304,7 @@ def test_an_undrain_without_the_store_is_not_undone_by_another_dispatcher(
     try:
         asyncio.run(run())
     finally:
-        own_server.thaw()
+        own_server.send(signal.SIGCONT)
 
 
 @pytest.mark.slow
@@ -317,12 +317,12 @@ def test_a_pool_whose_connection_broke_without_the_store_is_no_member_when_it_is
         store, shared, agents, _ = make(own_server)
         await store.open()
         await agents.join("a", "b")
-        own_server.freeze()
+        own_server.send(signal.SIGSTOP)
         await store.tick()
         assert not store.available
         del agents.peers["a"]
         await store.disconnected("a")
-        own_server.thaw()
+        own_server.send(signal.SIGCONT)
         await until(lambda: store.available)
         await asyncio.sleep(DISCONNECT_GRACE_S + 0.1)
         await store.tick()
@@ -333,7 +333,7 @@ def test_a_pool_whose_connection_broke_without_the_store_is_no_member_when_it_is
     try:
         asyncio.run(run())
     finally:
-        own_server.thaw()
+        own_server.send(signal.SIGCONT)
 
 
 @pytest.mark.slow
