@@ -288,12 +288,18 @@ def test_an_undrain_without_the_store_is_not_undone_by_another_dispatcher(
         await one.drain("a")
         for store in (one, other):
             assert (await store.state()).drained == {"a"}
-        (own_server.kill if emptied else own_server.freeze)()
+        if emptied:
+            own_server.kill()
+        else:
+            own_server.send(signal.SIGSTOP)
         await one.tick()
         await other.tick()
         assert not one.available and not other.available
         await one.undrain("a")
-        (own_server.start if emptied else own_server.thaw)()
+        if emptied:
+            own_server.start()
+        else:
+            own_server.send(signal.SIGCONT)
         await until(lambda: one.available and other.available)
         await asyncio.sleep(0.2)
         assert (await one.state()).drained == (await other.state()).drained == set()
