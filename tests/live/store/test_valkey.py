@@ -298,22 +298,24 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key))
     options = ("--tls-port", str(port), *files, "--tls-auth-clients", "no")
 
-    async def run(host: str) -> None:
+    async def run(server: StoreServer, host: str) -> None:
         url = parse_store_url(f"rediss://{host}:{port}")
         store = ValkeyStore(TIMES, lambda pool, message: None, url, fleet="tls")
         try:
             await store.open()
             await store.tick()
+            with server.client() as client:  # asyncio closes what is not connected yet only after the test
+                await until(lambda: len(client.client_list(_type="pubsub")) == 1)
         finally:
             await store.close()
 
-    with StoreServer("redis", tmp_path, *options):
+    with StoreServer("redis", tmp_path, *options) as server:
         with pytest.raises(StoreUnavailableError, match="certificate"):
-            asyncio.run(run("127.0.0.1"))
+            asyncio.run(run(server, "127.0.0.1"))
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        asyncio.run(run("127.0.0.1"))
+        asyncio.run(run(server, "127.0.0.1"))
         with pytest.raises(StoreUnavailableError, match="certificate"):
-            asyncio.run(run("localhost"))
+            asyncio.run(run(server, "localhost"))
 
 
 @pytest.mark.slow

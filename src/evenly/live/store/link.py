@@ -103,8 +103,11 @@ async def connect(connection: Connection) -> None:
 
 async def drop(connection: Connection) -> None:
     """Close a connection at once, whatever its state."""
+    writer: asyncio.StreamWriter | None = connection._writer
     with contextlib.suppress(RedisError, OSError):
         await connection.disconnect(nowait=True)
+    if writer is not None:
+        writer.transport.abort()  # with TLS, the socket would stay open until the store says goodbye
 
 
 class Link:
@@ -173,7 +176,7 @@ class Link:
                 async with asyncio.timeout(self._timeout):
                     connection = await self._connected()
                     await connection.send_packed_command(commands, check_health=False)
-                    first = await _read(connection)
+                    first = await read(connection)
                 break
             except TimeoutError:
                 raise
@@ -184,7 +187,7 @@ class Link:
         replies = [first]
         async with asyncio.timeout(self._timeout):
             while len(replies) < len(batch):
-                replies.append(await _read(connection))
+                replies.append(await read(connection))
         for (_, future), reply in zip(batch, replies, strict=True):
             if not future.done():
                 future.set_result(reply)
@@ -199,7 +202,7 @@ class Link:
 
             async def execute(command: bytes) -> object:
                 await connection.send_packed_command([command], check_health=False)
-                reply = await _read(connection)
+                reply = await read(connection)
                 if isinstance(reply, ResponseError):
                     raise reply
                 return reply
@@ -223,7 +226,8 @@ class Link:
                 future.set_exception(error)
 
 
-async def _read(connection: Connection) -> object:
+async def read(connection: Connection) -> object:
+    """Return the next reply, which may be a ResponseError. The caller drops a connection that fails."""
     try:
         return await connection.read_response(disable_decoding=True, disconnect_on_error=False)
     except ResponseError as error:

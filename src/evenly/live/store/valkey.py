@@ -34,7 +34,7 @@ from evenly.live.store.base import (
     Send,
     StoreUnavailableError,
 )
-from evenly.live.store.link import Argument, Execute, Link, Template, connect, drop, new_connection, pack
+from evenly.live.store.link import Argument, Execute, Link, Template, connect, drop, new_connection, pack, read
 from evenly.live.store.local import term_now
 from evenly.live.store_url import StoreUrl, check_fleet
 
@@ -288,7 +288,10 @@ class ValkeyStore:
                 await connect(connection)
                 await connection.send_command("SUBSCRIBE", self._channel)
                 while True:
-                    what, _, epoch = cast("list[bytes]", await connection.read_response(disable_decoding=True))
+                    reply = await read(connection)
+                    if isinstance(reply, ResponseError):
+                        raise reply
+                    what, _, epoch = cast("list[bytes]", reply)
                     if what == b"message" and int(epoch) > self.epoch:
                         self._see(int(epoch))
             except (StoreUnavailableError, RedisError, OSError, ValueError):
