@@ -24,7 +24,7 @@ from tests.live.test_gateway import children, events, exit_code, gateway, refuse
 
 pytestmark = pytest.mark.envoy
 
-NOBODY = 65534
+OTHER_USER = 65534
 CONNECT = """
 import os, socket, sys
 number = int(sys.argv[2])
@@ -116,7 +116,7 @@ def test_only_the_owner_reaches_envoys_admin_interface() -> None:
         assert listening_ports(children(started.pid)["envoy"]) == {started.port}
         if os.geteuid() == 0:
             done = subprocess.run(
-                [sys.executable, "-I", "-S", "-c", CONNECT, str(path), str(NOBODY)],
+                [sys.executable, "-I", "-S", "-c", CONNECT, str(path), str(OTHER_USER)],
                 capture_output=True,
                 text=True,
                 check=False,

@@ -19,7 +19,7 @@ _KILLED_AFTER = 6  # 12 s: a restart ends all sessions, so a busy machine gets s
 
 
 class EnvoyWatch:
-    """Probes Envoy, keeps the folder's `accepting` true to life, and kills an Envoy that serves nobody.
+    """Probes Envoy, tells the picker the result, and kills an Envoy that cannot serve new clients.
 
     The supervisor restarts it.
     """
@@ -60,7 +60,7 @@ class EnvoyWatch:
             self._log.event("envoy silent")
 
     def _kill(self, reason: str) -> None:
-        """Kill Envoy. Its open sessions end too: it would hold them, but the gateway could not serve new ones."""
+        """Kill Envoy. Its open sessions end: Envoy has no command to listen again."""
         self._silent = 0
         self._folder.set_accepting(False)
         self._log.event("envoy killed", reason=reason)
