@@ -197,15 +197,18 @@ def test_a_second_envoy_on_the_port_is_refused(tmp_path: Path) -> None:
         eventually(second.ready, lambda ready: not ready)
 
 
-def test_from_other_machines_the_admin_port_can_only_be_read(tmp_path: Path) -> None:
-    config = printed(
-        "--listen", f"127.0.0.1:{free_port()}", "--envoy-admin", "10.0.0.1:9", "--pool", "127.0.0.1:9"
-    )
+@pytest.mark.parametrize(("admin", "statistics"), [("10.0.0.1:9", 403), ("127.0.0.1:9", 200)])
+def test_the_admin_port_can_only_be_read(admin: str, statistics: int, tmp_path: Path) -> None:
+    """On loopback too: every local user can open the port. The statistics are for this machine only."""
+    config = printed("--listen", f"127.0.0.1:{free_port()}", "--envoy-admin", admin, "--pool", "127.0.0.1:9")
     config["admin"]["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": free_port()}
     with running(config, tmp_path) as envoy:
         assert ask(envoy.admin, "/clusters?format=json&filter=^pools$")[0] == 200
-        for method, path in (("POST", "/quitquitquit"), ("POST", "/drain_listeners"), ("GET", "/config_dump")):
-            assert ask(envoy.admin, path, method)[0] == 403
+        for path in ("/stats", "/stats?format=json", "/stats/prometheus"):
+            assert ask(envoy.admin, path)[0] == statistics
+        for path in ("/quitquitquit", "/drain_listeners", "/healthcheck/fail", "/stats/recentlookups/enable"):
+            assert ask(envoy.admin, path, "POST")[0] == 403
+        assert ask(envoy.admin, "/config_dump")[0] == 403
         assert envoy.ready()
 
 

@@ -16,8 +16,9 @@ from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
+from evenly.live.envoy.admin_address import parse_announcement
 from evenly.live.envoy.admin_client import BadResponseError, Host, parse_hosts
-from evenly.live.envoy.fleet import MAX_ENVOYS, EnvoyFleet, _admin_address
+from evenly.live.envoy.fleet import MAX_ENVOYS, EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
 from evenly.live.log import Log
 from evenly.live.wire.streams import Stream
@@ -213,7 +214,7 @@ def test_health_checks_of_an_envoy_that_starts_count_only_after_a_while() -> Non
     ],
 )
 def test_an_admin_port_by_number_is_admin_address(announced: str, peer: str) -> None:
-    assert str(_admin_address(announced, peer)) == announced
+    assert str(parse_announcement(announced, peer, None)) == announced
 
 
 @pytest.mark.parametrize(
@@ -231,7 +232,7 @@ def test_an_admin_port_by_number_is_admin_address(announced: str, peer: str) -> 
 )
 def test_from_another_machine_neither_loopback_nor_names_are_admin_address(announced: str) -> None:
     with pytest.raises(InputError):
-        _admin_address(announced, "10.0.0.7")
+        parse_announcement(announced, "10.0.0.7", None)
 
 
 class Clock:

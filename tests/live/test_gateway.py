@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
@@ -40,11 +41,16 @@ def pool_servers(count: int) -> Iterator[list[PoolProcess]]:
 
 
 @contextmanager
-def gateway(*options: str, pools: int = 2) -> Iterator[tuple[Gateway, list[PoolProcess]]]:
-    """Run a gateway in front of pools, and wait until it is ready."""
+def gateway(
+    *options: str, pools: int = 2, files: str | None = None
+) -> Iterator[tuple[Gateway, list[PoolProcess]]]:
+    """Run a gateway in front of pools, and wait until it is ready. `files` limits its open files."""
     with pool_servers(pools) as servers:
         words = [word for server in servers for word in ("--pool", server.address)]
-        with Gateway(*words, "--alpha", "0.5", *options) as started:
+        made = Gateway(*words, "--alpha", "0.5", *options)
+        if files is not None:
+            made.command = ("/bin/sh", "-c", 'ulimit -n "$0" && exec "$@"', files, *made.command)
+        with made as started:
             started.wait()
             yield started, servers
 
@@ -54,6 +60,14 @@ def front() -> Iterator[tuple[int, list[str]]]:
     """Yield the port of a gateway that tests leave intact, and its pools."""
     with gateway() as (started, pools):
         yield started.port, [pool.address for pool in pools]
+
+
+@pytest.fixture
+def short_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Yield the folder for temporary files. Unlike pytest's, its path is short enough for a Unix socket in it."""
+    with TemporaryDirectory() as folder:
+        monkeypatch.setenv("TMPDIR", folder)
+        yield Path(folder)
 
 
 def children(parent: int) -> dict[str, int]:
@@ -184,8 +198,7 @@ def test_an_admin_port_beyond_loopback_needs_a_token() -> None:
     assert not done.stdout
 
 
-def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_sessions_are_drained(short_tmp: Path) -> None:
     with gateway("--drain-timeout", "86400") as (started, _):
         session = Session(started.port).wait()
         assert ask(started.admin, "/readyz")[0] == 200
@@ -205,7 +218,7 @@ def test_sessions_are_drained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert exit_code(started) == 0
         assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
         assert not any(is_running(pid) for pid in family.values())
-        assert not [*tmp_path.iterdir()]
+        assert not [*short_tmp.iterdir()]
 
 
 @pytest.mark.parametrize("signals", [1, 2])
@@ -263,15 +276,14 @@ def test_a_dead_child_is_started_again() -> None:
         assert codes == {"picker died": -signal.SIGKILL, "envoy died": -signal.SIGKILL}
 
 
-def test_a_killed_gateway_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+def test_a_killed_gateway_leaves_nothing_behind(short_tmp: Path) -> None:
     with gateway() as (started, _):
         family = children(started.pid)
         assert set(family) == {"envoy", "picker", "sh"}
-        assert [*tmp_path.iterdir()]
+        assert [*short_tmp.iterdir()]
         started.kill()
         eventually(lambda: [name for name, pid in family.items() if is_running(pid)], lambda left: not left)
-        assert not [*tmp_path.iterdir()]
+        assert not [*short_tmp.iterdir()]
         assert refused(started.port)
 
 

@@ -17,6 +17,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.lifecycle import Stage
 from evenly.live.envoy import eds
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.picker import server
 from evenly.live.picker.background import StateSaver
@@ -42,7 +43,9 @@ STATE = (
 )
 
 
-def make_server(state: Path | None = None, restore: bool = False, files: int = 1000) -> PickerServer:
+def make_server(
+    state: Path | None = None, restore: bool = False, files: int = 1000, gateway: GatewayFolder | None = None
+) -> PickerServer:
     given: dict[str, Any] = {"listen": "127.0.0.1:4000", "pool": [str(ONE), str(TWO)], "alpha": "0.85"}
     return PickerServer(
         read_settings(given, None),
@@ -53,6 +56,7 @@ def make_server(state: Path | None = None, restore: bool = False, files: int = 1
         log=Log(None),
         files=files,
         seen=None,
+        gateway=gateway,
     )
 
 
@@ -143,19 +147,26 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     assert json.loads(state.read_text()) == expected
 
 
-async def readiness() -> list[bool]:
-    made = make_server()
+async def readiness(folder: GatewayFolder | None) -> list[bool]:
+    made = make_server(gateway=folder)
     found = [made.ready]
+    if folder is not None:
+        folder.set_accepting(True)
+    found.append(made.ready)
     drain_both(made)
     found.append(made.ready)
     made.balancer.undrain(ONE)
     found.append(made.ready)
-    made.begin_drain()
+    if folder is not None:
+        folder.set_accepting(False)
+        folder.set_accepting(False)  # again: nothing changes
     return [*found, made.ready]
 
 
-def test_a_picker_is_ready_while_a_pool_is_available_and_the_gateway_does_not_drain() -> None:
-    assert asyncio.run(readiness()) == [True, False, True, False]
+def test_a_picker_is_ready_while_a_pool_is_available_and_its_gateway_accepts_clients(tmp_path: Path) -> None:
+    """Until the gateway says so, it does not."""
+    assert asyncio.run(readiness(None)) == [True, True, False, True, True]
+    assert asyncio.run(readiness(GatewayFolder(tmp_path))) == [False, True, False, True, False]
 
 
 def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp_path: Path) -> None:

@@ -125,23 +125,19 @@ def test_a_picker_that_ends_at_once_is_not_ready() -> None:
         await process.start()
         assert not await asyncio.wait_for(process.wait_ready(), PATIENCE)
         assert await process.wait_exit() == 2
-        process.begin_drain()  # to a process that is gone: nothing happens
         with pytest.raises(AssertionError, match="not ready"):
             print(process.ready)
 
     asyncio.run(scenario())
 
 
-def test_a_picker_process_knows_its_ports_and_drains() -> None:
+def test_a_picker_process_knows_its_ports() -> None:
     async def scenario() -> tuple[Ready, int]:
         options = ["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--pool", "127.0.0.1:9", "--policy", "jsq"]
         process = PickerProcess(options)
         await process.start()
         try:
             assert await asyncio.wait_for(process.wait_ready(), PATIENCE)
-            process.begin_drain()  # a signal that would end a process without a handler
-            await asyncio.sleep(0.1)
-            process.begin_drain()
         finally:
             await process.stop()
         return process.ready, await process.wait_exit()

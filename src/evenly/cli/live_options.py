@@ -133,6 +133,16 @@ Store = Annotated[
 Fleet = Annotated[
     str | None, option(_SHARING, "Share with the pickers of this name only (default: default).", "NAME")
 ]
+GatewayFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--gateway-folder",
+        help="Private folder of the gateway that runs this picker.",
+        metavar="FOLDER",
+        parser=file_path,
+        hidden=True,
+    ),
+]
 ReadyJson = Annotated[
     bool,
     typer.Option("--ready-json", help="Print the ready line as one JSON object, for programs.", hidden=True),

@@ -1,4 +1,4 @@
-"""Signals: those that stop a process, and the one by which a gateway tells its picker to drain."""
+"""The signals that stop a process."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable
-
-DRAIN_SIGNAL = signal.SIGUSR1  # from a draining gateway to its picker, which then reports that it is not ready
 
 
 def on_signals(stop: Callable[[], None]) -> None:

@@ -24,17 +24,20 @@ def command(
     fleet: live_options.Fleet = None,
     config: live_options.Config = None,
     state_file: live_options.StateFile = None,
+    gateway_folder: live_options.GatewayFolder = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:
     """Serve picks to your own Envoys over gRPC. All of them share one set of counts."""
     given = {
         name: value
         for name, value in locals().items()
-        if value is not None and name not in ("config", "state_file", "ready_json")
+        if value is not None and name not in ("config", "state_file", "gateway_folder", "ready_json")
     }
 
     import asyncio
 
+    from evenly.live.gateway_folder import GatewayFolder
     from evenly.live.picker.server import serve
 
-    asyncio.run(serve(given, config, state_file, ready_json=ready_json))
+    gateway = None if gateway_folder is None else GatewayFolder(gateway_folder)
+    asyncio.run(serve(given, config, state_file, gateway=gateway, ready_json=ready_json))

@@ -50,7 +50,9 @@ def admin_app(
     """
 
     async def why_not_ready() -> str | None:
-        return None if ready() else "Not accepting sessions: the gateway is draining, or no pool can be picked."
+        if ready():
+            return None
+        return "Not accepting sessions: the gateway is draining or restarting Envoy, or no pool can be picked."
 
     return admin_shell(
         about=_ABOUT,

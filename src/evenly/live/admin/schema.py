@@ -67,8 +67,8 @@ class MessagesView(BaseModel):
 class EnvoyView(BaseModel):
     """An Envoy that asks the picker."""
 
-    admin: Annotated[str, Field(description="Its admin port.")]
-    reachable: Annotated[bool, Field(description="Whether the admin port answers.")]
+    admin: Annotated[str, Field(description="Its admin address: HOST:PORT, or unix:PATH.")]
+    reachable: Annotated[bool, Field(description="Whether it answers there.")]
     sessions: Annotated[int, Field(description="Open sessions through it.")]
     unknown_pools: Annotated[list[str], Field(description="Pools that it cannot send to.")]
 

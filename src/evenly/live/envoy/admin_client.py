@@ -1,4 +1,4 @@
-"""A client of Envoy's admin port: the open requests and the health of each host."""
+"""A client of Envoy's admin interface: the open requests and the health of each host."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from evenly.live.addresses import Address, parse_address
+from evenly.live.envoy.admin_address import AdminAddress, AdminSocket
 from evenly.live.envoy.names import CLUSTER
 
 if TYPE_CHECKING:
@@ -33,20 +34,28 @@ class Host:
     failing: bool
 
 
-async def fetch_hosts(admin: Address, seconds: float) -> dict[Address, Host]:
+async def fetch_hosts(admin: AdminAddress, seconds: float) -> dict[Address, Host]:
     """Fetch the hosts of the pools' cluster.
 
     Raises OSError if Envoy cannot be reached or does not respond within `seconds`, and BadResponseError if the
     response cannot be parsed.
     """
     async with asyncio.timeout(seconds):
-        reader, writer = await asyncio.open_connection(admin.host, admin.port)
+        reader, writer = await _open(admin)
         try:
-            writer.write(f"GET {_PATH} HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n".encode())
+            writer.write(f"GET {_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join([piece async for piece in _pieces(reader)])
         finally:
             writer.close()
     return parse_hosts(_body(answer))
+
+
+async def _open(admin: AdminAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect. A Unix socket is checked each time: an Envoy that restarts makes a new one."""
+    if isinstance(admin, AdminSocket):
+        admin.check_private()
+        return await asyncio.open_unix_connection(admin.path)
+    return await asyncio.open_connection(admin.host, admin.port)
 
 
 async def _pieces(reader: asyncio.StreamReader) -> AsyncIterator[bytes]:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
+from evenly.live.envoy.admin_address import SOCKET_MODE, AdminAddress, AdminSocket, announcement
 from evenly.live.envoy.bootstrap_clusters import (
     EXTENSIONS,
     KEEPALIVE,
@@ -32,6 +33,9 @@ from evenly.live.envoy.names import CLUSTER, NAMESPACE
 
 _MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
 STAT_PREFIX = "gateway"  # of the listener's statistics
+_PICKER_PATHS = ({"prefix": "/clusters"}, {"prefix": "/ready"})
+# Envoy compares the path with its query. POST /stats/recentlookups/... would change something.
+_STATISTICS = ({"exact": "/stats"}, {"prefix": "/stats?"}, {"prefix": "/stats/prometheus"})
 
 
 def envoy_config(
@@ -39,7 +43,7 @@ def envoy_config(
     listen: Address,
     picker: Address,
     pools: Sequence[Address] | None,
-    admin: Address,
+    admin: AdminAddress,
     health_path: str | None,
     connections: int = MAX_CONNECTIONS,
 ) -> Json:
@@ -49,9 +53,9 @@ def envoy_config(
     connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
     rejects clients beyond `connections`.
     """
-    admin = _reachable(resolve(admin))
+    admin = admin if isinstance(admin, AdminSocket) else _reachable(resolve(admin))
     return {
-        "node": {"id": f"evenly-{admin}", "cluster": "evenly"},
+        "node": {"id": f"evenly-{announcement(admin)}", "cluster": "evenly"},
         "admin": _admin(admin),
         "overload_manager": {"resource_monitors": [_connection_limit(connections)]},
         "static_resources": {
@@ -69,10 +73,18 @@ def _reachable(admin: Address) -> Address:
     return admin
 
 
-def _admin(admin: Address) -> Json:
-    """Describe Envoy's admin port. It can stop Envoy, so other machines may only read what the picker needs."""
-    limits = {} if admin.loopback else {"allow_paths": [{"prefix": path} for path in ("/clusters", "/ready")]}
-    return {"address": socket_address(admin), "ignore_global_conn_limit": True, **limits}
+def _admin(admin: AdminAddress) -> Json:
+    """Describe Envoy's admin interface. It can stop Envoy, and a port has no owner: every local user can open it.
+
+    So at a port only reading is allowed: what the picker needs, and the statistics on loopback.
+    """
+    address = _admin_socket(admin) if isinstance(admin, AdminSocket) else socket_address(admin)
+    paths = [*_PICKER_PATHS, *(_STATISTICS if isinstance(admin, AdminSocket) or admin.loopback else ())]
+    return {"address": address, "ignore_global_conn_limit": True, "allow_paths": paths}
+
+
+def _admin_socket(admin: AdminSocket) -> Json:
+    return {"pipe": {"path": str(admin.path), "mode": SOCKET_MODE}}
 
 
 def _connection_limit(connections: int) -> Json:
@@ -84,7 +96,7 @@ def _connection_limit(connections: int) -> Json:
     )
 
 
-def _listener(listen: Address, admin: Address) -> Json:
+def _listener(listen: Address, admin: AdminAddress) -> Json:
     """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
     workers balance connections by a lock.
     """
@@ -99,7 +111,7 @@ def _listener(listen: Address, admin: Address) -> Json:
     }
 
 
-def _connection_manager(admin: Address) -> Json:
+def _connection_manager(admin: AdminAddress) -> Json:
     return typed(
         "http",
         f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -147,7 +159,7 @@ def _forward() -> Json:
     return {"cluster": CLUSTER, "timeout": "0s", "retry_policy": retries}
 
 
-def _ask_picker(admin: Address) -> Json:
+def _ask_picker(admin: AdminAddress) -> Json:
     """Describe the filter that asks the picker for a pool. Its stream lives as long as the session.
 
     If the picker is down or late, the fallback policy of the pools' cluster places the session.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenly.live.addresses import Address, resolve
+from evenly.live.envoy.admin_address import AdminAddress, announcement
 from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, PICKED, SERVED
 
 MAX_CONNECTIONS = 1_000_000
@@ -21,15 +22,15 @@ _PICKER = "picker"
 Json = dict[str, Any]
 
 
-def picker_service(admin: Address) -> Json:
+def picker_service(admin: AdminAddress) -> Json:
     """Describe the gRPC service of the picker. Every call announces this Envoy's admin address."""
     return {
         "envoy_grpc": {"cluster_name": _PICKER},
-        "initial_metadata": [{"key": ANNOUNCEMENT, "value": str(admin)}],
+        "initial_metadata": [{"key": ANNOUNCEMENT, "value": announcement(admin)}],
     }
 
 
-def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: str | None) -> Json:
+def pools_cluster(pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None) -> Json:
     """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None."""
     return {
         "name": CLUSTER,
@@ -48,7 +49,7 @@ def pools_cluster(pools: Sequence[Address] | None, admin: Address, health_path: 
     }
 
 
-def _followed_pools(admin: Address) -> Json:
+def _followed_pools(admin: AdminAddress) -> Json:
     """Follow the picker's pools. A removed pool leaves at once, even if it is healthy; its sessions continue."""
     back_off = {"base_interval": "0.1s", "max_interval": "1s"}
     service = picker_service(admin)
@@ -92,15 +93,15 @@ def _metadata_key(name: str) -> Json:
     return {"key": NAMESPACE, "path": [{"key": name}]}
 
 
-def picker_cluster(picker: Address, admin: Address) -> Json:
+def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
     """Describe the picker. It is checked four times per second, so that sessions do not wait for a dead one."""
-    announcement = {"header": {"key": ANNOUNCEMENT, "value": str(admin)}}
+    announced = {"header": {"key": ANNOUNCEMENT, "value": announcement(admin)}}
     check = {
         **_check_every("0.25s"),
         "timeout": "1s",
         "unhealthy_threshold": 1,
         "healthy_threshold": 1,
-        "grpc_health_check": {"initial_metadata": [announcement]},
+        "grpc_health_check": {"initial_metadata": [announced]},
     }
     return {
         "name": _PICKER,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 from collections.abc import Callable
+from pathlib import Path
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address, parse_address
+from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy.admin_address import parse_announcement
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.reconcile import EnvoyCounts, Snapshot
 from evenly.live.log import Log
@@ -26,12 +27,15 @@ _FORGET_NEW_S = 10.0  # and one that has never responded for this long
 
 
 class EnvoyFleet:
-    """The known Envoys, each polled by its own task."""
+    """The known Envoys, each polled by its own task. Unix sockets that they announce must be in `sockets`."""
 
-    def __init__(self, balancer: Balancer, log: Log, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, balancer: Balancer, log: Log, clock: Callable[[], float], sockets: Path | None = None
+    ) -> None:
         self._balancer = balancer
         self._log = log
         self._clock = clock
+        self._sockets = sockets
         self._known: dict[bytes, EnvoyCounts] = {}
         self._refused: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -61,7 +65,7 @@ class EnvoyFleet:
 
     def _start_polling(self, announced: bytes, peer: str) -> EnvoyCounts | None:
         try:
-            admin = _admin_address(announced.decode("latin-1"), peer)
+            admin = parse_announcement(announced.decode("latin-1"), peer, self._sockets)
         except InputError as error:
             if len(self._refused) < MAX_ENVOYS:
                 self._refused.add(announced)
@@ -139,17 +143,3 @@ class EnvoyFleet:
         known = [view for view in views if view is not None]
         if known:
             self._balancer.set_failing(pool, 2 * sum(known) > len(known))
-
-
-def _admin_address(announced: str, peer: str) -> Address:
-    """Validate an announced admin address: an IP literal, and loopback only if the peer is local."""
-    admin = parse_address(announced)
-    try:
-        number = ipaddress.ip_address(admin.host)
-    except ValueError:
-        raise InputError(f"An Envoy must announce its admin port by IP address, not as {announced!r}.") from None
-    if number.is_unspecified or admin.port == 0:
-        raise InputError(f"An Envoy must announce an admin port that can be reached, not {announced!r}.")
-    if admin.loopback and not Address(peer, 0).loopback:
-        raise InputError(f"{announced} is a loopback address, and {peer} is another machine.")
-    return admin

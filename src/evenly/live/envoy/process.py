@@ -12,6 +12,7 @@ from typing import IO
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
+from evenly.live.envoy.admin_address import AdminAddress, AdminSocket, connect
 from evenly.live.envoy.bootstrap import STAT_PREFIX
 from evenly.live.envoy.bootstrap_clusters import Json
 from evenly.live.processes import end_child, start_child
@@ -44,17 +45,23 @@ class EnvoyProcess:
         self._program = find_envoy()
         self._file = folder / "envoy.json"
         self._file.write_text(json.dumps(config), encoding="utf-8")
-        where = config["admin"]["address"]["socket_address"]
-        self._admin = Address(where["address"], where["port_value"])
+        self._admin = _admin_of(config)
         self._process: Process | None = None
+        self._ready = False
 
     @property
     def running(self) -> bool:
         """Whether the process runs."""
         return self._process is not None and self._process.returncode is None
 
+    @property
+    def ready(self) -> bool:
+        """Whether the process runs and has been ready since it started."""
+        return self._ready and self.running
+
     async def start(self) -> None:
         """Start the process. It is not ready yet."""
+        self._ready = False
         self._process = await start_child(
             *(str(self._program), "-c", str(self._file), "--disable-hot-restart"),
             *("--log-level", "warning", "--component-log-level", _QUIET, "--log-format", _LOG_FORMAT),
@@ -65,6 +72,7 @@ class EnvoyProcess:
         """Wait until it accepts clients; return False if it ends first."""
         while self.running:
             if await self._request("GET", "/ready") is not None:
+                self._ready = True
                 return True
             await asyncio.sleep(_READY_POLL_S)
         return False
@@ -73,6 +81,10 @@ class EnvoyProcess:
         """Wait for the process to end; return its exit code."""
         assert self._process is not None
         return await self._process.wait()
+
+    async def responds(self) -> bool:
+        """Return whether its main thread responds within a second."""
+        return await self._request("GET", "/ready", any_status=True) is not None
 
     async def open_sessions(self) -> int | None:
         """Return the number of open requests and WebSocket sessions, or None if Envoy does not respond."""
@@ -91,13 +103,25 @@ class EnvoyProcess:
         if self._process is not None:
             await end_child(self._process)
 
-    async def _request(self, method: str, path: str) -> bytes | None:
-        return await asyncio.to_thread(_body, self._admin, method, path)
+    def kill(self) -> None:
+        """End the process at once. Unlike `stop`, this also works if it hangs."""
+        if self._process is not None and self.running:
+            self._process.kill()
+
+    async def _request(self, method: str, path: str, *, any_status: bool = False) -> bytes | None:
+        return await asyncio.to_thread(_body, self._admin, method, path, any_status)
 
 
-def _body(admin: Address, method: str, path: str) -> bytes | None:
-    """Send a request; return the body of a 200 response, else None."""
-    connection = http.client.HTTPConnection(admin.host, admin.port, timeout=_TIMEOUT_S)
+def _admin_of(config: Json) -> AdminAddress:
+    where = config["admin"]["address"]
+    if "pipe" in where:
+        return AdminSocket(Path(where["pipe"]["path"]))
+    return Address(where["socket_address"]["address"], where["socket_address"]["port_value"])
+
+
+def _body(admin: AdminAddress, method: str, path: str, any_status: bool) -> bytes | None:
+    """Send a request; return the body of a 200 response, or of any response if `any_status`, else None."""
+    connection = connect(admin, _TIMEOUT_S)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
@@ -106,4 +130,4 @@ def _body(admin: Address, method: str, path: str) -> bytes | None:
         return None
     finally:
         connection.close()
-    return body if answer.status == http.client.OK else None
+    return body if any_status or answer.status == http.client.OK else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
+from evenly.live.envoy.admin_address import AdminAddress
 from evenly.live.envoy.admin_client import Host
 
 _AGREEING = 3  # responses in a row that change a count
@@ -35,7 +36,7 @@ class EnvoyCounts:
     admin port, None while it does not respond.
     """
 
-    def __init__(self, admin: Address) -> None:
+    def __init__(self, admin: AdminAddress) -> None:
         self.admin = admin
         self.unpicked: Counter[LivePool] = Counter()
         self.hosts: dict[Address, Host] | None = None

@@ -10,7 +10,6 @@ from typing import IO
 from evenly.errors import InputError
 from evenly.live.picker.ready import Ready
 from evenly.live.processes import end_child, start_child
-from evenly.live.signals import DRAIN_SIGNAL
 
 
 class PickerProcess:
@@ -58,11 +57,6 @@ class PickerProcess:
         """Wait for the process to end; return its exit code."""
         assert self._process is not None
         return await self._process.wait()
-
-    def begin_drain(self) -> None:
-        """Tell the picker to report that it is not ready for new sessions."""
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(DRAIN_SIGNAL)
 
     async def stop(self) -> None:
         """End the process if it runs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 import subprocess
@@ -13,11 +14,13 @@ from pathlib import Path
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.bootstrap_clusters import MAX_CONNECTIONS
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.processes import raise_fd_limit
 
 _FILES_PER_SESSION = 2  # one connection from the client, one to the pool
 _RESERVED_CONNECTIONS = 500  # for everything but sessions
 _MIN_CONNECTIONS = 100
+_MAX_SOCKET_PATH = 107  # bytes that fit into the kernel's sun_path
 
 
 @contextmanager
@@ -27,26 +30,60 @@ def reserved_port(address: Address) -> Iterator[Address]:
     A socket that is bound but does not listen keeps the kernel from giving the port to another program.
     """
     address = resolve(address)
-    with socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET) as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            holder.bind(address)
-        except OSError as error:
-            raise InputError(f"Cannot listen on {address}: {(error.strerror or str(error)).lower()}.") from None
+    try:
+        holder = _bound(address)
+    except OSError as error:
+        raise InputError(f"Cannot listen on {address}: {(error.strerror or str(error)).lower()}.") from None
+    with holder:
         yield Address(address.host, holder.getsockname()[1])
+
+
+def is_listening(address: Address) -> bool:
+    """Return whether some program listens on a reserved port; True if there is no way to know now.
+
+    The kernel lets sockets with SO_REUSEADDR share a port only while none of them listens.
+    """
+    try:
+        _bound(address).close()
+    except OSError:  # in use, or no file descriptor is left to try it
+        return True
+    return False
+
+
+def _bound(address: Address) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 @contextmanager
 def private_folder() -> Iterator[Path]:
-    """Make a folder that is removed with this process, even if it is killed.
+    """Make a folder that is removed with this process, even if it is killed. Other users cannot open it.
 
     A shell removes it when the pipe from this process closes.
     """
-    folder = tempfile.mkdtemp(prefix="evenly-gateway-")
+    folder = _short_folder()
     command = ("/bin/sh", "-c", 'read -r _; rm -rf "$1"', "sh", folder)
     # Leaving the block closes the pipe.
     with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True):
         yield Path(folder)
+
+
+def _short_folder() -> str:
+    """Make a folder in TMPDIR, or in /tmp if a Unix socket in TMPDIR would have too long a path."""
+    parent = tempfile.gettempdir()
+    usual = GatewayFolder(Path(parent, "evenly-gateway-12345678")).admin_socket
+    if len(os.fsencode(usual)) > _MAX_SOCKET_PATH or not str(usual).isprintable():  # not printable: not UTF-8
+        parent = "/tmp"
+    try:
+        return tempfile.mkdtemp(prefix="evenly-gateway-", dir=parent)
+    except OSError as error:
+        raise InputError(f"Cannot make a folder in {parent}: {(error.strerror or str(error)).lower()}.") from None
 
 
 def connection_budget() -> int:

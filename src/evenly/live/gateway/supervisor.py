@@ -19,10 +19,14 @@ from evenly.errors import InputError
 from evenly.files import check_regular
 from evenly.live.addresses import Address, check_distinct, check_no_loop, resolve
 from evenly.live.admin_token import read_token
+from evenly.live.background import repeat
+from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
+from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import connection_budget, private_folder, reserved_port
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
@@ -61,6 +65,7 @@ class Gateway:
         listen: Address,
         picker: PickerProcess,
         envoy: EnvoyProcess,
+        folder: GatewayFolder,
         drain_timeout: float,
         log: Log,
         ready_json: bool = False,
@@ -68,12 +73,14 @@ class Gateway:
         self._listen = listen
         self._picker = picker
         self._envoy = envoy
+        self._folder = folder
         self._drain_timeout = drain_timeout
         self._log = log
         self._ready_json = ready_json
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._keepers: dict[str, asyncio.Task[None]] = {}
+        self._watch = EnvoyWatch(envoy, listen, folder, log)
 
     async def run(self) -> int:
         """Serve until a signal arrives and the sessions have ended; return the exit code."""
@@ -111,6 +118,8 @@ class Gateway:
                 code = await child.wait_exit()
                 return _BAD_INPUT if code == _BAD_INPUT else _FAILED
             self._keepers[child.name] = asyncio.ensure_future(self._keep(child))
+        self._folder.set_accepting(True)
+        self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
         ready = replace(self._picker.ready, listen=self._listen)
         line = ready.to_json() if self._ready_json else ready.sentence(program="evenly gateway", scheme="http://")
         print(line, flush=True)
@@ -122,7 +131,10 @@ class Gateway:
         wait = _FIRST_RETRY_S
         while True:
             began = loop.time()
-            self._log.event(f"{child.name} died", code=await child.wait_exit())
+            code = await child.wait_exit()
+            if child is self._envoy:
+                self._folder.set_accepting(False)  # until the watch finds it well again
+            self._log.event(f"{child.name} died", code=code)
             if loop.time() - began > _MAX_RETRY_S:
                 wait = _FIRST_RETRY_S
             await asyncio.sleep(wait)
@@ -140,9 +152,10 @@ class Gateway:
         """Accept no new clients, and wait for open sessions to end, up to the drain timeout."""
         loop = asyncio.get_running_loop()
         self._keepers[self._envoy.name].cancel()  # a restarted Envoy would listen again
+        self._keepers["watch"].cancel()  # and so would one that is killed because it does not
         deadline = loop.time() + self._drain_timeout
         self._log.event("draining", seconds=self._drain_timeout)
-        self._picker.begin_drain()
+        self._folder.set_accepting(False)  # a picker that is restarted meanwhile knows it from its start
         await self._envoy.stop_listening()
         logged = 0.0
         while self._envoy.running and not self._stop_now.is_set():
@@ -176,22 +189,24 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         listen = stack.enter_context(reserved_port(settings.listen))
         admin = stack.enter_context(reserved_port(settings.admin))
         check_distinct({"listen": listen, "admin": admin})
-        picker, envoy_admin = (stack.enter_context(reserved_port(_LOOPBACK)) for _ in range(2))
-        folder = stack.enter_context(private_folder())
+        picker = stack.enter_context(reserved_port(_LOOPBACK))
+        folder = GatewayFolder(stack.enter_context(private_folder()))
         bootstrap = envoy_config(
             listen=listen,
             picker=picker,
             pools=None,
-            admin=envoy_admin,
+            admin=AdminSocket(folder.admin_socket),
             health_path=settings.health_path,
             connections=connection_budget(),
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
-        values = {**given, "listen": picker, "admin": admin, "state_file": folder / "picker.json"}
+        values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
+        values["gateway_folder"] = folder.path
         gateway = Gateway(
             listen=listen,
             picker=PickerProcess(_picker_options(values, config)),
-            envoy=EnvoyProcess(bootstrap, folder),
+            envoy=EnvoyProcess(bootstrap, folder.path),
+            folder=folder,
             drain_timeout=settings.drain_timeout,
             log=Log(sys.stderr),
             ready_json=ready_json,

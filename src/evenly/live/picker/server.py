@@ -29,6 +29,7 @@ from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.pick_stream import PickService
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
@@ -40,7 +41,7 @@ from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.settings import Settings, new_policy, read_settings
-from evenly.live.signals import DRAIN_SIGNAL, on_signals
+from evenly.live.signals import on_signals
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
@@ -54,7 +55,7 @@ class PickerServer:
 
     `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
     the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
-    files.
+    files. `gateway` is the folder of the gateway that runs this picker, None if there is none.
     """
 
     def __init__(
@@ -68,9 +69,10 @@ class PickerServer:
         log: Log,
         files: int,
         seen: Fingerprint | None,
+        gateway: GatewayFolder | None = None,
     ) -> None:
         self.log = log
-        self.draining = False
+        self._gateway = gateway
         self.latency = Latency()
         self._max_connections = min(_MAX_CONNECTIONS, files // 2)
         self._settings = settings
@@ -93,7 +95,9 @@ class PickerServer:
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
-        self.envoys = EnvoyFleet(self.balancer, self.log, time.monotonic)
+        self.envoys = EnvoyFleet(
+            self.balancer, self.log, time.monotonic, sockets=None if gateway is None else gateway.path
+        )
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -144,12 +148,9 @@ class PickerServer:
 
     @property
     def ready(self) -> bool:
-        """Whether the picker accepts new sessions."""
-        return not self.draining and any(pool.available for pool in self.balancer.pools)
-
-    def begin_drain(self) -> None:
-        """Stop being ready: the gateway drains and accepts no new sessions."""
-        self.draining = True
+        """Whether new sessions can be placed, and the gateway, if there is one, accepts clients."""
+        accepting = self._gateway is None or self._gateway.accepting
+        return accepting and any(pool.available for pool in self.balancer.pools)
 
     def publish(self) -> None:
         """Push endpoints and save the state now, if a pool has changed since the last push."""
@@ -238,7 +239,12 @@ def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerSta
 
 
 async def serve(
-    given: Mapping[str, Any], config: Path | None, state: Path | None, *, ready_json: bool = False
+    given: Mapping[str, Any],
+    config: Path | None,
+    state: Path | None,
+    *,
+    gateway: GatewayFolder | None = None,
+    ready_json: bool = False,
 ) -> None:
     """Run a picker until a signal stops it. The ready line is JSON if `ready_json`, else a sentence."""
     files = raise_fd_limit()
@@ -254,9 +260,16 @@ async def serve(
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
     with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
         service = PickerServer(
-            settings, given=given, config=config, state=state, restored=restored, log=log, files=files, seen=seen
+            settings,
+            given=given,
+            config=config,
+            state=state,
+            restored=restored,
+            log=log,
+            files=files,
+            seen=seen,
+            gateway=gateway,
         )
-        asyncio.get_running_loop().add_signal_handler(DRAIN_SIGNAL, service.begin_drain)
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,

@@ -1,0 +1,67 @@
+"""The watch over a running Envoy: is it there for new clients?
+
+Envoy can stop listening and stay alive, for example after `POST /drain_listeners`. It never listens again, and its
+own `/ready` and `/listeners` still show no problem. So the watch asks the kernel whether the port is listened on.
+That takes no connection, so a gateway with all its connections in use is not mistaken for a deaf one.
+"""
+
+from __future__ import annotations
+
+from evenly.live.addresses import Address
+from evenly.live.envoy.process import EnvoyProcess
+from evenly.live.gateway.resources import is_listening
+from evenly.live.gateway_folder import GatewayFolder
+from evenly.live.log import Log
+
+PROBE_S = 1.0
+_NOT_READY_AFTER = 2  # probes in a row without a response; each has waited a second for it
+_KILLED_AFTER = 6  # 12 s: a restart ends all sessions, so a busy machine gets some time
+
+
+class EnvoyWatch:
+    """Probes Envoy, tells the picker the result, and kills an Envoy that cannot serve new clients.
+
+    The supervisor restarts it.
+    """
+
+    def __init__(self, envoy: EnvoyProcess, listen: Address, folder: GatewayFolder, log: Log) -> None:
+        self._envoy = envoy
+        self._listen = listen
+        self._folder = folder
+        self._log = log
+        self._silent = 0  # probes in a row without a response
+
+    async def probe(self) -> None:
+        """Look once. Call this every `PROBE_S` seconds."""
+        listens = is_listening(self._listen)
+        responds = await self._envoy.responds()
+        if not self._envoy.ready:  # it is dead or starting, which the supervisor knows
+            self._silent = 0
+            self._folder.set_accepting(False)
+        elif not responds:
+            self._hangs()
+        elif not listens and not is_listening(self._listen):  # the first look may have been at a dying Envoy
+            self._kill("not listening")
+        else:
+            self._is_well()
+
+    def _is_well(self) -> None:
+        if self._silent >= _NOT_READY_AFTER:
+            self._log.event("envoy responds")
+        self._silent = 0
+        self._folder.set_accepting(True)
+
+    def _hangs(self) -> None:
+        self._silent += 1
+        if self._silent >= _KILLED_AFTER:
+            self._kill("not responding")
+        elif self._silent == _NOT_READY_AFTER:
+            self._folder.set_accepting(False)
+            self._log.event("envoy silent")
+
+    def _kill(self, reason: str) -> None:
+        """Kill Envoy. Its open sessions end: Envoy has no command to listen again."""
+        self._silent = 0
+        self._folder.set_accepting(False)
+        self._log.event("envoy killed", reason=reason)
+        self._envoy.kill()

@@ -1,0 +1,154 @@
+"""The watch over Envoy, with an Envoy that behaves as the test decides, and a real port."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import cast
+
+import pytest
+
+from evenly.errors import InputError
+from evenly.live.addresses import Address
+from evenly.live.envoy.process import EnvoyProcess
+from evenly.live.gateway.envoy_watch import EnvoyWatch
+from evenly.live.gateway.resources import is_listening, private_folder, reserved_port
+from evenly.live.gateway_folder import GatewayFolder
+from evenly.live.log import Log
+
+
+class FakeEnvoy:
+    """An Envoy that is ready and responds, until the test says otherwise. `kills` counts its ends."""
+
+    def __init__(self) -> None:
+        self.ready = True
+        self.response = True
+        self.kills = 0
+
+    async def responds(self) -> bool:
+        return self.response
+
+    def kill(self) -> None:
+        self.kills += 1
+
+
+class Scene:
+    """A watch, its Envoy and its folder. The port is listened on."""
+
+    def __init__(self, folder: Path, listen: Address) -> None:
+        self.envoy = FakeEnvoy()
+        self.folder = GatewayFolder(folder)
+        self.lines = io.StringIO()
+        self.listener: socket.socket | None = socket.create_server(listen)
+        self._watch = EnvoyWatch(cast("EnvoyProcess", self.envoy), listen, self.folder, Log(self.lines))
+
+    def stop_listening(self) -> None:
+        if self.listener is not None:
+            self.listener.close()
+            self.listener = None
+
+    def accepting(self, probes: int) -> list[bool]:
+        """Probe, and return what the picker reads after each probe."""
+
+        async def probe() -> list[bool]:
+            found = []
+            for _ in range(probes):
+                await self._watch.probe()
+                found.append(self.folder.accepting)
+            return found
+
+        return asyncio.run(probe())
+
+    def events(self) -> list[tuple[str, str | None]]:
+        lines = [json.loads(line) for line in self.lines.getvalue().splitlines()]
+        return [(line["event"], line.get("reason")) for line in lines]
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Iterator[Scene]:
+    with reserved_port(Address("127.0.0.1", 0)) as listen:
+        made = Scene(tmp_path, listen)
+        yield made
+        made.stop_listening()
+
+
+def test_an_envoy_that_listens_and_responds_is_left_alone(scene: Scene) -> None:
+    assert scene.accepting(3) == [True] * 3
+    assert (scene.envoy.kills, scene.events()) == (0, [])
+
+
+def test_an_envoy_that_does_not_listen_is_killed_at_once(scene: Scene) -> None:
+    assert scene.accepting(1) == [True]
+    scene.stop_listening()
+    assert scene.accepting(1) == [False]
+    assert (scene.envoy.kills, scene.events()) == (1, [("envoy killed", "not listening")])
+
+
+def test_an_envoy_that_does_not_respond_is_not_ready_and_killed_later(scene: Scene) -> None:
+    scene.folder.set_accepting(True)
+    scene.envoy.response = False
+    assert scene.accepting(5) == [True, False, False, False, False]
+    assert (scene.envoy.kills, scene.events()) == (0, [("envoy silent", None)])
+    assert scene.accepting(1) == [False]
+    assert (scene.envoy.kills, scene.events()[1:]) == (1, [("envoy killed", "not responding")])
+
+
+def test_an_envoy_that_responds_again_is_ready_again(scene: Scene) -> None:
+    scene.folder.set_accepting(True)
+    for silent, events in ((1, []), (5, ["envoy silent", "envoy responds"])):
+        scene.envoy.response = False
+        scene.accepting(silent)
+        scene.envoy.response = True
+        assert scene.accepting(1) == [True]
+        assert [event for event, _ in scene.events()] == events
+    assert scene.envoy.kills == 0
+
+
+def test_an_envoy_that_is_dead_or_starting_is_left_to_the_supervisor(scene: Scene) -> None:
+    scene.stop_listening()
+    scene.envoy.ready = False
+    for scene.envoy.response in (True, False):
+        assert scene.accepting(10) == [False] * 10
+    assert (scene.envoy.kills, scene.events()) == (0, [])
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
+def test_a_reserved_port_is_listened_on_or_not(host: str) -> None:
+    """Open connections do not count, and neither do the clients that wait to be accepted."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with reserved_port(Address(host, 0)) as address:
+        assert not is_listening(address)
+        near = "::1" if family == socket.AF_INET6 else "127.0.0.1"
+        with socket.create_server(address, family=family) as listener:
+            assert is_listening(address)
+            with socket.create_connection((near, address.port)), listener.accept()[0]:
+                listener.close()
+                assert not is_listening(address)
+
+
+@pytest.mark.parametrize(("parent", "kept"), [("short", True), ("n" * 80, False), ("\udcff", False)])
+def test_the_private_folder_has_room_for_a_socket(
+    parent: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in /tmp if the path of TMPDIR is too long, or not UTF-8, which Envoy's config must be."""
+    with TemporaryDirectory() as base:
+        temporary = Path(base, parent)
+        temporary.mkdir()
+        monkeypatch.setattr("tempfile.tempdir", str(temporary))
+        with private_folder() as folder:
+            assert folder.parent == (temporary if kept else Path("/tmp"))
+            assert folder.stat().st_mode & 0o777 == 0o700
+            with socket.socket(socket.AF_UNIX) as admin:
+                admin.bind(str(GatewayFolder(folder).admin_socket))
+        assert not folder.exists()
+
+
+def test_a_private_folder_needs_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere")
+    with pytest.raises(InputError, match=r"Cannot make a folder in /nowhere: no such file or directory\."):
+        private_folder().__enter__()
