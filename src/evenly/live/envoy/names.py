@@ -5,3 +5,4 @@ ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: the address of its a
 NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick
 PICKED = "x-gateway-destination-endpoint"
 SERVED = "x-gateway-destination-endpoint-served"
+OPEN = {"evenly": "open"}  # endpoint metadata, in that namespace too, of a pool that may get new sessions
