@@ -94,7 +94,7 @@ class Impatient:
             if closes and not select.select([connection], [], [], 0.02)[0]:
                 return
             following = connection.recv(4096, socket.MSG_PEEK).decode().split("\r\n")[0]
-            if following not in self.refused and (closes or self._chance.random() < 0.2):
+            if following and following not in self.refused and (closes or self._chance.random() < 0.2):
                 self.refused.add(following)
                 return  # with unread data: Envoy sees a reset
 
