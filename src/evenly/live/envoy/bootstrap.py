@@ -32,7 +32,7 @@ from evenly.live.envoy.bootstrap_clusters import (
     typed,
 )
 from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_replies
-from evenly.live.envoy.names import CLUSTER, NAMESPACE
+from evenly.live.envoy.names import CLUSTER, NAMESPACE, PICKER
 
 _MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
 _NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
@@ -203,7 +203,7 @@ def _ask_picker(admin: Address) -> Json:
     If the picker is down or late, the fallback policy of the pools' cluster places the session.
     """
     return typed(
-        "picker",
+        PICKER,
         f"{EXTENSIONS}.filters.http.ext_proc.v3.ExternalProcessor",
         grpc_service=picker_service(admin) | {"timeout": "0s"},
         failure_mode_allow=True,

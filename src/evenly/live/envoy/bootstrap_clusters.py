@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from evenly.live.addresses import Address, resolve
-from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, OPEN, PICKED, SERVED
+from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, OPEN, PICKED, PICKER, SERVED
 
 MAX_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
-
-_PICKER = "picker"
 
 Json = dict[str, Any]
 
@@ -24,7 +22,7 @@ Json = dict[str, Any]
 def picker_service(admin: Address) -> Json:
     """Describe the gRPC service of the picker. Every call announces this Envoy's admin address."""
     return {
-        "envoy_grpc": {"cluster_name": _PICKER},
+        "envoy_grpc": {"cluster_name": PICKER},
         "initial_metadata": [{"key": ANNOUNCEMENT, "value": str(admin)}],
     }
 
@@ -114,7 +112,7 @@ def picker_cluster(picker: Address, admin: Address) -> Json:
         "grpc_health_check": {"initial_metadata": [announcement]},
     }
     return {
-        "name": _PICKER,
+        "name": PICKER,
         "connect_timeout": "0.25s",
         "circuit_breakers": _circuit_breakers(),
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
@@ -123,7 +121,7 @@ def picker_cluster(picker: Address, admin: Address) -> Json:
         "typed_extension_protocol_options": _protocol(
             explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MAX_CONNECTIONS}}
         ),
-        **_fixed(_PICKER, [picker]),
+        **_fixed(PICKER, [picker]),
     }
 
 

@@ -1,6 +1,7 @@
 """Names that Envoy's configuration and the picker must agree on."""
 
 CLUSTER = "pools"
+PICKER = "picker"  # the cluster, and the filter that asks it
 ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: the address of its admin port
 NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick
 PICKED = "x-gateway-destination-endpoint"
