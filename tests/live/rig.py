@@ -179,7 +179,7 @@ def _wait_longer(config: dict[str, Any]) -> None:
     [listener] = config["static_resources"]["listeners"]
     filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
     [picks] = [each for each in filters if each["name"] == "picker"]
-    picks["typed_config"]["message_timeout"] = _LONG
+    picks["typed_config"]["extension_config"]["typed_config"]["message_timeout"] = _LONG
     for cluster in config["static_resources"]["clusters"]:
         cluster["connect_timeout"] = _LONG
         for check in cluster["health_checks"]:

@@ -16,6 +16,7 @@ from evenly.live.admin_token import read_token
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.names import PICKER
 from evenly.live.envoy.process import EnvoyProcess, find_envoy
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import reserved_port
@@ -72,7 +73,7 @@ def demo_config(
     listener["name"] = cluster["name"] = cluster["load_assignment"]["cluster_name"] = _RIVAL
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     manager["stat_prefix"] = _RIVAL
-    manager["http_filters"] = manager["http_filters"][-1:]  # the router alone, without the picker
+    manager["http_filters"] = [each for each in manager["http_filters"] if each["name"] != PICKER]
     for route in manager["route_config"]["virtual_hosts"][0]["routes"]:
         route["route"]["cluster"] = _RIVAL
     [policy] = cluster["load_balancing_policy"]["policies"]

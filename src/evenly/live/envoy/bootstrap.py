@@ -5,6 +5,9 @@ What must not change, and why:
 - `response_trailer_mode` SEND, bodies NONE: only then does the picker's stream live as long as the session. The
   end of the stream tells the picker that the session has ended.
 - `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
+- The responses of Envoy itself bypass the picker. It would hold them too long, and clients would get nothing.
+- A request that a pool may have processed is sent again only if its method is safe. All others travel on a new
+  connection, since a pool may close an idle one at any time.
 - The circuit breakers are far above their default of 1024. Beyond that Envoy would silently skip the picker.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
 """
@@ -29,9 +32,13 @@ from evenly.live.envoy.bootstrap_clusters import (
     socket_address,
     typed,
 )
-from evenly.live.envoy.names import CLUSTER, NAMESPACE
+from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_replies
+from evenly.live.envoy.names import CLUSTER, NAMESPACE, PICKER
 
 _MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
+_NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
+_OWN_CONNECTION = "own-connection"
+_ENABLED = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
 STAT_PREFIX = "gateway"  # of the listener's statistics
 _PICKER_PATHS = ({"prefix": "/clusters"}, {"prefix": "/ready"})
 # Envoy compares the path with its query. POST /stats/recentlookups/... would change something.
@@ -127,31 +134,74 @@ def _connection_manager(admin: AdminAddress) -> Json:
         request_headers_timeout="10s",  # does not limit sessions: they begin after the headers
         stream_idle_timeout="0s",
         delayed_close_timeout="0.2s",  # a WebSocket client waits this long after the close frame
+        http_protocol_options={
+            "accept_http_10": True,
+            "default_host_for_http_10": "localhost",  # HTTP/1.1 of the pool requires one
+        },
+        proxy_100_continue=True,  # a pool can reject a body before the client sends it
+        local_reply_config={"mappers": [answer_to_ping()]},
         route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes()}]},
-        http_filters=[_ask_picker(admin), typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router")],
+        http_filters=[
+            _own_connection(),
+            except_local_replies(_ask_picker(admin)),
+            typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router"),
+        ],
     )
 
 
 def _routes() -> list[Json]:
-    """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one."""
+    """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one.
+
+    A pool may close an idle connection at the moment in which a request goes out on it. Envoy cannot tell whether
+    the pool has read the request. Requests with a safe method are sent again. All others might do harm, so each
+    of them gets a new connection, which no pool closes before the request.
+    """
+    safe = {"name": ":method", "string_match": {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}}
     upgrade = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
     without_key = {"name": "sec-websocket-key", "present_match": False}
-    key = {"header": {"key": "sec-websocket-key", "value": b64encode(b"a key's 16 bytes").decode()}}
-    to_pool = {"route": _forward(), "request_body_buffer_limit": _MAX_RETRY_BODY}
+    key = _set_header("sec-websocket-key", b64encode(b"a key's 16 bytes").decode())
+    close = _set_header("connection", "close")  # else the new connection would stay open, unused
+    body = {"request_body_buffer_limit": _MAX_RETRY_BODY}
+    again = {"route": _forward(f"{_NOT_SENT},reset"), **body}
+    once = {"route": _forward(_NOT_SENT), **body, "typed_per_filter_config": {_OWN_CONNECTION: _ENABLED}}
     return [
-        {"match": {"prefix": "/", "headers": [upgrade, without_key]}, "request_headers_to_add": [key], **to_pool},
-        {"match": {"prefix": "/"}, **to_pool},
+        {
+            "match": {"prefix": "/", "headers": [safe, upgrade, without_key]},
+            "request_headers_to_add": [key],
+            **again,
+        },
+        {"match": {"prefix": "/", "headers": [safe]}, **again},
+        {"match": {"prefix": "/"}, "request_headers_to_add": [close], **once},
     ]
 
 
-def _forward() -> Json:
+def _own_connection() -> Json:
+    """Describe the filter that gives a request a connection to its pool of its own. Routes have to enable it.
+
+    Envoy keeps apart the connections of requests with different shared state, and this state is unique.
+    """
+    state = {
+        "object_key": "evenly.request",
+        "factory_key": "envoy.hashable_string",
+        "format_string": {"text_format_source": {"inline_string": "%UNIQUE_ID%"}},
+        "shared_with_upstream": "ONCE",
+    }
+    kind = f"{EXTENSIONS}.filters.http.set_filter_state.v3.Config"
+    return typed(_OWN_CONNECTION, kind, on_request_headers=[state]) | {"disabled": True}
+
+
+def _set_header(name: str, value: str) -> Json:
+    return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
+
+
+def _forward(retry_on: str) -> Json:
     """Retry at another pool, so that a pool that has just died costs no session."""
     other_pool = typed(
         "envoy.retry_host_predicates.previous_hosts",
         f"{EXTENSIONS}.retry.host.previous_hosts.v3.PreviousHostsPredicate",
     )
     retries = {
-        "retry_on": "connect-failure,refused-stream,reset-before-request",
+        "retry_on": retry_on,
         "num_retries": 2,
         "retry_host_predicate": [other_pool],
         "host_selection_retry_max_attempts": 100,  # the fallback prefers the dead pool, since it is empty
@@ -165,7 +215,7 @@ def _ask_picker(admin: AdminAddress) -> Json:
     If the picker is down or late, the fallback policy of the pools' cluster places the session.
     """
     return typed(
-        "picker",
+        PICKER,
         f"{EXTENSIONS}.filters.http.ext_proc.v3.ExternalProcessor",
         grpc_service=picker_service(admin) | {"timeout": "0s"},
         failure_mode_allow=True,

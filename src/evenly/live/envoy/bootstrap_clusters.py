@@ -11,13 +11,11 @@ from typing import Any
 
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
-from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, PICKED, SERVED
+from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, OPEN, PICKED, PICKER, SERVED
 
 MAX_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
-
-_PICKER = "picker"
 
 Json = dict[str, Any]
 
@@ -25,7 +23,7 @@ Json = dict[str, Any]
 def picker_service(admin: AdminAddress) -> Json:
     """Describe the gRPC service of the picker. Every call announces this Envoy's admin address."""
     return {
-        "envoy_grpc": {"cluster_name": _PICKER},
+        "envoy_grpc": {"cluster_name": PICKER},
         "initial_metadata": [{"key": ANNOUNCEMENT, "value": announcement(admin)}],
     }
 
@@ -76,9 +74,20 @@ def _pool_check(health_path: str | None) -> Json:
 
 
 def _override_host_policy() -> Json:
-    """Send to the picked pool, else use Envoy's least-request policy. Tell the picker which pool served."""
+    """Send to the picked pool, else use Envoy's least-request policy. Tell the picker which pool served.
+
+    If no pool is healthy, least-request chooses among all of them: the checks may be wrong. It would choose
+    draining pools too, so it only gets the subset of the open ones. If that is empty, clients get 503.
+    """
     kind = f"{EXTENSIONS}.load_balancing_policies"
-    fallback = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
+    least = typed("least-request", f"{kind}.least_request.v3.LeastRequest")
+    fallback = typed(
+        "subset",
+        f"{kind}.subset.v3.Subset",
+        fallback_policy="DEFAULT_SUBSET",
+        default_subset=OPEN,
+        subset_lb_policy={"policies": [{"typed_extension_config": least}]},
+    )
     override = typed(
         "override-host",
         f"{kind}.override_host.v3.OverrideHost",
@@ -104,7 +113,7 @@ def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
         "grpc_health_check": {"initial_metadata": [announced]},
     }
     return {
-        "name": _PICKER,
+        "name": PICKER,
         "connect_timeout": "0.25s",
         "circuit_breakers": _circuit_breakers(),
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
@@ -113,7 +122,7 @@ def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
         "typed_extension_protocol_options": _protocol(
             explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MAX_CONNECTIONS}}
         ),
-        **_fixed(_PICKER, [picker]),
+        **_fixed(PICKER, [picker]),
     }
 
 
@@ -121,7 +130,8 @@ def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
     """Describe fixed endpoints. A name resolves to one address at a time (LOGICAL_DNS): there is one picker."""
     by_number = all(_is_number(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
-    endpoints = [{"endpoint": {"address": socket_address(address)}} for address in addresses]
+    metadata = {"filter_metadata": {NAMESPACE: OPEN}}
+    endpoints = [{"endpoint": {"address": socket_address(address)}, "metadata": metadata} for address in addresses]
     return {**kind, "load_assignment": {"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]}}
 
 

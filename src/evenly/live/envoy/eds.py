@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable
 
 from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy.names import NAMESPACE, OPEN
 from evenly.live.log import Log
 from evenly.live.wire.frames import framed
-from evenly.live.wire.protobuf import field, fields
+from evenly.live.wire.protobuf import field, fields, struct
 from evenly.live.wire.streams import Stream
 
 PATH = b"/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
 _TYPE = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
-_DRAINING = 3  # a health status: the fallback policy of Envoy skips such a pool too
+_CLOSED = field(2, 3)  # health status DRAINING, and not among those that Envoy's fallback policy chooses from
+_OPEN = field(3, field(1, field(1, NAMESPACE) + field(2, struct(OPEN))))
 _MAX_NAMES = 10
 
 
@@ -97,8 +99,8 @@ class Subscription:
 
 
 def _endpoint(pool: LivePool) -> bytes:
-    status = field(2, _DRAINING) if pool.draining or pool.leaving else b""
-    return field(2, field(1, field(1, _address(pool.endpoint))) + status)
+    mark = _CLOSED if pool.draining or pool.leaving else _OPEN
+    return field(2, field(1, field(1, _address(pool.endpoint))) + mark)
 
 
 def _address(address: Address) -> bytes:

@@ -1,7 +1,9 @@
 """Names that Envoy's configuration and the picker must agree on."""
 
 CLUSTER = "pools"
+PICKER = "picker"  # the cluster, and the filter that asks it
 ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: its admin address
 NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick
 PICKED = "x-gateway-destination-endpoint"
 SERVED = "x-gateway-destination-endpoint-served"
+OPEN = {"evenly": "open"}  # endpoint metadata, in that namespace too, of a pool that may get new sessions
