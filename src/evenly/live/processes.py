@@ -9,13 +9,15 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # elsewhere children survive a killed parent
 _TERMINATE_TIMEOUT_S = 5.0
+_GROUPS = Path("/sys/fs/cgroup")
 
 
 async def start_child(
@@ -66,3 +68,23 @@ def raise_fd_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or fewer in a control group."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([machine, *_group_limits()])
+
+
+def _group_limits() -> Iterator[int]:
+    """Yield the memory limits of this process's control group and of all groups around it (version 2)."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return
+    for line in lines:
+        if line.startswith("0::"):
+            group = _GROUPS / line.removeprefix("0::/")
+            for folder in (group, *group.parents):
+                with suppress(OSError, ValueError):  # no such limit, or the word max
+                    yield int((folder / "memory.max").read_text(encoding="ascii"))

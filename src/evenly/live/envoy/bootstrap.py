@@ -5,7 +5,8 @@ What must not change, and why:
 - `response_trailer_mode` SEND, bodies NONE: only then does the picker's stream live as long as the session. The
   end of the stream tells the picker that the session has ended.
 - `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
-- The circuit breakers are far above their default of 1024. Beyond that Envoy would silently skip the picker.
+- The circuit breakers of the picker are far above their default of 1024. Beyond that Envoy would silently skip it.
+- The circuit breakers of the pools keep Envoy within its open files: `limits.py` derives them.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
 """
 
@@ -20,7 +21,6 @@ from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.bootstrap_clusters import (
     EXTENSIONS,
     KEEPALIVE,
-    MAX_CONNECTIONS,
     Json,
     picker_cluster,
     picker_service,
@@ -28,10 +28,12 @@ from evenly.live.envoy.bootstrap_clusters import (
     socket_address,
     typed,
 )
+from evenly.live.envoy.limits import MAX_STREAMS, Limits, derive_limits
 from evenly.live.envoy.names import CLUSTER, NAMESPACE
+from evenly.live.envoy.overload import overload_manager
 
-_MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
 STAT_PREFIX = "gateway"  # of the listener's statistics
+_FIRST_BYTES_TIMEOUT = "5s"  # for the request line of a new connection, or the preface of HTTP/2
 
 
 def envoy_config(
@@ -41,22 +43,23 @@ def envoy_config(
     pools: Sequence[Address] | None,
     admin: Address,
     health_path: str | None,
-    connections: int = MAX_CONNECTIONS,
+    limits: Limits | None = None,
 ) -> Json:
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
     Without `pools` it follows the picker's list (EDS). Health checks send a GET of `health_path`, or open a TCP
     connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
-    rejects clients beyond `connections`.
+    refuses what is beyond the `limits`, by default those of a machine with 65,536 open files and 4 GiB of memory.
     """
     admin = _reachable(resolve(admin))
+    limits = limits or derive_limits()
     return {
         "node": {"id": f"evenly-{admin}", "cluster": "evenly"},
         "admin": _admin(admin),
-        "overload_manager": {"resource_monitors": [_connection_limit(connections)]},
+        "overload_manager": overload_manager(limits),
         "static_resources": {
-            "listeners": [_listener(resolve(listen), admin)],
-            "clusters": [pools_cluster(pools, admin, health_path), picker_cluster(picker, admin)],
+            "listeners": [_listener(resolve(listen), admin, limits)],
+            "clusters": [pools_cluster(pools, admin, health_path, limits), picker_cluster(picker, admin)],
         },
     }
 
@@ -75,16 +78,7 @@ def _admin(admin: Address) -> Json:
     return {"address": socket_address(admin), "ignore_global_conn_limit": True, **limits}
 
 
-def _connection_limit(connections: int) -> Json:
-    kind = f"{EXTENSIONS}.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
-    return typed(
-        "envoy.resource_monitors.global_downstream_max_connections",
-        kind,
-        max_active_downstream_connections=connections,
-    )
-
-
-def _listener(listen: Address, admin: Address) -> Json:
+def _listener(listen: Address, admin: Address, limits: Limits) -> Json:
     """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
     workers balance connections by a lock.
     """
@@ -95,11 +89,19 @@ def _listener(listen: Address, admin: Address) -> Json:
         "connection_balance_config": {"exact_balance": {}},
         "tcp_keepalive": KEEPALIVE,
         "per_connection_buffer_limit_bytes": 2**16,
-        "filter_chains": [{"filters": [_connection_manager(admin)]}],
+        "listener_filters": [_await_request()],
+        "listener_filters_timeout": _FIRST_BYTES_TIMEOUT,
+        "filter_chains": [{"filters": [_connection_manager(admin, limits)]}],
     }
 
 
-def _connection_manager(admin: Address) -> Json:
+def _await_request() -> Json:
+    """Describe the filter that recognizes HTTP. It makes Envoy close clients that send no request line in time."""
+    kind = f"{EXTENSIONS}.filters.listener.http_inspector.v3.HttpInspector"
+    return typed("envoy.filters.listener.http_inspector", kind)
+
+
+def _connection_manager(admin: Address, limits: Limits) -> Json:
     return typed(
         "http",
         f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -109,23 +111,24 @@ def _connection_manager(admin: Address) -> Json:
         upgrade_configs=[{"upgrade_type": "websocket"}],
         http2_protocol_options={
             "allow_connect": True,  # WebSocket over HTTP/2
+            "max_concurrent_streams": MAX_STREAMS,
             "initial_stream_window_size": 2**16,
             "initial_connection_window_size": 2**20,
         },
         request_headers_timeout="10s",  # does not limit sessions: they begin after the headers
         stream_idle_timeout="0s",
         delayed_close_timeout="0.2s",  # a WebSocket client waits this long after the close frame
-        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes()}]},
+        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
         http_filters=[_ask_picker(admin), typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router")],
     )
 
 
-def _routes() -> list[Json]:
+def _routes(limits: Limits) -> list[Json]:
     """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one."""
     upgrade = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
     without_key = {"name": "sec-websocket-key", "present_match": False}
     key = {"header": {"key": "sec-websocket-key", "value": b64encode(b"a key's 16 bytes").decode()}}
-    to_pool = {"route": _forward(), "request_body_buffer_limit": _MAX_RETRY_BODY}
+    to_pool = {"route": _forward(), "request_body_buffer_limit": limits.retry_body}
     return [
         {"match": {"prefix": "/", "headers": [upgrade, without_key]}, "request_headers_to_add": [key], **to_pool},
         {"match": {"prefix": "/"}, **to_pool},

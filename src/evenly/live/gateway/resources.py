@@ -1,4 +1,4 @@
-"""What a gateway holds for its children: ports, a private folder, and a budget of connections."""
+"""What a gateway holds for its children: ports, a private folder, and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.envoy.bootstrap_clusters import MAX_CONNECTIONS
-from evenly.live.processes import raise_fd_limit
+from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits, derive_limits
+from evenly.live.processes import available_memory, raise_fd_limit
 
-_FILES_PER_SESSION = 2  # one connection from the client, one to the pool
-_RESERVED_CONNECTIONS = 500  # for everything but sessions
-_MIN_CONNECTIONS = 100
+_ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
 
 
 @contextmanager
@@ -49,9 +47,9 @@ def private_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def connection_budget() -> int:
-    """Return how many clients Envoy may accept. Beyond its limit of open files it would lose all sessions."""
+def machine_limits(pools: int) -> Limits:
+    """Return the limits of an Envoy on this machine. The limit of open files is raised first."""
     files = raise_fd_limit()
     if files == resource.RLIM_INFINITY:
-        return MAX_CONNECTIONS
-    return min(max(files // _FILES_PER_SESSION - _RESERVED_CONNECTIONS, _MIN_CONNECTIONS), MAX_CONNECTIONS)
+        files = _ENOUGH_FILES
+    return derive_limits(files=files, memory=available_memory(), pools=pools)

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from evenly.live.admin_token import read_token
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.picker_process import PickerProcess
-from evenly.live.gateway.resources import connection_budget, private_folder, reserved_port
+from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
 from evenly.live.log import Log
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
@@ -178,13 +178,16 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         check_distinct({"listen": listen, "admin": admin})
         picker, envoy_admin = (stack.enter_context(reserved_port(_LOOPBACK)) for _ in range(2))
         folder = stack.enter_context(private_folder())
+        log = Log(sys.stderr)
+        limits = machine_limits(pools=len(settings.pool))
+        log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
             listen=listen,
             picker=picker,
             pools=None,
             admin=envoy_admin,
             health_path=settings.health_path,
-            connections=connection_budget(),
+            limits=limits,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
         values = {**given, "listen": picker, "admin": admin, "state_file": folder / "picker.json"}
@@ -193,7 +196,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             picker=PickerProcess(_picker_options(values, config)),
             envoy=EnvoyProcess(bootstrap, folder),
             drain_timeout=settings.drain_timeout,
-            log=Log(sys.stderr),
+            log=log,
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())

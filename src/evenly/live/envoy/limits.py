@@ -1,0 +1,67 @@
+"""How much one Envoy may take on: derived from its limit of open files and from the memory it may use.
+
+Beyond its limit of open files Envoy crashes, and beyond its memory it is killed. Either ends every session. So this
+module divides both among everything that needs them, and the config makes Envoy refuse the surplus.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evenly.errors import InputError
+
+MAX_STREAMS = 100  # concurrent requests of one HTTP/2 connection
+MAX_CONNECTIONS = 1_000_000  # what Envoy counts up to when nothing has to be limited
+DEFAULT_FILES = 65_536  # open files that a printed config assumes
+DEFAULT_MEMORY = 2**32  # bytes of memory that a printed config assumes
+
+_BASE_FILES = 100  # Envoy itself: its threads, ports, and the connections to the picker
+_SPARE_SHARE = 20  # one file in 20 stays free: Envoy may exceed its limits by one connection per pool and thread
+_BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
+_BURST_SHARE = 20
+_MIN_FILES = 512  # leaves room for 100 sessions
+_HEAP_SHARE = 2  # half of the memory is for Envoy's heap; the picker and the kernel need some, too
+_RETRY_SHARE = 8  # an eighth of the heap is for request bodies that are kept for a retry
+_MAX_RETRY_BYTES = 2**29
+_MAX_RETRY_BODY = 2**20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """What Envoy accepts at most. The numbers of connections fit into `files` together.
+
+    `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait for
+    their connection. Beyond either, clients get 503 at once. `pool_connections` leaves room for both and for idle
+    connections: a request that waits for this limit waits without an answer. `retry_body` is the number of bytes of
+    a request body that is kept for a retry, and `heap` the number of bytes at which Envoy takes no more requests.
+    """
+
+    files: int
+    clients: int
+    sessions: int
+    connecting: int
+    pool_connections: int
+    heap: int
+    retry_body: int
+
+
+def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY, pools: int = 0) -> Limits:
+    """Divide open files and bytes of memory. Each of `pools` pools has one more connection for its health checks."""
+    needed = _MIN_FILES + pools
+    if files < needed:
+        raise InputError(
+            f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
+        )
+    rest = files - _BASE_FILES - pools - files // _SPARE_SHARE
+    connecting = idle = _BURST + rest // _BURST_SHARE
+    sessions = min((rest - connecting - idle) // 2, MAX_CONNECTIONS)
+    heap = memory // _HEAP_SHARE
+    return Limits(
+        files=files,
+        clients=sessions,
+        sessions=sessions,
+        connecting=connecting,
+        pool_connections=sessions + connecting + idle,
+        heap=heap,
+        retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // sessions, _MAX_RETRY_BODY),
+    )
