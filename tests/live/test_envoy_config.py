@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import pytest
 from evenly.cli.main import main
 from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.limits import derive_limits
 from evenly.live.envoy.process import find_envoy
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
@@ -218,7 +220,7 @@ def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: P
         pools=[parse_address(pool.address)],
         admin=parse_address(f"127.0.0.1:{free_port()}"),
         health_path=None,
-        connections=2,
+        limits=replace(derive_limits(), clients=2),
     )
     with running(config, tmp_path):
         sessions = [Session(listen).wait() for _ in range(2)]

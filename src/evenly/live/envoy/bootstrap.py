@@ -74,8 +74,9 @@ def _reachable(admin: Address) -> Address:
 
 def _admin(admin: Address) -> Json:
     """Describe Envoy's admin port. It can stop Envoy, so other machines may only read what the picker needs."""
-    limits = {} if admin.loopback else {"allow_paths": [{"prefix": path} for path in ("/clusters", "/ready")]}
-    return {"address": socket_address(admin), "ignore_global_conn_limit": True, **limits}
+    readable = [{"prefix": path} for path in ("/clusters", "/ready", "/stats")]
+    rules = {} if admin.loopback else {"allow_paths": readable}
+    return {"address": socket_address(admin), "ignore_global_conn_limit": True, **rules}
 
 
 def _listener(listen: Address, admin: Address, limits: Limits) -> Json:
@@ -117,6 +118,7 @@ def _connection_manager(admin: Address, limits: Limits) -> Json:
         },
         request_headers_timeout="10s",  # does not limit sessions: they begin after the headers
         stream_idle_timeout="0s",
+        common_http_protocol_options={"idle_timeout": "900s"},  # without a request; shorter if clients are many
         delayed_close_timeout="0.2s",  # a WebSocket client waits this long after the close frame
         route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
         http_filters=[_ask_picker(admin), typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router")],

@@ -1,7 +1,7 @@
 """How much one Envoy may take on: derived from its limit of open files and from the memory it may use.
 
-Beyond its limit of open files Envoy crashes, and beyond its memory it is killed. Either ends every session. So this
-module divides both among everything that needs them, and the config makes Envoy refuse the surplus.
+Beyond its limit of open files Envoy crashes, and beyond its memory it is killed. Either ends every session. So
+this module divides both among everything that needs them, and the config makes Envoy refuse the surplus.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _MAX_RETRY_BODY = 2**20
 class Limits:
     """What Envoy accepts at most. The numbers of connections fit into `files` together.
 
-    `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait for
-    their connection. Beyond either, clients get 503 at once. `pool_connections` leaves room for both and for idle
-    connections: a request that waits for this limit waits without an answer. `retry_body` is the number of bytes of
-    a request body that is kept for a retry, and `heap` the number of bytes at which Envoy takes no more requests.
+    `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait
+    for their connection. Beyond either, clients get 503 at once. `pool_connections` has room for both and for idle
+    connections, since requests that wait for this limit get no answer. `retry_body` is the number of bytes of a
+    request body that is kept for a retry. `heap` is in bytes, too: close to it, Envoy takes no more requests.
     """
 
     files: int
@@ -46,7 +46,7 @@ class Limits:
 
 
 def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY, pools: int = 0) -> Limits:
-    """Divide open files and bytes of memory. Each of `pools` pools has one more connection for its health checks."""
+    """Divide open files and bytes of memory. Each of `pools` pools needs one file more, for its health checks."""
     needed = _MIN_FILES + pools
     if files < needed:
         raise InputError(
