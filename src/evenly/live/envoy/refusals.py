@@ -16,10 +16,11 @@ from evenly.live.log import Log
 
 RECENT_S = 10.0  # clients are being refused if one was within this time
 _LOG_S = 60.0
+_POOLS = rf"cluster\.{CLUSTER}"
 _HTTP = rf"http\.{STAT_PREFIX}"
 _NAMES = {  # Envoy's counters, by what they count
     "clients": r"listener\..*\.downstream_(global_cx_overflow|cx_overload_reject)",
-    "requests": rf"cluster\.{CLUSTER}\.upstream_rq_pending_overflow|{_HTTP}\.downstream_rq_overload_close",
+    "requests": rf"{_POOLS}\.upstream_rq_(pending|active)_overflow|{_HTTP}\.downstream_rq_overload_close",
     "silent": rf"listener\..*\.downstream_pre_cx_timeout|{_HTTP}\.downstream_rq_header_timeout",
 }
 _PATH = "/stats?format=json&filter=" + quote(f"^({'|'.join(_NAMES.values())})$")
