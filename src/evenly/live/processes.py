@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -72,19 +72,17 @@ def raise_fd_limit() -> int:
 
 def available_memory() -> int:
     """Return the bytes of memory that this process may use: those of the machine, or fewer in a control group."""
-    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([machine, *_group_limits()])
+    group = _GROUPS / control_group()
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for folder in (group, *group.parents):
+        with suppress(OSError, ValueError):  # no such file, or the word max
+            limits.append(int((folder / "memory.max").read_text(encoding="ascii")))
+    return min(limits)
 
 
-def _group_limits() -> Iterator[int]:
-    """Yield the memory limits of this process's control group and of all groups around it (version 2)."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:  # not Linux
-        return
-    for line in lines:
-        if line.startswith("0::"):
-            group = _GROUPS / line.removeprefix("0::/")
-            for folder in (group, *group.parents):
-                with suppress(OSError, ValueError):  # no such limit, or the word max
-                    yield int((folder / "memory.max").read_text(encoding="ascii"))
+def control_group() -> str:
+    """Return the path of this process's control group (version 2), empty for the outermost."""
+    with suppress(OSError):
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    return ""

@@ -9,17 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenly.errors import InputError
+from evenly.inputs import whole_number
 
 MAX_STREAMS = 100  # concurrent requests of one HTTP/2 connection
 MAX_CONNECTIONS = 1_000_000  # what Envoy counts up to when nothing has to be limited
-DEFAULT_FILES = 65_536  # open files that a printed config assumes
-DEFAULT_MEMORY = 2**32  # bytes of memory that a printed config assumes
+DEFAULT_FILES = 65_536  # open files of a machine that we do not know
+DEFAULT_MEMORY_MIB = 4096
 
 _BASE_FILES = 100  # Envoy itself: its threads, ports, and the connections to the picker
 _SPARE_SHARE = 20  # one file in 20 stays free: Envoy may exceed its limits by one connection per pool and thread
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
 _BURST_SHARE = 20
-_MIN_FILES = 512  # leaves room for 100 sessions
+_MIN_FILES = 600  # leaves room for 100 sessions
+_MAX_FILES = 10**9
+_MIN_MEMORY_MIB, _MAX_MEMORY_MIB = 128, 2**30  # Envoy itself needs about 60 MiB
 _HEAP_SHARE = 2  # half of the memory is for Envoy's heap; the picker and the kernel need some, too
 _RETRY_SHARE = 8  # an eighth of the heap is for request bodies that are kept for a retry
 _MAX_RETRY_BYTES = 2**29
@@ -45,7 +48,7 @@ class Limits:
     retry_body: int
 
 
-def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY, pools: int = 0) -> Limits:
+def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0) -> Limits:
     """Divide open files and bytes of memory. Each of `pools` pools needs one file more, for its health checks."""
     needed = _MIN_FILES + pools
     if files < needed:
@@ -64,4 +67,15 @@ def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY, pool
         pool_connections=sessions + connecting + idle,
         heap=heap,
         retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // sessions, _MAX_RETRY_BODY),
+    )
+
+
+def read_limits(*, open_files: object, memory_mib: object, pools: int) -> Limits:
+    """Return the limits from options, None for the default."""
+    files = DEFAULT_FILES if open_files is None else open_files
+    mib = DEFAULT_MEMORY_MIB if memory_mib is None else memory_mib
+    return derive_limits(
+        files=whole_number("open-files", files, _MIN_FILES, _MAX_FILES),
+        memory=whole_number("memory-mib", mib, _MIN_MEMORY_MIB, _MAX_MEMORY_MIB) * 2**20,
+        pools=pools,
     )
