@@ -28,6 +28,13 @@ def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
     assert 100 <= limits.clients == limits.sessions <= 10**6
 
 
+def test_the_figures_of_the_reference() -> None:
+    """docs/reference/live.md has them."""
+    limits = derive_limits(files=20_000, memory=16 * GIB, pools=2)
+    assert (limits.clients, limits.sessions, limits.connecting) == (8441, 8441, 1008)
+    assert (limits.pool_connections, limits.retry_body) == (10_457, 63_602)
+
+
 @pytest.mark.parametrize("memory", [GIB // 8, 4 * GIB, 1024 * GIB])
 @pytest.mark.parametrize("files", [600, 20_000, 10**6])
 def test_retry_buffers_fit_into_the_memory(files: int, memory: int) -> None:
