@@ -21,8 +21,9 @@ GIB = 2**30
 @pytest.mark.parametrize("pools", [1, 1000])
 @pytest.mark.parametrize("files", [1600, 4096, 20_000, 65_536, 10**6, 10**9])
 def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
-    limits = derive_limits(files=files, memory=4 * GIB, pools=pools)
-    assert limits.clients + limits.pool_connections + pools < 0.97 * files
+    limits = derive_limits(files=files, memory=4 * GIB, pools=pools, threads=4)
+    for_pools = max(pools, min(5 * pools, files // 4))
+    assert limits.clients + limits.pool_connections + for_pools < 0.97 * files
     assert limits.sessions + limits.connecting < limits.pool_connections
     assert limits.connecting >= 80
     assert 100 <= limits.clients == limits.sessions <= 10**6
@@ -30,9 +31,9 @@ def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
 
 def test_the_figures_of_the_reference() -> None:
     """docs/reference/live.md has them."""
-    limits = derive_limits(files=20_000, memory=16 * GIB, pools=2)
-    assert (limits.clients, limits.sessions, limits.connecting) == (8441, 8441, 1008)
-    assert (limits.pool_connections, limits.retry_body) == (10_457, 63_602)
+    limits = derive_limits(files=20_000, memory=16 * GIB, pools=10, threads=4)
+    assert (limits.clients, limits.sessions, limits.connecting) == (8419, 8419, 1006)
+    assert (limits.pool_connections, limits.retry_body) == (10_431, 63_768)
 
 
 @pytest.mark.parametrize("memory", [GIB // 8, 4 * GIB, 1024 * GIB])

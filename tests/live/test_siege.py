@@ -105,7 +105,7 @@ def test_slow_senders_are_disconnected() -> None:
 
 
 @pytest.mark.parametrize("openings", [[b""], [_REQUEST, _HTTP2_SILENCE]], ids=["silent", "idle"])
-def test_idle_connections_lock_nobody_out(openings: list[bytes]) -> None:
+def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
     """They take every place, and the gateway says so. Then they lose some of them."""
     with besieged(files=640) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
         for opening in 200 * openings:

@@ -74,7 +74,7 @@ def _health_routes(
         """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = answer({"status": "ready", "store": "available"}) | problem(503, "Not ready.")
+    answers = answer({"status": "ready", "store": "available", "refusing": True}) | problem(503, "Not ready.")
 
     @router.get("/readyz", summary="Readiness probe", responses=answers, response_model_exclude_none=True)
     async def readyz() -> Readiness:

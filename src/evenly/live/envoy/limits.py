@@ -17,7 +17,8 @@ DEFAULT_FILES = 65_536  # open files of a machine that we do not know
 DEFAULT_MEMORY_MIB = 4096
 
 _BASE_FILES = 100  # Envoy itself: its threads, ports, and the connections to the picker
-_SPARE_SHARE = 20  # one file in 20 stays free: Envoy may exceed its limits by one connection per pool and thread
+_SPARE_SHARE = 20  # one file in 20 stays free, for pools that are added later
+_POOLS_SHARE = 4  # at most a quarter of the files is set aside for pools that have no sessions
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
 _BURST_SHARE = 20
 _MIN_FILES = 600  # leaves room for 100 sessions
@@ -48,14 +49,21 @@ class Limits:
     retry_body: int
 
 
-def derive_limits(files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0) -> Limits:
-    """Divide open files and bytes of memory. Each of `pools` pools needs one file more, for its health checks."""
+def derive_limits(
+    files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0, threads: int = 1
+) -> Limits:
+    """Divide open files and bytes of memory, for an Envoy with this number of worker threads.
+
+    Each pool needs a file for its health checks. And beyond its limit of connections, every thread may still open
+    one to each pool that it has none to.
+    """
     needed = _MIN_FILES + pools
     if files < needed:
         raise InputError(
             f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
         )
-    rest = files - _BASE_FILES - pools - files // _SPARE_SHARE
+    for_pools = max(pools, min(pools * (1 + threads), files // _POOLS_SHARE))
+    rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
     sessions = min((rest - connecting - idle) // 2, MAX_CONNECTIONS)
     heap = memory // _HEAP_SHARE

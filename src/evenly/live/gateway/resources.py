@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import socket
 import subprocess
@@ -52,4 +53,5 @@ def machine_limits(pools: int) -> Limits:
     files = raise_fd_limit()
     if files == resource.RLIM_INFINITY:
         files = _ENOUGH_FILES
-    return derive_limits(files=files, memory=available_memory(), pools=pools)
+    threads = os.cpu_count() or 1  # Envoy starts at most one for each processor
+    return derive_limits(files=files, memory=available_memory(), pools=pools, threads=threads)
