@@ -76,7 +76,7 @@ def test_surplus_streams_get_503_and_no_session_is_lost(picker: str) -> None:
             os.kill(family["picker"], signal.SIGCONT)
             eventually(lambda: metric(gateway, "evenly_refused_requests_total"), lambda n: n == answers[503])
             assert '"refusing":true' in ask(gateway.admin, "/readyz")[1]
-            assert len(logged(gateway, "clients refused")) == 1
+            assert sum(line["requests"] for line in logged(gateway, "clients refused")) > 0
         eventually(lambda: can_start(gateway.port), bool)
         for session in innocent:
             session.echo()
@@ -119,8 +119,7 @@ def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
         eventually(lambda: can_start(gateway.port), bool)
         for session in innocent:
             session.echo()
-        [line] = logged(gateway, "clients refused")
-        assert line["clients"] > 0
+        assert sum(line["clients"] for line in logged(gateway, "clients refused")) > 0
 
 
 def resident(pid: int) -> int:

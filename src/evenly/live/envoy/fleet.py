@@ -121,7 +121,12 @@ class EnvoyFleet:
     async def _count_refusals(self, announced: bytes, envoy: EnvoyCounts) -> None:
         """Count what the Envoy has refused. Without an answer nothing is lost: its counts are totals."""
         with suppress(OSError, BadResponseError):
-            self.refusals.update(announced, await fetch_refusals(envoy.admin, _TIMEOUT_S), self._clock())
+            try:
+                counts = await fetch_refusals(envoy.admin, _TIMEOUT_S)
+            except ConnectionRefusedError:
+                envoy.refused()
+                raise
+            self.refusals.update(announced, counts, self._clock())
 
     def _take_in(self, envoy: EnvoyCounts, before: Snapshot, hosts: dict[Address, Host]) -> None:
         """Update counts and health from a response. Each step may remove pools, so each reads the current list."""
