@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ import pytest
 from evenly.cli.main import main
 from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.limits import derive_limits
 from evenly.live.envoy.process import find_envoy
-from tests.live.clients import Session
+from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 from tests.live.rig import Picker, PoolProcess
 
@@ -221,7 +223,7 @@ def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: P
         pools=[parse_address(pool.address)],
         admin=parse_address(f"127.0.0.1:{free_port()}"),
         health_path=None,
-        connections=2,
+        limits=replace(derive_limits(), clients=2),
     )
     with running(config, tmp_path):
         sessions = [Session(listen).wait() for _ in range(2)]
@@ -240,3 +242,34 @@ def _takes_another(port: int) -> bool:
         return ask(port, "/")[0] == 200
     except OSError:
         return False
+
+
+def test_when_the_memory_is_used_up_only_new_requests_are_refused(pool: PoolProcess, tmp_path: Path) -> None:
+    """Open sessions continue. When they have ended, there is room again."""
+    listen = free_port()
+    config = envoy_config(
+        listen=parse_address(f"127.0.0.1:{listen}"),
+        picker=parse_address("127.0.0.1:9"),
+        pools=[parse_address(pool.address)],
+        admin=parse_address(f"127.0.0.1:{free_port()}"),
+        health_path=None,
+        limits=replace(derive_limits(), heap=24 * 2**20),
+    )
+    sessions: list[Session] = []
+
+    def refuses() -> bool:
+        try:
+            sessions.append(Session(listen).wait())
+        except SessionFailedError as error:
+            assert "503" in str(error)
+            return True
+        return False
+
+    with running(config, tmp_path):
+        eventually(refuses, bool)
+        eventually(lambda: ask(listen, "/"), lambda answer: answer == (503, "envoy overloaded"))
+        assert len(sessions) > 10
+        for session in sessions:
+            session.echo()
+            session.abort()
+        eventually(lambda: ask(listen, "/")[0], lambda status: status == 200)

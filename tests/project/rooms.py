@@ -159,7 +159,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.envoy": Room(
         holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
-        may=("errors", "live", "live.addresses", "live.balancer", "live.wire"),
+        may=("errors", "inputs", "live", "live.addresses", "live.balancer", "live.wire"),
     ),
     "live.admin.schema": Room(
         holds="The JSON of the admin port.", may=("live.balancer",), packages=("pydantic",)

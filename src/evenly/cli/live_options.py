@@ -80,6 +80,24 @@ HealthPath = Annotated[
         _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
     ),
 ]
+OpenFiles = Annotated[
+    int | None,
+    option(
+        _OPERATION,
+        "Files that Envoy may open (ulimit -n), which its limits must fit into (default: 65536).",
+        "N",
+        parser=whole_number_or_text,
+    ),
+]
+MemoryMib = Annotated[
+    int | None,
+    option(
+        _OPERATION,
+        "Memory of Envoy's machine in MiB, half of which it may use (default: 4096).",
+        "N",
+        parser=whole_number_or_text,
+    ),
+]
 SlowStart = Annotated[
     float | None,
     option(

@@ -11,11 +11,13 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2)
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None  # elsewhere children survive a killed parent
 _TERMINATE_TIMEOUT_S = 5.0
+_GROUPS = Path("/sys/fs/cgroup")
 
 
 async def start_child(
@@ -66,3 +68,21 @@ def raise_fd_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that this process may use: those of the machine, or fewer in a control group."""
+    group = _GROUPS / control_group()
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for folder in (group, *group.parents):
+        with suppress(OSError, ValueError):  # no such file, or the word max
+            limits.append(int((folder / "memory.max").read_text(encoding="ascii")))
+    return min(limits)
+
+
+def control_group() -> str:
+    """Return the path of this process's control group (version 2), empty for the outermost."""
+    with suppress(OSError):
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8", errors="replace").splitlines()
+        return next((line.removeprefix("0::/") for line in lines if line.startswith("0::/")), "")
+    return ""

@@ -32,12 +32,15 @@ def command(
         ),
     ] = "127.0.0.1:9901",
     health_path: live_options.HealthPath = None,
+    open_files: live_options.OpenFiles = None,
+    memory_mib: live_options.MemoryMib = None,
 ) -> None:
     """Print a config for an Envoy that uses a picker, as JSON for `envoy -c`."""
     import json
 
     from evenly.live.addresses import check_distinct, check_no_loop, check_path, check_pools, parse_address
     from evenly.live.envoy.bootstrap import envoy_config
+    from evenly.live.envoy.limits import read_limits
 
     addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
     picker_address, pools = parse_address(picker), [parse_address(address) for address in pool or []]
@@ -54,6 +57,7 @@ def command(
         pools=pools or None,
         admin=addresses["envoy-admin"],
         health_path=None if health_path is None else check_path(health_path),
+        limits=read_limits(open_files=open_files, memory_mib=memory_mib, pools=len(pools)),
     )
     if addresses["envoy-admin"].loopback and not picker_address.loopback:
         typer.echo(

@@ -15,6 +15,7 @@ from evenly.live.admin.schema import (
     EnvoyView,
     NewPool,
     PoolView,
+    RefusedView,
     StateView,
     StoreView,
     pool_view,
@@ -43,6 +44,8 @@ def admin_app(
     ready: Callable[[], bool],
     publish: Callable[[], None],
     store: Callable[[], StoreView | None] = lambda: None,
+    refused: Callable[[], RefusedView | None] = lambda: None,
+    refusing: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
@@ -59,11 +62,12 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused),
             "Pools": _pool_routes(balancer, resolve, publish),
         },
         why_not_ready=why_not_ready,
         store_available=lambda: None if (seen := store()) is None else seen.available,
+        refusing=refusing,
     )
 
 
@@ -72,6 +76,7 @@ def _inspect_routes(
     latency: Latency,
     envoys: Callable[[], list[EnvoyView]],
     store: Callable[[], StoreView | None],
+    refused: Callable[[], RefusedView | None],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -86,7 +91,7 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return Response(metrics_text(balancer, latency, store()), media_type=CONTENT_TYPE)
+        return Response(metrics_text(balancer, latency, store(), refused()), media_type=CONTENT_TYPE)
 
     return router
 

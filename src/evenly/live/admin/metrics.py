@@ -11,25 +11,30 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from evenly.live.admin.schema import StoreView
+from evenly.live.admin.schema import RefusedView, StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
-def metrics_text(balancer: Balancer, latency: Latency, store: StoreView | None = None) -> bytes:
+def metrics_text(
+    balancer: Balancer, latency: Latency, store: StoreView | None = None, refused: RefusedView | None = None
+) -> bytes:
     """Return all figures in the text format of Prometheus; those of the store, if there is one."""
     registry = CollectorRegistry()
-    registry.register(_Figures(balancer, latency, store))
+    registry.register(_Figures(balancer, latency, store, refused))
     return generate_latest(registry)
 
 
 class _Figures(Collector):
-    def __init__(self, balancer: Balancer, latency: Latency, store: StoreView | None) -> None:
+    def __init__(
+        self, balancer: Balancer, latency: Latency, store: StoreView | None, refused: RefusedView | None
+    ) -> None:
         self._balancer = balancer
         self._latency = latency
         self._store = store
+        self._refused = refused
 
     def collect(self) -> Iterator[Metric]:
         """Yield the current figures."""
@@ -38,6 +43,8 @@ class _Figures(Collector):
         yield from self._sessions()
         if self._store is not None:
             yield from self._sharing(self._store)
+        if self._refused is not None:
+            yield from _refusals(self._refused)
         yield pick_seconds(self._latency, "Time from receiving a pick request to answering it, inside the picker.")
 
     def _pools(self) -> Iterator[Metric]:
@@ -102,6 +109,18 @@ class _Figures(Collector):
         yield elsewhere
         yield GaugeMetricFamily("evenly_store_available", "1 if the shared store can be used.", store.available)
         yield GaugeMetricFamily("evenly_store_pickers", "Other pickers that share the store.", store.pickers)
+
+
+def _refusals(refused: RefusedView) -> Iterator[Metric]:
+    yield CounterMetricFamily(
+        "evenly_refused_clients", "Connections that Envoy closed at once: it had too many.", refused.clients
+    )
+    yield CounterMetricFamily(
+        "evenly_refused_requests", "Requests that Envoy answered with 503: it had too many.", refused.requests
+    )
+    yield CounterMetricFamily(
+        "evenly_silent_clients", "Connections that Envoy closed: no whole request came in time.", refused.silent
+    )
 
 
 def pick_seconds(latency: Latency, text: str) -> Metric:

@@ -113,12 +113,24 @@ class Status(BaseModel):
 
 
 class Readiness(Status):
-    """The picker's health, and that of its store."""
+    """The picker's health, that of its store, and whether clients are being refused."""
 
     store: Annotated[
         Literal["available", "unavailable"] | None,
         Field(description="The shared store, if there is one. While it is unavailable, picks continue."),
     ] = None
+    refusing: Annotated[
+        bool | None,
+        Field(description="True if a limit made Envoy refuse clients or requests in the last 10 s; else absent."),
+    ] = None
+
+
+class RefusedView(BaseModel):
+    """What the Envoys refused since they started, because a limit was reached."""
+
+    clients: Annotated[int, Field(description="Connections of clients closed at once.")]
+    requests: Annotated[int, Field(description="Requests answered with 503.")]
+    silent: Annotated[int, Field(description="Connections closed because no whole request came in time.")]
 
 
 class Problem(BaseModel):

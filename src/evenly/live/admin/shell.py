@@ -32,18 +32,19 @@ def admin_shell(
     routers: Mapping[str, APIRouter],
     why_not_ready: Callable[[], Awaitable[str | None]],
     store_available: Callable[[], bool | None],
+    refusing: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Return the application with these routers by tag, and health probes.
 
     `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
-    `store_available` returns None if there is no shared store.
+    `store_available` returns None if there is no shared store. `refusing` returns whether clients are refused.
     """
     app = FastAPI(title="evenly", description=about, version=version("evenly"), docs_url=None, redoc_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
     for tag, router in routers.items():
         app.include_router(router, tags=[tag], dependencies=scheme)
-    app.include_router(_health_routes(why_not_ready, store_available), tags=["Health"])
+    app.include_router(_health_routes(why_not_ready, store_available, refusing), tags=["Health"])
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
@@ -62,7 +63,9 @@ def admin_shell(
 
 
 def _health_routes(
-    why_not_ready: Callable[[], Awaitable[str | None]], store_available: Callable[[], bool | None]
+    why_not_ready: Callable[[], Awaitable[str | None]],
+    store_available: Callable[[], bool | None],
+    refusing: Callable[[], bool],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -71,7 +74,7 @@ def _health_routes(
         """200 while the process runs. Needs no token."""
         return Status(status="alive")
 
-    answers = answer({"status": "ready", "store": "available"}) | problem(503, "Not ready.")
+    answers = answer({"status": "ready", "store": "available", "refusing": True}) | problem(503, "Not ready.")
 
     @router.get("/readyz", summary="Readiness probe", responses=answers, response_model_exclude_none=True)
     async def readyz() -> Readiness:
@@ -81,7 +84,9 @@ def _health_routes(
             raise HTTPException(503, reason)
         available = store_available()
         return Readiness(
-            status="ready", store=None if available is None else "available" if available else "unavailable"
+            status="ready",
+            store=None if available is None else "available" if available else "unavailable",
+            refusing=refusing() or None,
         )
 
     return router

@@ -40,14 +40,19 @@ async def fetch_hosts(admin: AdminAddress, seconds: float) -> dict[Address, Host
     Raises OSError if Envoy cannot be reached or does not respond within `seconds`, and BadResponseError if the
     response cannot be parsed.
     """
+    return parse_hosts(await fetch(admin, _PATH, seconds))
+
+
+async def fetch(admin: AdminAddress, path: str, seconds: float) -> bytes:
+    """Fetch the body of a response. Raises what `fetch_hosts` raises."""
     async with asyncio.timeout(seconds):
         reader, writer = await _open(admin)
         try:
-            writer.write(f"GET {_PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+            writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join([piece async for piece in _pieces(reader)])
         finally:
             writer.close()
-    return parse_hosts(_body(answer))
+    return _body(answer)
 
 
 async def _open(admin: AdminAddress) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -8,7 +8,8 @@ What must not change, and why:
 - The responses of Envoy itself bypass the picker. It would hold them too long, and clients would get nothing.
 - A request that a pool may have processed is sent again only if its method is safe. All others travel on a new
   connection, since a pool may close an idle one at any time.
-- The circuit breakers are far above their default of 1024. Beyond that Envoy would silently skip the picker.
+- The circuit breakers of the picker are far above their default of 1024. Beyond that Envoy would silently skip it.
+- The circuit breakers of the pools keep Envoy within its open files: `limits.py` derives them.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
 """
 
@@ -24,7 +25,6 @@ from evenly.live.envoy.admin_address import SOCKET_MODE, AdminAddress, AdminSock
 from evenly.live.envoy.bootstrap_clusters import (
     EXTENSIONS,
     KEEPALIVE,
-    MAX_CONNECTIONS,
     Json,
     picker_cluster,
     picker_service,
@@ -33,16 +33,21 @@ from evenly.live.envoy.bootstrap_clusters import (
     typed,
 )
 from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_replies
+from evenly.live.envoy.limits import MAX_STREAMS, Limits, derive_limits
 from evenly.live.envoy.names import CLUSTER, NAMESPACE, PICKER
+from evenly.live.envoy.overload import overload_manager
 
-_MAX_RETRY_BODY = 2**20  # bytes of a request body that Envoy buffers for a retry
 _NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
 _OWN_CONNECTION = "own-connection"
 _ENABLED = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
 STAT_PREFIX = "gateway"  # of the listener's statistics
-_PICKER_PATHS = ({"prefix": "/clusters"}, {"prefix": "/ready"})
-# Envoy compares the path with its query. POST /stats/recentlookups/... would change something.
-_STATISTICS = ({"exact": "/stats"}, {"prefix": "/stats?"}, {"prefix": "/stats/prometheus"})
+_FIRST_BYTES_TIMEOUT = "5s"  # for the request line of a new connection, or the preface of HTTP/2
+# What the picker and operators read. Envoy compares the path with its query, and POST /stats/recentlookups/...
+# would change something.
+_READABLE = (
+    *({"prefix": path} for path in ("/clusters", "/ready", "/stats?", "/stats/prometheus")),
+    {"exact": "/stats"},
+)
 
 
 def envoy_config(
@@ -52,22 +57,23 @@ def envoy_config(
     pools: Sequence[Address] | None,
     admin: AdminAddress,
     health_path: str | None,
-    connections: int = MAX_CONNECTIONS,
+    limits: Limits | None = None,
 ) -> Json:
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
     Without `pools` it follows the picker's list (EDS). Health checks send a GET of `health_path`, or open a TCP
     connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
-    rejects clients beyond `connections`.
+    refuses what is beyond the `limits`, by default those of a machine with 65,536 open files and 4 GiB of memory.
     """
     admin = admin if isinstance(admin, AdminSocket) else _reachable(resolve(admin))
+    limits = limits or derive_limits()
     return {
         "node": {"id": f"evenly-{announcement(admin)}", "cluster": "evenly"},
         "admin": _admin(admin),
-        "overload_manager": {"resource_monitors": [_connection_limit(connections)]},
+        "overload_manager": overload_manager(limits),
         "static_resources": {
-            "listeners": [_listener(resolve(listen), admin)],
-            "clusters": [pools_cluster(pools, admin, health_path), picker_cluster(picker, admin)],
+            "listeners": [_listener(resolve(listen), admin, limits)],
+            "clusters": [pools_cluster(pools, admin, health_path, limits), picker_cluster(picker, admin)],
         },
     }
 
@@ -83,27 +89,17 @@ def _reachable(admin: Address) -> Address:
 def _admin(admin: AdminAddress) -> Json:
     """Describe Envoy's admin interface. It can stop Envoy, and a port has no owner: every local user can open it.
 
-    So at a port only reading is allowed: what the picker needs, and the statistics on loopback.
+    So only reading is allowed.
     """
     address = _admin_socket(admin) if isinstance(admin, AdminSocket) else socket_address(admin)
-    paths = [*_PICKER_PATHS, *(_STATISTICS if isinstance(admin, AdminSocket) or admin.loopback else ())]
-    return {"address": address, "ignore_global_conn_limit": True, "allow_paths": paths}
+    return {"address": address, "ignore_global_conn_limit": True, "allow_paths": [*_READABLE]}
 
 
 def _admin_socket(admin: AdminSocket) -> Json:
     return {"pipe": {"path": str(admin.path), "mode": SOCKET_MODE}}
 
 
-def _connection_limit(connections: int) -> Json:
-    kind = f"{EXTENSIONS}.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
-    return typed(
-        "envoy.resource_monitors.global_downstream_max_connections",
-        kind,
-        max_active_downstream_connections=connections,
-    )
-
-
-def _listener(listen: Address, admin: AdminAddress) -> Json:
+def _listener(listen: Address, admin: AdminAddress, limits: Limits) -> Json:
     """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
     workers balance connections by a lock.
     """
@@ -114,11 +110,19 @@ def _listener(listen: Address, admin: AdminAddress) -> Json:
         "connection_balance_config": {"exact_balance": {}},
         "tcp_keepalive": KEEPALIVE,
         "per_connection_buffer_limit_bytes": 2**16,
-        "filter_chains": [{"filters": [_connection_manager(admin)]}],
+        "listener_filters": [_await_request()],
+        "listener_filters_timeout": _FIRST_BYTES_TIMEOUT,
+        "filter_chains": [{"filters": [_connection_manager(admin, limits)]}],
     }
 
 
-def _connection_manager(admin: AdminAddress) -> Json:
+def _await_request() -> Json:
+    """Describe the filter that recognizes HTTP. It makes Envoy close clients that send no request line in time."""
+    kind = f"{EXTENSIONS}.filters.listener.http_inspector.v3.HttpInspector"
+    return typed("envoy.filters.listener.http_inspector", kind)
+
+
+def _connection_manager(admin: AdminAddress, limits: Limits) -> Json:
     return typed(
         "http",
         f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -128,11 +132,13 @@ def _connection_manager(admin: AdminAddress) -> Json:
         upgrade_configs=[{"upgrade_type": "websocket"}],
         http2_protocol_options={
             "allow_connect": True,  # WebSocket over HTTP/2
+            "max_concurrent_streams": MAX_STREAMS,
             "initial_stream_window_size": 2**16,
             "initial_connection_window_size": 2**20,
         },
         request_headers_timeout="10s",  # does not limit sessions: they begin after the headers
         stream_idle_timeout="0s",
+        common_http_protocol_options={"idle_timeout": "900s"},  # without a request; shorter if clients are many
         delayed_close_timeout="0.2s",  # a WebSocket client waits this long after the close frame
         http_protocol_options={
             "accept_http_10": True,
@@ -140,7 +146,7 @@ def _connection_manager(admin: AdminAddress) -> Json:
         },
         proxy_100_continue=True,  # a pool can reject a body before the client sends it
         local_reply_config={"mappers": [answer_to_ping()]},
-        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes()}]},
+        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
         http_filters=[
             _own_connection(),
             except_local_replies(_ask_picker(admin)),
@@ -149,7 +155,7 @@ def _connection_manager(admin: AdminAddress) -> Json:
     )
 
 
-def _routes() -> list[Json]:
+def _routes(limits: Limits) -> list[Json]:
     """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one.
 
     A pool may close an idle connection at the moment in which a request goes out on it. Envoy cannot tell whether
@@ -161,7 +167,7 @@ def _routes() -> list[Json]:
     without_key = {"name": "sec-websocket-key", "present_match": False}
     key = _set_header("sec-websocket-key", b64encode(b"a key's 16 bytes").decode())
     close = _set_header("connection", "close")  # else the new connection would stay open, unused
-    body = {"request_body_buffer_limit": _MAX_RETRY_BODY}
+    body = {"request_body_buffer_limit": limits.retry_body}
     again = {"route": _forward(f"{_NOT_SENT},reset"), **body}
     once = {"route": _forward(_NOT_SENT), **body, "typed_per_filter_config": {_OWN_CONNECTION: _ENABLED}}
     return [

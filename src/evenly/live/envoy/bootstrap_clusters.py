@@ -11,9 +11,9 @@ from typing import Any
 
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
+from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits
 from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, OPEN, PICKED, PICKER, SERVED
 
-MAX_CONNECTIONS = 1_000_000
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
 
@@ -28,12 +28,18 @@ def picker_service(admin: AdminAddress) -> Json:
     }
 
 
-def pools_cluster(pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None) -> Json:
+def pools_cluster(
+    pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None, limits: Limits
+) -> Json:
     """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None."""
     return {
         "name": CLUSTER,
         "connect_timeout": "1s",
-        "circuit_breakers": _circuit_breakers(),
+        "circuit_breakers": _circuit_breakers(
+            max_requests=limits.sessions,
+            max_pending_requests=limits.connecting,
+            max_connections=limits.pool_connections,
+        ),
         "per_connection_buffer_limit_bytes": 2**16,
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
         "health_checks": [_pool_check(health_path)],
@@ -155,9 +161,9 @@ def _check_every(interval: str) -> Json:
     return dict.fromkeys(names, interval)
 
 
-def _circuit_breakers() -> Json:
-    limits = ("max_connections", "max_pending_requests", "max_requests", "max_retries")
-    return {"thresholds": [dict.fromkeys(limits, MAX_CONNECTIONS)]}
+def _circuit_breakers(**limits: int) -> Json:
+    names = ("max_connections", "max_pending_requests", "max_requests", "max_retries")
+    return {"thresholds": [dict.fromkeys(names, MAX_CONNECTIONS) | limits]}
 
 
 def _protocol(**options: object) -> Json:

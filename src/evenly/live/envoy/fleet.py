@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from evenly.errors import InputError
@@ -13,6 +14,7 @@ from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.admin_address import parse_announcement
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.reconcile import EnvoyCounts, Snapshot
+from evenly.live.envoy.refusals import RefusalTally, fetch_refusals
 from evenly.live.log import Log
 from evenly.live.wire.streams import Outlet
 
@@ -20,6 +22,7 @@ MAX_ENVOYS = 64
 _POLL_S = 0.25
 _FAST_POLL_S = 0.05  # for a new Envoy: many sessions may have started before it was seen
 _NEW_S = 2.0  # an Envoy is new for this long
+_REFUSALS_S = 1.0  # between two looks at what an Envoy refused
 _TIMEOUT_S = 1.0
 _SILENCE_S = 5.0  # an Envoy that neither responds nor refuses keeps its unpicked sessions for this long
 _FORGET_S = 60.0  # an Envoy that has gone silent is polled for this long
@@ -36,6 +39,7 @@ class EnvoyFleet:
         self._log = log
         self._clock = clock
         self._sockets = sockets
+        self.refusals = RefusalTally(log)
         self._known: dict[bytes, EnvoyCounts] = {}
         self._refused: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -56,6 +60,10 @@ class EnvoyFleet:
         """Return the pools that the Envoy cannot send to."""
         hosts = envoy.hosts
         return [] if hosts is None else [pool for pool in self._balancer.pools if pool.endpoint not in hosts]
+
+    def refusing(self) -> bool:
+        """Return whether an Envoy has refused clients or requests just now."""
+        return self.refusals.recent(self._clock())
 
     async def close(self) -> None:
         """Stop polling."""
@@ -85,7 +93,7 @@ class EnvoyFleet:
     async def _poll(self, announced: bytes, envoy: EnvoyCounts) -> None:
         """Poll one Envoy until it has been silent for a while and has no sessions."""
         seen = answered = self._clock()
-        refusals, reached = 0, False
+        refusals, reached, next_look = 0, False, seen
         while True:
             before = envoy.snapshot()
             try:
@@ -99,6 +107,7 @@ class EnvoyFleet:
                     self._lose(envoy, error)
                 if silent > (_FORGET_S if reached else _FORGET_NEW_S) and not envoy.picked:
                     del self._known[announced]
+                    self.refusals.forget(announced)
                     return
             else:
                 refusals, answered, reached = 0, self._clock(), True
@@ -108,7 +117,20 @@ class EnvoyFleet:
                     self._take_in(envoy, before, hosts)
                 except Exception as error:  # a bug here must not end the health checks
                     self._log.event("fault", where=self._take_in.__qualname__, error=repr(error))
+                if self._clock() >= next_look:
+                    next_look = self._clock() + _REFUSALS_S
+                    await self._count_refusals(announced, envoy)
             await asyncio.sleep(_FAST_POLL_S if self._clock() - seen < _NEW_S else _POLL_S)
+
+    async def _count_refusals(self, announced: bytes, envoy: EnvoyCounts) -> None:
+        """Count what the Envoy has refused. Without an answer nothing is lost: its counts are totals."""
+        with suppress(OSError, BadResponseError):
+            try:
+                counts = await fetch_refusals(envoy.admin, _TIMEOUT_S)
+            except ConnectionRefusedError:
+                envoy.refused()
+                raise
+            self.refusals.update(announced, counts, self._clock())
 
     def _take_in(self, envoy: EnvoyCounts, before: Snapshot, hosts: dict[Address, Host]) -> None:
         """Update counts and health from a response. Each step may remove pools, so each reads the current list."""

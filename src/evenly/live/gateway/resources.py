@@ -1,4 +1,4 @@
-"""What a gateway holds for its children: ports, a private folder, and a budget of connections."""
+"""What a gateway holds for its children: ports, a private folder, and the limits of the machine."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
-from evenly.live.envoy.bootstrap_clusters import MAX_CONNECTIONS
+from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits, derive_limits
 from evenly.live.gateway_folder import GatewayFolder
-from evenly.live.processes import raise_fd_limit
+from evenly.live.processes import available_memory, raise_fd_limit
 
-_FILES_PER_SESSION = 2  # one connection from the client, one to the pool
-_RESERVED_CONNECTIONS = 500  # for everything but sessions
-_MIN_CONNECTIONS = 100
+_ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
 _MAX_SOCKET_PATH = 107  # bytes that fit into the kernel's sun_path
 
 
@@ -86,9 +84,10 @@ def _short_folder() -> str:
         raise InputError(f"Cannot make a folder in {parent}: {(error.strerror or str(error)).lower()}.") from None
 
 
-def connection_budget() -> int:
-    """Return how many clients Envoy may accept. Beyond its limit of open files it would lose all sessions."""
+def machine_limits(pools: int) -> Limits:
+    """Return the limits of an Envoy on this machine. The limit of open files is raised first."""
     files = raise_fd_limit()
     if files == resource.RLIM_INFINITY:
-        return MAX_CONNECTIONS
-    return min(max(files // _FILES_PER_SESSION - _RESERVED_CONNECTIONS, _MIN_CONNECTIONS), MAX_CONNECTIONS)
+        files = _ENOUGH_FILES
+    threads = os.cpu_count() or 1  # Envoy starts at most one for each processor
+    return derive_limits(files=files, memory=available_memory(), pools=pools, threads=threads)

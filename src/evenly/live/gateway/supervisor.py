@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,7 +25,7 @@ from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
 from evenly.live.gateway.picker_process import PickerProcess
-from evenly.live.gateway.resources import connection_budget, private_folder, reserved_port
+from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.settings import Settings
@@ -191,13 +191,16 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
+        log = Log(sys.stderr)
+        limits = machine_limits(pools=len(settings.pool))
+        log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
             listen=listen,
             picker=picker,
             pools=None,
             admin=AdminSocket(folder.admin_socket),
             health_path=settings.health_path,
-            connections=connection_budget(),
+            limits=limits,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
         values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
@@ -208,7 +211,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             envoy=EnvoyProcess(bootstrap, folder.path),
             folder=folder,
             drain_timeout=settings.drain_timeout,
-            log=Log(sys.stderr),
+            log=log,
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())

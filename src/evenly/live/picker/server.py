@@ -10,6 +10,7 @@ import sys
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
-from evenly.live.admin.schema import EnvoyView, StoreView
+from evenly.live.admin.schema import EnvoyView, RefusedView, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.alpha_updates import Advisor
@@ -281,6 +282,8 @@ async def serve(
             ready=lambda: service.ready,
             publish=service.publish,
             store=service.store_view,
+            refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
+            refusing=service.envoys.refusing,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
