@@ -1,7 +1,7 @@
 """Attacks on any HTTP server, as blocks: the attack is on inside the block and over after it.
 
-They need nothing of evenly but an address, so that other balancers can be attacked in the same way. The server must
-have a path `/hang` behind it that never answers.
+They need only an address, so that other balancers can be attacked in the same way. The server must have a path
+`/hang` behind it that never answers.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from evenly.live.addresses import Address
 
 _AT_ONCE = 100  # connections that are being opened
 _BODY_PIECE = 2**16
+_RESETS_AT_ONCE = 100
 STREAMS = 1000  # per connection, if the server allows as many
 
 
@@ -34,19 +35,29 @@ async def hanging_streams(server: Address, connections: int) -> AsyncIterator[li
             client.abort()
 
 
-async def rapid_resets(server: Address, connections: int, streams: int) -> None:
-    """Open streams and reset them at once, on each of several connections."""
-    clients = [Http2Client() for _ in range(connections)]
+async def rapid_resets(server: Address, clients: int, streams: int) -> int:
+    """Let clients open streams and reset each at once. Return how many connections that took.
+
+    A server may close a connection with many resets. The client then goes on over a new one.
+    """
+    return sum(await asyncio.gather(*(_reset(server, streams) for _ in range(clients))))
+
+
+async def _reset(server: Address, streams: int) -> int:
+    connections, client = 0, None
     try:
-        for client in clients:
-            await client.connect(server)
-        for _ in range(0, streams, 100):
-            for client in clients:
-                client.open_and_reset(100)
-            await asyncio.sleep(0)
+        for _ in range(0, streams, _RESETS_AT_ONCE):
+            if client is None or client.closed:
+                client = Http2Client()
+                connections += 1
+                if not await client.connect(server):
+                    continue
+            client.open_and_reset(_RESETS_AT_ONCE)
+            await client.ping()
     finally:
-        for client in clients:
+        if client is not None:
             client.abort()
+    return connections
 
 
 @asynccontextmanager

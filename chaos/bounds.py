@@ -1,7 +1,7 @@
 """How much memory and how many files each process of a gateway may use: derived here, and only here.
 
-A gateway gets a limit of open files, and everything else follows from it. The bounds hold at every moment of a step,
-not only after it: memory is sampled during the attack.
+A gateway gets a limit of open files, and everything else follows from it. The bounds hold at every moment of a
+step, not only after it: memory is sampled during the attack.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ _SAMPLE_S = 0.2
 _POLL_S = 0.1
 SETTLE_S = 20.0  # for counts to match and for clients to be served again; milliseconds on an idle machine
 START_S = 60.0
+LASTS_S = 0.5  # counts are right if they are after this time too
 
 T = TypeVar("T")
 
@@ -100,6 +101,14 @@ class Field:
             for pool, each in truth.items()
             if counts.get(pool, 0) != each.sessions
         }
+
+    async def lasting_mismatch(self) -> dict[str, tuple[int | None, int]]:
+        """Return the same, looking twice: counts that are right for a moment may be on their way."""
+        wrong = await self.mismatch()
+        if not wrong:
+            await asyncio.sleep(LASTS_S)
+            wrong = await self.mismatch()
+        return wrong
 
     async def run_sampler(self) -> None:
         """Record the peaks of memory and files, until cancelled."""

@@ -50,9 +50,9 @@ def _note_streams(field: Field, clients: list[Http2Client], at_pools: int) -> No
 @step
 async def rapid_resets(field: Field, chance: random.Random) -> None:
     """HTTP/2 clients open thousands of streams and reset each at once."""
-    connections, streams = chance.randint(4, 10), chance.choice((500, 1000, 2000))
-    field.note(resets=connections * streams)
-    await attackers.rapid_resets(field.gateway.listen, connections, streams)
+    clients, streams = chance.randint(4, 10), chance.choice((500, 1000, 2000))
+    connections = await attackers.rapid_resets(field.gateway.listen, clients, streams)
+    field.note(resets=clients * streams, connections=connections)
 
 
 @step

@@ -20,7 +20,7 @@ class Answer:
 
 
 async def exchange(server: Address, request: bytes, *, half_close: bool = False) -> Answer:
-    """Send these bytes over a new connection; return what came until the server closed it, or one whole response."""
+    """Send these bytes over a new connection; return the response."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             reader, writer = await asyncio.open_connection(*server)
@@ -61,7 +61,7 @@ async def read_answer(reader: asyncio.StreamReader) -> Answer:
     return Answer(int(head.split(" ", 2)[1]), body.decode(errors="replace"))
 
 
-def request(method: str, path: str, *, host: str = "pools", body: bytes = b"", **fields: str) -> bytes:
+def request(method: str, path: str, body: bytes = b"", *, host: str = "pools", **fields: str) -> bytes:
     """Return an HTTP/1.1 request for one exchange. In names of fields, `_` stands for `-`."""
     lines = [f"{method} {path} HTTP/1.1", f"host: {host}", "connection: close"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]

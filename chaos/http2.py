@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 
 import hpack
 
@@ -37,6 +38,7 @@ class Http2Client(asyncio.Protocol):
         self.closed = False
         self.max_streams = 2**31
         self._settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pong: asyncio.Future[None] | None = None
         self._received = bytearray()
         self._decoder = hpack.Decoder()
         self._transport: asyncio.Transport | None = None
@@ -77,6 +79,15 @@ class Http2Client(asyncio.Protocol):
         self._next += 2 * count
         self._write(bytes(frames))
 
+    async def ping(self) -> None:
+        """Wait until the server has read everything that was sent, or has closed the connection."""
+        self._pong = asyncio.get_running_loop().create_future()
+        if not self.closed:
+            self._write(_frame(_PING, 0, 0, bytes(8)))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_TIMEOUT_S):
+                    await self._pong
+
     def abort(self) -> None:
         """Close the connection at once."""
         if self._transport is not None:
@@ -91,8 +102,9 @@ class Http2Client(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing hangs any more."""
         self.closed = True
-        if not self._settled.done():
-            self._settled.set_result(None)
+        for waiting in (self._settled, self._pong):
+            if waiting is not None and not waiting.done():
+                waiting.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         """Read whole frames."""
@@ -115,6 +127,8 @@ class Http2Client(asyncio.Protocol):
                 self._settled.set_result(None)
         elif kind == _PING and not flags & _ACK:
             self._write(_frame(_PING, _ACK, 0, payload))
+        elif kind == _PING and self._pong is not None and not self._pong.done():
+            self._pong.set_result(None)
         elif kind == _HEADERS:
             self._answered(stream, self._decoder.decode(payload, raw=True))
         elif kind == _RST_STREAM:

@@ -1,4 +1,4 @@
-"""The innocents: WebSocket sessions that echo now and then. Each that ends is recorded with its reason and replaced."""
+"""The innocents: WebSocket sessions that echo now and then. Each that ends is recorded and replaced."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A pool under siege: it counts its own sessions, holds requests, and closes connections when told to.
 
-It serves WebSocket sessions that echo, `/` (200 with its address, after the body), `/hang` (no answer) and `/early`
-(413 before the body, and a close). Commands come on standard input, one per line, and each is answered by one line
-of JSON with the numbers of sessions open now, of requests in `/hang`, and of requests served since the start:
+It serves WebSocket sessions that echo, `/` (200 with its address, after the body), `/hang` (no answer) and
+`/early` (413 before the body, and a close). Commands come on standard input, one per line. Each is answered by one
+line of JSON with the numbers of sessions open now, of requests in `/hang`, and of requests since the start:
 
     count           only the numbers
     idle SECONDS    close connections this long after a response; 0 keeps them open

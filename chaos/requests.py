@@ -28,6 +28,7 @@ ODD_REQUESTS: dict[str, tuple[bytes, set[int]]] = {
     "200 headers": (b"GET / HTTP/1.1\r\nhost: pools\r\n" + b"x: y\r\n" * 200 + b"\r\n", {431}),
     "OPTIONS *": (b"OPTIONS * HTTP/1.1\r\nhost: pools\r\nconnection: close\r\n\r\n", {200, 204}),
 }
+_FORBIDDEN = {400, 401, 403, 421}
 
 
 @step
@@ -102,7 +103,6 @@ async def foreign_admin_requests(field: Field, chance: random.Random) -> None:
         {"host": f"127.0.0.1.evil.com:{admin.port}"},
         {"host": ours, "origin": "http://evil.com"},
         {"host": ours, "origin": "null"},
-        {"host": ours, "sec_fetch_site": "cross-site"},
     ]
     chance.shuffle(callers)
     for caller in callers:
@@ -111,9 +111,10 @@ async def foreign_admin_requests(field: Field, chance: random.Random) -> None:
             ("POST", f"/pools/{victim}/drain"),
             ("GET", "/state"),
         ):
-            answer = await exchange(admin, request(method, path, **caller))
-            refused = 400 <= answer.status < 500
-            field.expect(refused, f"{method} {path.split('/')[1]} with {caller} got {_shown([answer])}")
+            answer = await exchange(admin, request(method, path, b"", **caller))
+            field.expect(
+                answer.status in _FORBIDDEN, f"{method} {path.split('/')[1]} with {caller} got {_shown([answer])}"
+            )
     state = await field.gateway.state()
     states = {} if state is None else {pool["address"]: pool["state"] for pool in state["pools"]}
     field.expect(states.get(str(victim)) not in (None, "draining"), "a foreign request changed a pool")

@@ -6,12 +6,12 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
 from chaos import bounds
-from chaos.field import SETTLE_S, Field, Size, eventually, field_of, in_background
+from chaos.field import LASTS_S, SETTLE_S, Field, Size, eventually, field_of, in_background
 from chaos.gateway import ENVOY
 from chaos.innocents import try_once
 from chaos.processes import Usage, usage
@@ -57,7 +57,7 @@ def order(steps: Sequence[Step], seed: int) -> Iterator[tuple[Step, random.Rando
         number += 1
 
 
-async def siege(steps: Sequence[Step], *, seed: int, minutes: float, size: Size) -> AsyncIterator[Outcome]:
+async def siege(steps: Sequence[Step], *, seed: int, minutes: float, size: Size) -> AsyncGenerator[Outcome, None]:
     """Run steps until the time is over, at least one round, and yield their outcomes.
 
     After a failed step everything is started anew, so that each verdict stands alone.
@@ -120,12 +120,12 @@ async def _check_counts(ground: Field) -> float | None:
     """Wait until all innocents are back and each count is the pool's own. Return when that was."""
     back = await ground.people.wait(SETTLE_S)
     ground.expect(back, f"only {len(ground.people.open)} of {ground.size.innocents} innocents were served again")
-    wrong, right = await eventually(ground.mismatch, lambda wrong: not wrong, SETTLE_S)
+    wrong, right = await eventually(ground.lasting_mismatch, lambda wrong: not wrong, SETTLE_S)
     if not right:
         shown = ", ".join(f"{pool}: {counted} counted, {real} open" for pool, (counted, real) in wrong.items())
         ground.expect(False, f"wrong counts after {SETTLE_S:g} s: {shown[:300]}")
         return None
-    return time.monotonic()
+    return time.monotonic() - LASTS_S
 
 
 async def _check_newcomers(ground: Field) -> None:
