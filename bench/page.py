@@ -87,9 +87,9 @@ Idle WebSocket sessions through Envoy, compared with the same processes before t
 """,
     "siege": """### Under attack
 
-Each attack meets a fresh balancer in front of 20 pools, with 500 innocent WebSocket sessions open and a limit of
-4,000 open files per process. The attack lasts 10 s. An innocent is lost if its session ends; a newcomer is a
-client that tries to open a session during the attack or after it, until one is served again. Memory is the
+Each attack meets a fresh balancer in front of 20 pools, with 500 innocent WebSocket sessions open and a limit
+of 4,000 open files per process. The attack lasts 10 s. An innocent is lost if its session ends; a newcomer is
+a client that tries to open a session during the attack or after it, until one is served again. Memory is the
 resident memory of all processes of the balancer. `python -m chaos` has more attacks, and says what must hold:
 see [the guide](guides/chaos.md).
 

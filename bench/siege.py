@@ -135,7 +135,7 @@ def attacks(scale: float) -> dict[str, Attack]:
 async def attacked(start: Start, attack: Attack, scale: float) -> Measured:
     """Start a balancer and attack it once. Return what that cost."""
     with tempfile.TemporaryDirectory() as folder:
-        async with pool_servers(POOLS) as pools, start(Path(folder), pools) as balancer:
+        async with pool_servers(max(round(scale * POOLS), 2)) as pools, start(Path(folder), pools) as balancer:
             innocents = max(round(scale * INNOCENTS), 10)
             async with crowd(balancer.listen, innocents) as people:
                 if not await people.wait(_START_S):

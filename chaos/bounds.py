@@ -14,17 +14,18 @@ from chaos.processes import Usage
 MIB = 2**20
 FILES_PER_SESSION = 2  # in Envoy: one connection from the client, one to the pool
 
-# Envoy: about 70 MiB without sessions. A connection may buffer 64 KiB in each direction (`bootstrap.py`), and a
-# session has two connections, so 64 KiB per file is what all of them together may hold on average.
+# Envoy: about 70 MiB without sessions. An open session costs about 75 KiB in two files. Bodies that are kept for a
+# retry have a budget of their own, however many requests wait.
 _ENVOY_BASE = 150 * MIB
-_ENVOY_PER_FILE = 2**16
-# The picker: about 90 MiB of Python and libraries. A session costs 2 KiB (docs/benchmarks.md), and during attacks
-# headers and streams come on top.
-_PICKER_BASE = 200 * MIB
-_PICKER_PER_SESSION = 2**14
-_PICKER_FILES = 256  # Envoy's connections, its admin port, scrapers: the admin port accepts 128
+_ENVOY_RETRIES = 512 * MIB
+_ENVOY_PER_FILE = 3 * 2**14
+# The picker: about 60 MiB of Python and libraries. An open session costs about half a KiB, and during
+# attacks, headers and streams come on top.
+_PICKER_BASE = 120 * MIB
+_PICKER_PER_SESSION = 2**13
+_PICKER_FILES = 384  # the admin port accepts 256 connections; the rest is Envoy's
 # The supervisor carries no traffic: nothing may grow.
-_SUPERVISOR = Usage(150 * MIB, 64)
+_SUPERVISOR = Usage(80 * MIB, 64)
 _FILES_SHARE = 0.97  # of Envoy's limit: at the limit, it fails
 # After a step, only innocents remain, and what Envoy keeps open to pools for up to 4 s.
 _SPARE_FILES = 300
@@ -34,7 +35,7 @@ def peaks(files: int) -> dict[str, Usage]:
     """Return the bounds for each process during a step, with this limit of open files."""
     sessions = files // FILES_PER_SESSION
     return {
-        ENVOY: Usage(_ENVOY_BASE + files * _ENVOY_PER_FILE, int(_FILES_SHARE * files)),
+        ENVOY: Usage(_ENVOY_BASE + _ENVOY_RETRIES + files * _ENVOY_PER_FILE, int(_FILES_SHARE * files)),
         PICKER: Usage(_PICKER_BASE + sessions * _PICKER_PER_SESSION, _PICKER_FILES),
         SUPERVISOR: _SUPERVISOR,
     }

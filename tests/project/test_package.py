@@ -32,7 +32,7 @@ def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -
         names
     )
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not any(name.startswith(("tests/", "bench/")) for name in names)
+    assert not any(name.startswith(("tests/", "bench/", "chaos/")) for name in names)
 
     site = tmp_path / "site"
     install = [str(UV), "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
