@@ -117,7 +117,7 @@ def attacks(scale: float) -> dict[str, Attack]:
         return max(round(scale * count), 1)
 
     files, posts, slow = scaled(FILES), scaled(400), scaled(300)
-    clients, resetting = scaled(20), scaled(10)
+    clients, resetting = scaled(60), scaled(10)  # a server allows 100 streams or more
     return {
         f"{clients} HTTP/2 clients with hanging streams": partial(attackers.hanging_streams, connections=clients),
         f"{files:,} silent connections": partial(attackers.silent_connections, count=files),

@@ -6,7 +6,8 @@ import asyncio
 import random
 import signal
 
-from chaos.field import SETTLE_S, START_S, Field
+from chaos import attackers
+from chaos.field import SETTLE_S, START_S, Field, eventually
 from chaos.gateway import ENVOY, PICKER
 from chaos.innocents import try_once
 from chaos.steps import step
@@ -22,6 +23,18 @@ async def picker_killed(field: Field, chance: random.Random) -> None:
         field.expect(not reason, f"a client was not served without the picker: {reason}")
         back = await field.gateway.wait_for(PICKER, START_S, other_than=before)
         field.expect(back, "the picker did not come back")
+
+
+@step
+async def picker_killed_under_attack(field: Field, chance: random.Random) -> None:
+    """The picker is killed while hanging streams fill the gateway, and counts them all when it is back."""
+    before = field.gateway.pids().get(PICKER)
+    async with attackers.hanging_streams(field.gateway.listen, chance.randint(2, 6)):
+        field.gateway.signal(PICKER, signal.SIGKILL)
+        back = await field.gateway.wait_for(PICKER, START_S, other_than=before)
+        field.expect(back, "the picker did not come back")
+        wrong, right = await eventually(field.lasting_mismatch, lambda wrong: not wrong, SETTLE_S)
+        field.expect(right, f"the new picker counts {len(wrong)} pools wrong during the attack")
 
 
 @step

@@ -61,8 +61,10 @@ class Field:
         self.record.forgiven |= {str(pool.address) for pool in pools}
 
     def forgive_envoy(self) -> None:
-        """Let all sessions end: the step kills Envoy."""
+        """Let all sessions that are open now end: the step kills Envoy."""
         self.record.envoy_killed = True
+        self.record.lost_before = len(self.people.lost)
+        self.record.open_before = len(self.people.open)
 
     # --- what is true -----------------------------------------------------------------------------------------
 
@@ -119,9 +121,7 @@ class Field:
 
     def losses(self) -> list[Loss]:
         """Return the innocents that the step lost and may not lose."""
-        if self.record.envoy_killed:
-            return []
-        lost = self.people.lost[self.record.lost_before :]
+        lost = self.people.lost[self.record.lost_before + self.record.open_before :]
         return [loss for loss in lost if loss.pool not in self.record.forgiven]
 
     def begin(self) -> None:
@@ -141,6 +141,7 @@ class Record:
     refused_before: int = 0
     log_before: int = 0
     envoy_killed: bool = False
+    open_before: int = 0  # innocents that ended with Envoy: the first that were lost
     forgiven: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     refusals: list[str] = field(default_factory=list)

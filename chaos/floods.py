@@ -18,6 +18,7 @@ from chaos.steps import step
 # the attack is on; this leaves room for a slow machine.
 SERVED_DURING_S = 40.0
 HOLD_S = 3.0
+_STREAMS_ALLOWED = 100  # per connection, at least, by any server; with more, the attack is stronger
 # How a gateway counts and reports clients that it refuses for lack of room.
 REFUSED_METRIC = "evenly_refused_clients_total"
 _REFUSED_EVENT = "clients refused"
@@ -27,7 +28,7 @@ _STARTED_EVENT = "picker is back"  # a new picker may report at once
 @step
 async def hanging_streams(field: Field, chance: random.Random) -> None:
     """HTTP/2 clients open more hanging streams than Envoy has files for."""
-    connections = chance.randint(8, 21)
+    connections = field.size.files // _STREAMS_ALLOWED + chance.randint(4, 20)
     async with attackers.hanging_streams(field.gateway.listen, connections) as clients:
 
         async def unanswered() -> tuple[int, int]:
