@@ -9,8 +9,11 @@ import signal
 from chaos import attackers
 from chaos.field import SETTLE_S, START_S, Field, eventually
 from chaos.gateway import ENVOY, PICKER
+from chaos.http import exchange, read_answer, request
 from chaos.innocents import try_once
+from chaos.processes import listening_paths, listening_ports
 from chaos.steps import step
+from evenly.live.addresses import Address
 
 
 @step
@@ -59,6 +62,26 @@ async def envoy_killed(field: Field, chance: random.Random) -> None:
     field.expect(back, "Envoy did not come back")
     seconds = await field.served_again(SETTLE_S)
     field.expect(seconds is not None, f"no client was served within {SETTLE_S:g} s")
+
+
+@step
+async def envoy_deaf(field: Field, chance: random.Random) -> None:
+    """Envoy stops listening but runs on. The gateway notices and starts it again."""
+    field.forgive_envoy()
+    envoy = field.gateway.pids()[ENVOY]
+    for path in listening_paths(envoy):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(request("POST", "/drain_listeners"))
+        await read_answer(reader)
+        writer.transport.abort()
+    for port in listening_ports(envoy) - {field.gateway.listen.port}:
+        await exchange(Address("127.0.0.1", port), request("POST", "/drain_listeners"))
+    seconds = await field.served_again(SETTLE_S)
+    if seconds is None:
+        status = await field.gateway.ready()
+        field.expect(False, f"the gateway is deaf, and /readyz is {status}")
+    else:
+        field.note(served_after=round(seconds, 1))
 
 
 @step

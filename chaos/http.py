@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from evenly.live.addresses import Address
 
 TIMEOUT_S = 10.0
+NO_ANSWER = f"no answer within {TIMEOUT_S:g} s"
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ async def exchange(server: Address, request: bytes, *, half_close: bool = False)
             finally:
                 writer.transport.abort()
     except TimeoutError:
-        return Answer(0, f"no answer within {TIMEOUT_S:g} s")
+        return Answer(0, NO_ANSWER)
     except OSError as error:
         return Answer(0, error.strerror or str(error))
 

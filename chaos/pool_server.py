@@ -1,8 +1,10 @@
 """A pool under siege: it counts its own sessions, holds requests, and closes connections when told to.
 
 It serves WebSocket sessions that echo, `/` (200 with its address, after the body), `/hang` (no answer) and
-`/early` (413 before the body, and a close). Commands come on standard input, one per line. Each is answered by one
-line of JSON with the numbers of sessions open now, of requests in `/hang`, and of requests since the start:
+`/early` (413 before the body, and a close; for `/early/polite` it reads on until the client stops).
+
+Commands come on standard input, one per line. Each is answered by one line of JSON with the numbers of sessions
+open now, of requests in `/hang`, and of requests since the start:
 
     count           only the numbers
     idle SECONDS    close connections this long after a response; 0 keeps them open
@@ -99,9 +101,8 @@ class Connection(asyncio.Protocol):
         self._body_left = int(headers.get("content-length", "0"))
         if self._path == "/hang":
             self._pool.hanging.add(self)
-        elif self._path == "/early":
-            self._write(b"HTTP/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
-            self._transport_close()
+        elif self._path.startswith("/early"):
+            self._reject(politely=self._path.endswith("/polite"))
 
     def _answer(self) -> None:
         self._body_left = None
@@ -111,6 +112,15 @@ class Connection(asyncio.Protocol):
         if self._pool.idle:
             loop = asyncio.get_running_loop()
             self._close_later = loop.call_later(self._pool.idle, self._transport_close)
+
+    def _reject(self, *, politely: bool) -> None:
+        self._pool.open.discard(self)
+        self._write(b"HTTP/1.1 413 Payload Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        if politely:
+            assert self._transport is not None
+            self._transport.write_eof()
+        else:
+            self._transport_close()
 
     def _upgrade(self, key: str) -> None:
         self._websocket = True

@@ -49,17 +49,29 @@ def command_line(pid: int) -> list[str]:
 
 
 def listening_ports(pid: int) -> set[int]:
-    """Return the TCP ports of 127.0.0.1 that a process listens on."""
-    inodes = set()
+    """Return the TCP ports of IPv4 addresses that a process listens on."""
+    sockets, listening = _sockets(pid), "0A"
+    return {int(row[1].partition(":")[2], 16) for row in _rows("tcp") if row[3] == listening and row[9] in sockets}
+
+
+def listening_paths(pid: int) -> set[Path]:
+    """Return the Unix sockets with a path that a process listens on."""
+    sockets = _sockets(pid)
+    return {Path(row[7]) for row in _rows("unix") if len(row) > 7 and row[6] in sockets and row[7].startswith("/")}
+
+
+def _sockets(pid: int) -> set[str]:
+    """Return the inodes of a process's sockets."""
+    found = set()
     with suppress(OSError):
         for file in (_PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):
-                inodes.add(str(file.readlink()))
-    rows = (line.split() for line in (_PROC / "net/tcp").read_text().splitlines()[1:])
-    listening = "0A"
-    return {
-        int(row[1].partition(":")[2], 16) for row in rows if row[3] == listening and f"socket:[{row[9]}]" in inodes
-    }
+                found.add(str(file.readlink()).removeprefix("socket:[").removesuffix("]"))
+    return found
+
+
+def _rows(table: str) -> list[list[str]]:
+    return [line.split() for line in (_PROC / "net" / table).read_text().splitlines()[1:]]
 
 
 def _processes() -> Iterator[tuple[int, str, int]]:
