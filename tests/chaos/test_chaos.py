@@ -9,24 +9,26 @@ import random
 import signal
 import subprocess
 import sys
+from contextlib import AsyncExitStack
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from chaos import bounds, siege
+from chaos import attackers, bounds, siege
 from chaos.__main__ import main
 from chaos.field import Field, Size, field_of
 from chaos.gateway import ENVOY
 from chaos.innocents import Innocent, begin
 from chaos.processes import Usage
+from chaos.requests import admin_accepts
 from chaos.siege import Outcome, order, run_step
 from chaos.steps import Act, Step, all_steps
 from tests.live.processes import PATIENCE, eventually
 
 ROOT = Path(__file__).parents[2]
-SMALL = ("--pools", "3", "--innocents", "20", "--files", "1200")
-SIZE = Size(pools=3, innocents=20, files=1200)
+SMALL = ("--pools", "3", "--innocents", "20", "--files", "2000")
+SIZE = Size(pools=3, innocents=20, files=2000)
 
 
 @pytest.mark.envoy
@@ -45,9 +47,6 @@ def test_a_gateway_that_works_passes(capsys: pytest.CaptureFixture[str]) -> None
     assert sum(step["forgiven"] for step in told["steps"]) > 0
 
 
-hidden: list[Innocent] = []  # sessions that bypass the gateway
-
-
 async def lose_an_innocent(field: Field, chance: random.Random) -> None:
     """Kill a pool and do not say so."""
     await field.pools[0].kill()
@@ -61,11 +60,16 @@ async def crash_envoy(field: Field, chance: random.Random) -> None:
     assert await field.gateway.wait_for(ENVOY, PATIENCE, other_than=before)
 
 
-async def hide_a_session(field: Field, chance: random.Random) -> None:
-    """Open a session that bypasses the gateway, so that the picker's count is wrong."""
-    innocent, reason = await begin(field.pools[0].address, lambda *_: None)
-    assert not reason
-    hidden.append(innocent)
+async def refuse_newcomers(field: Field, chance: random.Random) -> None:
+    """Drain all pools. The sessions continue."""
+    for pool in field.pools:
+        await admin_accepts(field, "POST", f"/pools/{pool.address}/drain")
+
+
+async def serve_newcomers(field: Field, chance: random.Random) -> None:
+    """Break nothing any more."""
+    for pool in field.pools:
+        await admin_accepts(field, "POST", f"/pools/{pool.address}/undrain")
 
 
 @pytest.mark.envoy
@@ -75,6 +79,13 @@ def test_every_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def run() -> None:
         async with field_of(SIZE) as ground:
+            hidden: list[Innocent] = []
+
+            async def hide_a_session(field: Field, chance: random.Random) -> None:
+                """Open a session that bypasses the gateway, so that the picker's count is wrong."""
+                innocent, reason = await begin(field.pools[0].address, lambda *_: None)
+                assert not reason
+                hidden.append(innocent)
 
             async def broken(act: Act, seconds: float = PATIENCE) -> Outcome:
                 monkeypatch.setattr(siege, "SETTLE_S", seconds)
@@ -89,17 +100,23 @@ def test_every_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             miscounted = await broken(hide_a_session, seconds=1)
             assert any("wrong counts" in problem for problem in miscounted.problems)
             assert (miscounted.matched, miscounted.lost) == (None, 0)
-            for innocent in hidden:
-                innocent.vanish()
+            hidden[0].vanish()
+            refusing = await broken(refuse_newcomers)
+            assert any("20 of 20 new clients were refused" in problem for problem in refusing.problems)
+            assert refusing.lost == 0
+            assert (await broken(serve_newcomers)).problems == ()
+            async with AsyncExitStack() as held:
+
+                async def keep_files_open(field: Field, chance: random.Random) -> None:
+                    await held.enter_async_context(attackers.waiting_posts(field.gateway.listen, 200, 1))
+
+                leaking = await broken(keep_files_open, seconds=1)
+                assert any("files open" in problem for problem in leaking.problems)
             monkeypatch.setattr(bounds, "peaks", lambda _: {ENVOY: Usage(memory=2**20, files=10**6)})
-            swollen = await broken(nothing)
+            swollen = await broken(serve_newcomers)
             assert [problem.split(" used")[0] for problem in swollen.problems] == [ENVOY]
 
     asyncio.run(run())
-
-
-async def nothing(field: Field, chance: random.Random) -> None:
-    """Break nothing."""
 
 
 def test_bounds_are_exceeded_by_more_than_they_allow() -> None:

@@ -168,3 +168,4 @@ def test_the_benchmarks_run_at_toy_size(tmp_path: Path) -> None:
     assert "aggregate kernel / SimPy" in done.stdout
     assert "next simulate" in page.read_text()
     assert "one of two dispatchers killed" in page.read_text()
+    assert "rapid resets: evenly, innocents lost | 0 |" in page.read_text()
