@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 
-.PHONY: setup help demo paper quick test fuzz tools check bench docs wheel lock clean
+.PHONY: setup help demo paper quick test fuzz chaos tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -50,6 +50,10 @@ test: check tools $(DOCS_READY) ## everything that must hold, with the same exam
 
 fuzz: setup ## run fresh random examples for MINUTES=30 (at least one round), or until something fails
 	$(BIN)/python -m tests.fuzz explore --minutes $(MINUTES)
+
+chaos: MINUTES = 10
+chaos: setup ## attack a real gateway and break its parts for MINUTES=10, with 500 innocent sessions open; SEED=1 repeats
+	$(BIN)/python -m chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 bench: setup ## measure speed, memory and evenness; rewrites docs/benchmarks.md
 	$(BIN)/python -m bench --write docs/benchmarks.md

@@ -21,6 +21,7 @@ from bench import (
     measure,
     page,
     predictions,
+    siege,
 )
 from bench.measure import Figure
 
@@ -69,6 +70,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-memory": live_memory.memory(scale),
+        "siege": siege.siege(scale),
         "fleet-balance": fleet_balance.evenness(scale),
         "fleet-speed": fleet_speed.speed(rounds, scale),
         "fleet-scale": fleet_scale.scale_up(scale),

@@ -85,6 +85,21 @@ Idle WebSocket sessions through Envoy, compared with the same processes before t
 
 {table}
 """,
+    "siege": """### Under attack
+
+Each attack meets a fresh balancer in front of 20 pools, with 500 innocent WebSocket sessions open and a limit
+of 4,000 open files per process. The attack lasts 10 s. An innocent is lost if its session ends; a newcomer is
+a client that tries to open a session during the attack or after it, until one is served again. Memory is the
+resident memory of all processes of the balancer. `python -m chaos` has more attacks, and says what must hold:
+see [the guide](guides/chaos.md).
+
+HAProxy derives its limit of connections from its limit of files. It closes connections whose headers take
+longer than 10 s, as its manual recommends, and has its default settings otherwise (`bench/siege.py`).
+
+- Machine: {machine}
+
+{table}
+""",
     "fleet-balance": """### How even a fleet is
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. A client asks a random dispatcher for a place, over
@@ -177,7 +192,7 @@ def renewed(page: str, sections: Mapping[str, str]) -> str:
 
 
 def _group(name: str) -> str:
-    first = name.partition("-")[0]
+    first = "live" if name == "siege" else name.partition("-")[0]
     return first if first in ("live", "fleet") else ""
 
 

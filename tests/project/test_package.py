@@ -32,7 +32,7 @@ def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -
         names
     )
     assert any(name.endswith("licenses/LICENSE") for name in names)
-    assert not any(name.startswith(("tests/", "bench/")) for name in names)
+    assert not any(name.startswith(("tests/", "bench/", "chaos/")) for name in names)
 
     site = tmp_path / "site"
     install = [str(UV), "pip", "install", "--quiet", "--no-deps", "--target", str(site), str(wheel)]
@@ -168,3 +168,4 @@ def test_the_benchmarks_run_at_toy_size(tmp_path: Path) -> None:
     assert "aggregate kernel / SimPy" in done.stdout
     assert "next simulate" in page.read_text()
     assert "one of two dispatchers killed" in page.read_text()
+    assert "rapid resets: evenly, innocents lost | 0 |" in page.read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (".github", "bench", "docs", "examples", "src", "tests", "website")
+FOLDERS = (".github", "bench", "chaos", "docs", "examples", "src", "tests", "website")
 KINDS = {".md", ".py", ".jinja", ".pyi", ".toml"}
 WIDTH = 110
 # A reader stumbles over each of these, and each has a plain alternative: name the quantity, or name the caller.
