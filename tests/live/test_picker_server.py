@@ -98,7 +98,7 @@ def remove(made: PickerServer) -> None:
 
 def test_envoys_get_changes_of_pools_whatever_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is off here. Changes made together are pushed once; what Envoy does not need is not pushed."""
-    monkeypatch.setattr(server, "log_event", lambda log, event: None)
+    monkeypatch.setattr(server.EventLog, "write", lambda log, event: None)
     assert asyncio.run(responses_after(drain, fail, learn, remove)) == [1, 2, 2, 2, 3]
     assert asyncio.run(responses_after(drain_both)) == [1, 2]
 

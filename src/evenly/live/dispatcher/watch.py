@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
 
+from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.log import Log
 from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
+from evenly.live.threshold_log import ThresholdLog
 
 _MAX_AGE_S = 0.05  # of a snapshot that answers a probe
+_LAST_LOOK_S = 1.0  # the store may be gone
 
 
 class Watch:
@@ -21,6 +25,7 @@ class Watch:
     def __init__(self, fleet: Fleet, log: Log) -> None:
         self._fleet = fleet
         self._log = log
+        self._threshold_log = ThresholdLog(log)
         self._last: FleetState | None = None
         self._looked = 0.0
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
@@ -34,7 +39,15 @@ class Watch:
             self._last = state
             served = (PoolState.SERVING, PoolState.FULL)
             self.serving = [pool.sessions for pool in state.pools if pool.state in served]
+        self._threshold_log.catch_up()
         self._log.catch_up()
+
+    async def close(self) -> None:
+        """Look for the last time, and log what was kept for a later line."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_LOOK_S):
+                await self.look()
+        self._threshold_log.close()
 
     async def why_not_ready(self) -> str | None:
         """Return why no session can be placed, None if sessions can."""
@@ -48,8 +61,10 @@ class Watch:
         return "No pool can be picked: all are full, draining, leaving or silent."
 
     def _compare(self, before: FleetState | None, now: FleetState) -> None:
-        if before is not None and before.threshold != now.threshold:
-            self._log.event("threshold changed", before=before.threshold, threshold=now.threshold, epoch=now.epoch)
+        if before is not None and (changes := _threshold_changes(before, now)):
+            self._threshold_log.changed(
+                before=before.threshold, threshold=now.threshold, changes=changes, epoch=now.epoch
+            )
         if before is not None and before.alpha != now.alpha:
             self._log.event("alpha changed", alpha=float(now.alpha))
         known = {} if before is None else {pool.name: pool.state for pool in before.pools}
@@ -63,3 +78,9 @@ class Watch:
                 )
         for name in known:
             self._log.event("pool gone", pool=name)
+
+
+def _threshold_changes(before: FleetState, now: FleetState) -> int:
+    """Return how often the threshold changed between two snapshots. A new term goes on with the same threshold."""
+    first = before.epoch if before.epoch // TERM == now.epoch // TERM else now.epoch // TERM * TERM
+    return max(now.epoch - first, int(before.threshold != now.threshold))

@@ -32,7 +32,7 @@ from evenly.live.envoy.pick_stream import PickService
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
-from evenly.live.picker.event_log import log_event
+from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
@@ -70,6 +70,7 @@ class PickerServer:
         seen: Fingerprint | None,
     ) -> None:
         self.log = log
+        self._event_log = EventLog(log)
         self.draining = False
         self.latency = Latency()
         self._max_connections = min(_MAX_CONNECTIONS, files // 2)
@@ -161,6 +162,8 @@ class PickerServer:
 
     async def close(self) -> None:
         """Close the connections of the Envoys, whose sessions continue, and save the state."""
+        self._tick()  # the last changes of the threshold, before sessions seem to end
+        self._event_log.close()
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -183,7 +186,7 @@ class PickerServer:
         self._settings = settings
 
     def _report(self, event: BalancerEvent) -> None:
-        log_event(self.log, event)
+        self._event_log.write(event)
         if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
             self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
 
@@ -196,7 +199,7 @@ class PickerServer:
 
     def _tick(self) -> None:
         self.balancer.tick()
-        self.log.catch_up()
+        self._event_log.catch_up()
 
     def _save(self) -> None:
         if self._saver is not None:
