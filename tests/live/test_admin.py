@@ -391,7 +391,13 @@ def test_the_host_is_read_as_a_whole(port: Port) -> None:
 
     for host in (b"[::1]", b"[::1]:80", b"LOCALHOST", b"127.0.0.1:80"):
         assert status(host) == 200
-    for host in (b"[::1]evil.com", b"[::1]:80evil.com", b"127.0.0.1:80@evil", b"localhost.evil.com", b"127.0.0.1:x"):
+    for host in (
+        b"[::1]evil.com",
+        b"[::1]:80evil.com",
+        b"127.0.0.1:80@evil",
+        b"localhost.evil.com",
+        b"127.0.0.1:x",
+    ):
         assert status(host) == 421, host
 
 

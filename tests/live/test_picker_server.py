@@ -20,6 +20,7 @@ from evenly.live.envoy import eds
 from evenly.live.log import Log
 from evenly.live.picker import server
 from evenly.live.picker.background import StateSaver
+from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
 from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
@@ -98,7 +99,7 @@ def remove(made: PickerServer) -> None:
 
 def test_envoys_get_changes_of_pools_whatever_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is off here. Changes made together are pushed once; what Envoy does not need is not pushed."""
-    monkeypatch.setattr(server.EventLog, "write", lambda log, event: None)
+    monkeypatch.setattr(EventLog, "write", lambda log, event: None)
     assert asyncio.run(responses_after(drain, fail, learn, remove)) == [1, 2, 2, 2, 3]
     assert asyncio.run(responses_after(drain_both)) == [1, 2]
 

@@ -28,8 +28,12 @@ class Log:
         self._written = 0
         self._left_out = 0
 
-    def event(self, name: str, /, **facts: object) -> bool:
-        """Write an event with its facts. Return False if it was left out, because of the limit or a slow reader."""
+    def event(self, name: str, /, **facts: object) -> None:
+        """Write an event with its facts, unless the limit is reached or the reader is slow."""
+        self.offer(name, **facts)
+
+    def offer(self, name: str, /, **facts: object) -> bool:
+        """Write an event with its facts. Return False if its line was left out, so that it can be repeated."""
         now = self._begin()
         if self._written < MAX_LINES_PER_SECOND:
             return self._write(now, name, facts)

@@ -1,4 +1,4 @@
-"""The log lines about the threshold. Under load it changes many times per second, so a line covers many changes."""
+"""The log lines about the threshold. Under load it changes many times per second, and the changes share a line."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ThresholdLog:
         self._waiting: _Changes | None = None
 
     def changed(self, *, before: int, threshold: int, changes: int, **facts: object) -> None:
-        """Log `changes` changes, the first from `before` and the last to `threshold`. Of `facts`, the last stay."""
+        """Log `changes` changes, the first from `before`, the last to `threshold`. A line has the last `facts`."""
         lowest, highest = min(before, threshold), max(before, threshold)
         if self._waiting is not None:
             before, changes = self._waiting.before, self._waiting.changes + changes
@@ -56,7 +56,7 @@ class ThresholdLog:
         waiting = self._waiting
         if waiting is None:
             return
-        written = self._log.event(
+        written = self._log.offer(
             "threshold changed",
             before=waiting.before,
             threshold=waiting.threshold,

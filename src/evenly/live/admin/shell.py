@@ -16,7 +16,7 @@ from fastapi.security import HTTPBearer
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.admin.auth import Guard
-from evenly.live.admin.docs import Port, docs_page
+from evenly.live.admin.docs import DocsPage, Port
 from evenly.live.admin.schema import Problem, Readiness, Status
 from evenly.live.admin_token import TOKEN_VARIABLE
 
@@ -51,12 +51,12 @@ def admin_shell(
     async def front() -> RedirectResponse:
         return RedirectResponse("/docs")
 
-    port = Port("admin port", None if token is None else "admin", TOKEN_VARIABLE)
+    page = DocsPage(app.openapi(), Port("admin port", None if token is None else "admin", TOKEN_VARIABLE))
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
-        page = docs_page(app.openapi(), reached_at(request.headers.get("host", ""), bound), port)
-        return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
+        shown = page.at(reached_at(request.headers.get("host", ""), bound))
+        return HTMLResponse(shown, headers={"Content-Security-Policy": DOCS_POLICY})
 
     return app
 
@@ -106,12 +106,12 @@ def refusing(status: int) -> Iterator[None]:
         raise HTTPException(status, str(error)) from None
 
 
-def reached_at(host: str, bound: Address) -> str:
+def reached_at(host: str, bound: Address) -> Address:
     """Return the address that the reader used, if it is valid: 0.0.0.0 would be of no use in an example."""
     try:
-        return str(parse_address(host))
+        return parse_address(host)
     except InputError:
-        return str(bound)
+        return bound
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from math import inf
 
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.dispatcher.fleet import Fleet
@@ -27,20 +28,24 @@ class Watch:
         self._log = log
         self._threshold_log = ThresholdLog(log)
         self._last: FleetState | None = None
-        self._looked = 0.0
+        self._looked = -inf
+        self._looking = asyncio.Lock()
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
 
-    async def look(self) -> None:
-        """Take a snapshot and log the changes."""
-        self._looked = time.monotonic()
-        with suppress(StoreUnavailableError):
-            state = await self._fleet.open_store.store.state()
-            self._compare(self._last, state)
-            self._last = state
-            served = (PoolState.SERVING, PoolState.FULL)
-            self.serving = [pool.sessions for pool in state.pools if pool.state in served]
-        self._threshold_log.catch_up()
-        self._log.catch_up()
+    async def look(self, max_age: float = 0.0) -> None:
+        """Take a snapshot and log the changes, unless the last one is at most `max_age` seconds old."""
+        async with self._looking:  # a snapshot takes a while, and the next must not overtake it
+            if time.monotonic() <= self._looked + max_age:
+                return
+            self._looked = time.monotonic()
+            with suppress(StoreUnavailableError):
+                state = await self._fleet.open_store.store.state()
+                self._compare(self._last, state)
+                self._last = state
+                served = (PoolState.SERVING, PoolState.FULL)
+                self.serving = [pool.sessions for pool in state.pools if pool.state in served]
+            self._threshold_log.catch_up()
+            self._log.catch_up()
 
     async def close(self) -> None:
         """Look for the last time, and log what was kept for a later line."""
@@ -51,8 +56,7 @@ class Watch:
 
     async def why_not_ready(self) -> str | None:
         """Return why no session can be placed, None if sessions can."""
-        if time.monotonic() > self._looked + _MAX_AGE_S:
-            await self.look()
+        await self.look(_MAX_AGE_S)
         pools = () if self._last is None else self._last.pools
         if any(pool.state is PoolState.SERVING for pool in pools):
             return None

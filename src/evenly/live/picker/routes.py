@@ -14,7 +14,7 @@ from evenly.live.wire.streams import Handler, Stream
 
 _ANNOUNCEMENT = ANNOUNCEMENT.encode()
 _HEALTH = b"/grpc.health.v1.Health/Check"
-_SERVICES = frozenset({b"", *(path.split(b"/")[1] for path in (ext_proc.PATH, eds.PATH))})  # "" is the whole server
+_SERVICES = frozenset({b"", *(path.split(b"/")[1] for path in (ext_proc.PATH, eds.PATH))})  # b"" is the picker
 _SERVING, _NOT_SERVING = framed(field(1, 1)), framed(field(1, 2))
 
 

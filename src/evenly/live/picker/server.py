@@ -9,7 +9,7 @@ import random
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +131,15 @@ class PickerServer:
         """Return the shared store as the admin port shows it."""
         return None if self._sharing is None else self._sharing.view()
 
-    def envoy_views(self) -> list[EnvoyView]:
-        """Return the Envoys as the admin port shows them."""
-        return [
-            EnvoyView(
+    def envoy_views(self) -> Iterator[EnvoyView]:
+        """Yield the Envoys as the admin port shows them, one by one: each compares its pools with ours."""
+        for envoy in self.envoys.all:
+            yield EnvoyView(
                 admin=str(envoy.admin),
                 reachable=envoy.hosts is not None,
                 sessions=envoy.sessions,
                 unknown_pools=[str(pool.address) for pool in self.envoys.unknown_pools(envoy)],
             )
-            for envoy in self.envoys.all
-        ]
 
     @property
     def ready(self) -> bool:

@@ -50,7 +50,7 @@ class Outlet(Protocol):
 
 
 class Stream:
-    """One call of a peer. Responses are sent in order, as flow control allows, and `status` when the peer is done."""
+    """One call of a peer. Responses are sent in order, as flow control allows; then `status`, when it is done."""
 
     __slots__ = ("_opened", "_partial", "connection", "handler", "name", "received", "status", "window")
 
