@@ -14,8 +14,11 @@ _CHUNK = 64 * 1024  # bytes to send at once
 
 
 async def stepped_response(pieces: Iterable[str], media_type: str) -> Response:
-    """Return a response whose text is made of these pieces, in steps."""
-    return _SteppedResponse("".join(await in_steps(pieces)), media_type=media_type)
+    """Return a response whose text is made of these pieces, in steps. What comes before and after are others."""
+    await asyncio.sleep(0)
+    made = await in_steps(pieces)
+    await asyncio.sleep(0)
+    return _SteppedResponse("".join(made), media_type=media_type)
 
 
 class _SteppedResponse(Response):

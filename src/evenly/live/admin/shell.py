@@ -38,7 +38,7 @@ def admin_shell(
     `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
     `store_available` returns None if there is no shared store.
     """
-    app = FastAPI(title="evenly", description=about, version=version("evenly"), docs_url=None, redoc_url=None)
+    app = FastAPI(title="evenly", description=about, version=version("evenly"), openapi_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
     for tag, router in routers.items():
@@ -47,18 +47,28 @@ def admin_shell(
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
+    _add_pages(app, bound, None if token is None else "admin")
+    return app
+
+
+def _add_pages(app: FastAPI, bound: Address, token: str | None) -> None:
+    """Add the pages for people and tools. They are made here: that takes time, in which picks would wait later."""
+    schema = app.openapi()
+    document = JSONResponse(schema)
+    page = DocsPage(schema, Port("admin port", token, TOKEN_VARIABLE))
+
     @app.get("/", include_in_schema=False)
     async def front() -> RedirectResponse:
         return RedirectResponse("/docs")
 
-    page = DocsPage(app.openapi(), Port("admin port", None if token is None else "admin", TOKEN_VARIABLE))
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return document
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
         shown = page.at(reached_at(request.headers.get("host", ""), bound))
         return HTMLResponse(shown, headers={"Content-Security-Policy": DOCS_POLICY})
-
-    return app
 
 
 def _health_routes(
