@@ -102,7 +102,7 @@ class PickerServer:
             restored.pools_now(settings.pool) if restored else [KnownPool(address=each) for each in settings.pool]
         )
         if state is not None:
-            self._saver = StateSaver(state, self._state, self.log)
+            self._saver = StateSaver(state, self._state, self._state_source, self.log)
 
     def connection(self) -> Connection:
         """Return the protocol for a new connection."""
@@ -202,6 +202,16 @@ class PickerServer:
     def _save(self) -> None:
         if self._saver is not None:
             self._saver.save()
+
+    def _state_source(self) -> object:
+        """Return what the state is made of. Stages stand for draining and leaving."""
+        pools = self.balancer.pools
+        columns = (
+            [pool.address for pool in pools],
+            [pool.endpoint for pool in pools],
+            [pool.stage for pool in pools],
+        )
+        return self._settings, self.balancer.alpha, columns
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha
