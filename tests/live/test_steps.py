@@ -6,8 +6,7 @@ import asyncio
 import json
 import random
 import socket
-from collections.abc import Callable, Iterator
-from typing import cast
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -26,7 +25,10 @@ from evenly.live.admin.server import serve_admin
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.steps import STEP_S, in_steps
+from evenly.live.store.base import FleetState
+from evenly.live.store.local import LocalStore
 from tests.live.processes import PATIENCE
+from tests.live.store.fleet import TIMES, Agents
 
 POOLS = 1000
 
@@ -98,6 +100,10 @@ def balancer() -> Balancer:
     return made
 
 
+async def same(address: Address) -> Address:
+    return address
+
+
 async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
     """Ask for a path; return the answer, and how many addresses were written, in all and in one turn of the loop.
 
@@ -110,7 +116,7 @@ async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
         envoys=list,
         token=None,
         bound=Address("127.0.0.1", sock.getsockname()[1]),
-        resolve=cast(Callable[..., object], None),  # type: ignore[arg-type]
+        resolve=same,
         ready=lambda: True,
         publish=lambda: None,
     )
@@ -134,7 +140,7 @@ async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", ["/metrics", "/state"])
 def test_no_step_of_an_answer_writes_all_pools(path: str) -> None:
-    """A pool takes at least half a microsecond, so a step of a quarter of a millisecond has at most 500 of them."""
+    """A pool takes at least half a microsecond, and a step a quarter of a millisecond: at most 500 pools."""
     answer, total, most = asyncio.run(most_written_in_a_turn(path))
     assert answer.status_code == 200
     assert int(answer.headers["content-length"]) == len(answer.content)
@@ -149,6 +155,37 @@ def test_an_answer_in_steps_is_complete_and_has_its_form() -> None:
     assert list(json.loads(answer.content)) == list(StateView.model_fields)
     assert [pool.address for pool in state.pools] == [f"127.0.0.1:{port}" for port in range(1, POOLS + 1)]
     assert sum(pool.sessions for pool in state.pools) == state.sessions == 3 * POOLS
+
+
+# --- the dispatcher's store ------------------------------------------------------------------------------------
+
+
+class CountedName(str):
+    """A pool's name that counts how often it is written."""
+
+    __slots__ = ()
+    written = 0
+
+    def __str__(self) -> str:
+        CountedName.written += 1
+        return super().__str__()
+
+
+def test_no_step_of_a_snapshot_reads_all_pools() -> None:
+    async def play() -> tuple[FleetState, int]:
+        agents = Agents()
+        store = agents.store = LocalStore(TIMES, agents.send, term=1)
+        await agents.join(*(CountedName(f"pool-{number}") for number in range(POOLS)))
+        taking = asyncio.create_task(store.state())
+        most, before = 0, CountedName.written
+        while not taking.done():
+            await asyncio.sleep(0)
+            most, before = max(most, CountedName.written - before), CountedName.written
+        return taking.result(), most
+
+    state, most = asyncio.run(play())
+    assert [pool.name for pool in state.pools] == [f"pool-{number}" for number in range(POOLS)]
+    assert 0 < most <= POOLS
 
 
 # --- the text of metrics and JSON ------------------------------------------------------------------------------
@@ -189,10 +226,8 @@ def test_the_text_is_that_of_the_prometheus_client() -> None:
     registry.register(Theirs(latency))
 
     assert ours == generate_latest(registry).decode()
-    assert [family.name for family in text_string_to_metric_families(ours)] == [
-        "evenly_odd",
-        "evenly_pick_seconds",
-    ]
+    names = [family.name for family in text_string_to_metric_families(ours)]
+    assert names == ["evenly_odd", "evenly_pick_seconds"]
 
 
 def test_json_in_pieces_is_json() -> None:

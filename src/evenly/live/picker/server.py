@@ -206,12 +206,8 @@ class PickerServer:
     def _state_source(self) -> object:
         """Return what the state is made of. Stages stand for draining and leaving."""
         pools = self.balancer.pools
-        columns = (
-            [pool.address for pool in pools],
-            [pool.endpoint for pool in pools],
-            [pool.stage for pool in pools],
-        )
-        return self._settings, self.balancer.alpha, columns
+        addresses = [(pool.address, pool.endpoint) for pool in pools]
+        return self._settings, self.balancer.alpha, addresses, [pool.stage for pool in pools]
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha
