@@ -77,6 +77,17 @@ connections, and the pools are listeners of another Envoy that answer instantly.
 
 {table}
 """,
+    "live-scrapes": """### How long picks wait for the admin port
+
+The picker answers its admin port in the event loop that serves picks. A client asks for 1,000 picks per
+second, directly and at a constant rate, while another reads one path of the admin port. The figure is the
+longest time that a pick took in a round, in the calmest of {rounds} rounds: every round has many requests, so
+a block shows in each, and a busy machine does not. With no requests, it is what a pick waits anyway.
+
+- Machine: {machine}
+
+{table}
+""",
     "live-memory": """### How much memory
 
 Idle WebSocket sessions through Envoy, compared with the same processes before the first session.

@@ -278,21 +278,21 @@ def test_unknown_paths_and_methods_are_answered(port: Port) -> None:
 
 # --- rejected requests -----------------------------------------------------------------------------------------
 
-EVERYTHING = [
+PAGES = [("GET", "/"), ("GET", "/docs"), ("GET", "/openapi.json")]
+SECRET = [
     ("GET", "/state"),
     ("GET", "/metrics"),
-    ("GET", "/docs"),
-    ("GET", "/openapi.json"),
     ("POST", "/pools"),
     ("POST", "/pools/127.0.0.1:9001/drain"),
     ("POST", "/pools/127.0.0.1:9001/undrain"),
     ("DELETE", "/pools/127.0.0.1:9001"),
     ("GET", "/nothing"),
 ]
+EVERYTHING = PAGES + SECRET
 
 
 @pytest.mark.slow
-def test_with_a_token_nothing_but_the_probes_is_open(guarded: Port) -> None:
+def test_with_a_token_nothing_but_probes_and_pages_is_open(guarded: Port) -> None:
     wrong = [
         "",
         "Bearer",
@@ -302,7 +302,7 @@ def test_with_a_token_nothing_but_the_probes_is_open(guarded: Port) -> None:
         TOKEN,
         "Bearer \u00e9",
     ]
-    for method, path in EVERYTHING:
+    for method, path in SECRET:
         for given in wrong:
             answer = guarded.request(method, path, headers={b"Authorization": given.encode("latin-1")})
             refused(answer, 401)
@@ -311,6 +311,37 @@ def test_with_a_token_nothing_but_the_probes_is_open(guarded: Port) -> None:
     refused(guarded.get("/state"), 401)
     assert guarded.get("/healthz").status_code == guarded.get("/readyz").status_code == 200
     assert [pool.state for pool in guarded.balancer.pools] == ["serving", "serving"]
+
+
+@pytest.mark.slow
+def test_a_browser_can_open_the_pages_although_it_sends_no_token(guarded: Port) -> None:
+    """It follows the redirect from / to /docs, and sends these headers when its user types an address."""
+    navigation = {"Accept": "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
+    with httpx.Client(base_url=guarded.base_url, headers=navigation, timeout=PATIENCE, trust_env=False) as browser:
+        page = browser.get("/", follow_redirects=True)
+        assert (page.status_code, page.url.path) == (200, "/docs")
+        assert "<h1" in page.text
+        assert 'Authorization: Bearer $EVENLY_ADMIN_TOKEN"' in html.unescape(page.text)
+        assert browser.get("/openapi.json").json()["paths"].keys() >= {"/state", "/pools"}
+        refused(browser.get("/state"), 401)
+
+
+@pytest.mark.slow
+def test_a_path_that_only_looks_like_a_page_needs_the_token(guarded: Port) -> None:
+    def status(path: bytes) -> int:
+        return status_for(guarded.address, b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+    assert status(b"/docs") == 200
+    for path in (b"/docs/", b"//docs", b"/docs/../state", b"/DOCS", b"/docs;/state", b"/state?/docs", b"/docs%2F"):
+        assert status(path) == 401, path
+
+
+@pytest.mark.slow
+def test_pages_of_others_may_not_read_the_open_pages_either(guarded: Port) -> None:
+    del guarded.headers["authorization"]
+    for method, path in PAGES:
+        refused(guarded.request(method, path, headers={"Origin": "http://evil.example"}), 403)
+        refused(guarded.request("POST", path, content=b"x=1"), 415)
 
 
 @pytest.mark.slow
@@ -337,11 +368,37 @@ def test_without_a_token_a_foreign_name_is_refused(port: Port) -> None:
         "[",
         "",
         "@",
+        "[::1]evil.example",
+        "127.0.0.1:80@evil.example",
     ]:
         for method, path in EVERYTHING:
             refused(port.request(method, path, headers={"Host": host}), 421)
         assert port.get("/healthz", headers={"Host": host}).status_code == 200
         assert port.states() == {"127.0.0.1:9001": "serving", "127.0.0.1:9002": "serving"}
+
+
+def status_for(address: Address, request: bytes) -> int:
+    """Send a request byte by byte as it is; return the status of its answer."""
+    with socket.create_connection(address, PATIENCE) as client:
+        client.sendall(request)
+        return int(client.recv(1000).split()[1])
+
+
+@pytest.mark.slow
+def test_the_host_is_read_as_a_whole(port: Port) -> None:
+    def status(host: bytes) -> int:
+        return status_for(port.address, b"GET /state HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
+
+    for host in (b"[::1]", b"[::1]:80", b"LOCALHOST", b"127.0.0.1:80"):
+        assert status(host) == 200
+    for host in (
+        b"[::1]evil.com",
+        b"[::1]:80evil.com",
+        b"127.0.0.1:80@evil",
+        b"localhost.evil.com",
+        b"127.0.0.1:x",
+    ):
+        assert status(host) == 421, host
 
 
 @pytest.mark.slow

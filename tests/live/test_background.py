@@ -74,7 +74,7 @@ def test_the_state_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
     settings = read_settings({"listen": "127.0.0.1:4000", "pool": ["127.0.0.1:9001"]}, None)
     states = iter(["0.8", "0.8", "0.9"])
     saver = StateSaver(
-        file, lambda: PickerState(settings=settings, pools=[], alpha=next(states)), Log(io.StringIO())
+        file, lambda: PickerState(settings=settings, pools=[], alpha=next(states)), object, Log(io.StringIO())
     )
     saver.save()
     assert json.loads(file.read_text())["alpha"] == "0.8"

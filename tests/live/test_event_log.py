@@ -19,7 +19,7 @@ from evenly.live.balancer.events import (
 )
 from evenly.live.balancer.lifecycle import State
 from evenly.live.log import Log
-from evenly.live.picker.event_log import describe, log_event
+from evenly.live.picker.event_log import EventLog, describe
 
 POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
 
@@ -43,7 +43,7 @@ NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
     (PoolGone(pool=POOL), {"event": "pool gone", "pool": "pool.example:80"}),
     (
         ThresholdChanged(before=2, threshold=5, changes=3),
-        {"event": "threshold changed", "before": 2, "threshold": 5, "changes": 3},
+        {"event": "threshold changed", "before": 2, "threshold": 5, "changes": 3, "lowest": 2, "highest": 5},
     ),
     (AlphaChanged(alpha=0.85), {"event": "alpha changed", "alpha": 0.85}),
 ]
@@ -52,7 +52,7 @@ NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
 @pytest.mark.parametrize(("event", "line"), NAMED, ids=lambda each: type(each).__name__)
 def test_an_event_is_a_line_of_the_log(event: BalancerEvent, line: dict[str, object]) -> None:
     stream = io.StringIO()
-    log_event(Log(stream, clock=lambda: 1_794_762_000.0), event)
+    EventLog(Log(stream, clock=lambda: 1_794_762_000.0)).write(event)
     assert list(json.loads(stream.getvalue()).items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TextIO
 
@@ -18,7 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from evenly.core import JoinShortestQueue, LearningRule, ThresholdPolicy
 from evenly.live.addresses import Address
-from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.admin.exposition import CONTENT_TYPE
+from evenly.live.admin.metrics import balancer_metrics
 from evenly.live.admin.schema import StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import BOUNDS, Latency
@@ -43,10 +44,10 @@ def balancer(name: str = "threshold", pools: int = 3) -> Balancer:
     return made
 
 
-def parsed(text: bytes) -> Samples:
+def parsed(pieces: Iterable[str]) -> Samples:
     return {
         (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text.decode())
+        for family in text_string_to_metric_families("".join(pieces))
         for sample in family.samples
     }
 
@@ -72,7 +73,7 @@ def test_every_figure_is_the_balancers() -> None:
     seen.set_unpicked(third, 4)
     seen.drain(third.address)
 
-    samples = parsed(metrics_text(seen, Latency()))
+    samples = parsed(balancer_metrics(seen, Latency()))
 
     for pool in seen.pools:
         name = str(pool.address)
@@ -97,7 +98,7 @@ def test_every_figure_is_the_balancers() -> None:
 def test_what_a_policy_does_not_have_is_absent() -> None:
     seen = balancer("jsq")
     seen.open()
-    samples = parsed(metrics_text(seen, Latency()))
+    samples = parsed(balancer_metrics(seen, Latency()))
 
     assert not {"evenly_threshold", "evenly_alpha", "evenly_tokens"} & names(samples)
     assert one(samples, "evenly_picks_total", kind="jsq") == 1
@@ -108,9 +109,9 @@ def test_the_figures_of_a_store_are_there_with_a_store_only() -> None:
     seen = balancer()
     seen.set_elsewhere(seen.pools[1], 6)
     own = {"evenly_pool_elsewhere_sessions", "evenly_store_available", "evenly_store_pickers"}
-    assert not own & names(parsed(metrics_text(seen, Latency())))
+    assert not own & names(parsed(balancer_metrics(seen, Latency())))
 
-    samples = parsed(metrics_text(seen, Latency(), StoreView(fleet="x", available=True, pickers=2)))
+    samples = parsed(balancer_metrics(seen, Latency(), StoreView(fleet="x", available=True, pickers=2)))
     counts = [one(samples, "evenly_pool_elsewhere_sessions", pool=str(pool.address)) for pool in seen.pools]
     assert counts == [0, 6, 0]
     assert (one(samples, "evenly_store_available"), one(samples, "evenly_store_pickers")) == (1, 2)
@@ -121,23 +122,23 @@ def test_a_threshold_that_is_not_learned_has_no_alpha() -> None:
     seen = balancer()
     assert isinstance(seen.policy, ThresholdPolicy)
     seen.policy.dispatcher.rule = None
-    text = metrics_text(seen, Latency())
+    text = "".join(balancer_metrics(seen, Latency()))
 
     assert one(parsed(text), "evenly_threshold") == 0
-    assert b"evenly_alpha" not in text
+    assert "evenly_alpha" not in text
 
 
 def test_a_pool_that_is_gone_is_gone_from_the_figures() -> None:
     seen = balancer()
     seen.remove(Address("127.0.0.1", 9001))
-    samples = parsed(metrics_text(seen, Latency()))
+    samples = parsed(balancer_metrics(seen, Latency()))
 
     assert ("evenly_pool_sessions", frozenset({("pool", "127.0.0.1:9001")})) not in samples
     assert one(samples, "evenly_pool_sessions", pool="127.0.0.1:9002") == 0
 
 
 def test_counters_stand_at_zero_before_anything_happens() -> None:
-    samples = parsed(metrics_text(balancer(), Latency()))
+    samples = parsed(balancer_metrics(balancer(), Latency()))
 
     for kind in ("green", "yellow", "any"):
         assert one(samples, "evenly_picks_total", kind=kind) == 0
@@ -150,7 +151,7 @@ def test_the_histogram_holds_what_was_observed() -> None:
     for seconds in (0.0, 1e-5, 1.1e-5, 0.003, 0.003, 1.0, 7.0):
         latency.observe(seconds)
 
-    samples = parsed(metrics_text(balancer(), latency))
+    samples = parsed(balancer_metrics(balancer(), latency))
 
     def at_most(bound: str) -> float:
         return one(samples, "evenly_pick_seconds_bucket", le=bound)

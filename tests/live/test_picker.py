@@ -68,8 +68,24 @@ def sessions(picker: Picker) -> list[int]:
     return [pool["sessions"] for pool in picker.state()["pools"]]
 
 
-def test_the_health_service_reports_serving(channel: grpc.Channel) -> None:
-    assert channel.unary_unary("/grpc.health.v1.Health/Check", same, same)(b"", timeout=PATIENCE) == field(1, 1)
+def check(channel: grpc.Channel, service: str) -> bytes:
+    """Check the health of a service; return the response, status 1 if it is serving."""
+    call = channel.unary_unary("/grpc.health.v1.Health/Check", same, same)
+    response: bytes = call(field(1, service) if service else b"", timeout=PATIENCE)
+    return response
+
+
+@pytest.mark.parametrize("service", ["", PROCESS.split("/")[1], ENDPOINTS.split("/")[1]])
+def test_the_services_of_the_picker_are_serving(channel: grpc.Channel, service: str) -> None:
+    assert check(channel, service) == field(1, 1)
+
+
+@pytest.mark.parametrize("service", ["nonsense", PROCESS[1:], PROCESS.split("/")[1].lower(), "x" * 100_000])
+def test_the_health_of_an_unknown_service_is_not_found(channel: grpc.Channel, service: str) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        check(channel, service)
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert check(channel, "") == field(1, 1)  # the connection goes on
 
 
 def test_an_unknown_call_is_unimplemented(channel: grpc.Channel) -> None:

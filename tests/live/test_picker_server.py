@@ -21,6 +21,7 @@ from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.picker import server
 from evenly.live.picker.background import StateSaver
+from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
 from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
@@ -102,7 +103,7 @@ def remove(made: PickerServer) -> None:
 
 def test_envoys_get_changes_of_pools_whatever_is_logged(monkeypatch: pytest.MonkeyPatch) -> None:
     """The log is off here. Changes made together are pushed once; what Envoy does not need is not pushed."""
-    monkeypatch.setattr(server, "log_event", lambda log, event: None)
+    monkeypatch.setattr(EventLog, "write", lambda log, event: None)
     assert asyncio.run(responses_after(drain, fail, learn, remove)) == [1, 2, 2, 2, 3]
     assert asyncio.run(responses_after(drain_both)) == [1, 2]
 
@@ -171,7 +172,7 @@ def test_a_picker_is_ready_while_a_pool_is_available_and_its_gateway_accepts_cli
 
 def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp_path: Path) -> None:
     folder, lines = tmp_path / "there", io.StringIO()
-    saver = StateSaver(folder / "state.json", Counted().state, Log(lines))
+    saver = StateSaver(folder / "state.json", Counted().state, object, Log(lines))
     for exists in (False, False, True, False, False):
         if exists:
             folder.mkdir()
@@ -184,13 +185,23 @@ def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp
 class Counted:
     """A state that differs each time."""
 
-    def __init__(self) -> None:
-        self.count = 0
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
 
     def state(self) -> PickerState:
         self.count += 1
         settings = read_settings({"listen": "127.0.0.1:4000", "pool": [str(ONE)]}, None)
         return PickerState(settings=settings, pools=[], alpha=f"0.{self.count}")
+
+
+def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> None:
+    counted, source = Counted(), [1]
+    saver = StateSaver(tmp_path / "state.json", counted.state, lambda: list(source), Log(None))
+    for number in (1, 1, 2, 2, 2):
+        source[0] = number
+        saver.save()
+    assert counted.count == 2
+    assert load(tmp_path / "state.json") == Counted(1).state()
 
 
 def test_a_settings_file_that_has_become_invalid_is_replaced_by_the_saved_settings(tmp_path: Path) -> None:

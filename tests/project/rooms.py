@@ -134,7 +134,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(
-        holds="What all live rooms use: settings, admin token, log, child processes, signals.",
+        holds="What all live rooms use: settings, admin token, log, work in steps, child processes, signals.",
         may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
         packages=("pydantic",),
     ),
@@ -167,7 +167,7 @@ ROOMS: dict[str, Room] = {
     "live.admin": Room(
         holds="The admin port: routes, metrics, authentication, its documentation page.",
         may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.http"),
-        packages=("fastapi", "jinja2", "prometheus_client", "starlette", "uvicorn"),
+        packages=("fastapi", "jinja2", "starlette", "uvicorn"),
     ),
     "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
     "live.picker": Room(
@@ -186,7 +186,7 @@ ROOMS: dict[str, Room] = {
         holds="The dispatcher process: API, agents' connections, admin port.",
         may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
              "live.admin.schema", "live.balancer", "live.http", "live.picker.ready", "live.store"),
-        packages=("fastapi", "prometheus_client", "pydantic", "starlette", "uvicorn", "uvloop"),
+        packages=("fastapi", "pydantic", "starlette", "uvicorn", "uvloop"),
     ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",

@@ -31,8 +31,7 @@ BAD_INPUT = 2
 KILLED = 3
 _OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
 _LIVE = (  # of the extra `live`
-    "fastapi", "hpack", "httptools", "prometheus_client", "pydantic", "redis", "uvicorn", "uvloop",
-    "websockets",
+    "fastapi", "hpack", "httptools", "pydantic", "redis", "uvicorn", "uvloop", "websockets",
 )  # fmt: skip
 
 app = typer.Typer(

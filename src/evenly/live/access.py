@@ -5,7 +5,10 @@ from __future__ import annotations
 import hmac
 from functools import lru_cache
 
-from evenly.live.addresses import Address
+from evenly.errors import InputError
+from evenly.live.addresses import parse_address
+
+_MAX_HOST = 300  # characters
 
 
 def has_token(authorization: str, token: str) -> bool:
@@ -16,12 +19,19 @@ def has_token(authorization: str, token: str) -> bool:
 
 @lru_cache(maxsize=256)  # every request has one, and nearly all the same
 def is_loopback_host(host: str) -> bool:
-    """Return whether a header `Host` names this machine.
+    """Return whether a header `Host` names this machine: a loopback address or localhost, with or without a port.
 
-    Against DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers.
+    Against DNS rebinding: a web page can make its own name resolve to 127.0.0.1 and then read the answers. So the
+    whole header must be an address. Where only its beginning counts, [::1]evil.example would pass.
     """
-    name = host[: host.find("]")].lstrip("[") if host.startswith("[") else host.partition(":")[0]
-    return Address(name.lower(), 0).loopback
+    if len(host) > _MAX_HOST:
+        return False
+    for text in (host, f"{host}:0"):
+        try:
+            return parse_address(text).loopback
+        except InputError:
+            continue
+    return False
 
 
 def is_foreign(origin: str | None, host: str) -> bool:

@@ -29,12 +29,16 @@ class Log:
         self._left_out = 0
 
     def event(self, name: str, /, **facts: object) -> None:
-        """Write an event with its facts, unless the limit is reached."""
+        """Write an event with its facts, unless the limit is reached or the reader is slow."""
+        self.offer(name, **facts)
+
+    def offer(self, name: str, /, **facts: object) -> bool:
+        """Write an event with its facts. Return False if its line was left out, so that it can be repeated."""
         now = self._begin()
         if self._written < MAX_LINES_PER_SECOND:
-            self._write(now, name, facts)
-        else:
-            self._left_out += 1
+            return self._write(now, name, facts)
+        self._left_out += 1
+        return False
 
     def catch_up(self) -> None:
         """Write how many lines were left out, if a flood is over and no other event followed it."""
@@ -50,18 +54,19 @@ class Log:
                 self._write(now, "lines left out", {"lines": left_out})
         return now
 
-    def _write(self, now: float, name: str, facts: dict[str, object]) -> None:
+    def _write(self, now: float, name: str, facts: dict[str, object]) -> bool:
         self._written += 1
         if self._stream is None:
-            return
+            return True
         try:
-            if _has_room(self._stream):
-                self._stream.write(_line(now, name, facts))
-                self._stream.flush()
-            else:
+            if not _has_room(self._stream):
                 self._left_out += 1
+                return False
+            self._stream.write(_line(now, name, facts))
+            self._stream.flush()
         except (OSError, ValueError):  # the reader is gone or the stream closed: there is nowhere to report it
             pass
+        return True
 
 
 def _has_room(stream: TextIO) -> bool:

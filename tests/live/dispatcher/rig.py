@@ -68,9 +68,9 @@ class Dispatcher(Process):
         with self.client() as client:
             return client.post("/v1/sessions", json=body, headers=given)
 
-    def admin(self, method: str, path: str) -> httpx.Response:
+    def admin(self, method: str, path: str, headers: dict[str, str] | None = None) -> httpx.Response:
         with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
-            return client.request(method, f"http://127.0.0.1:{self.admin_port}{path}")
+            return client.request(method, f"http://127.0.0.1:{self.admin_port}{path}", headers=headers)
 
     def state(self) -> dict[str, Any]:
         answer = self.admin("GET", "/state")

@@ -60,9 +60,10 @@ def test_loopback_names_are_accepted_without_a_token(plain: Dispatcher, host: st
 
 
 @pytest.mark.slow
-def test_names_of_others_are_rejected_without_a_token(plain: Dispatcher) -> None:
+@pytest.mark.parametrize("name", ["evil.example", "[::1]evil.example", "127.0.0.1:80@evil.example"])
+def test_names_of_others_are_rejected_without_a_token(plain: Dispatcher, name: str) -> None:
     """A web page can make its own name resolve to 127.0.0.1."""
-    evil = {"Host": "evil.example"}
+    evil = {"Host": name}
     with plain.client() as client:
         answers = [
             client.post("/v1/sessions", headers=evil),
@@ -71,7 +72,8 @@ def test_names_of_others_are_rejected_without_a_token(plain: Dispatcher) -> None
         ]
         assert [(answer.status_code, answer.json()["code"]) for answer in answers] == [(421, "wrong_host")] * 3
         assert client.get("/healthz", headers=evil).status_code == 200
-    assert handshake(plain, Host="evil.example") == 421
+    assert handshake(plain, Host=name) == 421
+    assert plain.admin("GET", "/state", headers=evil).status_code == 421
 
 
 @pytest.mark.slow
@@ -114,6 +116,9 @@ def test_tokens_are_required_where_they_are_set(tokens: dict[str, Path]) -> None
             eventually(lambda: client.get("/readyz").status_code, lambda status: status == 200)
             assert client.get("/docs").text.count("$EVENLY_CLIENT_TOKEN") >= 3
         assert dispatcher.admin("GET", "/state").status_code == 401
+        for path in ("/docs", "/openapi.json"):  # a browser cannot send a token
+            assert dispatcher.admin("GET", path).status_code == 200
+            assert dispatcher.admin("GET", path, headers={"Origin": "http://evil.example"}).status_code == 403
         for secret in (AGENT, CLIENT, ADMIN):
             assert secret not in dispatcher.output()
 

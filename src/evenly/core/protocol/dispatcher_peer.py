@@ -214,8 +214,8 @@ class DispatcherPeer:
             self._tell_all()
 
     def known_pools(self) -> Iterator[KnownPool]:
-        """Yield the pools that have been heard lately, or have tickets on the way."""
-        for pool, record in self._records.items():
+        """Yield the pools that have been heard lately, or have tickets on the way. Others may come meanwhile."""
+        for pool, record in list(self._records.items()):
             yield KnownPool(
                 pool=pool,
                 tasks=record.report.tasks,

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Path
 from fastapi.responses import Response
 
 from evenly.live.addresses import Address, check_pools, parse_address
-from evenly.live.admin.metrics import CONTENT_TYPE, metrics_text
+from evenly.live.admin.exposition import CONTENT_TYPE
+from evenly.live.admin.metrics import balancer_metrics
+from evenly.live.admin.responses import stepped_response
 from evenly.live.admin.schema import (
     STATE_EXAMPLE,
     EnvoyView,
@@ -19,9 +21,9 @@ from evenly.live.admin.schema import (
     StateView,
     StoreView,
     pool_view,
-    state_view,
 )
 from evenly.live.admin.shell import Responses, admin_shell, answer, problem, refusing
+from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
@@ -37,7 +39,7 @@ def admin_app(
     *,
     balancer: Balancer,
     latency: Latency,
-    envoys: Callable[[], list[EnvoyView]],
+    envoys: Callable[[], Iterable[EnvoyView]],
     token: str | None,
     bound: Address,
     resolve: Callable[[Address], Awaitable[Address]],
@@ -74,16 +76,18 @@ def admin_app(
 def _inspect_routes(
     balancer: Balancer,
     latency: Latency,
-    envoys: Callable[[], list[EnvoyView]],
+    envoys: Callable[[], Iterable[EnvoyView]],
     store: Callable[[], StoreView | None],
     refused: Callable[[], RefusedView | None],
 ) -> APIRouter:
     router = APIRouter()
 
-    @router.get("/state", summary="The whole state as JSON", responses=answer(STATE_EXAMPLE))
-    async def state() -> StateView:
+    @router.get(
+        "/state", summary="The whole state as JSON", response_model=StateView, responses=answer(STATE_EXAMPLE)
+    )
+    async def state() -> Response:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return state_view(balancer, envoys(), store())
+        return await stepped_response(Snapshot(balancer).json(envoys(), store()), "application/json")
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answers = answer(sample, "text/plain")
@@ -91,7 +95,7 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return Response(metrics_text(balancer, latency, store(), refused()), media_type=CONTENT_TYPE)
+        return await stepped_response(balancer_metrics(balancer, latency, store(), refused()), CONTENT_TYPE)
 
     return router
 

@@ -1,7 +1,7 @@
 """Access to the admin port: which requests are rejected.
 
-With a token, every request but the probes must carry it. Without one, only this machine may call, and no web page
-of another site.
+With a token, every request must carry it, except probes and the documentation. Without one, only this machine may
+call. In both cases, no web page of another site may.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from evenly.live.access import has_token, is_foreign, is_loopback_host
 
-PUBLIC_PATHS = frozenset({"/healthz", "/readyz"})  # probes carry no token, and their answers are no secret
+PROBES = frozenset({"/healthz", "/readyz"})  # probes carry no token, and their answers are no secret
+PAGES = frozenset({"/", "/docs", "/openapi.json"})  # a browser cannot send the token, and these have no state
 MAX_BODY = 64 * 1024  # bytes
 
 
@@ -28,15 +29,15 @@ class Guard:
         """Handle a request."""
         request = Request(scope)
         # Not request.url.path: some versions of starlette build the URL from the Host header.
-        refusal = None if scope["path"] in PUBLIC_PATHS else self._refusal(request)
+        refusal = None if scope["path"] in PROBES else self._refusal(request, scope["path"])
         if refusal is None:
             await self._app(scope, _limited(receive), send)
         else:
             await refusal(scope, receive, send)
 
-    def _refusal(self, request: Request) -> JSONResponse | None:
+    def _refusal(self, request: Request, path: str) -> JSONResponse | None:
         host = request.headers.get("host", "")
-        if self._token is not None and not has_token(request.headers.get("authorization", ""), self._token):
+        if not (self._token is None or path in PAGES or has_token(_authorization(request), self._token)):
             return _refuse(401, "The request needs the header 'Authorization: Bearer TOKEN' with the admin token.")
         if self._token is None and not is_loopback_host(host):
             return _refuse(421, f"Without a token the host must be a loopback address or localhost, not {host!r}.")
@@ -52,6 +53,10 @@ class Guard:
 def _refuse(status: int, reason: str) -> JSONResponse:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return JSONResponse({"detail": reason}, status, headers)
+
+
+def _authorization(request: Request) -> str:
+    return request.headers.get("authorization", "")
 
 
 def _has_body(request: Request) -> bool:

@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from evenly.live.addresses import Address
 
 Schema = dict[str, Any]
 
@@ -58,22 +60,36 @@ class Port:
     scheme: str = "http"
 
 
-def docs_page(schema: Schema, address: str, port: Port) -> str:
-    """Render the page. Its example commands call `address`."""
-    environment = Environment(
-        loader=PackageLoader("evenly.live.admin", "."),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+_NAME, _IPV6 = "address.invalid:0", "[address.invalid]:0"  # a shell needs quotes around brackets
+
+
+class DocsPage:
+    """The page of a port. It is rendered once: that takes tens of milliseconds, in which picks would wait."""
+
+    def __init__(self, schema: Schema, port: Port) -> None:
+        environment = Environment(
+            loader=PackageLoader("evenly.live.admin", "."),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        template = environment.get_template("docs.html.jinja")
+        self._name, self._ipv6 = (_rendered(template, schema, port, address) for address in (_NAME, _IPV6))
+
+    def at(self, address: Address) -> str:
+        """Return the page whose example commands call this address."""
+        text = str(address)
+        return self._ipv6.replace(_IPV6, text) if text.startswith("[") else self._name.replace(_NAME, text)
+
+
+def _rendered(template: Template, schema: Schema, port: Port, address: str) -> str:
     sections: dict[str, list[Operation]] = {}
     for path, methods in schema["paths"].items():
         for method, described in methods.items():
             operation = _Reader(schema, address, port).operation(method.upper(), path, described)
             sections.setdefault(described["tags"][0], []).append(operation)
-    page = environment.get_template("docs.html.jinja")
-    return page.render(info=schema["info"], sections=sections, port=port)
+    return template.render(info=schema["info"], sections=sections, port=port)
 
 
 @dataclass(frozen=True)

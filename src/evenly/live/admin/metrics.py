@@ -2,128 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict
-from math import inf
+from collections.abc import Callable, Iterable, Iterator
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
-
+from evenly.live.admin.exposition import (
+    Family,
+    Sample,
+    by_label,
+    counter,
+    gauge,
+    labels,
+    lines,
+    per_pool,
+    pick_seconds,
+)
 from evenly.live.admin.schema import RefusedView, StoreView
+from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 
-CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
-
-def metrics_text(
+def balancer_metrics(
     balancer: Balancer, latency: Latency, store: StoreView | None = None, refused: RefusedView | None = None
-) -> bytes:
-    """Return all figures in the text format of Prometheus; those of the store, if there is one."""
-    registry = CollectorRegistry()
-    registry.register(_Figures(balancer, latency, store, refused))
-    return generate_latest(registry)
+) -> Iterator[str]:
+    """Read all figures now, and yield their text in pieces; those of the store, if there is one."""
+    snapshot = Snapshot(balancer)
+    families = [
+        *pool_figures(lambda: ((pool.address, pool.sessions, pool.state) for pool in snapshot.pools())),
+        per_pool(
+            "evenly_pool_unpicked_sessions",
+            "Open sessions that the picker did not pick.",
+            ((pool.address, pool.unpicked) for pool in snapshot.pools()),
+        ),
+        *policy_figures(snapshot.threshold, snapshot.alpha, snapshot.tokens),
+        *_sessions(snapshot),
+        *(() if store is None else _sharing(snapshot, store)),
+        *(() if refused is None else _refusals(refused)),
+        pick_seconds(latency, "Time from receiving a pick request to answering it, inside the picker."),
+    ]
+    return lines(families)
 
 
-class _Figures(Collector):
-    def __init__(
-        self, balancer: Balancer, latency: Latency, store: StoreView | None, refused: RefusedView | None
-    ) -> None:
-        self._balancer = balancer
-        self._latency = latency
-        self._store = store
-        self._refused = refused
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the current figures."""
-        yield from self._pools()
-        yield from self._policy()
-        yield from self._sessions()
-        if self._store is not None:
-            yield from self._sharing(self._store)
-        if self._refused is not None:
-            yield from _refusals(self._refused)
-        yield pick_seconds(self._latency, "Time from receiving a pick request to answering it, inside the picker.")
-
-    def _pools(self) -> Iterator[Metric]:
-        sessions = GaugeMetricFamily("evenly_pool_sessions", "Open sessions.", labels=["pool"])
-        unpicked = GaugeMetricFamily(
-            "evenly_pool_unpicked_sessions", "Open sessions that the picker did not pick.", labels=["pool"]
-        )
-        state = GaugeMetricFamily(
-            "evenly_pool_state", "1 for the state that the pool is in.", labels=["pool", "state"]
-        )
-        for pool in self._balancer.pools:
-            name = str(pool.address)
-            sessions.add_metric([name], pool.sessions)
-            unpicked.add_metric([name], pool.unpicked)
-            state.add_metric([name, pool.state], 1)
-        yield from (sessions, unpicked, state)
-
-    def _policy(self) -> Iterator[Metric]:
-        """Yield threshold, alpha and tokens, as far as the policy has them."""
-        balancer = self._balancer
-        if balancer.threshold is not None:
-            yield GaugeMetricFamily("evenly_threshold", "The threshold in force.", balancer.threshold)
-        if balancer.alpha is not None:
-            yield GaugeMetricFamily(
-                "evenly_alpha", "The alpha that the threshold is learned with.", balancer.alpha
-            )
-        if balancer.tokens is not None:
-            tokens = GaugeMetricFamily("evenly_tokens", "Tokens that the dispatcher holds.", labels=["color"])
-            for color, count in zip(("green", "yellow"), balancer.tokens, strict=True):
-                tokens.add_metric([color], count)
-            yield tokens
-
-    def _sessions(self) -> Iterator[Metric]:
-        balancer = self._balancer
-        picks = CounterMetricFamily(
-            "evenly_picks", "Sessions that the picker placed, by the token used or by the policy.", labels=["kind"]
-        )
-        kinds = ("green", "yellow", "any") if balancer.tokens is not None else (balancer.name,)
-        for kind in kinds:
-            picks.add_metric([kind], balancer.picks[kind])
-        messages = CounterMetricFamily("evenly_messages", "Messages from pools to dispatcher.", labels=["color"])
-        for color, count in asdict(balancer.messages).items():
-            messages.add_metric([color], count)
-        yield from (picks, messages)
-        yield CounterMetricFamily(
-            "evenly_unpicked_sessions",
-            "Sessions that Envoy placed without a pick.",
-            balancer.unpicked_total,
-        )
-        yield CounterMetricFamily(
-            "evenly_moved_sessions",
-            "Sessions served by a different pool than the one picked.",
-            balancer.moved_total,
-        )
-
-    def _sharing(self, store: StoreView) -> Iterator[Metric]:
-        elsewhere = GaugeMetricFamily(
-            "evenly_pool_elsewhere_sessions", "Open sessions of other pickers.", labels=["pool"]
-        )
-        for pool in self._balancer.pools:
-            elsewhere.add_metric([str(pool.address)], pool.elsewhere)
-        yield elsewhere
-        yield GaugeMetricFamily("evenly_store_available", "1 if the shared store can be used.", store.available)
-        yield GaugeMetricFamily("evenly_store_pickers", "Other pickers that share the store.", store.pickers)
+def pool_figures(pools: Callable[[], Iterable[tuple[str, int, str]]]) -> Iterator[Family]:
+    """Yield what every admin port shows of pools. `pools` returns name, sessions and state of each, twice."""
+    yield per_pool("evenly_pool_sessions", "Open sessions.", ((name, sessions) for name, sessions, _ in pools()))
+    yield Family(
+        "gauge",
+        "evenly_pool_state",
+        "1 for the state that the pool is in.",
+        (Sample(1, labels(pool=name, state=state)) for name, _, state in pools()),
+    )
 
 
-def _refusals(refused: RefusedView) -> Iterator[Metric]:
-    yield CounterMetricFamily(
+def policy_figures(threshold: int | None, alpha: float | None, tokens: dict[str, int] | None) -> Iterator[Family]:
+    """Yield threshold, alpha and tokens, as far as the policy has them."""
+    if threshold is not None:
+        yield gauge("evenly_threshold", "The threshold in force.", threshold)
+    if alpha is not None:
+        yield gauge("evenly_alpha", "The alpha that the threshold is learned with.", alpha)
+    if tokens is not None:
+        yield by_label("gauge", "evenly_tokens", "Tokens that the dispatcher holds.", "color", tokens)
+
+
+def _sessions(snapshot: Snapshot) -> Iterator[Family]:
+    kinds = (snapshot.policy,) if snapshot.tokens is None else ("green", "yellow", "any")
+    yield by_label(
+        "counter",
+        "evenly_picks_total",
+        "Sessions that the picker placed, by the token used or by the policy.",
+        "kind",
+        {kind: snapshot.picks.get(kind, 0) for kind in kinds},
+    )
+    yield by_label(
+        "counter", "evenly_messages_total", "Messages from pools to dispatcher.", "color", snapshot.messages
+    )
+    yield counter(
+        "evenly_unpicked_sessions_total", "Sessions that Envoy placed without a pick.", snapshot.unpicked_total
+    )
+    yield counter(
+        "evenly_moved_sessions_total",
+        "Sessions served by a different pool than the one picked.",
+        snapshot.moved_total,
+    )
+
+
+def _sharing(snapshot: Snapshot, store: StoreView) -> Iterator[Family]:
+    yield per_pool(
+        "evenly_pool_elsewhere_sessions",
+        "Open sessions of other pickers.",
+        ((pool.address, pool.elsewhere) for pool in snapshot.pools()),
+    )
+    yield gauge("evenly_store_available", "1 if the shared store can be used.", store.available)
+    yield gauge("evenly_store_pickers", "Other pickers that share the store.", store.pickers)
+
+
+def _refusals(refused: RefusedView) -> Iterator[Family]:
+    yield counter(
         "evenly_refused_clients", "Connections that Envoy closed at once: it had too many.", refused.clients
     )
-    yield CounterMetricFamily(
+    yield counter(
         "evenly_refused_requests", "Requests that Envoy answered with 503: it had too many.", refused.requests
     )
-    yield CounterMetricFamily(
+    yield counter(
         "evenly_silent_clients", "Connections that Envoy closed: no whole request came in time.", refused.silent
     )
-
-
-def pick_seconds(latency: Latency, text: str) -> Metric:
-    """Return the histogram of pick latency."""
-    buckets = [("+Inf" if bound == inf else str(bound), count) for bound, count in latency.cumulative()]
-    return HistogramMetricFamily("evenly_pick_seconds", text, buckets=buckets, sum_value=latency.total)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.lifecycle import State
 from evenly.live.balancer.pool import LivePool
 
@@ -147,23 +144,4 @@ def pool_view(pool: LivePool) -> PoolView:
         unpicked=pool.unpicked,
         elsewhere=pool.elsewhere,
         state=pool.state,
-    )
-
-
-def state_view(balancer: Balancer, envoys: Sequence[EnvoyView], store: StoreView | None = None) -> StateView:
-    """Return the current state."""
-    tokens = balancer.tokens
-    return StateView(
-        policy=balancer.name,
-        alpha=balancer.alpha,
-        threshold=balancer.threshold,
-        pools=[pool_view(pool) for pool in balancer.pools],
-        sessions=balancer.sessions,
-        tokens=None if tokens is None else TokensView(green=tokens[0], yellow=tokens[1]),
-        messages=MessagesView(**asdict(balancer.messages)),
-        picks=dict(balancer.picks),
-        unpicked_sessions=balancer.unpicked_total,
-        moved_sessions=balancer.moved_total,
-        envoys=list(envoys),
-        store=store,
     )

@@ -16,7 +16,7 @@ from fastapi.security import HTTPBearer
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.admin.auth import Guard
-from evenly.live.admin.docs import Port, docs_page
+from evenly.live.admin.docs import DocsPage, Port
 from evenly.live.admin.schema import Problem, Readiness, Status
 from evenly.live.admin_token import TOKEN_VARIABLE
 
@@ -39,7 +39,7 @@ def admin_shell(
     `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
     `store_available` returns None if there is no shared store. `refusing` returns whether clients are refused.
     """
-    app = FastAPI(title="evenly", description=about, version=version("evenly"), docs_url=None, redoc_url=None)
+    app = FastAPI(title="evenly", description=about, version=version("evenly"), openapi_url=None)
     # The guard checks the token; the scheme only documents it in OpenAPI.
     scheme = [] if token is None else [Security(HTTPBearer(auto_error=False, description="The admin token."))]
     for tag, router in routers.items():
@@ -48,18 +48,28 @@ def admin_shell(
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_middleware(Guard, token=token)
 
+    _add_pages(app, bound, None if token is None else "admin")
+    return app
+
+
+def _add_pages(app: FastAPI, bound: Address, token: str | None) -> None:
+    """Add the pages for people and tools. They are made here: that takes time, in which picks would wait later."""
+    schema = app.openapi()
+    document = JSONResponse(schema)
+    page = DocsPage(schema, Port("admin port", token, TOKEN_VARIABLE))
+
     @app.get("/", include_in_schema=False)
     async def front() -> RedirectResponse:
         return RedirectResponse("/docs")
 
-    port = Port("admin port", None if token is None else "admin", TOKEN_VARIABLE)
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi() -> JSONResponse:
+        return document
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
-        page = docs_page(app.openapi(), reached_at(request.headers.get("host", ""), bound), port)
-        return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
-
-    return app
+        shown = page.at(reached_at(request.headers.get("host", ""), bound))
+        return HTMLResponse(shown, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
 def _health_routes(
@@ -111,12 +121,12 @@ def refusing(status: int) -> Iterator[None]:
         raise HTTPException(status, str(error)) from None
 
 
-def reached_at(host: str, bound: Address) -> str:
+def reached_at(host: str, bound: Address) -> Address:
     """Return the address that the reader used, if it is valid: 0.0.0.0 would be of no use in an example."""
     try:
-        return str(parse_address(host))
+        return parse_address(host)
     except InputError:
-        return str(bound)
+        return bound
 
 
 async def _invalid_request(request: Request, error: Exception) -> Response:

@@ -8,11 +8,13 @@ from fastapi import APIRouter, FastAPI, HTTPException, Path
 from fastapi.responses import Response
 
 from evenly.live.addresses import Address
-from evenly.live.admin.metrics import CONTENT_TYPE
+from evenly.live.admin.exposition import CONTENT_TYPE
+from evenly.live.admin.responses import stepped_response
 from evenly.live.admin.shell import admin_shell, answer, problem, refusing
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.dispatcher.metrics import fleet_metrics
-from evenly.live.dispatcher.views import POOL_EXAMPLE, STATE_EXAMPLE, FleetPoolView, FleetView, pool_view
+from evenly.live.dispatcher.snapshot import FleetSnapshot, pool_json
+from evenly.live.dispatcher.views import POOL_EXAMPLE, STATE_EXAMPLE, FleetPoolView, FleetView
 from evenly.live.dispatcher.watch import Watch
 from evenly.live.log import Log
 from evenly.live.session_id import MAX_POOL_NAME, check_pool_name
@@ -40,13 +42,12 @@ def dispatcher_admin(fleet: Fleet, watch: Watch, *, token: str | None, bound: Ad
 def _inspect_routes(fleet: Fleet) -> APIRouter:
     router = APIRouter(responses=problem(503, _NO_STORE))
 
-    @router.get("/state", summary="The whole state as JSON", responses=answer(STATE_EXAMPLE))
-    async def state() -> FleetView:
+    @router.get(
+        "/state", summary="The whole state as JSON", response_model=FleetView, responses=answer(STATE_EXAMPLE)
+    )
+    async def state() -> Response:
         """Threshold, pools and their sessions, tokens, messages, picks, and the store."""
-        try:
-            return await fleet.view()
-        except StoreUnavailableError:
-            raise HTTPException(503, _NO_STORE) from None
+        return await stepped_response((await snapshot()).json(), "application/json")
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="game-7"} 6.0'
     answers = answer(sample, "text/plain")
@@ -54,11 +55,13 @@ def _inspect_routes(fleet: Fleet) -> APIRouter:
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, errors, messages, and a histogram of pick latency."""
+        return await stepped_response(fleet_metrics(await snapshot(), fleet.counters.latency), CONTENT_TYPE)
+
+    async def snapshot() -> FleetSnapshot:
         try:
-            view = await fleet.view()
+            return await fleet.snapshot()
         except StoreUnavailableError:
             raise HTTPException(503, _NO_STORE) from None
-        return Response(fleet_metrics(view, fleet.counters.latency), media_type=CONTENT_TYPE)
 
     return router
 
@@ -101,6 +104,6 @@ def _pool_routes(fleet: Fleet, log: Log) -> APIRouter:
         found = next((pool for pool in pools if pool.name == name), None)
         if found is None:
             raise HTTPException(404, f"There is no pool {name} now.")
-        return pool_view(found, connected=name in fleet.hub.connections)
+        return FleetPoolView.model_validate(pool_json(found, connected=name in fleet.hub.connections))
 
     return router

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from evenly.live.admin.schema import TokensView
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hub import Hub
+from evenly.live.dispatcher.snapshot import FleetSnapshot
 from evenly.live.dispatcher.stores import EMBEDDED, OpenStore
-from evenly.live.dispatcher.views import AgentMessagesView, FleetView, StoreView, pool_view
-from evenly.live.store.base import FleetState
+from evenly.live.dispatcher.views import StoreView
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,30 +24,18 @@ class Fleet:
         """Return whether the shared store can be used; None if there is none."""
         return None if self.open_store.kind == EMBEDDED else self.open_store.available()
 
-    async def view(self) -> FleetView:
-        """Return the state as the admin port shows it."""
-        return self.view_of(await self.open_store.store.state())
-
-    def view_of(self, state: FleetState) -> FleetView:
-        """Return a snapshot as the admin port shows it."""
-        counters, connections = self.counters, self.hub.connections
-        return FleetView(
+    async def snapshot(self) -> FleetSnapshot:
+        """Return the fleet as the admin port shows it."""
+        state = await self.open_store.store.state()
+        counters = self.counters
+        return FleetSnapshot(
             fleet=self.name,
-            threshold=state.threshold,
-            epoch=state.epoch,
-            settled=state.settled,
-            alpha=float(state.alpha),
-            pools=[pool_view(pool, connected=pool.name in connections) for pool in state.pools],
-            sessions=sum(pool.sessions for pool in state.pools),
-            expected=sum(pool.expected for pool in state.pools),
-            tokens=TokensView(green=state.green, yellow=state.yellow),
-            messages=AgentMessagesView(**asdict(counters.messages)),
+            state=state,
+            connected=frozenset(self.hub.connections),
+            messages=asdict(counters.messages),
             notices=counters.notices,
             picks=dict(counters.picks),
             errors=dict(counters.errors),
-            expired=state.expired,
-            released=state.released,
-            agents=len(connections),
             store=StoreView(
                 kind=self.open_store.kind,
                 available=self.open_store.available(),

@@ -169,6 +169,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 print(ready.to_json() if ready_json else sentence, flush=True)
                 gc.freeze()  # long-lived objects need no further GC scans
                 await stop.wait()
+                await server.watch.close()
         finally:
             await opened.close()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from evenly.live.admin.schema import TokensView
-from evenly.live.store.base import FleetPool, PoolState
+from evenly.live.store.base import PoolState
 
 POOL_EXAMPLE = {
     "name": "game-7",
@@ -108,16 +108,3 @@ class FleetView(BaseModel):
     released: Annotated[int, Field(description="Places that clients gave back.")]
     agents: Annotated[int, Field(description="Agents connected to this dispatcher.")]
     store: Annotated[StoreView, Field(description="Where tokens are kept.")]
-
-
-def pool_view(pool: FleetPool, *, connected: bool) -> FleetPoolView:
-    """Return a pool as the admin port shows it."""
-    return FleetPoolView(
-        name=pool.name,
-        address=pool.address,
-        sessions=pool.sessions,
-        expected=pool.expected,
-        capacity=pool.capacity,
-        state=pool.state,
-        connected=connected,
-    )

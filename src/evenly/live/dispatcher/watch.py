@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from contextlib import suppress
+from math import inf
 
+from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.log import Log
 from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
+from evenly.live.threshold_log import ThresholdLog
 
 _MAX_AGE_S = 0.05  # of a snapshot that answers a probe
+_LAST_LOOK_S = 1.0  # the store may be gone
 
 
 class Watch:
@@ -21,25 +26,37 @@ class Watch:
     def __init__(self, fleet: Fleet, log: Log) -> None:
         self._fleet = fleet
         self._log = log
+        self._threshold_log = ThresholdLog(log)
         self._last: FleetState | None = None
-        self._looked = 0.0
+        self._looked = -inf
+        self._looking = asyncio.Lock()
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
 
-    async def look(self) -> None:
-        """Take a snapshot and log the changes."""
-        self._looked = time.monotonic()
-        with suppress(StoreUnavailableError):
-            state = await self._fleet.open_store.store.state()
-            self._compare(self._last, state)
-            self._last = state
-            served = (PoolState.SERVING, PoolState.FULL)
-            self.serving = [pool.sessions for pool in state.pools if pool.state in served]
-        self._log.catch_up()
+    async def look(self, max_age: float = 0.0) -> None:
+        """Take a snapshot and log the changes, unless the last one is at most `max_age` seconds old."""
+        async with self._looking:  # a snapshot takes a while, and the next must not overtake it
+            if time.monotonic() <= self._looked + max_age:
+                return
+            self._looked = time.monotonic()
+            with suppress(StoreUnavailableError):
+                state = await self._fleet.open_store.store.state()
+                self._compare(self._last, state)
+                self._last = state
+                served = (PoolState.SERVING, PoolState.FULL)
+                self.serving = [pool.sessions for pool in state.pools if pool.state in served]
+            self._threshold_log.catch_up()
+            self._log.catch_up()
+
+    async def close(self) -> None:
+        """Look for the last time, and log what was kept for a later line."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_LOOK_S):
+                await self.look()
+        self._threshold_log.close()
 
     async def why_not_ready(self) -> str | None:
         """Return why no session can be placed, None if sessions can."""
-        if time.monotonic() > self._looked + _MAX_AGE_S:
-            await self.look()
+        await self.look(_MAX_AGE_S)
         pools = () if self._last is None else self._last.pools
         if any(pool.state is PoolState.SERVING for pool in pools):
             return None
@@ -48,8 +65,10 @@ class Watch:
         return "No pool can be picked: all are full, draining, leaving or silent."
 
     def _compare(self, before: FleetState | None, now: FleetState) -> None:
-        if before is not None and before.threshold != now.threshold:
-            self._log.event("threshold changed", before=before.threshold, threshold=now.threshold, epoch=now.epoch)
+        if before is not None and (changes := _threshold_changes(before, now)):
+            self._threshold_log.changed(
+                before=before.threshold, threshold=now.threshold, changes=changes, epoch=now.epoch
+            )
         if before is not None and before.alpha != now.alpha:
             self._log.event("alpha changed", alpha=float(now.alpha))
         known = {} if before is None else {pool.name: pool.state for pool in before.pools}
@@ -63,3 +82,9 @@ class Watch:
                 )
         for name in known:
             self._log.event("pool gone", pool=name)
+
+
+def _threshold_changes(before: FleetState, now: FleetState) -> int:
+    """Return how often the threshold changed between two snapshots. A new term goes on with the same threshold."""
+    first = before.epoch if before.epoch // TERM == now.epoch // TERM else now.epoch // TERM * TERM
+    return max(now.epoch - first, int(before.threshold != now.threshold))

@@ -15,6 +15,7 @@ from evenly.live.balancer.events import (
 )
 from evenly.live.balancer.lifecycle import State
 from evenly.live.log import Log
+from evenly.live.threshold_log import ThresholdLog
 
 _STATE_NAMES = {
     State.SERVING: "pool serving",
@@ -25,10 +26,29 @@ _STATE_NAMES = {
 }
 
 
-def log_event(log: Log, event: BalancerEvent) -> None:
-    """Write an event to the log."""
-    name, facts = describe(event)
-    log.event(name, **facts)
+class EventLog:
+    """Writes events to the log: one line each, except that changes of the threshold share lines."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._threshold = ThresholdLog(log)
+
+    def write(self, event: BalancerEvent) -> None:
+        """Write an event, or keep it for a later line."""
+        if isinstance(event, ThresholdChanged):
+            self._threshold.changed(before=event.before, threshold=event.threshold, changes=event.changes)
+        else:
+            name, facts = describe(event)
+            self._log.event(name, **facts)
+
+    def catch_up(self) -> None:
+        """Write what is due. To be called now and then."""
+        self._threshold.catch_up()
+        self._log.catch_up()
+
+    def close(self) -> None:
+        """Write what was kept for a later line."""
+        self._threshold.close()
 
 
 def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
@@ -40,8 +60,6 @@ def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
             return _STATE_NAMES[state], {"pool": str(pool), "before": before.value, "sessions": sessions}
         case PoolGone(pool=pool):
             return "pool gone", {"pool": str(pool)}
-        case ThresholdChanged(before=before, threshold=threshold, changes=changes):
-            return "threshold changed", {"before": before, "threshold": threshold, "changes": changes}
         case AlphaChanged(alpha=alpha):
             return "alpha changed", {"alpha": alpha}
     raise TypeError(f"There is no log line for {event!r}.")

@@ -7,13 +7,14 @@ from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.names import ANNOUNCEMENT
 from evenly.live.envoy.pick_stream import PickService, PickStream
-from evenly.live.wire.frames import framed
+from evenly.live.wire.frames import NOT_FOUND, framed
 from evenly.live.wire.header_blocks import Fields
-from evenly.live.wire.protobuf import field
+from evenly.live.wire.protobuf import field, fields
 from evenly.live.wire.streams import Handler, Stream
 
 _ANNOUNCEMENT = ANNOUNCEMENT.encode()
 _HEALTH = b"/grpc.health.v1.Health/Check"
+_SERVICES = frozenset({b"", *(path.split(b"/")[1] for path in (ext_proc.PATH, eds.PATH))})  # b"" is the picker
 _SERVING, _NOT_SERVING = framed(field(1, 1)), framed(field(1, 2))
 
 
@@ -47,8 +48,11 @@ class Health:
         self._router = router
         self._stream = stream
 
-    def message(self, _: bytes) -> None:
-        """Respond to a health check."""
+    def message(self, message: bytes) -> None:
+        """Respond to a health check. The protocol asks for NOT_FOUND if the service is not one of ours."""
+        if dict(fields(message)).get(1, b"") not in _SERVICES:
+            self._stream.status = NOT_FOUND
+            return
         self._stream.send(_NOT_SERVING if self._router.stopping else _SERVING)
 
     def ended(self) -> None:

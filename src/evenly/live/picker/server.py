@@ -9,7 +9,7 @@ import random
 import sys
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
-from evenly.live.picker.event_log import log_event
+from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
@@ -74,6 +74,7 @@ class PickerServer:
     ) -> None:
         self.log = log
         self._gateway = gateway
+        self._event_log = EventLog(log)
         self.latency = Latency()
         self._max_connections = min(_MAX_CONNECTIONS, files // 2)
         self._settings = settings
@@ -106,7 +107,7 @@ class PickerServer:
             restored.pools_now(settings.pool) if restored else [KnownPool(address=each) for each in settings.pool]
         )
         if state is not None:
-            self._saver = StateSaver(state, self._state, self.log)
+            self._saver = StateSaver(state, self._state, self._state_source, self.log)
 
     def connection(self) -> Connection:
         """Return the protocol for a new connection."""
@@ -135,17 +136,15 @@ class PickerServer:
         """Return the shared store as the admin port shows it."""
         return None if self._sharing is None else self._sharing.view()
 
-    def envoy_views(self) -> list[EnvoyView]:
-        """Return the Envoys as the admin port shows them."""
-        return [
-            EnvoyView(
+    def envoy_views(self) -> Iterator[EnvoyView]:
+        """Yield the Envoys as the admin port shows them, one by one: each compares its pools with ours."""
+        for envoy in self.envoys.all:
+            yield EnvoyView(
                 admin=str(envoy.admin),
                 reachable=envoy.hosts is not None,
                 sessions=envoy.sessions,
                 unknown_pools=[str(pool.address) for pool in self.envoys.unknown_pools(envoy)],
             )
-            for envoy in self.envoys.all
-        ]
 
     @property
     def ready(self) -> bool:
@@ -163,6 +162,8 @@ class PickerServer:
 
     async def close(self) -> None:
         """Close the connections of the Envoys, whose sessions continue, and save the state."""
+        self._tick()  # the last changes of the threshold, before sessions seem to end
+        self._event_log.close()
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -185,7 +186,7 @@ class PickerServer:
         self._settings = settings
 
     def _report(self, event: BalancerEvent) -> None:
-        log_event(self.log, event)
+        self._event_log.write(event)
         if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
             self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
 
@@ -198,11 +199,17 @@ class PickerServer:
 
     def _tick(self) -> None:
         self.balancer.tick()
-        self.log.catch_up()
+        self._event_log.catch_up()
 
     def _save(self) -> None:
         if self._saver is not None:
             self._saver.save()
+
+    def _state_source(self) -> object:
+        """Return what the state is made of. Stages stand for draining and leaving."""
+        pools = self.balancer.pools
+        addresses = [(pool.address, pool.endpoint) for pool in pools]
+        return self._settings, self.balancer.alpha, addresses, [pool.stage for pool in pools]
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha

@@ -10,6 +10,7 @@ from dataclasses import replace
 from evenly.core import Choose, LearningRule
 from evenly.core.protocol import DispatcherPeer, KnownPool, ToDispatcher
 from evenly.live.session_id import new_key
+from evenly.live.steps import in_steps
 from evenly.live.store.base import (
     DISCONNECT_GRACE_S,
     AllUnavailableError,
@@ -130,7 +131,10 @@ class LocalStore:
         self._carry()
 
     async def state(self) -> FleetState:
-        """Return a snapshot."""
+        """Return a snapshot. The pools are read in steps, so that picks go on: each is as it is at its turn."""
+        pools = await in_steps(
+            self._pool(known) for known in self._peer.known_pools() if str(known.pool) in self._addresses
+        )
         dispatcher = self._peer.dispatcher
         return FleetState(
             threshold=dispatcher.threshold,
@@ -139,7 +143,7 @@ class LocalStore:
             settled=dispatcher.settled,
             green=len(dispatcher.green),
             yellow=len(dispatcher.yellow),
-            pools=tuple(self._pool(known) for known in self._peer.known_pools()),
+            pools=tuple(pools),
             expired=self._peer.expired,
             released=self._peer.released,
             drained=frozenset(str(pool) for pool in self._peer.drained),

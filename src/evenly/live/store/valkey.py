@@ -21,6 +21,7 @@ from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM, TERM
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name, new_key
+from evenly.live.steps import in_steps
 from evenly.live.store import functions
 from evenly.live.store.base import (
     DISCONNECT_GRACE_S,
@@ -173,20 +174,22 @@ class ValkeyStore:
         """Return a snapshot."""
         (text,) = await self._call("state")
         values = json.loads(text)
-        self.threshold = int(values["threshold"])
-        self.drained = set(values["drained"])
-        pools = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
+        self.threshold = threshold = int(values["threshold"])
+        self.drained = drained = set(values["drained"])
+        epoch = self.epoch
+        found = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
+        pools = await in_steps(map(_fleet_pool, found))
         return FleetState(
-            threshold=self.threshold,
-            epoch=self.epoch,
+            threshold=threshold,
+            epoch=epoch,
             alpha=self._settings.alpha,
             settled=values["settled"],
             green=values["green"],
             yellow=values["yellow"],
-            pools=tuple(_fleet_pool(each) for each in pools),
+            pools=tuple(pools),
             expired=int(values["expired"]),
             released=int(values["released"]),
-            drained=frozenset(self.drained),
+            drained=frozenset(drained),
         )
 
     async def _call(self, name: str, *arguments: Argument) -> list[bytes]:

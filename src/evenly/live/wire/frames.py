@@ -25,7 +25,7 @@ ACK = END_STREAM = 1
 END_HEADERS, PADDED, WITH_PRIORITY = 4, 8, 32
 
 # gRPC status codes.
-OK, UNIMPLEMENTED = 0, 12
+OK, NOT_FOUND, UNIMPLEMENTED = 0, 5, 12
 
 
 class Code(IntEnum):

@@ -24,7 +24,6 @@ from evenly.live.wire.frames import (
     MAX_FRAME,
     MAX_WINDOW,
     NO_STREAM,
-    OK,
     PADDED,
     PING,
     PREFACE,
@@ -262,7 +261,7 @@ class Connection(asyncio.Protocol):
         """End a stream that the peer has finished."""
         del self._streams[stream.name]
         stream.end()
-        self.enqueue(stream, OK)
+        self.enqueue(stream, stream.status)
 
     def _close(self, name: bytes) -> None:
         """Drop a stream that the peer reset. It may be half closed and waiting for flow control."""

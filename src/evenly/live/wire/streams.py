@@ -11,6 +11,7 @@ from evenly.live.wire.frames import (
     END_HEADERS,
     END_STREAM,
     HEADERS,
+    OK,
     OPENING,
     WORD,
     Code,
@@ -49,9 +50,9 @@ class Outlet(Protocol):
 
 
 class Stream:
-    """One call of a peer. Responses are sent in order, as flow control allows."""
+    """One call of a peer. Responses are sent in order, as flow control allows; then `status`, when it is done."""
 
-    __slots__ = ("_opened", "_partial", "connection", "handler", "name", "received", "window")
+    __slots__ = ("_opened", "_partial", "connection", "handler", "name", "received", "status", "window")
 
     def __init__(self, connection: Outlet, name: bytes, window: int) -> None:
         self.connection = connection
@@ -59,6 +60,7 @@ class Stream:
         self.window = window
         self.handler: Handler | None = None
         self.received = 0
+        self.status = OK  # of gRPC
         self._opened = False
         self._partial = b""
 
