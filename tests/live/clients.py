@@ -33,17 +33,22 @@ class Session:
         self.pool = ""
         self._received = b""
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
-        self._socket.sendall(_HELLO)
+        with self._closed_on_error():
+            self._socket.sendall(_HELLO)
 
     def wait(self) -> Self:
         """Wait until the pool greets with its address."""
+        with self._closed_on_error():
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
         while b"\r\n\r\n" not in self._received:
             self._receive()
         head, self._received = self._received.split(b"\r\n\r\n", 1)
         if not head.startswith(b"HTTP/1.1 101 "):
             raise SessionFailedError(head.decode("latin-1").split("\r\n")[0])
         self.pool = self._message().decode()
-        return self
 
     def echo(self) -> None:
         """Check that the session is alive."""
@@ -53,8 +58,9 @@ class Session:
 
     def close(self) -> None:
         """End the session with a close handshake."""
-        self._socket.sendall(_CLOSE)
-        self._wait_for_close()
+        with self._closed_on_error():
+            self._socket.sendall(_CLOSE)
+            self._wait_for_close()
         self._socket.close()
 
     def end_of_server(self) -> None:
@@ -68,6 +74,15 @@ class Session:
         if self._socket.fileno() >= 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, pack("ii", 1, 0))
             self._socket.close()
+
+    @contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        """Close the socket of a session that did not begin, or did not end well."""
+        try:
+            yield
+        except BaseException:
+            self._socket.close()
+            raise
 
     def _wait_for_close(self) -> None:
         while self._frame()[0] != 0x88:

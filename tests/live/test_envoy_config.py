@@ -199,15 +199,15 @@ def test_a_second_envoy_on_the_port_is_refused(tmp_path: Path) -> None:
         eventually(second.ready, lambda ready: not ready)
 
 
-@pytest.mark.parametrize(("admin", "statistics"), [("10.0.0.1:9", 403), ("127.0.0.1:9", 200)])
-def test_the_admin_port_can_only_be_read(admin: str, statistics: int, tmp_path: Path) -> None:
-    """On loopback too: every local user can open the port. The statistics are for this machine only."""
+@pytest.mark.parametrize("admin", ["10.0.0.1:9", "127.0.0.1:9"])
+def test_the_admin_port_can_only_be_read(admin: str, tmp_path: Path) -> None:
+    """On loopback too: every local user can open the port."""
     config = printed("--listen", f"127.0.0.1:{free_port()}", "--envoy-admin", admin, "--pool", "127.0.0.1:9")
     config["admin"]["address"]["socket_address"] = {"address": "127.0.0.1", "port_value": free_port()}
     with running(config, tmp_path) as envoy:
         assert ask(envoy.admin, "/clusters?format=json&filter=^pools$")[0] == 200
         for path in ("/stats", "/stats?format=json", "/stats/prometheus"):
-            assert ask(envoy.admin, path)[0] == statistics
+            assert ask(envoy.admin, path)[0] == 200
         for path in ("/quitquitquit", "/drain_listeners", "/healthcheck/fail", "/stats/recentlookups/enable"):
             assert ask(envoy.admin, path, "POST")[0] == 403
         assert ask(envoy.admin, "/config_dump")[0] == 403

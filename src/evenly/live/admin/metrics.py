@@ -97,11 +97,15 @@ def _sharing(snapshot: Snapshot, store: StoreView) -> Iterator[Family]:
 
 def _refusals(refused: RefusedView) -> Iterator[Family]:
     yield counter(
-        "evenly_refused_clients", "Connections that Envoy closed at once: it had too many.", refused.clients
+        "evenly_refused_clients_total", "Connections that Envoy closed at once: it had too many.", refused.clients
     )
     yield counter(
-        "evenly_refused_requests", "Requests that Envoy answered with 503: it had too many.", refused.requests
+        "evenly_refused_requests_total",
+        "Requests that Envoy answered with 503: it had too many.",
+        refused.requests,
     )
     yield counter(
-        "evenly_silent_clients", "Connections that Envoy closed: no whole request came in time.", refused.silent
+        "evenly_silent_clients_total",
+        "Connections that Envoy closed: no whole request came in time.",
+        refused.silent,
     )
