@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
 import uvicorn
@@ -96,6 +96,26 @@ def websocket_routes(game: Game) -> list[WebSocketRoute]:
     ]
 
 
+def deaf_routes(game: Game) -> list[WebSocketRoute]:
+    """Return routes for WebSockets whose handlers receive nothing."""
+
+    async def idle(websocket: WebSocket) -> None:
+        async with game.handler():
+            await websocket.accept()
+            await game.finish.wait()  # neither receives nor sends
+
+    async def talk(websocket: WebSocket) -> None:
+        async with game.handler():
+            await websocket.accept()
+            with suppress(WebSocketDisconnect):  # Starlette's, for an OSError of the server
+                while True:
+                    await websocket.send_text("tick")
+                    await asyncio.sleep(0.01)
+            await game.finish.wait()
+
+    return [WebSocketRoute("/idle", idle), WebSocketRoute("/talk", talk)]
+
+
 def http_routes(game: Game) -> list[Route]:
     """Return a route for each way in which a request can go."""
 
@@ -131,7 +151,7 @@ def http_routes(game: Game) -> list[Route]:
 
 def starlette_app(game: Game) -> Starlette:
     """Return an application with all these routes."""
-    return Starlette(routes=[*websocket_routes(game), *http_routes(game)])
+    return Starlette(routes=[*websocket_routes(game), *deaf_routes(game), *http_routes(game)])
 
 
 async def without_lifespan(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401

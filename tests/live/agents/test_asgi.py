@@ -3,82 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from starlette.middleware import Middleware
+from starlette.staticfiles import StaticFiles
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evenly.live.agents import EvenlyMiddleware
 from evenly.live.session_id import sign
+from tests.live.agents.asgi_rig import rig
 from tests.live.agents.asgi_server import Game, Passing, serving, starlette_app, without_lifespan
 from tests.live.agents.dispatcher import SmallDispatcher
 from tests.live.agents.support import asynchronous, until, until_async
-
-
-class Rig:
-    """A pool behind the middleware, and a dispatcher."""
-
-    def __init__(self, middleware: EvenlyMiddleware, game: Game, dispatcher: SmallDispatcher, port: int) -> None:
-        self.middleware = middleware
-        self.agent = middleware.agent
-        self.game = game
-        self.dispatcher = dispatcher
-        self.port = port
-
-    def websocket(self, path: str, **more: Any) -> connect:  # noqa: ANN401
-        return connect(f"ws://127.0.0.1:{self.port}{path}", proxy=None, compression=None, **more)
-
-    @asynccontextmanager
-    async def http(self) -> AsyncIterator[httpx.AsyncClient]:
-        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{self.port}", trust_env=False) as client:
-            yield client
-
-    async def place(self) -> str:
-        return (await self.dispatcher.place())[1]
-
-    async def open_tickets(self) -> int:
-        pool = await self.dispatcher.pool("game-1")
-        assert pool is not None
-        return pool.expected
-
-    async def settled(self, sessions: int) -> None:
-        """Wait until agent and dispatcher count this many sessions, and no place is held."""
-        await until(lambda: self.agent.sessions, lambda count: count == sessions)
-        await until(lambda: self.middleware._held, lambda held: held == 0)
-
-        async def seen() -> int:
-            pool = await self.dispatcher.pool("game-1")
-            return -1 if pool is None else pool.sessions
-
-        await until_async(seen, lambda count: count == sessions)
-
-
-@asynccontextmanager
-async def rig(app: Any = None, *, capacity: int | None = None, lifespan: str = "on") -> AsyncIterator[Rig]:  # noqa: ANN401
-    async with SmallDispatcher() as dispatcher:
-        game = Game()
-        middleware = EvenlyMiddleware(
-            app or starlette_app(game),
-            pool="game-1",
-            address="ws://127.0.0.1:7000",
-            dispatchers=[dispatcher.url],
-            capacity=capacity,
-        )
-        async with serving(middleware, lifespan=lifespan) as port:
-            yield Rig(middleware, game, dispatcher, port)
-            game.finish.set()
-            connected = middleware.agent.dispatcher is not None
-        if lifespan == "off":
-            await middleware.agent.close()  # nothing else does
-        assert middleware.agent.dispatcher is None
-        if connected:
-            await until(lambda: dispatcher.frames[-1]["kind"] == "leave")
 
 
 @asynchronous
@@ -274,6 +217,32 @@ async def test_responses_in_one_part_are_not_streams_behind_other_middleware() -
             assert (await client.get("/plain")).text == "hello"  # although the pool is full
 
 
+@pytest.mark.parametrize("passing", [False, True])
+@asynchronous
+async def test_a_large_file_is_no_session_but_one_with_an_id_is(passing: bool, tmp_path: Path) -> None:
+    content = random.Random(1).randbytes(5_000_000)
+    (tmp_path / "map.bin").write_bytes(content)
+    game = Game()
+    app = starlette_app(game)
+    app.mount("/files", StaticFiles(directory=tmp_path))
+    if passing:
+        app.user_middleware.append(Middleware(Passing))
+    path = "/files/map.bin"
+    async with rig(app, capacity=1) as pool, pool.http() as client:
+        async with pool.websocket("/echo"):
+            await pool.settled(1)
+            assert (await client.get(path)).content == content  # although the pool is full
+            assert (await client.get(path, headers={"evenly-session": "x"})).status_code == 503
+        await pool.settled(0)
+        async with client.stream("GET", path) as response:  # too much for the buffers: it is being sent
+            assert (response.status_code, pool.agent.sessions, pool.middleware._held) == (200, 0, 0)
+        async with client.stream("GET", path, headers={"evenly-session": "x"}) as response:
+            assert response.status_code == 200
+            await pool.settled(1)
+            assert await response.aread() == content
+        await pool.settled(0)
+
+
 @asynchronous
 async def test_add_middleware_of_starlette() -> None:
     async with SmallDispatcher() as dispatcher:
@@ -292,8 +261,9 @@ async def test_add_middleware_of_starlette() -> None:
 
 
 @asynchronous
-async def test_a_full_pool_turns_clients_away() -> None:
+async def test_a_full_pool_turns_clients_away(caplog: pytest.LogCaptureFixture) -> None:
     async with rig(capacity=1) as pool, pool.http() as client:
+        caplog.set_level(logging.ERROR, logger="uvicorn.error")
         await pool.settled(0)
         lease, other = await pool.place(), sign(pool.dispatcher.store.key, "game-1", 7)
         async with pool.websocket("/echo"):
@@ -303,6 +273,7 @@ async def test_a_full_pool_turns_clients_away() -> None:
             assert refused.value.response.status_code == 503
             assert refused.value.response.headers["retry-after"] == "1"
             await until_async(pool.open_tickets, lambda count: count == 0)
+            assert [each.getMessage() for each in caplog.records if each.name == "uvicorn.error"] == []
             for path in ("/stream", f"/plain?evenly-session={other}"):
                 answer = await client.get(path)
                 assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

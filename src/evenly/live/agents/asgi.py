@@ -6,18 +6,17 @@ application sends or receives, except that clients beyond the capacity are turne
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
-import re
 from collections.abc import Sequence
-from urllib.parse import unquote_to_bytes
+from functools import partial
 
 from evenly.live.agents.agent import Agent, Session
+from evenly.live.agents.headers import has_length, session_id_of
 from evenly.live.agents.lifespan import App, Lifespan, Message, Receive, Scope, Send
-from evenly.live.session_id import HEADER, QUERY_PARAMETER
+from evenly.live.agents.read_ahead import ReadAhead
 
-_HEADER = HEADER.encode()
-_PARAMETER = re.compile(rb"(?:^|&)" + re.escape(QUERY_PARAMETER.encode()) + rb"=([^&]*)")
 _FULL = b"This pool is full.\n"
 _FULL_HEADERS = [(b"content-type", b"text/plain"), (b"retry-after", b"1"), (b"content-length", b"%d" % len(_FULL))]
 _TRY_AGAIN_LATER = 1013  # a WebSocket close code
@@ -29,8 +28,8 @@ class EvenlyMiddleware:
 
         app.add_middleware(EvenlyMiddleware, pool="game-1", address="ws://10.0.0.5:7000", dispatchers=[...])
 
-    The arguments are those of `Agent`. A WebSocket is a session from its accept to its end. An HTTP response is
-    one if it is streamed, from its first part to its last, or from the request on if that brings a session id.
+    The arguments are those of `Agent`. A WebSocket is a session from its accept to its end. So is an HTTP response
+    that is streamed, which means without a Content-Length, or any whose request brings a session id.
 
     The agent starts when the server reports its startup, or else with the first request, and leaves at the
     shutdown. One process is one pool: with several worker processes on one port, use `evenly agent` instead.
@@ -151,12 +150,20 @@ class _WebSocket(_Exchange):
         """Call the application, unless the pool is full."""
         try:
             if self._hold():
-                await app(scope, self._receive_next, self._send_on)
+                await self._call(app, scope)
             else:
                 self._end()
                 await self._turn_away(scope)
         finally:
             self._end()
+
+    async def _call(self, app: App, scope: Scope) -> None:
+        messages = ReadAhead(self._receive_next)
+        try:
+            await app(scope, messages.receive, partial(self._send_on, messages))
+        finally:
+            self._end()
+            await messages.close()
 
     async def _receive_next(self) -> Message:
         message = await self._receive()
@@ -164,12 +171,17 @@ class _WebSocket(_Exchange):
             self._end()
         return message
 
-    async def _send_on(self, message: Message) -> None:
+    async def _send_on(self, messages: ReadAhead, message: Message) -> None:
         kind = message["type"]
         if kind == "websocket.accept":
             self._begin()
+        elif kind == "websocket.close":
+            await messages.close()  # Granian does not close while something receives
         try:
             await self._send(message)
+        except OSError:  # by which a server says that the client has gone
+            self._end()
+            raise
         finally:
             if kind in ("websocket.close", "websocket.http.response.start"):
                 self._end()
@@ -180,6 +192,7 @@ class _WebSocket(_Exchange):
             start = {"type": "websocket.http.response.start", "status": 503, "headers": _FULL_HEADERS}
             await self._send(start)
             await self._send({"type": "websocket.http.response.body", "body": _FULL})
+            await asyncio.sleep(0)  # uvicorn logs an error if this returns before the connection is lost
         else:
             await self._send({"type": "websocket.close", "code": _TRY_AGAIN_LATER, "reason": "full"})
 
@@ -194,7 +207,7 @@ class _Response(_Exchange):
     def __init__(self, middleware: EvenlyMiddleware, scope: Scope, receive: Receive, send: Send) -> None:
         super().__init__(middleware, scope, receive, send)
         self._start: Message | None = None  # of a response, held back until it is clear whether it is streamed
-        self._length: int | None = None  # of the response, where it is announced
+        self._may_stream = True
         self._begun_body = False
         self._refused = False
 
@@ -228,8 +241,8 @@ class _Response(_Exchange):
             raise _RefusedError
         kind = message["type"]
         if kind == "http.response.start":
-            self._length = _content_length(message)
-            if self._session is None and not self._ended and not self._hold():
+            self._may_stream = not has_length(message)
+            if self._may_stream and self._session is None and not self._ended and not self._hold():
                 self._start = message  # there is no room for a session: wait and see
                 return
             await self._send(message)
@@ -249,8 +262,7 @@ class _Response(_Exchange):
         more = message.get("more_body", False)
         if not self._begun_body:
             self._begun_body = True
-            # A middleware may send a whole body in one part and then an empty one. That is no stream.
-            streamed = more and self._length != len(message.get("body", b""))
+            streamed = more and self._may_stream
             if self._start is not None and streamed:
                 self._refused = True
                 await self._turn_away()
@@ -269,20 +281,3 @@ class _Response(_Exchange):
     async def _turn_away(self) -> None:
         await self._send({"type": "http.response.start", "status": 503, "headers": _FULL_HEADERS})
         await self._send({"type": "http.response.body", "body": _FULL})
-
-
-def session_id_of(scope: Scope) -> str | None:
-    """Return the session id that a request brings in its header or its query, valid or not."""
-    for name, value in scope["headers"]:
-        if name == _HEADER:
-            return bytes(value).decode("latin-1")
-    query: bytes = scope.get("query_string", b"")
-    found = _PARAMETER.search(query) if query else None
-    return None if found is None else unquote_to_bytes(found[1]).decode("latin-1")
-
-
-def _content_length(start: Message) -> int | None:
-    for name, value in start.get("headers", ()):
-        if bytes(name).lower() == b"content-length":
-            return int(value) if bytes(value).isdigit() else None
-    return None
