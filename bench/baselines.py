@@ -5,7 +5,6 @@ The comparison is only fair if both simulate the same system, which `check_agree
 
 import json
 import math
-import shutil
 import statistics
 import subprocess
 import tempfile
@@ -18,10 +17,9 @@ from typing import TypedDict, cast
 from scipy import stats
 
 from bench import simpy_model
+from bench.cpp import COMPILERS, compiled
 
 SOURCE = Path(__file__).with_name("chain.cpp")
-COMPILERS = ("g++", "c++", "clang++")
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-Wall", "-Wextra")
 FALSE_ALARM = 1e-6
 """Probability that one comparison fails although both programs are right."""
 ROUNDING = 1e-9
@@ -76,16 +74,7 @@ class Comparison:
 
 def compile_chain(folder: Path) -> Path | None:
     """Compile the C++ program into the folder. Return None if there is no compiler."""
-    compiler = next((path for name in COMPILERS if (path := shutil.which(name))), None)
-    if compiler is None:
-        return None
-    program = folder / "chain"
-    done = subprocess.run(
-        [compiler, *FLAGS, "-o", str(program), str(SOURCE)], capture_output=True, text=True, check=False
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{compiler} could not compile {SOURCE.name}:\n{done.stderr}")
-    return program
+    return compiled(SOURCE, folder)
 
 
 def run_chain(

@@ -15,12 +15,14 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench import rivals, straight, wrk
+from bench.cpp import compiled
 from bench.measure import Figure
 from bench.processes import (
     Config,
@@ -42,6 +44,10 @@ GOAL = 5000  # session starts per second
 PACE = GOAL / 2
 DELAYS = 16, 29  # milliseconds: with these delays `wrk` sends slightly more than PACE
 NO_WRK = "wrk is not installed"
+NO_COMPILER = "no C++ compiler"
+MAX_ADDED_MS = 4.0  # at p99
+
+StartPicker = Callable[[Address, Sequence[Address]], Process]
 
 
 @dataclass(frozen=True)
@@ -87,16 +93,16 @@ def answering_pools(folder: Path) -> Iterator[list[Address]]:
 
 
 @contextmanager
-def started(folder: Path, pools: Sequence[Address], *, naive: bool = False) -> Iterator[Rig]:
-    """Start a picker and its Envoy, and stop them at the end of the block."""
+def started(folder: Path, pools: Sequence[Address], start_picker: StartPicker | None = None) -> Iterator[Rig]:
+    """Start a picker and its Envoy, and stop them at the end of the block. By default the picker is evenly's."""
     gateway, plain, envoy_admin, listen, admin = free_addresses(5)
     config = envoy_config(listen=gateway, picker=listen, pools=pools, admin=envoy_admin, health_path=None)
     listeners = config["static_resources"]["listeners"]
     listeners.append(without_picker(listeners[0], plain))
-    if naive:
-        config["static_resources"]["clusters"][1].pop("health_checks")  # it has no health service
+    if start_picker is not None:
+        config["static_resources"]["clusters"][1].pop("health_checks")  # the others have no health service
     with Processes() as processes:
-        picker = rivals.naive_picker(listen, pools) if naive else evenly_picker(listen, admin, pools)
+        picker = evenly_picker(listen, admin, pools) if start_picker is None else start_picker(listen, pools)
         processes.add(picker)
         processes.add(envoy(config, folder, concurrency=2))
         yield Rig(processes, picker, listen, gateway, plain, envoy_admin)
@@ -183,37 +189,61 @@ def _middle(rounds: list[list[float]], percent: int) -> float:
 # --- at half the goal -----------------------------------------------------------------------------------------
 
 
-def added_latency(rig: Rig, rounds: int, seconds: float) -> list[Figure]:
-    """Measure the latency of a request with the picker and without it, in turn, through the same Envoy."""
+class Latencies:
+    """The runs at half the goal through one picker: latencies, starts per second, and how busy the cores were."""
+
+    def __init__(self, name: str, rig: Rig) -> None:
+        self.name = name
+        self._rig = rig
+        self._runs: list[wrk.Answers] = []
+        self._starts: list[float] = []
+        self._busy: list[float] = []
+
+    def measure(self, program: str, seconds: float) -> None:
+        """Add a run."""
+        missed, before = self._rig.unpicked(), busy_seconds()
+        got = wrk.requests(program, self._rig.gateway, seconds, DELAYS)
+        self._busy.append((busy_seconds() - before) / got.seconds / (os.cpu_count() or 1))
+        self._runs.append(got)
+        self._starts.append((got.answered - (self._rig.unpicked() - missed)) / got.seconds)
+
+    def figures(self, without: list[wrk.Answers], goal: float | None) -> Iterator[Figure]:
+        """Yield medians over the rounds, and the median of the differences within rounds."""
+        pace = None if goal is None else PACE
+        yield Figure(f"{self.name}: starts during the latency runs", statistics.median(self._starts), "/s", pace)
+        for percent in (50, 99):
+            got = [each.at(percent) for each in self._runs]
+            added = statistics.median(more - less.at(percent) for less, more in zip(without, got, strict=True))
+            limit = goal if percent == 99 else None
+            yield Figure(f"{self.name}: request latency, p{percent}", statistics.median(got), "ms")
+            yield Figure(f"{self.name}: added latency, p{percent}", added, "ms", limit, at_least=False)
+        yield Figure(f"{self.name}: busy share of all cores", 100 * statistics.median(self._busy), "%")
+
+
+def added_latency(ours: Rig, echo: Rig | None, rounds: int, seconds: float) -> Iterator[Figure]:
+    """Measure the latency of a request without a picker, with ours and with the echo, in turn."""
     program = wrk.program()
     if program is None:
-        return [Figure("evenly: added latency", math.nan, NO_WRK)]
-    without, with_picker, starts, busy = [], [], [], []
+        yield Figure("evenly: added latency", math.nan, NO_WRK)
+        return
+    without: list[wrk.Answers] = []
+    evenly = Latencies("evenly", ours)
+    floor = None if echo is None else Latencies("echo picker in C++", echo)
     for _ in range(rounds):
-        without.append(wrk.requests(program, rig.plain, seconds, DELAYS))
-        missed, before = rig.unpicked(), busy_seconds()
-        got = wrk.requests(program, rig.gateway, seconds, DELAYS)
-        busy.append((busy_seconds() - before) / got.seconds / (os.cpu_count() or 1))
-        with_picker.append(got)
-        starts.append((got.answered - (rig.unpicked() - missed)) / got.seconds)
+        without.append(wrk.requests(program, ours.plain, seconds, DELAYS))
+        evenly.measure(program, seconds)
+        if floor is not None:
+            floor.measure(program, seconds)
     requests = statistics.median(got.answered / got.seconds for got in without)
-    return [
-        Figure("no picker: requests during the latency runs", requests, "/s"),
-        Figure("evenly: starts during the latency runs", statistics.median(starts), "/s", PACE),
-        *_times("p50", [got.p50 for got in without], [got.p50 for got in with_picker], None),
-        *_times("p99", [got.p99 for got in without], [got.p99 for got in with_picker], 5.0),
-        Figure("evenly: busy share of all cores", 100 * statistics.median(busy), "%"),
-    ]
-
-
-def _times(name: str, without: list[float], with_picker: list[float], goal: float | None) -> list[Figure]:
-    """Return medians over the rounds, and the median of the differences within rounds."""
-    added = statistics.median(more - less for less, more in zip(without, with_picker, strict=True))
-    return [
-        Figure(f"no picker: request latency, {name}", statistics.median(without), "ms"),
-        Figure(f"evenly: request latency, {name}", statistics.median(with_picker), "ms"),
-        Figure(f"evenly: added latency, {name}", added, "ms", goal, at_least=False),
-    ]
+    yield Figure("no picker: requests during the latency runs", requests, "/s")
+    for percent in (50, 99):
+        latency = statistics.median(each.at(percent) for each in without)
+        yield Figure(f"no picker: request latency, p{percent}", latency, "ms")
+    yield from evenly.figures(without, MAX_ADDED_MS)
+    if floor is None:
+        yield Figure("echo picker in C++", math.nan, NO_COMPILER)
+    else:
+        yield from floor.figures(without, None)
 
 
 def speed(rounds: int, scale: float) -> Iterator[Figure]:
@@ -224,10 +254,23 @@ def speed(rounds: int, scale: float) -> Iterator[Figure]:
         answering_pools(Path(name)) as pools,
         started(Path(name), pools) as ours,
     ):
-        with started(Path(name), pools, naive=True) as naive:
+        with started(Path(name), pools, rivals.naive_picker) as naive:
             ours.wait()
             naive.wait()
             time.sleep(1)  # the picker reads the health of the pools from Envoy
             yield from floods(ours, naive, rounds, seconds)
         yield from direct(ours, rounds, seconds)
-        yield from added_latency(ours, rounds, 1.5 * seconds)
+        with started_echo(Path(name), pools) as echo:
+            yield from added_latency(ours, echo, rounds, 1.5 * seconds)
+
+
+@contextmanager
+def started_echo(folder: Path, pools: Sequence[Address]) -> Iterator[Rig | None]:
+    """Start the echo picker and its Envoy. Yield None if there is no compiler."""
+    program = compiled(Path(__file__).with_name("echo_picker.cpp"), folder)
+    if program is None:
+        yield None
+        return
+    with started(folder, pools, partial(rivals.echo_picker, program)) as rig:
+        rig.wait()
+        yield rig

@@ -66,10 +66,13 @@ connections, and the pools are listeners of another Envoy that answer instantly.
 - **Processor time** is that of the picker's process, including the kernel.
 - **The naive picker** is a straightforward one on `grpc.aio` with prepared answers (`bench/rivals.py`). It
   does not count sessions.
+- **The echo picker** is the cheapest picker that Envoy accepts, in C++ (`bench/echo_picker.cpp`): it sends
+  prepared answers and decides nothing. The latency that it adds comes from Envoy, the kernel and the
+  scheduler, so no picker on this machine can add less.
 - **Direct to the picker** means without Envoy: a Python client sends the messages that Envoy would send.
 - **Request latency** is measured from the moment the request is sent. Each `wrk` connection waits a random
   time between requests. Together they start slightly more than 2,500 sessions per second, half the goal. Runs
-  with and without the picker alternate for {rounds} rounds, and the added latency is the median of the differences
+  without a picker, with ours and with the echo picker alternate for {rounds} rounds, and the added latency is the median of the differences
   within rounds. This load keeps two cores about 70 % busy. If the busy share is higher, something else was
   running, and the p99 mostly measures the wait for a core.
 

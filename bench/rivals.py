@@ -19,7 +19,8 @@ import grpc
 
 from bench.processes import Config, Process, listens
 from evenly.live.addresses import Address, parse_address
-from evenly.live.envoy.ext_proc import REQUEST_HEADERS, pick_answer
+from evenly.live.envoy.ext_proc import GO_ON, REQUEST_HEADERS, pick_answer
+from evenly.live.wire.frames import OK, OPENING, trailers
 
 MANY = 1_000_000
 _TYPE = "type.googleapis.com/envoy.extensions"
@@ -141,6 +142,12 @@ def naive_picker(listen: Address, pools: Sequence[Address]) -> Process:
     """Start this module as a process."""
     command = [sys.executable, "-m", "bench.rivals", str(listen), *map(str, pools)]
     return Process(command, lambda: listens(listen))
+
+
+def echo_picker(program: Path, listen: Address, pools: Sequence[Address]) -> Process:
+    """Start the picker in C++ that decides nothing: it answers with the bytes that ours would send."""
+    answers = [OPENING, trailers(OK), GO_ON, *map(pick_answer, pools)]
+    return Process([str(program), str(listen.port), *(each.hex() for each in answers)], lambda: listens(listen))
 
 
 class _Call(Protocol):

@@ -32,6 +32,10 @@ class Answers:
     p50: float
     p99: float
 
+    def at(self, percent: int) -> float:
+        """Return the latency at the 50th or the 99th percentile."""
+        return {50: self.p50, 99: self.p99}[percent]
+
 
 def program() -> str | None:
     """Return the path of `wrk`, or None if it is not installed."""
