@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.attackers import is_closed, statuses, streams
+from tests.live.attackers import is_answered, is_closed, statuses, streams
 from tests.live.clients import Session, SessionFailedError, sessions
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Gateway, PoolProcess
@@ -83,6 +83,33 @@ def test_surplus_streams_get_503_and_no_session_is_lost(picker: str) -> None:
         assert children(gateway.pid) == family
 
 
+def test_idle_connections_to_pools_leave_room_for_others() -> None:
+    """Requests that end leave idle connections to the pools. POSTs then take connections of their own."""
+    with besieged(files=1200) as (gateway, pools), sessions(gateway.port, 20) as innocent, ExitStack() as stack:
+        family = children(gateway.pid)
+        (limits,) = logged(gateway, "limits")
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), PATIENCE))
+            for _ in range(limits["clients"] - len(innocent))
+        ]
+
+        def begun() -> int:
+            return sum(map(is_answered, clients)) + sum(pool.sessions for pool in pools) - len(innocent)
+
+        for request in (b"GET /?seconds=4", b"POST /?seconds=3600"):
+            for number, client in enumerate(clients):
+                client.sendall(request + b" HTTP/1.1\r\nhost: pools\r\ncontent-length: 0\r\n\r\n")
+                if number % 50 == 0:  # more at once would be refused
+                    eventually(begun, lambda count: count > number)  # noqa: B023
+            eventually(begun, lambda count: count == len(clients))
+            if request.startswith(b"GET"):
+                assert {client.recv(2**16)[:12] for client in clients} == {b"HTTP/1.1 200"}
+        assert len(os.listdir(f"/proc/{family['envoy']}/fd")) < 1200
+        for session in innocent:
+            session.echo()
+        assert children(gateway.pid) == family
+
+
 def test_an_innocent_client_may_send_100_requests_at_once() -> None:
     """Each waits for a connection to a pool at the same time."""
     with besieged(files=1200) as (gateway, pools), streams(gateway.port, 100) as clients:
@@ -107,7 +134,7 @@ def test_slow_senders_are_disconnected() -> None:
 @pytest.mark.parametrize("openings", [[b""], [_REQUEST, _HTTP2_SILENCE]], ids=["silent", "idle"])
 def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
     """They take every place, and the gateway says so. Then they lose some of them."""
-    with besieged(files=640) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
+    with besieged(files=760) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
         for opening in 200 * openings:
             try:
                 client = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), PATIENCE))

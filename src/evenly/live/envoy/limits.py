@@ -21,7 +21,7 @@ _SPARE_SHARE = 20  # one file in 20 stays free, for pools that are added later
 _POOLS_SHARE = 4  # at most a quarter of the files is set aside for pools that have no sessions
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
 _BURST_SHARE = 20
-_MIN_FILES = 600  # leaves room for 100 sessions
+_MIN_FILES = 720  # leaves room for 100 sessions
 _MAX_FILES = 10**9
 _MIN_MEMORY_MIB, _MAX_MEMORY_MIB = 128, 2**30  # Envoy itself needs about 60 MiB
 _HEAP_SHARE = 2  # half of the memory is for Envoy's heap; the picker and the kernel need some, too
@@ -65,7 +65,9 @@ def derive_limits(
     for_pools = max(pools, min(pools * (1 + threads), files // _POOLS_SHARE))
     rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
-    sessions = min((rest - connecting - idle) // 2, MAX_CONNECTIONS)
+    # Clients, connections of safe requests and idle ones, and the connections that all other requests have for
+    # themselves: those are made even if there are `pool_connections` already.
+    sessions = min((rest - 2 * connecting - idle) // 3, MAX_CONNECTIONS)
     heap = memory // _HEAP_SHARE
     return Limits(
         files=files,
