@@ -104,7 +104,7 @@ def test_idle_connections_to_pools_leave_room_for_others() -> None:
             eventually(begun, lambda count: count == len(clients))
             if request.startswith(b"GET"):
                 assert {client.recv(2**16)[:12] for client in clients} == {b"HTTP/1.1 200"}
-        assert len(os.listdir(f"/proc/{family['envoy']}/fd")) < 1200
+        assert len(list(Path(f"/proc/{family['envoy']}/fd").iterdir())) < 1200
         for session in innocent:
             session.echo()
         assert children(gateway.pid) == family
