@@ -14,6 +14,7 @@ from jsonschema.exceptions import ValidationError  # type: ignore[import-untyped
 from evenly.live.dispatcher.models import KEY_PATTERN, MAX_COUNT, MAX_EXCLUDED, STATUS, Code
 from evenly.live.dispatcher.openapi import openapi_document
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
+from tests.live.processes import eventually
 from website.http_api import PAGE, http_api_page
 
 TOKEN = "client-token-0123456789"
@@ -100,7 +101,8 @@ def test_every_answer_is_described(shared: tuple[Dispatcher, Agents], book: Book
         while client.post(pick).status_code == 201:
             pass
         book.check(go, client.get("/v1/go/x"))
-        book.check("/readyz", client.get("/readyz"))
+        full = eventually(lambda: client.get("/readyz"), lambda answer: answer.status_code == 503)  # knows it soon
+        book.check("/readyz", full)
     with Dispatcher() as empty, empty.client() as client:
         book.check(pick, client.post(pick))
         book.check(go, client.get("/v1/go/x"))
