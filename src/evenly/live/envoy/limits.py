@@ -21,7 +21,7 @@ _SPARE_SHARE = 20  # one file in 20 stays free, for pools that are added later
 _POOLS_SHARE = 4  # at most a quarter of the files is set aside for pools that have no sessions
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
 _BURST_SHARE = 20
-_MIN_FILES = 600  # leaves room for 100 sessions
+_MIN_FILES = 750  # leaves room for 100 sessions
 _MAX_FILES = 10**9
 _MIN_MEMORY_MIB, _MAX_MEMORY_MIB = 128, 2**30  # Envoy itself needs about 60 MiB
 _HEAP_SHARE = 2  # half of the memory is for Envoy's heap; the picker and the kernel need some, too
@@ -45,6 +45,7 @@ class Limits:
     sessions: int
     connecting: int
     pool_connections: int
+    new_connections: int
     heap: int
     retry_body: int
 
@@ -62,10 +63,10 @@ def derive_limits(
         raise InputError(
             f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
         )
-    for_pools = max(pools, min(pools * (1 + threads), files // _POOLS_SHARE))
+    for_pools = max(pools, min(2 * pools * (1 + threads), files // _POOLS_SHARE))
     rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
-    sessions = min((rest - connecting - idle) // 2, MAX_CONNECTIONS)
+    sessions = min((rest - 2 * connecting - idle) // 3, MAX_CONNECTIONS)
     heap = memory // _HEAP_SHARE
     return Limits(
         files=files,
@@ -73,6 +74,7 @@ def derive_limits(
         sessions=sessions,
         connecting=connecting,
         pool_connections=sessions + connecting + idle,
+        new_connections=sessions + connecting,
         heap=heap,
         retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // sessions, _MAX_RETRY_BODY),
     )
