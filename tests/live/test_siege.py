@@ -7,8 +7,10 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -83,6 +85,69 @@ def test_surplus_streams_get_503_and_no_session_is_lost(picker: str) -> None:
         assert children(gateway.pid) == family
 
 
+def envoy_files(gateway: Gateway) -> int:
+    return len(list(Path(f"/proc/{children(gateway.pid)['envoy']}/fd").iterdir()))
+
+
+def test_a_get_and_then_a_hanging_post_of_each_client_fit_into_the_open_files() -> None:
+    """The connections of the GETs are idle, and each POST opens a new one."""
+    with besieged(files=1200) as (gateway, pools), sessions(gateway.port, 10) as innocent, ExitStack() as stack:
+        family = children(gateway.pid)
+        [limits] = logged(gateway, "limits")
+        clients = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), PATIENCE))
+            for _ in range(limits["clients"] - len(innocent) - 5)
+        ]
+        heads = (b"GET /?seconds=1", b"POST /?seconds=3600")
+        for head in heads:
+            for number, client in enumerate(clients):
+                client.sendall(head + b" HTTP/1.1\r\nhost: pools\r\ncontent-length: 0\r\n\r\n")
+                if number % 50 == 0:
+                    time.sleep(0.05)  # more than `connecting` at once would get 503
+            if head == heads[0]:
+                assert all(client.recv(2**16).startswith(b"HTTP/1.1 200") for client in clients)
+        print("DBG", limits, envoy_files(gateway))
+        open_now = len(clients) + len(innocent)
+        eventually(lambda: sum(pool.sessions for pool in pools), lambda open_: open_ == open_now)
+        eventually(lambda: gateway.state()["sessions"], lambda counted: counted == open_now)
+        for session in innocent:
+            session.echo()
+        assert children(gateway.pid) == family
+
+
+def test_posts_that_are_reset_leave_few_connections_behind() -> None:
+    """A reset while the connection to the pool opens leaves it idle. These connections have a limit, too."""
+    with besieged(files=1200) as (gateway, _), sessions(gateway.port, 10) as innocent:
+        family = children(gateway.pid)
+        end = time.monotonic() + 6
+        with ThreadPoolExecutor(10) as attackers:
+            running = [attackers.submit(reset_posts, gateway.port, 0.004 + 0.001 * n, end) for n in range(10)]
+            while any(not attack.done() for attack in running) and children(gateway.pid) == family:
+                print("DBG", envoy_files(gateway))
+                assert envoy_files(gateway) < 1100
+                time.sleep(0.05)
+        for session in innocent:
+            session.echo()
+        assert children(gateway.pid) == family
+
+
+def reset_posts(port: int, wait: float, end: float) -> None:
+    """Send POSTs over HTTP/2 until the time `end`, and reset each after `wait` seconds."""
+    post = bytes([0x83, 0x86, 0x84, 0x01, 5]) + b"pools"  # :method POST, :scheme http, :path /, :authority pools
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+            client.sendall(_HTTP2_SILENCE)
+            for first in range(1, 2000, 40):
+                ids = range(first, first + 40, 2)
+                client.sendall(b"".join(frame(1, 5, number, post) for number in ids))
+                time.sleep(wait)
+                client.sendall(b"".join(frame(3, 0, number, bytes([0, 0, 0, 8])) for number in ids))
+
+
+def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
 def test_an_innocent_client_may_send_100_requests_at_once() -> None:
     """Each waits for a connection to a pool at the same time."""
     with besieged(files=1200) as (gateway, pools), streams(gateway.port, 100) as clients:
@@ -107,7 +172,7 @@ def test_slow_senders_are_disconnected() -> None:
 @pytest.mark.parametrize("openings", [[b""], [_REQUEST, _HTTP2_SILENCE]], ids=["silent", "idle"])
 def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
     """They take every place, and the gateway says so. Then they lose some of them."""
-    with besieged(files=640) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
+    with besieged(files=800) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
         for opening in 200 * openings:
             try:
                 client = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), PATIENCE))

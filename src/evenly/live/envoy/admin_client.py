@@ -9,6 +9,7 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from evenly.live.addresses import Address, parse_address
 from evenly.live.envoy.admin_address import AdminAddress, AdminSocket
@@ -17,7 +18,7 @@ from evenly.live.envoy.names import CLUSTER, ONCE
 if TYPE_CHECKING:
     import socket
 
-_PATH = f"/clusters?format=json&filter=^({CLUSTER}|{ONCE})$"
+_PATH = "/clusters?format=json&filter=" + quote(f"^({CLUSTER}|{ONCE})$")
 _MAX_BYTES = 2**26
 _MAX_ACTIVE = 10**6
 

@@ -7,7 +7,9 @@ What must not change, and why:
 - `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
 - The responses of Envoy itself bypass the picker. It would hold them too long, and clients would get nothing.
 - A request that a pool may have processed is sent again only if its method is safe. All others travel on a new
-  connection, since a pool may close an idle one at any time.
+  connection, since a pool may close an idle one at any time. They have a cluster of their own, in which each
+  connection carries one request. A connection pool per request would not do: Envoy opens the first connection of a
+  pool whatever the limit, and a client that resets its requests leaves them behind, until Envoy is out of files.
 - The circuit breakers of the picker are far above their default of 1024. Beyond that Envoy would silently skip it.
 - The circuit breakers of the pools keep Envoy within its open files: `limits.py` derives them.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.

@@ -36,8 +36,9 @@ class Limits:
 
     `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait
     for their connection. Beyond either, clients get 503 at once. `pool_connections` has room for both and for idle
-    connections, since requests that wait for this limit get no answer. `retry_body` is the number of bytes of a
-    request body that is kept for a retry. `heap` is in bytes, too: close to it, Envoy takes no more requests.
+    connections, since requests that wait for this limit get no answer. `new_connections` come on top: those that
+    carry one request with an unsafe method. `retry_body` is the number of bytes of a request body that is kept for
+    a retry. `heap` is in bytes, too: close to it, Envoy takes no more requests.
     """
 
     files: int
@@ -55,15 +56,17 @@ def derive_limits(
 ) -> Limits:
     """Divide open files and bytes of memory, for an Envoy with this number of worker threads.
 
-    Each pool needs a file for its health checks. And beyond its limit of connections, every thread may still open
-    one to each pool that it has none to.
+    In the worst case each client has sent a GET and then a POST. The connection of the GET is idle, and the POST
+    has opened another one, so a session takes three files. Each pool is in two clusters. In each it needs a file
+    for its health checks. And beyond its limit of connections, every thread may still open one to each pool that
+    it has none to.
     """
-    needed = _MIN_FILES + pools
+    needed = _MIN_FILES + 2 * pools
     if files < needed:
         raise InputError(
             f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
         )
-    for_pools = max(pools, min(2 * pools * (1 + threads), files // _POOLS_SHARE))
+    for_pools = max(2 * pools, min(2 * pools * (1 + threads), files // _POOLS_SHARE))
     rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
     sessions = min((rest - 2 * connecting - idle) // 3, MAX_CONNECTIONS)
