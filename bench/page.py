@@ -72,9 +72,9 @@ connections, and the pools are listeners of another Envoy that answer instantly.
 - **Direct to the picker** means without Envoy: a Python client sends the messages that Envoy would send.
 - **Request latency** is measured from the moment the request is sent. Each `wrk` connection waits a random
   time between requests. Together they start slightly more than 2,500 sessions per second, half the goal. Runs
-  without a picker, with ours and with the echo picker alternate for {rounds} rounds, and the added latency is the median of the differences
-  within rounds. This load keeps two cores about 70 % busy. If the busy share is higher, something else was
-  running, and the p99 mostly measures the wait for a core.
+  without a picker, with ours and with the echo picker alternate for {rounds} rounds, and the added latency is
+  the median of the differences within rounds. This load keeps two cores about 70 % busy. If the busy share is
+  higher, something else was running, and the p99 mostly measures the wait for a core.
 
 - Machine: {machine}
 

@@ -121,7 +121,7 @@ async def slow_bodies(field: Field, chance: random.Random) -> None:
 @step
 async def waiting_posts(field: Field, chance: random.Random) -> None:
     """Hundreds of POSTs of 1 MB wait for an answer."""
-    count = chance.randint(850, 950)
+    count = chance.randint(350, 450)  # more than all free places would keep new clients out while it lasts
     async with attackers.waiting_posts(field.gateway.listen, count, 10**6) as writers:
         await asyncio.sleep(HOLD_S)
         field.note(posts=len(writers), at_pools=await field.hanging())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -44,6 +45,24 @@ async def _exchange(
         if half_close:
             writer.write_eof()
     return await read_answer(reader)
+
+
+async def exchange_reading_on(server: Address, request: bytes) -> Answer:
+    """Send these bytes, and read the response even if not all of them could be sent. Streams would give up."""
+    loop = asyncio.get_running_loop()
+    received = asyncio.StreamReader()
+    with socket.socket() as client:
+        client.setblocking(False)
+        await loop.sock_connect(client, server)
+        sending = asyncio.ensure_future(loop.sock_sendall(client, request))
+        with suppress(OSError):  # a TimeoutError is one, too
+            async with asyncio.timeout(TIMEOUT_S):
+                while data := await loop.sock_recv(client, 2**16):
+                    received.feed_data(data)
+        sending.cancel()
+        await asyncio.gather(sending, return_exceptions=True)
+    received.feed_eof()
+    return await read_answer(received)
 
 
 async def read_answer(reader: asyncio.StreamReader) -> Answer:

@@ -8,7 +8,7 @@ from collections import Counter
 
 from chaos.field import SETTLE_S, Field
 from chaos.gateway import ENVOY
-from chaos.http import NO_ANSWER, Answer, exchange, fetch, read_answer, request
+from chaos.http import NO_ANSWER, Answer, exchange, exchange_reading_on, fetch, read_answer, request
 from chaos.processes import listening_paths, listening_ports
 from chaos.steps import step
 from evenly.live.addresses import Address
@@ -193,7 +193,7 @@ async def early_answers(field: Field, chance: random.Random) -> None:
     head = request("POST", "/early", content_length=str(len(body)), expect="100-continue")
     asks_first = head.replace(b"content-length: 0\r\n", b"")
     for name, sent in (("asked first", asks_first), ("sent all", request("POST", "/early/polite", body))):
-        answers = await asyncio.gather(*(exchange(field.gateway.listen, sent) for _ in range(10)))
+        answers = await asyncio.gather(*(exchange_reading_on(field.gateway.listen, sent) for _ in range(10)))
         wrong = [answer for answer in answers if answer.status != 413]
         field.expect(not wrong, f"{len(wrong)} of {len(answers)} that {name} got {_shown(wrong)}, not 413")
 

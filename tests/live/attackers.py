@@ -93,3 +93,8 @@ def is_closed(client: socket.socket) -> bool:
     except OSError:
         return True
     return False
+
+
+def is_answered(client: socket.socket) -> bool:
+    """Return whether something came from the server, or it has closed the connection. Nothing is read."""
+    return bool(select.select([client], [], [], 0)[0])
