@@ -112,6 +112,19 @@ def test_idle_connections_to_pools_leave_room_for_others() -> None:
         assert children(gateway.pid) == family
 
 
+def test_posts_leave_no_connections_behind() -> None:
+    """Not even at pools that ignore `Connection: close`."""
+    with besieged(files=1200) as (gateway, _):
+        connection = HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+        for _ in range(300):
+            connection.request("POST", "/")
+            answer = connection.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+        files = Path(f"/proc/{children(gateway.pid)['envoy']}/fd")
+        assert len(list(files.iterdir())) < 150
+        connection.close()
+
+
 def test_posts_that_are_reset_leave_few_connections_behind() -> None:
     """A reset while the connection to the pool opens leaves it idle. These connections have a limit, too."""
     with besieged(files=1200) as (gateway, _), sessions(gateway.port, 10) as innocent:
@@ -119,7 +132,7 @@ def test_posts_that_are_reset_leave_few_connections_behind() -> None:
         end = time.monotonic() + 8
         with ThreadPoolExecutor(10) as attackers:
             for number in range(10):
-                attackers.submit(reset_posts, gateway.port, 0.008 + 0.001 * number, end)
+                attackers.submit(reset_posts, gateway.port, 0.015 + 0.0015 * number, end)
         assert children(gateway.pid) == family
         for session in innocent:
             session.echo()

@@ -34,11 +34,12 @@ _MAX_RETRY_BODY = 2**20
 class Limits:
     """What Envoy accepts at most. The numbers of connections fit into `files` together.
 
-    `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait
-    for their connection. Beyond either, clients get 503 at once. `pool_connections` has room for both and for idle
-    connections, since requests that wait for this limit get no answer. `new_connections` come on top: those that
-    carry one request with an unsafe method. `retry_body` is the number of bytes of a request body that is kept for
-    a retry. `heap` is in bytes, too: close to it, Envoy takes no more requests.
+    `sessions` are requests and sessions open at pools, one connection each: this number with a safe method, and
+    the same number with others. `connecting` are requests that wait for their connection. Beyond either, clients
+    get 503 at once. `pool_connections` has room for both and for idle connections, since requests that wait for
+    this limit get no answer. `new_connections` come on top: those that carry one request with an unsafe method.
+    `retry_body` is the number of bytes of a request body that is kept for a retry. `heap` is in bytes, too: close
+    to it, Envoy takes no more requests.
     """
 
     files: int
@@ -79,7 +80,7 @@ def derive_limits(
         pool_connections=sessions + connecting + idle,
         new_connections=sessions + connecting,
         heap=heap,
-        retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // sessions, _MAX_RETRY_BODY),
+        retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // (2 * sessions), _MAX_RETRY_BODY),
     )
 
 
