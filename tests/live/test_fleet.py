@@ -370,7 +370,7 @@ def test_hosts_are_fetched_with_one_request() -> None:
     port.show(3, pools=(POOL, OTHER))
     assert fetched(port) == {POOL: Host(3, failing=False), OTHER: Host(3, failing=False)}
     [request] = port.requests
-    assert request.startswith(b"GET /clusters?format=json&filter=^pools$ HTTP/1.1\r\n")
+    assert request.startswith(b"GET /clusters?format=json&filter=%5E%28pools%7Cpools-once%29%24 HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize(

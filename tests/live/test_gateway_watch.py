@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
@@ -145,6 +145,15 @@ def test_a_gateway_whose_envoy_hangs_is_not_ready_and_is_repaired() -> None:
         assert is_served(started)
         eventually(lambda: readiness(started), lambda status: status == 200)
         assert [line["reason"] for line in said(started, "envoy killed")] == ["not responding"]
+
+
+def test_an_envoy_whose_admin_socket_was_removed_is_left_alone() -> None:
+    """A program that cleans up /tmp may do that. Killing Envoy would end every session."""
+    with gateway() as (started, _), closing(Session(started.port).wait()) as session:
+        admin_socket(started).unlink()
+        time.sleep(8 * PROBE_S)
+        session.echo()
+        assert not said(started, "envoy killed")
 
 
 def test_a_gateway_with_all_connections_in_use_is_left_alone() -> None:

@@ -7,8 +7,10 @@ import re
 import signal
 import socket
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -110,6 +112,54 @@ def test_idle_connections_to_pools_leave_room_for_others() -> None:
         assert children(gateway.pid) == family
 
 
+def test_posts_leave_no_connections_behind() -> None:
+    """Not even at pools that ignore `Connection: close`."""
+    with besieged(files=1200) as (gateway, _):
+        connection = HTTPConnection("127.0.0.1", gateway.port, timeout=PATIENCE)
+        for _ in range(300):
+            connection.request("POST", "/")
+            answer = connection.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+        files = Path(f"/proc/{children(gateway.pid)['envoy']}/fd")
+        assert len(list(files.iterdir())) < 150
+        connection.close()
+
+
+def test_posts_that_are_reset_leave_few_connections_behind() -> None:
+    """A reset while the connection to the pool opens leaves it idle. These connections have a limit, too."""
+    with besieged(files=1200) as (gateway, _), sessions(gateway.port, 10) as innocent:
+        family = children(gateway.pid)
+        end = time.monotonic() + 8
+        with ThreadPoolExecutor(10) as attackers:
+            for number in range(10):
+                attackers.submit(reset_posts, gateway.port, 0.015 + 0.0015 * number, end)
+        assert children(gateway.pid) == family
+        for session in innocent:
+            session.echo()
+
+
+def reset_posts(port: int, wait: float, end: float) -> None:
+    """Send POSTs over HTTP/2 until the time `end`, and reset each after `wait` seconds."""
+    path = b"/?seconds=3600"
+    post = bytes([0x83, 0x86, 0x04, len(path)]) + path + bytes([0x01, 5]) + b"pools"
+    cancel = (8).to_bytes(4, "big")
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), PATIENCE) as client:
+            client.sendall(_HTTP2_SILENCE)
+            for first in range(1, 10**5, 40):
+                streams = range(first, first + 40, 2)
+                client.sendall(b"".join(_frame(1, 5, stream, post) for stream in streams))
+                time.sleep(wait)
+                client.sendall(b"".join(_frame(3, 0, stream, cancel) for stream in streams))
+                time.sleep(0.005)
+                if time.monotonic() >= end or is_closed(client):
+                    break
+
+
+def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+    return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
+
+
 def test_an_innocent_client_may_send_100_requests_at_once() -> None:
     """Each waits for a connection to a pool at the same time."""
     with besieged(files=1200) as (gateway, pools), streams(gateway.port, 100) as clients:
@@ -134,7 +184,7 @@ def test_slow_senders_are_disconnected() -> None:
 @pytest.mark.parametrize("openings", [[b""], [_REQUEST, _HTTP2_SILENCE]], ids=["silent", "idle"])
 def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
     """They take every place, and the gateway says so. Then they lose some of them."""
-    with besieged(files=760) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
+    with besieged(files=800) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
         for opening in 200 * openings:
             try:
                 client = stack.enter_context(socket.create_connection(("127.0.0.1", gateway.port), PATIENCE))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import os
-import re
 import socket
 import stat
 from pathlib import Path
@@ -20,7 +19,6 @@ from evenly.live.addresses import Address, parse_address
 
 SOCKET_MODE = 0o600
 _PREFIX = "unix:"
-_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,49}")
 
 
 class AdminSocket(NamedTuple):
@@ -49,19 +47,23 @@ AdminAddress = Address | AdminSocket
 def announcement(admin: AdminAddress) -> str:
     """Return the text by which an Envoy announces its admin address to the picker.
 
-    A Unix socket is announced by its name only. The picker looks for it in one folder, so a local program cannot
-    make it open any other path.
+    A Unix socket is announced by its name only: the picker knows its path.
     """
     return f"{_PREFIX}{admin.path.name}" if isinstance(admin, AdminSocket) else str(admin)
 
 
-def parse_announcement(announced: str, peer: str, sockets: Path | None) -> AdminAddress:
+def parse_announcement(announced: str, peer: str, own: AdminSocket | None) -> AdminAddress:
     """Validate an announced admin address: an IP literal, and loopback only if the peer is local.
 
-    A Unix socket is accepted from a local peer only, and only if there is a folder of `sockets`.
+    The picker of a gateway accepts the Unix socket of its `own` Envoy and nothing else. Every local user can reach
+    its port, and a forged Envoy could report pools as failing.
     """
+    if own is not None:
+        if announced != announcement(own) or not Address(peer, 0).loopback:
+            raise InputError(f"The picker of a gateway accepts only the Envoy of that gateway, not {announced!r}.")
+        return own
     if announced.startswith(_PREFIX):
-        return _parse_socket(announced, peer, sockets)
+        raise InputError(f"{announced} is a Unix socket, which only the picker of a gateway accepts.")
     admin = parse_address(announced)
     try:
         number = ipaddress.ip_address(admin.host)
@@ -72,17 +74,6 @@ def parse_announcement(announced: str, peer: str, sockets: Path | None) -> Admin
     if admin.loopback and not Address(peer, 0).loopback:
         raise InputError(f"{announced} is a loopback address, and {peer} is another machine.")
     return admin
-
-
-def _parse_socket(announced: str, peer: str, sockets: Path | None) -> AdminSocket:
-    name = announced.removeprefix(_PREFIX)
-    if _NAME.fullmatch(name) is None:
-        raise InputError(f"An Envoy must announce a Unix socket by its name alone, not as {announced!r}.")
-    if sockets is None:
-        raise InputError(f"{announced} is a Unix socket, which only the picker of a gateway accepts.")
-    if not Address(peer, 0).loopback:
-        raise InputError(f"{announced} is a Unix socket, and {peer} is another machine.")
-    return AdminSocket(sockets / name)
 
 
 def connect(admin: AdminAddress, seconds: float) -> http.client.HTTPConnection:

@@ -9,15 +9,16 @@ import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from evenly.live.addresses import Address, parse_address
 from evenly.live.envoy.admin_address import AdminAddress, AdminSocket
-from evenly.live.envoy.names import CLUSTER
+from evenly.live.envoy.names import CLUSTER, ONCE
 
 if TYPE_CHECKING:
     import socket
 
-_PATH = f"/clusters?format=json&filter=^{CLUSTER}$"
+_PATH = "/clusters?format=json&filter=" + quote(f"^({CLUSTER}|{ONCE})$")
 _MAX_BYTES = 2**26
 _MAX_ACTIVE = 10**6
 
@@ -32,6 +33,9 @@ class Host:
 
     active: int
     failing: bool
+
+
+_NONE = Host(0, False)
 
 
 async def fetch_hosts(admin: AdminAddress, seconds: float) -> dict[Address, Host]:
@@ -96,16 +100,20 @@ def parse_hosts(answer: bytes) -> dict[Address, Host]:
     """Parse the body of a response to `/clusters?format=json`."""
     try:
         clusters = json.loads(answer).get("cluster_statuses", [])
-        hosts = [
-            host
-            for cluster in clusters
-            if cluster["name"] == CLUSTER
-            for host in cluster.get("host_statuses", [])
-            if "socket_address" in host["address"]
-        ]
-        return {_address(host): _host(host) for host in hosts}
+        hosts, once = (_hosts(clusters, name) for name in (CLUSTER, ONCE))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadResponseError(f"{type(error).__name__}: {error}") from None
+    return {at: Host(host.active + once.get(at, _NONE).active, host.failing) for at, host in hosts.items()}
+
+
+def _hosts(clusters: list[dict[str, Any]], name: str) -> dict[Address, Host]:
+    return {
+        _address(host): _host(host)
+        for cluster in clusters
+        if cluster["name"] == name
+        for host in cluster.get("host_statuses", [])
+        if "socket_address" in host["address"]
+    }
 
 
 def _address(host: dict[str, Any]) -> Address:

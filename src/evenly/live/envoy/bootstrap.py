@@ -7,7 +7,9 @@ What must not change, and why:
 - `override_host` reads metadata, which only the picker can set, and never the header, which a client can forge.
 - The responses of Envoy itself bypass the picker. It would hold them too long, and clients would get nothing.
 - A request that a pool may have processed is sent again only if its method is safe. All others travel on a new
-  connection, since a pool may close an idle one at any time.
+  connection, since a pool may close an idle one at any time. They have a cluster of their own, in which each
+  connection carries one request. A connection pool per request would not do: Envoy opens the first connection of a
+  pool whatever the limit, and a client that resets its requests leaves them behind, until Envoy is out of files.
 - The circuit breakers of the picker are far above their default of 1024. Beyond that Envoy would silently skip it.
 - The circuit breakers of the pools keep Envoy within its open files: `limits.py` derives them.
 - Idle sessions are never cut off. TCP keep-alive detects peers that have vanished, and their sessions end.
@@ -34,12 +36,10 @@ from evenly.live.envoy.bootstrap_clusters import (
 )
 from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_replies
 from evenly.live.envoy.limits import MAX_STREAMS, Limits, derive_limits
-from evenly.live.envoy.names import CLUSTER, NAMESPACE, PICKER
+from evenly.live.envoy.names import CLUSTER, NAMESPACE, ONCE, PICKER
 from evenly.live.envoy.overload import overload_manager
 
 _NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
-_OWN_CONNECTION = "own-connection"
-_ENABLED = {"@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "config": {}}
 STAT_PREFIX = "gateway"  # of the listener's statistics
 _FIRST_BYTES_TIMEOUT = "5s"  # for the request line of a new connection, or the preface of HTTP/2
 # What the picker and operators read. Envoy compares the path with its query, and POST /stats/recentlookups/...
@@ -73,7 +73,10 @@ def envoy_config(
         "overload_manager": overload_manager(limits),
         "static_resources": {
             "listeners": [_listener(resolve(listen), admin, limits)],
-            "clusters": [pools_cluster(pools, admin, health_path, limits), picker_cluster(picker, admin)],
+            "clusters": [
+                *(pools_cluster(pools, admin, health_path, limits, once=once) for once in (False, True)),
+                picker_cluster(picker, admin),
+            ],
         },
     }
 
@@ -148,7 +151,6 @@ def _connection_manager(admin: AdminAddress, limits: Limits) -> Json:
         local_reply_config={"mappers": [answer_to_ping()]},
         route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
         http_filters=[
-            _own_connection(),
             except_local_replies(_ask_picker(admin)),
             typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router"),
         ],
@@ -168,8 +170,8 @@ def _routes(limits: Limits) -> list[Json]:
     key = _set_header("sec-websocket-key", b64encode(b"a key's 16 bytes").decode())
     close = _set_header("connection", "close")  # else the new connection would stay open, unused
     body = {"request_body_buffer_limit": limits.retry_body}
-    again = {"route": _forward(f"{_NOT_SENT},reset"), **body}
-    once = {"route": _forward(_NOT_SENT), **body, "typed_per_filter_config": {_OWN_CONNECTION: _ENABLED}}
+    again = {"route": _forward(CLUSTER, f"{_NOT_SENT},reset"), **body}
+    once = {"route": _forward(ONCE, _NOT_SENT), **body}
     return [
         {
             "match": {"prefix": "/", "headers": [safe, upgrade, without_key]},
@@ -181,26 +183,11 @@ def _routes(limits: Limits) -> list[Json]:
     ]
 
 
-def _own_connection() -> Json:
-    """Describe the filter that gives a request a connection to its pool of its own. Routes have to enable it.
-
-    Envoy keeps apart the connections of requests with different shared state, and this state is unique.
-    """
-    state = {
-        "object_key": "evenly.request",
-        "factory_key": "envoy.hashable_string",
-        "format_string": {"text_format_source": {"inline_string": "%UNIQUE_ID%"}},
-        "shared_with_upstream": "ONCE",
-    }
-    kind = f"{EXTENSIONS}.filters.http.set_filter_state.v3.Config"
-    return typed(_OWN_CONNECTION, kind, on_request_headers=[state]) | {"disabled": True}
-
-
 def _set_header(name: str, value: str) -> Json:
     return {"header": {"key": name, "value": value}, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
 
 
-def _forward(retry_on: str) -> Json:
+def _forward(cluster: str, retry_on: str) -> Json:
     """Retry at another pool, so that a pool that has just died costs no session."""
     other_pool = typed(
         "envoy.retry_host_predicates.previous_hosts",
@@ -212,7 +199,7 @@ def _forward(retry_on: str) -> Json:
         "retry_host_predicate": [other_pool],
         "host_selection_retry_max_attempts": 100,  # the fallback prefers the dead pool, since it is empty
     }
-    return {"cluster": CLUSTER, "timeout": "0s", "retry_policy": retries}
+    return {"cluster": cluster, "timeout": "0s", "retry_policy": retries}
 
 
 def _ask_picker(admin: AdminAddress) -> Json:

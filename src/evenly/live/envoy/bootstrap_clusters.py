@@ -12,7 +12,7 @@ from typing import Any
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits
-from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, OPEN, PICKED, PICKER, SERVED
+from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, ONCE, OPEN, PICKED, PICKER, SERVED
 
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
@@ -29,16 +29,21 @@ def picker_service(admin: AdminAddress) -> Json:
 
 
 def pools_cluster(
-    pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None, limits: Limits
+    pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None, limits: Limits, *, once: bool
 ) -> Json:
-    """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None."""
+    """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None.
+
+    If `once`, each connection carries one request only.
+    """
+    name = ONCE if once else CLUSTER
+    idle = {"idle_timeout": "1s", "max_requests_per_connection": 1} if once else {"idle_timeout": "4s"}
     return {
-        "name": CLUSTER,
+        "name": name,
         "connect_timeout": "1s",
         "circuit_breakers": _circuit_breakers(
             max_requests=limits.sessions,
             max_pending_requests=limits.connecting,
-            max_connections=limits.pool_connections,
+            max_connections=limits.new_connections if once else limits.pool_connections,
         ),
         "per_connection_buffer_limit_bytes": 2**16,
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
@@ -46,10 +51,10 @@ def pools_cluster(
         "load_balancing_policy": _override_host_policy(),
         "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback also avoids failing pools
         "typed_extension_protocol_options": _protocol(
-            common_http_protocol_options={"idle_timeout": "4s"},  # below the keep-alive timeouts of servers
+            common_http_protocol_options=idle,  # below the keep-alive timeouts of servers
             explicit_http_config={"http_protocol_options": {}},
         ),
-        **(_followed_pools(admin) if pools is None else _fixed(CLUSTER, [resolve(pool) for pool in pools])),
+        **(_followed_pools(admin) if pools is None else _fixed(name, [resolve(pool) for pool in pools])),
     }
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.pool import LivePool
-from evenly.live.envoy.admin_address import parse_announcement
+from evenly.live.envoy.admin_address import AdminSocket, parse_announcement
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.reconcile import EnvoyCounts, Snapshot
 from evenly.live.envoy.refusals import RefusalTally, fetch_refusals
@@ -30,15 +29,15 @@ _FORGET_NEW_S = 10.0  # and one that has never responded for this long
 
 
 class EnvoyFleet:
-    """The known Envoys, each polled by its own task. Unix sockets that they announce must be in `sockets`."""
+    """The known Envoys, each polled by its own task. With `own`, only that Envoy is accepted."""
 
     def __init__(
-        self, balancer: Balancer, log: Log, clock: Callable[[], float], sockets: Path | None = None
+        self, balancer: Balancer, log: Log, clock: Callable[[], float], own: AdminSocket | None = None
     ) -> None:
         self._balancer = balancer
         self._log = log
         self._clock = clock
-        self._sockets = sockets
+        self._own = own
         self.refusals = RefusalTally(log)
         self._known: dict[bytes, EnvoyCounts] = {}
         self._refused: set[bytes] = set()
@@ -73,7 +72,7 @@ class EnvoyFleet:
 
     def _start_polling(self, announced: bytes, peer: str) -> EnvoyCounts | None:
         try:
-            admin = parse_announcement(announced.decode("latin-1"), peer, self._sockets)
+            admin = parse_announcement(announced.decode("latin-1"), peer, self._own)
         except InputError as error:
             if len(self._refused) < MAX_ENVOYS:
                 self._refused.add(announced)

@@ -21,7 +21,7 @@ _SPARE_SHARE = 20  # one file in 20 stays free, for pools that are added later
 _POOLS_SHARE = 4  # at most a quarter of the files is set aside for pools that have no sessions
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
 _BURST_SHARE = 20
-_MIN_FILES = 720  # leaves room for 100 sessions
+_MIN_FILES = 750  # leaves room for 100 sessions
 _MAX_FILES = 10**9
 _MIN_MEMORY_MIB, _MAX_MEMORY_MIB = 128, 2**30  # Envoy itself needs about 60 MiB
 _HEAP_SHARE = 2  # half of the memory is for Envoy's heap; the picker and the kernel need some, too
@@ -34,10 +34,12 @@ _MAX_RETRY_BODY = 2**20
 class Limits:
     """What Envoy accepts at most. The numbers of connections fit into `files` together.
 
-    `sessions` are requests and sessions open at pools, one connection each. `connecting` are requests that wait
-    for their connection. Beyond either, clients get 503 at once. `pool_connections` has room for both and for idle
-    connections, since requests that wait for this limit get no answer. `retry_body` is the number of bytes of a
-    request body that is kept for a retry. `heap` is in bytes, too: close to it, Envoy takes no more requests.
+    `sessions` are requests and sessions open at pools, one connection each: this number with a safe method, and
+    the same number with others. `connecting` are requests that wait for their connection. Beyond either, clients
+    get 503 at once. `pool_connections` has room for both and for idle connections, since requests that wait for
+    this limit get no answer. `new_connections` come on top: those that carry one request with an unsafe method.
+    `retry_body` is the number of bytes of a request body that is kept for a retry. `heap` is in bytes, too: close
+    to it, Envoy takes no more requests.
     """
 
     files: int
@@ -45,6 +47,7 @@ class Limits:
     sessions: int
     connecting: int
     pool_connections: int
+    new_connections: int
     heap: int
     retry_body: int
 
@@ -54,19 +57,19 @@ def derive_limits(
 ) -> Limits:
     """Divide open files and bytes of memory, for an Envoy with this number of worker threads.
 
-    Each pool needs a file for its health checks. And beyond its limit of connections, every thread may still open
-    one to each pool that it has none to.
+    In the worst case each client has sent a GET and then a POST. The connection of the GET is idle, and the POST
+    has opened another one, so a session takes three files. Each pool is in two clusters. In each it needs a file
+    for its health checks. And beyond its limit of connections, every thread may still open one to each pool that
+    it has none to.
     """
-    needed = _MIN_FILES + pools
+    needed = _MIN_FILES + 2 * pools
     if files < needed:
         raise InputError(
             f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
         )
-    for_pools = max(pools, min(pools * (1 + threads), files // _POOLS_SHARE))
+    for_pools = max(2 * pools, min(2 * pools * (1 + threads), files // _POOLS_SHARE))
     rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
-    # Clients, connections of safe requests and idle ones, and the connections that all other requests have for
-    # themselves: those are made even if there are `pool_connections` already.
     sessions = min((rest - 2 * connecting - idle) // 3, MAX_CONNECTIONS)
     heap = memory // _HEAP_SHARE
     return Limits(
@@ -75,8 +78,9 @@ def derive_limits(
         sessions=sessions,
         connecting=connecting,
         pool_connections=sessions + connecting + idle,
+        new_connections=sessions + connecting,
         heap=heap,
-        retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // sessions, _MAX_RETRY_BODY),
+        retry_body=min(min(heap // _RETRY_SHARE, _MAX_RETRY_BYTES) // (2 * sessions), _MAX_RETRY_BODY),
     )
 
 

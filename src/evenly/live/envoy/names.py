@@ -1,6 +1,7 @@
 """Names that Envoy's configuration and the picker must agree on."""
 
 CLUSTER = "pools"
+ONCE = "pools-once"  # the same pools, for requests that need a new connection
 PICKER = "picker"  # the cluster, and the filter that asks it
 ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: its admin address
 NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import http.client
 import json
 from asyncio.subprocess import Process
@@ -23,6 +24,7 @@ _OPEN_SESSIONS = f"http.{STAT_PREFIX}.downstream_rq_active"
 ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that this module requests
 _TIMEOUT_S = 1.0
 _READY_POLL_S = 0.02
+_CANNOT_ASK = {errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 def find_envoy() -> Path:
@@ -83,8 +85,12 @@ class EnvoyProcess:
         return await self._process.wait()
 
     async def responds(self) -> bool:
-        """Return whether its main thread responds within a second."""
-        return await self._request("GET", "/ready", any_status=True) is not None
+        """Return whether its main thread responds within a second; True if there is no way to ask it now.
+
+        A program that cleans up /tmp may remove the socket, and the system may be out of file descriptors. Neither
+        is the fault of this Envoy.
+        """
+        return await asyncio.to_thread(_responds, self._admin)
 
     async def open_sessions(self) -> int | None:
         """Return the number of open requests and WebSocket sessions, or None if Envoy does not respond."""
@@ -108,8 +114,8 @@ class EnvoyProcess:
         if self._process is not None and self.running:
             self._process.kill()
 
-    async def _request(self, method: str, path: str, *, any_status: bool = False) -> bytes | None:
-        return await asyncio.to_thread(_body, self._admin, method, path, any_status)
+    async def _request(self, method: str, path: str) -> bytes | None:
+        return await asyncio.to_thread(_body, self._admin, method, path)
 
 
 def _admin_of(config: Json) -> AdminAddress:
@@ -119,15 +125,31 @@ def _admin_of(config: Json) -> AdminAddress:
     return Address(where["socket_address"]["address"], where["socket_address"]["port_value"])
 
 
-def _body(admin: AdminAddress, method: str, path: str, any_status: bool) -> bytes | None:
-    """Send a request; return the body of a 200 response, or of any response if `any_status`, else None."""
+def _body(admin: AdminAddress, method: str, path: str) -> bytes | None:
+    """Send a request; return the body of a 200 response, else None."""
+    try:
+        status, body = _exchange(admin, method, path)
+    except (OSError, http.client.HTTPException):
+        return None
+    return body if status == http.client.OK else None
+
+
+def _responds(admin: AdminAddress) -> bool:
+    try:
+        _exchange(admin, "GET", "/ready")
+    except OSError as error:
+        return error.errno in _CANNOT_ASK
+    except http.client.HTTPException:
+        return False
+    return True
+
+
+def _exchange(admin: AdminAddress, method: str, path: str) -> tuple[int, bytes]:
+    """Send a request; return the status and the body of the response."""
     connection = connect(admin, _TIMEOUT_S)
     try:
         connection.request(method, path)
         answer = connection.getresponse()
-        body = answer.read()
-    except (OSError, http.client.HTTPException):
-        return None
+        return answer.status, answer.read()
     finally:
         connection.close()
-    return body if any_status or answer.status == http.client.OK else None

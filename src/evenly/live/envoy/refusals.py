@@ -11,12 +11,12 @@ from urllib.parse import quote
 from evenly.live.envoy.admin_address import AdminAddress
 from evenly.live.envoy.admin_client import BadResponseError, fetch
 from evenly.live.envoy.bootstrap import STAT_PREFIX
-from evenly.live.envoy.names import CLUSTER
+from evenly.live.envoy.names import CLUSTER, ONCE
 from evenly.live.log import Log
 
 RECENT_S = 10.0  # clients are being refused if one was within this time
 _LOG_S = 60.0
-_POOLS = rf"cluster\.{CLUSTER}"
+_POOLS = rf"cluster\.({CLUSTER}|{ONCE})"
 _HTTP = rf"http\.{STAT_PREFIX}"
 _NAMES = {  # Envoy's counters, by what they count
     "clients": r"listener\..*\.downstream_(global_cx_overflow|cx_overload_reject)",

@@ -27,6 +27,7 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.pick_stream import PickService
@@ -98,7 +99,10 @@ class PickerServer:
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
         self.envoys = EnvoyFleet(
-            self.balancer, self.log, time.monotonic, sockets=None if gateway is None else gateway.path
+            self.balancer,
+            self.log,
+            time.monotonic,
+            own=None if gateway is None else AdminSocket(gateway.admin_socket),
         )
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
