@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
@@ -18,6 +19,7 @@ from evenly.live.addresses import Address
 _AT_ONCE = 100  # connections that are being opened
 _BODY_PIECE = 2**16
 _RESETS_AT_ONCE = 100
+_POSTS_AT_ONCE = 20
 STREAMS = 1000  # per connection, if the server allows as many
 
 
@@ -58,6 +60,31 @@ async def _reset(server: Address, streams: int) -> int:
         if client is not None:
             client.abort()
     return connections
+
+
+async def reset_posts(server: Address, clients: int, seconds: float, chance: random.Random) -> int:
+    """Let clients send POSTs, and reset them when the pool may have them. Return how many POSTs that were."""
+    waits = [random.Random(chance.random()) for _ in range(clients)]
+    return sum(await asyncio.gather(*(_post_and_reset(server, seconds, each) for each in waits)))
+
+
+async def _post_and_reset(server: Address, seconds: float, chance: random.Random) -> int:
+    client, posts, end = Http2Client(), 0, time.monotonic() + seconds
+    try:
+        while time.monotonic() < end:
+            if client.closed or not posts:
+                client.abort()
+                client = Http2Client()
+                if not await client.connect(server):
+                    await asyncio.sleep(0.1)
+                    continue
+            streams = client.open(_POSTS_AT_ONCE, method="POST")
+            posts += len(streams)
+            await asyncio.sleep(chance.uniform(0.005, 0.03))
+            client.reset(streams)
+    finally:
+        client.abort()
+    return posts
 
 
 @asynccontextmanager

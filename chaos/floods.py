@@ -9,7 +9,7 @@ from collections import Counter
 
 from chaos import attackers
 from chaos.field import SETTLE_S, Field, eventually, in_background
-from chaos.http import fetch
+from chaos.http import fetch, read_answer
 from chaos.http2 import Http2Client
 from chaos.innocents import begin
 from chaos.steps import step
@@ -56,6 +56,35 @@ async def rapid_resets(field: Field, chance: random.Random) -> None:
     clients, streams = chance.randint(4, 10), chance.choice((500, 1000, 2000))
     connections = await attackers.rapid_resets(field.gateway.listen, clients, streams)
     field.note(resets=clients * streams, connections=connections)
+
+
+@step
+async def reset_posts(field: Field, chance: random.Random) -> None:
+    """HTTP/2 clients send POSTs and reset them just when Envoy has opened a connection for each."""
+    field.note(posts=await attackers.reset_posts(field.gateway.listen, chance.randint(8, 12), 6.0, chance))
+
+
+@step
+async def short_posts(field: Field, chance: random.Random) -> None:
+    """Clients send POSTs one after the other, at pools that do not close the connection after the response."""
+    statuses = Counter[int]()
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection(*field.gateway.listen)
+        try:
+            for _ in range(400):
+                writer.write(b"POST / HTTP/1.1\r\nhost: pools\r\ncontent-length: 0\r\n\r\n")
+                status = (await read_answer(reader)).status
+                statuses[status] += 1
+                if not status:  # the connection is closed
+                    return
+        finally:
+            writer.transport.abort()
+
+    await asyncio.gather(*(client() for _ in range(chance.randint(10, 15))))
+    field.note(posts=statuses.total())
+    failed = statuses.total() - statuses[200]
+    field.expect(failed == 0, f"{failed} of {statuses.total()} POSTs failed: {dict(statuses)}")
 
 
 @step
@@ -121,7 +150,9 @@ async def slow_bodies(field: Field, chance: random.Random) -> None:
 @step
 async def waiting_posts(field: Field, chance: random.Random) -> None:
     """Hundreds of POSTs of 1 MB wait for an answer."""
-    count = chance.randint(350, 450)  # more than all free places would keep new clients out while it lasts
+    (limits,) = [event for event in field.gateway.events(0) if event.get("event") == "limits"][-1:]
+    free = limits["sessions"] - field.size.innocents
+    count = chance.randint(free * 3 // 4, free * 9 // 10)  # all free places would keep new clients out
     async with attackers.waiting_posts(field.gateway.listen, count, 10**6) as writers:
         await asyncio.sleep(HOLD_S)
         field.note(posts=len(writers), at_pools=await field.hanging())

@@ -23,9 +23,12 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return len(payload).to_bytes(3, "big") + bytes((kind, flags)) + stream.to_bytes(4, "big") + payload
 
 
-def _request(path: bytes) -> bytes:
-    """Encode a GET: entries 2 and 6 of the static table, and two literals that are not indexed."""
-    return b"\x82\x86" + b"\x04" + bytes([len(path)]) + path + b"\x01\x05pools"
+_METHODS = {"GET": b"\x82", "POST": b"\x83"}  # entries of the static table
+
+
+def _request(path: bytes, method: str = "GET") -> bytes:
+    """Encode a request: method and scheme from the static table, and two literals that are not indexed."""
+    return _METHODS[method] + b"\x86\x04" + bytes([len(path)]) + path + b"\x01\x05pools"
 
 
 class Http2Client(asyncio.Protocol):
@@ -60,14 +63,18 @@ class Http2Client(asyncio.Protocol):
             return False
         return not self.closed
 
-    def open(self, count: int, path: bytes = b"/hang") -> list[int]:
+    def open(self, count: int, path: bytes = b"/hang", method: str = "GET") -> list[int]:
         """Open streams with one request each; return their ids."""
         ids = list(range(self._next, self._next + 2 * count, 2))
         self._next += 2 * count
         self.opened += ids
-        block = _request(path)
+        block = _request(path, method)
         self._write(b"".join(_frame(_HEADERS, _END_STREAM | _END_HEADERS, stream, block) for stream in ids))
         return ids
+
+    def reset(self, streams: list[int]) -> None:
+        """Reset streams."""
+        self._write(b"".join(_frame(_RST_STREAM, 0, stream, _CANCEL) for stream in streams))
 
     def open_and_reset(self, count: int, path: bytes = b"/hang") -> None:
         """Open streams, each followed by its reset: "rapid reset"."""
