@@ -38,6 +38,7 @@ from bench.processes import (
 )
 from evenly.live.addresses import Address
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.names import PICKER
 
 POOLS = 20
 GOAL = 5000  # session starts per second
@@ -100,7 +101,8 @@ def started(folder: Path, pools: Sequence[Address], start_picker: StartPicker | 
     listeners = config["static_resources"]["listeners"]
     listeners.append(without_picker(listeners[0], plain))
     if start_picker is not None:
-        config["static_resources"]["clusters"][1].pop("health_checks")  # the others have no health service
+        (cluster,) = (each for each in config["static_resources"]["clusters"] if each["name"] == PICKER)
+        cluster.pop("health_checks")  # the others have no health service
     with Processes() as processes:
         picker = evenly_picker(listen, admin, pools) if start_picker is None else start_picker(listen, pools)
         processes.add(picker)
