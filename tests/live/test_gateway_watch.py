@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -13,6 +14,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
+import grpc
 import pytest
 
 from evenly.live.envoy.admin_address import AdminSocket, connect
@@ -189,3 +191,17 @@ def test_a_draining_gateway_is_never_ready_even_if_its_picker_dies() -> None:
             session.close()
             assert exit_code(started) == 0
         assert set(answers) <= {0, 503}
+
+
+def test_no_other_envoy_can_announce_itself_to_a_gateways_picker() -> None:
+    """Every local user can reach the picker's port. A forged Envoy could report that all pools fail."""
+    with gateway() as (started, _), socket.create_server(("127.0.0.1", 0)) as forged:
+        admin_socket(started)
+        words = Path(f"/proc/{children(started.pid)['picker']}/cmdline").read_text().split("\0")
+        announced = f"127.0.0.1:{forged.getsockname()[1]}"
+        with grpc.insecure_channel(words[words.index("--listen") + 1]) as channel:
+            check = channel.unary_unary("/grpc.health.v1.Health/Check")
+            check(b"", metadata=[("x-evenly-envoy", announced)], timeout=PATIENCE)
+        (line,) = eventually(lambda: said(started, "envoy not believed"), bool)
+        assert line["announced"] == announced
+        assert [envoy["admin"].partition(":")[0] for envoy in started.state()["envoys"]] == ["unix"]

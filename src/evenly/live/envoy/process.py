@@ -46,7 +46,7 @@ class EnvoyProcess:
         self._log = log
         self._program = find_envoy()
         self._file = folder / "envoy.json"
-        self._file.write_text(json.dumps(config), encoding="utf-8")
+        self._config = json.dumps(config)
         self._admin = _admin_of(config)
         self._process: Process | None = None
         self._ready = False
@@ -64,6 +64,7 @@ class EnvoyProcess:
     async def start(self) -> None:
         """Start the process. It is not ready yet."""
         self._ready = False
+        self._file.write_text(self._config, encoding="utf-8")  # each time: something may have removed it
         self._process = await start_child(
             *(str(self._program), "-c", str(self._file), "--disable-hot-restart"),
             *("--log-level", "warning", "--component-log-level", _QUIET, "--log-format", _LOG_FORMAT),
