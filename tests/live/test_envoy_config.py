@@ -19,6 +19,7 @@ import pytest
 from evenly.cli.main import main
 from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.bootstrap_clusters import Json
 from evenly.live.envoy.limits import derive_limits
 from evenly.live.envoy.process import find_envoy
 from tests.live.clients import Session, SessionFailedError
@@ -214,17 +215,22 @@ def test_the_admin_port_can_only_be_read(admin: str, tmp_path: Path) -> None:
         assert envoy.ready()
 
 
-def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: Path) -> None:
-    """The connected clients are not affected."""
-    listen = free_port()
-    config = envoy_config(
+def limited(listen: int, pool: PoolProcess, **limits: int) -> Json:
+    """Return the config of an Envoy with one pool, no picker and these limits."""
+    return envoy_config(
         listen=parse_address(f"127.0.0.1:{listen}"),
         picker=parse_address("127.0.0.1:9"),
         pools=[parse_address(pool.address)],
         admin=parse_address(f"127.0.0.1:{free_port()}"),
         health_path=None,
-        limits=replace(derive_limits(), clients=2),
+        limits=replace(derive_limits(), **limits),
     )
+
+
+def test_clients_beyond_the_limit_are_turned_away(pool: PoolProcess, tmp_path: Path) -> None:
+    """The connected clients are not affected."""
+    listen = free_port()
+    config = limited(listen, pool, clients=2)
     with running(config, tmp_path):
         sessions = [Session(listen).wait() for _ in range(2)]
         with socket.create_connection(("127.0.0.1", listen), PATIENCE) as third:
@@ -247,14 +253,7 @@ def _takes_another(port: int) -> bool:
 def test_when_the_memory_is_used_up_only_new_requests_are_refused(pool: PoolProcess, tmp_path: Path) -> None:
     """Open sessions continue. When they have ended, there is room again."""
     listen = free_port()
-    config = envoy_config(
-        listen=parse_address(f"127.0.0.1:{listen}"),
-        picker=parse_address("127.0.0.1:9"),
-        pools=[parse_address(pool.address)],
-        admin=parse_address(f"127.0.0.1:{free_port()}"),
-        health_path=None,
-        limits=replace(derive_limits(), heap=24 * 2**20),
-    )
+    config = limited(listen, pool, heap=24 * 2**20)
     sessions: list[Session] = []
 
     def refuses() -> bool:
