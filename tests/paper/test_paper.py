@@ -12,7 +12,7 @@ import pytest
 
 from evenly.cli.main import main
 from evenly.paper.claims import CLAIMS
-from evenly.paper.claims.claim import Claim, Measured, Outcome, Verdict
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Outcome, Verdict
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.figures import FIGURES
 
@@ -136,19 +136,33 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("supports", "note", "refuted", "verdict", "as_expected"),
+    ("against", "verdict"),
     [
-        (True, "", False, Verdict.HOLDS, True),
-        (True, "careful", False, Verdict.NOTE, True),
-        (False, "careful", False, Verdict.FAILS, False),
-        (False, "", True, Verdict.FAILS, True),
-        (True, "", True, Verdict.HOLDS, False),
+        ((), Verdict.HOLDS),
+        ((Kind.REMARK,), Verdict.HOLDS),
+        ((Kind.READING,), Verdict.READING),
+        ((Kind.FINITE, Kind.READING), Verdict.FINITE),
+        ((Kind.READING, Kind.ERRATUM, Kind.FINITE), Verdict.ERRATUM),
+        ((None,), Verdict.FAILS),
+        ((Kind.ERRATUM, None), Verdict.FAILS),
     ],
 )
-def test_the_verdict_follows_from_the_numbers(
-    supports: bool, note: str, refuted: bool, verdict: Verdict, as_expected: bool
-) -> None:
-    numbers = (Measured("x", 1.0, supports=True), Measured("y", 2.0, supports=supports))
+def test_the_verdict_follows_from_the_numbers(against: tuple[Kind | None, ...], verdict: Verdict) -> None:
+    numbers = [Measured("x", 1.0, supports=kind not in against, kind=kind) for kind in (None, *Kind)]
+    for expected in Verdict:
+        outcome = _outcome(numbers, expected=expected)
+        assert outcome.verdict is verdict
+        assert outcome.as_expected == (expected is verdict and Kind.REMARK not in against)
+
+
+def test_a_note_quotes_the_numbers_of_the_run() -> None:
+    numbers = [Measured("x", 0.25, supports=True).named("share"), Measured("y", 7.0, supports=True)]
+    outcome = _outcome(numbers, notes=(Note(Kind.REMARK, "It is {share:.1%}."),))
+    assert [note.text for note in outcome.notes] == ["It is 25.0%."]
+    assert outcome.to_dict()["notes"] == [{"kind": "remark", "text": "It is 25.0%."}]
+
+
+def _outcome(numbers: list[Measured], **more: Any) -> Outcome:
     claim = Claim(
         name="c",
         place="Sec. 2",
@@ -156,11 +170,9 @@ def test_the_verdict_follows_from_the_numbers(
         statement="So.",
         how="Thus.",
         measure=lambda _: numbers,
-        note=note,
-        refuted=refuted,
+        **more,
     )
-    outcome = Outcome(claim, tuple(claim.measure(Lab())))
-    assert (outcome.verdict, outcome.as_expected) == (verdict, as_expected)
+    return Outcome(claim, tuple(claim.measure(Lab())))
 
 
 def test_a_target_that_cannot_be_written_is_found_before_the_work(tmp_path: Path, capsys: Capture) -> None:

@@ -96,6 +96,7 @@ def _show(found: Reproduction) -> None:
         typer.echo(f"{SYMBOLS[outcome.verdict]:<2} {claim.place:<24} {claim.name}{mark}")
     if found.outcomes:
         verdicts = [outcome.verdict for outcome in found.outcomes]
-        hold, noted, fail = (verdicts.count(verdict) for verdict in Verdict)
-        counts = f"{hold} hold, {noted} hold with a note, {fail} do not hold as stated"
-        typer.echo(f"\n{len(verdicts)} claims: {counts}")
+        ours = sum(outcome.claim.ours for outcome in found.outcomes)
+        typer.echo(f"\n{len(verdicts)} claims, {ours} of them ours:")
+        for verdict in Verdict:
+            typer.echo(f"{SYMBOLS[verdict]:<2} {verdicts.count(verdict):>3} {verdict.value}")

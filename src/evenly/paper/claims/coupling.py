@@ -12,7 +12,7 @@ import numpy as np
 from scipy.linalg import eigh_tridiagonal
 from scipy.stats import binom, poisson
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import FALSE_ALARM, at_least, is_exactly, proportion
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Scenario
@@ -126,10 +126,13 @@ CLAIMS = (
             "own copy of the two dispatching rules and would not notice a wrong dispatcher; the tests of this row "
             "compare its two systems with the exact laws of the policies."
         ),
-        note=(
-            "At a departure from a pool with at most floor(load) tasks the text picks a pool. It must pick a "
-            "task: a pool picked uniformly may be empty, and tasks would not leave at equal rates. Picking a task "
-            "is all that the proof needs."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "At a departure from a pool with at most floor(load) tasks the text picks a pool. It must pick a "
+                "task: a pool picked uniformly may be empty, and tasks would not leave at equal rates. Picking a task "
+                "is all that the proof needs.",
+            ),
         ),
         measure=_coupling,
     ),
@@ -148,9 +151,12 @@ CLAIMS = (
             "process, passes 3 n, computed from its eigenvectors. The frequency may deviate as the binomial law "
             "allows, so almost none of the runs with 200 pools may see such a task."
         ),
-        note=(
-            "It takes many pools when the load is just below a whole number: at load 2.9 nearly half of the runs "
-            "with 1000 pools still see such a task."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "It takes many pools when the load is just below a whole number: at load 2.9 nearly half of the runs "
+                "with 1000 pools still see such a task.",
+            ),
         ),
         measure=_random_routing,
     ),

@@ -13,7 +13,7 @@ from math import floor, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import above, at_least, at_most, below, equals, is_exactly, mostly, noted
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.settling import scatter
@@ -191,9 +191,14 @@ CLAIMS = (
         "by the binomial law), and be within one of the optimum, and at the fluid system's threshold, most of the "
         "time.",
         measure=_through_slow_waves,
-        note="The threshold follows the number of tasks, which lags by arctan(w)/w with w = 2 pi/6: 0.8 mean task "
-        "times here, in the large-system limit too. So it is at the optimum itself only half of the time, though "
-        "never more than one away for long.",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The threshold follows the number of tasks, which lags by arctan(w)/w with w = 2 pi/6: 0.8 mean task "
+                "times here, in the large-system limit too. So it is at the optimum itself only half of the time, though "
+                "never more than one away for long.",
+            ),
+        ),
     ),
     Claim(
         name="fullest-pool-is-the-ceiling",
@@ -203,9 +208,14 @@ CLAIMS = (
         how="The same runs, observed every 0.4: over all time, from 3 after each jump and the slow waves on, and "
         "during the slow waves. Most of the time means more than half of it.",
         measure=_fullest_pool,
-        note="True for this demand. The fullest pool follows the number of tasks, which lags, most of all when it "
-        "falls: for about 3 mean task times after a jump, and during the slow waves, it mostly has a different "
-        "number of tasks.",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "True for this demand. The fullest pool follows the number of tasks, which lags, most of all when it "
+                "falls: for about 3 mean task times after a jump, and during the slow waves, it mostly has a different "
+                "number of tasks.",
+            ),
+        ),
     ),
     Claim(
         name="imbalance-peaks-at-jumps",
@@ -225,7 +235,12 @@ CLAIMS = (
         statement="An alpha of 0.91 satisfies the rule for loads up to 10.",
         how="Arithmetic: 0.91 is above 10/11, no shorter decimal is, and the demand of the figure stays below 10.",
         measure=_alpha,
-        note="The rule allows the threshold to settle one above the optimum. At the loads 5.5 and 9.5 of this "
-        "demand Cor. 2 does not rule that out. The threshold finds the optimum because it comes from below.",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The rule allows the threshold to settle one above the optimum. At the loads 5.5 and 9.5 of this "
+                "demand Cor. 2 does not rule that out. The threshold finds the optimum because it comes from below.",
+            ),
+        ),
     ),
 )

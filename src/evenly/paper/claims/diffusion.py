@@ -11,7 +11,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import (
     at_least,
     at_most,
@@ -253,9 +253,12 @@ CLAIMS = (
             "that of a queue with ratio floor(load) (ceil(load) - load) / load, up to 11/n for the fluctuations "
             "of the ratio."
         ),
-        note=(
-            "True, but far from sharp: the number does not grow at all. Gaps below floor(load) form a queue whose "
-            "ratio does not depend on n, with mean 0.67 at load 2.5, and no pool is above ceil(load)."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "True, but far from sharp: the number does not grow at all. Gaps below floor(load) form a queue whose "
+                "ratio does not depend on n, with mean 0.67 at load 2.5, and no pool is above ceil(load).",
+            ),
         ),
         measure=_remark,
     ),
@@ -273,10 +276,13 @@ CLAIMS = (
             "and distribution functions of 500 (150) at time 5 against its stationary law, up to chance and one "
             "step of the lattice, 1/sqrt(n)."
         ),
-        note=(
-            "Values are read as intervals of the lattice. Otherwise the law of the pools above the load is "
-            "approached very slowly: it rises like y^(1/(load + 1)) near 0, so the probability to see no such "
-            "pool falls only like n^(-1/8) at load 3."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "Values are read as intervals of the lattice. Otherwise the law of the pools above the load is "
+                "approached very slowly: it rises like y^(1/(load + 1)) near 0, so the probability to see no such "
+                "pool falls only like n^(-1/8) at load 3.",
+            ),
         ),
         measure=_reflected,
     ),

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.stats import poisson
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import FALSE_ALARM, above, at_most, equals, is_near, mean_and_error
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.wrong_threshold import (
@@ -235,12 +235,15 @@ CLAIMS = (
             "8 runs of a large system with thresholds 0 and 1 at load 0.5, on the same randomness. With threshold "
             "1 tasks go to empty pools as long as there are any, and that is balance."
         ),
-        note=(
-            "Below load 1 the equilibrium of Example 1 at threshold 1 is the balanced one, so the example does "
-            "not rule this threshold out. At loads of at least 1 the corollary holds."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "Below load 1 the equilibrium of Example 1 at threshold 1 is the balanced one, so the example does "
+                "not rule this threshold out. At loads of at least 1 the corollary holds.",
+            ),
         ),
         measure=_below_one,
-        refuted=True,
+        expected=Verdict.FAILS,
     ),
     Claim(
         name="equilibrium-of-a-large-threshold",

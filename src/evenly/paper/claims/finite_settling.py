@@ -13,7 +13,7 @@ from math import log, pi, sqrt
 
 import numpy as np
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import above, below, equals, is_exactly, is_near, mostly
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.settling import (
@@ -119,8 +119,13 @@ CLAIMS = (
         how="The same runs: the mean settling time, and the share of runs that settle before time 3, which must "
         "be at least 95 % (refuted by a count whose binomial probability is below 1e-9).",
         measure=_within_three,
-        note="The fluid system does, at 2.40 and 2.08. With 500 pools, by chance about one run in 60 takes "
-        "longer from an empty system, and one in 250 from 9 tasks per pool.",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The fluid system does, at 2.40 and 2.08. With 500 pools, by chance about one run in 60 takes "
+                "longer from an empty system, and one in 250 from 9 tasks per pool.",
+            ),
+        ),
     ),
     Claim(
         name="fig4-bound-is-tight-in-the-limit",

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import at_least, at_most, is_exactly
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import EXACT, OVERLOADED
@@ -158,13 +158,16 @@ CLAIMS = (
             "The same systems, as dispatcher and pools, with the tokens held right before each arrival: the "
             "number of arrivals at which these words and the rule on states disagree."
         ),
-        note=(
-            "The words miss a case: if the last pool with a yellow token also has a green one, all other pools "
-            "are above the threshold and the rule raises it; but the green token is used, and the yellow one "
-            "stays. The next row has the condition that agrees."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The words miss a case: if the last pool with a yellow token also has a green one, all other pools "
+                "are above the threshold and the rule raises it; but the green token is used, and the yellow one "
+                "stays. The next row has the condition that agrees.",
+            ),
         ),
         measure=_letter,
-        refuted=True,
+        expected=Verdict.FAILS,
     ),
     Claim(
         name="learning-from-tokens",

@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import above, at_least, at_most, below, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
@@ -204,9 +204,12 @@ CLAIMS = (
             "of 2000 pools over much longer than it takes to settle: the last change must come early, and "
             "simulated thresholds must end at floor(load)."
         ),
-        note=(
-            "This is about the large-system limit. A finite system whose load is close to a whole number keeps "
-            "changing its threshold now and then, the less often the more pools it has."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "This is about the large-system limit. A finite system whose load is close to a whole number keeps "
+                "changing its threshold now and then, the less often the more pools it has.",
+            ),
         ),
         measure=_settles,
     ),

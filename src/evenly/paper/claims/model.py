@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import poisson
 
 from evenly.paper.claims.balance import tasks_missing
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
 from evenly.paper.experiments import wrong_threshold
 from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, choices, distance_from_uniform, recorded
@@ -210,10 +210,13 @@ CLAIMS = (
             _WATCHED + "A single arrival and a single departure may cause at most 1 message each. Rebuilding the "
             "tokens is measured on 500 pools that learn (alpha 0.97) from an empty system."
         ),
-        note=(
-            "When the threshold learns, its changes cost extra: the dispatcher must send all pools the new "
-            "threshold, and tokens must be rebuilt, with at most one message per pool in our implementation (the "
-            "paper leaves this open)."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "When the threshold learns, its changes cost extra: the dispatcher must send all pools the new "
+                "threshold, and tokens must be rebuilt, with at most one message per pool in our implementation (the "
+                "paper leaves this open).",
+            ),
         ),
         measure=_two_messages,
     ),
@@ -231,7 +234,7 @@ CLAIMS = (
             "at most threshold + 1 tasks: 1 up to 1e-4 at floor(load), 1 at a large threshold, and less at a "
             "small one, by Example 2. The last two are compared up to 5 / pools, as the system is finite."
         ),
-        note="The paper only states the bound of two; the mean is ours.",
+        notes=(Note(Kind.REMARK, "The paper only states the bound of two; the mean is ours."),),
         measure=_messages_in_the_long_run,
     ),
     Claim(

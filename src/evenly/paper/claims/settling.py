@@ -10,7 +10,7 @@ from math import exp, floor, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import at_least, at_most, equals, is_exactly, is_near
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
@@ -211,9 +211,12 @@ CLAIMS = (
             "Load 5.5, alpha 0.93, from 9 tasks per pool: the last change of the threshold in the fluid limit and "
             "in the largest simulated system, which must come before half the bound, log(3.5 / 0.08) + log 11."
         ),
-        note=(
-            "Both terms are generous here: the threshold reaches 5 after 2.08 mean task times, while the first "
-            "term is 3.78 and the sum 6.18."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "Both terms are generous here: the threshold reaches 5 after 2.08 mean task times, while the first "
+                "term is 3.78 and the sum 6.18.",
+            ),
         ),
         measure=_loose,
     ),
@@ -247,10 +250,13 @@ CLAIMS = (
             "tasks per pool) and alphas closer and closer to 5.5/6, where it must grow by log(10000); and the "
             "settling times of fluid systems, which must also grow with the load and with the initial tasks."
         ),
-        note=(
-            "The settling time itself stays finite in that limit: the threshold falls from ceil(load) when the "
-            "fraction of pools there drops to alpha, and in the equilibrium of that threshold the fraction is "
-            "less than load / ceil(load)."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The settling time itself stays finite in that limit: the threshold falls from ceil(load) when the "
+                "fraction of pools there drops to alpha, and in the equilibrium of that threshold the fraction is "
+                "less than load / ceil(load).",
+            ),
         ),
         measure=_terms,
     ),

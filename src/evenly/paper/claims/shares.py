@@ -12,7 +12,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import above, below, equals, noted
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.policies import LOAD, POOLS, of_paper, results, task_shares
@@ -129,7 +129,11 @@ CLAIMS = (
         "number whose mean is the load: the share of tasks that are alone, the mean and the variance are compared "
         "with that law. Slack 1 %, since each batch is divided by its own number of tasks.",
         measure=_random_is_poisson,
-        note="Very few are alone: 28 in a million, so most of the time none of the 5,250 tasks is.",
+        notes=(
+            Note(
+                Kind.REMARK, "Very few are alone: 28 in a million, so most of the time none of the 5,250 tasks is."
+            ),
+        ),
     ),
     Claim(
         name="random-routing-up-to-15-others",
@@ -139,7 +143,7 @@ CLAIMS = (
         how="The same run. Almost none means fewer than one task in a thousand. Under the Poisson law 6.8 % of "
         "the tasks have more than 15 others; the share only falls below one in a thousand beyond 22.",
         measure=_random_ends_at_15,
-        refuted=True,
+        expected=Verdict.FAILS,
     ),
     Claim(
         name="power-of-two-up-to-13-others",
@@ -160,8 +164,13 @@ CLAIMS = (
         how="The same arrivals and departures. Virtually all means at least 98 %. It is 99.8 %, since the tasks "
         "per pool only leave the range from 10 to 11 when they are 3.5 deviations from 10.5.",
         measure=_ten_or_eleven,
-        note="The paper states that tasks share their pool with 10 or 11 other tasks. That holds if the task "
-        "itself is counted: only about half of the tasks are in pools with 11 or 12.",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The paper states that tasks share their pool with 10 or 11 other tasks. That holds if the task "
+                "itself is counted: only about half of the tasks are in pools with 11 or 12.",
+            ),
+        ),
     ),
     Claim(
         name="threshold-policy-does-as-jsq",

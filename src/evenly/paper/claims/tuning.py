@@ -12,7 +12,7 @@ from math import ceil, floor, sqrt
 
 import numpy as np
 
-from evenly.paper.claims.claim import Claim, Measured
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note
 from evenly.paper.claims.judge import at_least, at_most, is_exactly, is_near
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
@@ -181,9 +181,12 @@ CLAIMS = (
             "(three of them in quick runs) and simulated ones of 1500 pools after 15. Alpha 0.4 must fail, to "
             "show that the comparison can."
         ),
-        note=(
-            "Sufficient, but far from necessary: with threshold ceil(load) + 1, fewer than half of the pools "
-            "would have that many tasks at any of these loads, so even with alpha 0.5 the threshold falls."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "Sufficient, but far from necessary: with threshold ceil(load) + 1, fewer than half of the pools "
+                "would have that many tasks at any of these loads, so even with alpha 0.5 the threshold falls.",
+            ),
         ),
         measure=_alpha,
     ),
@@ -215,10 +218,13 @@ CLAIMS = (
             "condition is alpha > 0.967, from 7 tasks per pool: alpha 0.8 leaves the threshold at 3, alpha 0.93 "
             "does not, in the fluid limit and with 10000 pools."
         ),
-        note=(
-            "Sufficient, not necessary: the threshold stays at ceil(load) if in the equilibrium of that threshold "
-            "more than a fraction alpha of the pools is at it, which at load 2.9 holds up to alpha 0.906. From "
-            "below, the threshold never gets there."
+        notes=(
+            Note(
+                Kind.REMARK,
+                "Sufficient, not necessary: the threshold stays at ceil(load) if in the equilibrium of that threshold "
+                "more than a fraction alpha of the pools is at it, which at load 2.9 holds up to alpha 0.906. From "
+                "below, the threshold never gets there.",
+            ),
         ),
         measure=_best,
     ),
@@ -236,7 +242,12 @@ CLAIMS = (
             "number. No load may be added as alpha grows. Closer to a whole number than a step there are always "
             "some."
         ),
-        note="The text states that these loads violate (13), which has no load in it; it must mean (14).",
+        notes=(
+            Note(
+                Kind.REMARK,
+                "The text states that these loads violate (13), which has no load in it; it must mean (14).",
+            ),
+        ),
         measure=_shrinking,
     ),
 )

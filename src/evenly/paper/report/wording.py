@@ -6,7 +6,13 @@ from math import floor, log10
 
 from evenly.paper.claims.claim import Measured, Verdict
 
-SYMBOLS = {Verdict.HOLDS: "✓", Verdict.NOTE: "✓*", Verdict.FAILS: "✗"}
+SYMBOLS = {
+    Verdict.HOLDS: "✓",
+    Verdict.READING: "✓r",
+    Verdict.FINITE: "✓∞",
+    Verdict.ERRATUM: "✓c",
+    Verdict.FAILS: "✗",
+}
 _TINY = 1e-3
 _ROUNDING = 1e-6  # smaller slacks are not mentioned
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

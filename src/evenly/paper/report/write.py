@@ -57,14 +57,13 @@ def report_text(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcom
 
 def _by_section(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
     by_name = {outcome.claim.name: outcome for outcome in outcomes}
-    return [
-        {
-            "title": section.title,
-            "place": section.place,
-            "outcomes": [by_name[claim.name] for claim in section.claims],
-        }
-        for section in SECTIONS
+    found = [(section, [by_name[claim.name] for claim in section.claims]) for section in SECTIONS]
+    rows = [
+        {"title": section.title, "place": section.place, "outcomes": [o for o in row if not o.claim.ours]}
+        for section, row in found
     ]
+    ours = [outcome for _, row in found for outcome in row if outcome.claim.ours]
+    return [*rows, {"title": "What the paper does not state", "place": "ours", "outcomes": ours}]
 
 
 def _embedded(drawing: Drawing) -> str:
