@@ -94,6 +94,9 @@ def test_verdicts_do_not_depend_on_the_seed() -> None:
     lab = Lab(seed=20231109, quick=True)
     outcomes = [Outcome(claim, tuple(claim.measure(lab))) for claim in CLAIMS]
     assert [outcome.claim.name for outcome in outcomes if not outcome.as_expected] == []
+    for outcome in outcomes:  # every note rests on a number, and quotes only numbers that exist
+        kinds = {number.kind for number in outcome.measured}
+        assert {note.kind for note in outcome.notes} - {Kind.REMARK} <= kinds, outcome.claim.name
 
 
 @pytest.mark.slow
