@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from html import escape
 from importlib import import_module
-from math import isnan
+from math import ceil, isnan, log10
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from evenly.errors import InputError
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SHOWN_ROWS = 10
+_MOST_DIGITS = 15
+UNKNOWN = "± ?"  # an interval that too few events leave open
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -150,9 +152,17 @@ class Table(Frames):
 
 
 def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
-    """Format a value and, if there is one, the half-width of its interval."""
-    error = "" if half_width is None else f" ± {half_width:.{digits}f}"
-    return f"{value:.{digits}f}{error}"
+    """Format a value and, if there is one, the half-width of its interval; NaN stands for an unknown one.
+
+    A small half-width gets more digits: it must not look like zero.
+    """
+    if half_width is None:
+        return f"{value:.{digits}f}"
+    if isnan(half_width):
+        return f"{value:.{digits}f} {UNKNOWN}"
+    if 0 < half_width < 0.5 * 10.0**-digits:
+        digits = min(ceil(-log10(half_width)), _MOST_DIGITS)
+    return f"{value:.{digits}f} ± {half_width:.{digits}f}"
 
 
 def percent(share: float) -> str:

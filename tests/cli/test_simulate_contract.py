@@ -6,6 +6,7 @@ to rounding. The options that each command had still exist, under their old name
 
 import json
 import re
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,12 @@ OPTIONS: dict[str, list[str]] = json.loads((DATA / "options.json").read_text(enc
 
 @pytest.mark.parametrize("command", RUNS)
 def test_json_keeps_its_keys_and_values(run: Run, command: str) -> None:
-    assert_kept(run(*command.split(), "--json").json(), RUNS[command], command)
+    """The method of the intervals may improve, and with it the number of batches; they keep their keys."""
+    found, before = run(*command.split(), "--json").json(), deepcopy(RUNS[command])
+    for new, old in zip(found.get("policies", [found]), before.get("policies", [before]), strict=True):
+        assert (new["batches"] > 0) == (old.pop("batches") > 0)
+        assert (new["ci95"] or {}).keys() == (old.pop("ci95") or {}).keys()
+    assert_kept(found, before, command)
 
 
 @pytest.mark.parametrize(

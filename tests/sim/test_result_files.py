@@ -270,7 +270,7 @@ def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN40
 def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     target.write_bytes(meta({"format": 99}))
-    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1 to 3"):
+    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1 to 4"):
         Result.load(target)
 
 
@@ -327,6 +327,8 @@ def test_an_old_file_holds_what_it_held(name: str) -> None:
         assert before.pop("alpha") == 0.9
         assert report["alpha"] is None
     assert report["messages"].pop("acknowledgements") == (1647 if name == "learning" else 0)
+    widths = before.pop("ci95")  # by the method of that time
+    assert (report["ci95"] or {}).keys() == (widths or {}).keys()
     assert {key: report[key] for key in before} == before
 
 
@@ -343,7 +345,7 @@ def test_an_old_file_saved_again_is_a_new_one(tmp_path: Path) -> None:
     old = Result.load(DATA / "learning.npz")
     old.save(tmp_path / "result.npz")
     with np.load(tmp_path / "result.npz") as stored:
-        assert json.loads(str(stored["meta"]))["format"] == 3
+        assert json.loads(str(stored["meta"]))["format"] == 4
         assert "sample.0.without_token" in stored.files
     assert Result.load(tmp_path / "result.npz") == old
 

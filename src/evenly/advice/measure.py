@@ -8,7 +8,7 @@ from math import ceil, floor, log
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.sim.intervals import BATCH_TASKS, BATCHES, half_width
+from evenly.sim.intervals import half_width
 from evenly.sim.result import Result
 from evenly.sim.run import compare
 from evenly.sim.scenario import Scenario
@@ -23,7 +23,8 @@ EVENTS = 2 * 10**6  # of a run, unless the shortest window has more
 WARMUP = 10.0
 SHORTEST_WINDOW = 12.0  # in mean task times
 OVERLOAD = 2  # tasks above the load that every pool starts with
-LEAST_BATCHES = 5
+BATCHES, LEAST_BATCHES = 20, 5
+BATCH_TASKS = 10.0  # mean task times that a batch lasts at least: correlations decay like exp(-t)
 
 
 @dataclass(frozen=True, kw_only=True)

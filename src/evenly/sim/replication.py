@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.sim.intervals import part_row
 from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
@@ -15,11 +16,15 @@ from evenly.sim.trajectory import Ending, Trajectory
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The replications of a scenario, and what to record of each."""
+    """The replications of a scenario, and what to record of each.
+
+    Each replication has one window, or one per batch of a single replication, and `parts` that intervals rest on.
+    """
 
     replications: int
     seed: int
     batches: int
+    parts: int
     mean_holding_times: bool
     points: int
     trajectories: int  # replications that are recorded
@@ -30,6 +35,7 @@ class Replication:
     """The records of one replication."""
 
     windows: list[Tally]
+    parts: NDArray[np.float64]  # one row per part, see `evenly.sim.intervals.COLUMNS`
     events: int
     ending: Ending | None
     trajectory: Trajectory | None
@@ -40,11 +46,12 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
     seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
     points = plan.points if index < plan.trajectories else 0
     simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
-    edges = np.linspace(scenario.warmup, scenario.horizon, max(plan.batches, 1) + 1).tolist()
+    edges = _edges(scenario, max(plan.batches, plan.parts))
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
-    last = simulation.tally() if scenario.warmup == 0 else None
+    first = last = simulation.tally() if scenario.warmup == 0 else None
     windows: list[Tally] = []
+    rows: list[list[float]] = []
     at_grid, at_edge = set(grid), set(edges)
     for time_ in stops(scenario.horizon, edges, grid):
         simulation.advance(time_, tick)
@@ -52,15 +59,25 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
             snapshots.append(_snapshot(simulation))
         if time_ in at_edge:
             earlier, last = last, simulation.tally()
-            windows += [] if earlier is None else [last - earlier]
+            first = first or last
+            if earlier is not None:
+                part = last - earlier
+                rows.append(part_row(part, scenario.pools))
+                windows += [part] if plan.batches else []
+    assert first is not None and last is not None
     state = simulation.state
     has_threshold = int(simulation.state["threshold"]) >= 0
     return Replication(
-        windows=windows,
+        windows=windows or [last - first],
+        parts=np.array(rows),
         events=int(state["events"]),
         ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
         trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
     )
+
+
+def _edges(scenario: Scenario, parts: int) -> list[float]:
+    return np.linspace(scenario.warmup, scenario.horizon, parts + 1).tolist()
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from evenly.frames import Table, Tabular
 from evenly.inputs import shown
 from evenly.policies import find_policy
 from evenly.sim import summary
-from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, half_width
+from evenly.sim.intervals import CONFIDENCE, PART_TASKS, Parts
 from evenly.sim.means import Means
 from evenly.sim.scenario import Scenario
-from evenly.sim.tally import Tally
+from evenly.sim.tally import FloatArray, Tally
 from evenly.sim.trajectory import UNITS, Ending, Trajectory
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Result(Means, Tabular):
     scenario, seed, replications, batches, mean_holding_times: what was simulated, as given to `simulate`.
     seconds: wall-clock time of the run; ignored by ==.
     events: arrivals and departures in all replications, warm-up included.
-    windows: raw records of the samples behind the intervals: one per replication, or one per batch.
+    windows: raw records: one per replication, or one per batch of a single one.
+    parts: the totals behind the intervals, by replication, part and column of `evenly.sim.intervals.COLUMNS`;
+        ignored by ==, since earlier versions saved fewer of them.
     endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.
     trajectories: the replications recorded over time; empty unless `points` were requested.
     """
@@ -56,14 +58,16 @@ class Result(Means, Tabular):
     seconds: float = field(compare=False)
     events: int
     windows: tuple[Tally, ...]
+    parts: FloatArray = field(compare=False)
     endings: tuple[Ending, ...]
     trajectories: tuple[Trajectory, ...]
 
     def conf_int(self, level: float = CONFIDENCE) -> Table:
-        """Return the mean of each of `scalars()` with its confidence interval (default: 95 %), by Student's law.
+        """Return the mean of each of `scalars()` with its confidence interval (default: 95 %).
 
         Columns: quantity, mean, low, high. The interval rests on the replications, or on the batches of a single
-        one. Where there is one sample only, or batches are shorter than ten mean task times, low and high are NaN.
+        one. Where too few events were seen to tell how accurate the mean is, low and high are NaN. All are NaN if
+        there is one sample only, or if batches are shorter than four mean task times.
         """
         means, widths = self.scalars(), self.half_widths(level)
         mean = np.array(list(means.values()))
@@ -71,15 +75,24 @@ class Result(Means, Tabular):
         return Table({"quantity": list(means), "mean": mean, "low": mean - half, "high": mean + half})
 
     def half_widths(self, level: float = CONFIDENCE) -> dict[str, float]:
-        """Return half the length of each interval of `conf_int`, by quantity; empty where they are NaN there."""
+        """Return half the length of each interval of `conf_int`, by quantity.
+
+        NaN where too few events were seen to tell, 0 for numbers that are not random, and empty where there are
+        no intervals at all.
+        """
         if isinstance(level, bool) or not isinstance(level, Real) or not 0 < level < 1:
             raise InputError(f"level must be a number strictly between 0 and 1, not {shown(level)}.")
         if len(self.windows) < 2:
             return {}
-        if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * BATCH_TASKS:
+        if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * PART_TASKS:
             return {}
-        rows = self._rows_of_samples
-        return {name: half_width([row[name] for row in rows], 1 - level) for name in rows[0]}
+        names = self.scalars().keys()
+        random = [name for name in names if name not in _certain(self.scenario)]
+        modes = {"max_tasks": int(self.window.max_time.argmax())}
+        if self.window.threshold_time.any():
+            modes["threshold"] = int(self.window.threshold_time.argmax())
+        found = Parts(self.parts, modes).half_widths(random, 1 - level)
+        return {name: found.get(name, 0.0) for name in names}
 
     @property
     def levels(self) -> Table:
@@ -178,7 +191,8 @@ class Result(Means, Tabular):
             "lost": self.lost_tasks,
             "lost_tasks": self.lost_tasks,
             "lost_share": self.lost_share,
-            "ci95": self.half_widths() or None,
+            "ci95": {name: None if math.isnan(half) else half for name, half in self.half_widths().items()}
+            or None,
         }
 
     def _threshold_dict(self) -> dict[str, Any] | None:
@@ -211,3 +225,13 @@ class Result(Means, Tabular):
 
     def _rows(self) -> Sequence[tuple[str, str]]:
         return summary.rows(self)
+
+
+def _certain(scenario: Scenario) -> frozenset[str]:
+    """Return the averages that are no random numbers: their intervals have no width."""
+    found = set() if scenario.capacity is not None else {"lost_share"}
+    if scenario.rule is None:
+        found |= {"threshold", "resync_per_task"}
+    if scenario.policy in ("random", "round-robin", "power-of-d"):
+        found.add("messages_per_task")
+    return frozenset(found)

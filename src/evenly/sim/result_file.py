@@ -1,4 +1,4 @@
-"""Results in .npz files: saved whole, and read back from this version's format and the two before.
+"""Results in .npz files: saved whole, and read back from this version's format and the three before.
 
 A file holds one array per field of each `Tally` and `Trajectory`, named by the field, and the rest as JSON.
 """
@@ -19,13 +19,14 @@ from evenly.errors import InputError
 from evenly.files import atomic_write, path_text
 from evenly.inputs import number_from, positive_number, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, find_policy
+from evenly.sim.intervals import COLUMNS, part_row
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, with_new_names
 from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
 from evenly.workload.demand import Phase
 
-FORMAT = 3
+FORMAT = 4
 _FIRST_NAMES = {
     "lost_tasks": "lost",
     "without_token": "unguided",
@@ -50,6 +51,7 @@ def save(result: Result, path: str | Path) -> None:
         arrays |= _arrays(f"sample.{index}", window)
     for index, trajectory in enumerate(result.trajectories):
         arrays |= _arrays(f"trajectory.{index}", trajectory)
+    arrays["parts"] = result.parts
     arrays["meta"] = np.array(json.dumps(_meta(result)))
     with atomic_write(target) as temporary:
         np.savez_compressed(temporary, allow_pickle=False, **arrays)
@@ -98,7 +100,7 @@ def _meta(result: Result) -> dict[str, Any]:
 
 def _result(data: Arrays) -> Result:
     meta = json.loads(str(data["meta"]))
-    if meta["format"] not in (1, 2, FORMAT):
+    if meta["format"] not in range(1, FORMAT + 1):
         raise InputError(f"its format is {shown(meta['format'])}, not 1 to {FORMAT}.")
     first = meta["format"] == 1
     names, run_names = (_FIRST_NAMES, _FIRST_META) if first else ({}, {})
@@ -108,12 +110,14 @@ def _result(data: Arrays) -> Result:
     if meta["samples"] != samples:
         raise InputError(f"it has {shown(meta['samples'])} samples, not {samples}.")
     recorded = whole_number("the number of trajectories", meta["trajectories"], 0, run["replications"])
-    if meta["format"] < FORMAT:
+    if meta["format"] < 3:
         _add_acknowledgements(data, samples, names, scenario.pools)
+    windows = tuple(_tally(data, index, names) for index in range(samples))
     return Result(
         scenario=scenario,
         **run,
-        windows=tuple(_tally(data, index, names) for index in range(samples)),
+        windows=windows,
+        parts=_parts(data, windows, scenario.pools, run["replications"]),
         endings=tuple(_ending(**ending) for ending in meta["endings"]),
         trajectories=tuple(
             _trajectory(data, index, names, scenario=scenario, seed=run["seed"]) for index in range(recorded)
@@ -137,6 +141,19 @@ def _tally(data: Arrays, index: int, names: dict[str, str]) -> Tally:
     tally = Tally(**_read(Tally, data, f"sample.{index}", names))
     positive_number("the time of a sample", tally.time)
     return tally
+
+
+def _parts(data: Arrays, windows: tuple[Tally, ...], pools: int, replications: int) -> NDArray[np.float64]:
+    """Return the totals behind the intervals. Before format 4, these were the windows."""
+    if "parts" not in data:
+        rows = np.array([part_row(window, pools) for window in windows])
+        return rows.reshape(replications, -1, len(COLUMNS))
+    parts = data["parts"]
+    if parts.dtype != np.float64 or parts.ndim != 3 or 0 in parts.shape or not np.isfinite(parts).all():
+        raise InputError("its array parts has the wrong type or shape, or an entry that is not finite.")
+    if (parts.shape[0], parts.shape[2]) != (replications, len(COLUMNS)):
+        raise InputError("its array parts does not fit the replications.")
+    return parts
 
 
 def _add_acknowledgements(data: Arrays, samples: int, names: dict[str, str], pools: int) -> None:

@@ -11,12 +11,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from evenly.errors import InputError
 from evenly.inputs import check_function, is_listing, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.estimate import log_estimate
-from evenly.sim.intervals import batch_count
+from evenly.sim.intervals import part_count
 from evenly.sim.replication import Plan, Replication, replicate
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
@@ -52,7 +54,8 @@ def simulate(
     replications: independent runs, 1 to 100,000 (default: 1). With two or more, intervals come from them.
     seed: whole number from 0 to 2**64 - 1 (default: 1). The result is the same on any number of cores.
     batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
-        (default: 20 if each lasts at least ten mean task times, else 0). Ignored with two or more replications.
+        (default: 50 if each lasts at least four mean task times and the load is constant, else 0). Ignored with
+        two or more replications.
     mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
         less and the run is faster, but times of single events lose their meaning. Needs a constant load.
     points: evenly spaced times at which a trajectory is recorded, both ends of the run included: 0 for none, or 2
@@ -112,14 +115,18 @@ def compare(
             raise InputError("mean_holding_times needs a constant load, not a schedule.")
         if mean_holding_times and scenario.networked:
             raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
+        parts = part_count(scenario.horizon - scenario.warmup, scenario.service_rate, replications)
         count = batches
-        if count is None:
-            count = batch_count(scenario.horizon - scenario.warmup, scenario.service_rate)
+        if count is None:  # with a schedule, batches would differ by more than chance
+            count = parts if parts > 1 and scenario.steady else 0
+        if replications > 1:
+            count = 0
         plans.append(
             Plan(
                 replications=replications,
                 seed=seed,
-                batches=count if replications == 1 else 0,
+                batches=count,
+                parts=parts if replications > 1 else max(count, 1),
                 mean_holding_times=mean_holding_times,
                 points=points,
                 trajectories=kept,
@@ -213,6 +220,7 @@ def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds
         seconds=seconds,
         events=sum(outcome.events for outcome in outcomes),
         windows=tuple(window for outcome in outcomes for window in outcome.windows),
+        parts=np.array([outcome.parts for outcome in outcomes]),
         endings=tuple(outcome.ending for outcome in outcomes if outcome.ending is not None),
         trajectories=tuple(outcome.trajectory for outcome in outcomes if outcome.trajectory is not None),
     )
