@@ -4,7 +4,7 @@ Replications are cut into parts of equal length. An average is a ratio of totals
 unit of time, or a count per arrival. Its error is that of the sum of the residuals, numerator minus ratio times
 denominator. Five things are taken into account:
 
-- Neighboring parts are correlated. Their variance is multiplied by (1 + c) / (1 - c), c the correlation at lag one.
+- Neighboring parts are correlated. The variance is multiplied by (1 + c) / (1 - c), c the correlation at lag one.
 - Replications share a trend, from the start of a run or from its schedule. With several replications, residuals
   are compared at the same place of the run.
 - A task that arrives in one part causes messages in a later one. What the growth of the number of tasks explains
