@@ -18,7 +18,7 @@ from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.integrals import distance, part_of, spread
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record
 from evenly.sim.kernels.levels import at, level_of_rank, level_of_task, update_tree
-from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, FEW, Streams, distinct_rank, lowest_rank, refill_choices, refill_events
 from evenly.sim.kernels.wave import load_at, swing
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
@@ -106,7 +106,7 @@ def advance(
         elif not rejected:  # an arrival
             arrivals += 1
             rise = fall = False
-            if policy == _POWER_OF_D:
+            if policy == _POWER_OF_D and ranks.size <= FEW:
                 if choice_position + ranks.size > BUFFER:
                     refill_choices(streams)
                     choice_position = 0
@@ -133,6 +133,9 @@ def advance(
                     # Learning looks at the counts right before the arrival; it acts right after the dispatch.
                     rise = learning and yellow <= 1
                     fall = learning and pools - green <= fall_at
+                elif policy == _POWER_OF_D:
+                    rank = lowest_rank(uniform, ranks.size, pools)
+                    level = level_of_rank(at_least, tree, pools, rank, max_level)
                 elif policy == _JSQ:
                     level = level_of_rank(at_least, tree, pools, 0, max_level)
                 else:
