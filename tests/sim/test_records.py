@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from evenly.sim import Result, Scenario, simulate
-from evenly.sim.kernels.ledger import RULES, wave_area
+from evenly.sim.kernels.ledger import RULES
 from evenly.sim.tally import Averages, FloatArray, averages
 from tests.sim.support import (
     NO_WAVES,
@@ -253,20 +253,6 @@ def test_the_share_of_tasks_above_a_level_is_the_tail_of_the_shares() -> None:
 
 def tasks_above(level: int, state: Moment) -> int:
     return sum(count for count in state.tasks if count > level)
-
-
-@pytest.mark.parametrize("periods", [0.004, 0.7, 1.0, 7.3, 40.0])
-def test_the_imbalance_under_a_wave_is_integrated_over_any_number_of_periods(periods: float) -> None:
-    rules = np.zeros(1, RULES)[0]
-    rules["pools"], rules["load"], rules["amplitude"] = 4, 2.5, 2.0
-    rules["period"], rules["start"] = 0.3, 0.1
-    at_least = np.array([4, 4, 3, 1, 1, 0, 0, 0], np.int64)
-    begin, length = 1.23, periods * 0.3
-    times = begin + length * (np.arange(400_000) + 0.5) / 400_000
-    loads = 2.5 + 2.0 * np.sin(2 * np.pi * (times - 0.1) / 0.3)
-    balanced = np.clip(loads[:, np.newaxis] + 1 - np.arange(8), 0, 1)
-    direct = float(np.linalg.norm(at_least - 4 * balanced, axis=1).mean()) * length
-    assert wave_area(rules, at_least, begin, begin + length) == pytest.approx(direct, rel=2e-5)
 
 
 def test_a_wave_far_swifter_than_the_events_takes_no_longer() -> None:

@@ -8,15 +8,16 @@ uniform choice, any fixed order will do.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TypeVar, cast
 
 import numpy as np
 
-from evenly.core import Policy, ThresholdPolicy, make_policy
+from evenly.core import Choose, Policy, ThresholdPolicy, make_policy
 from evenly.policies import find_policy
-from evenly.sim.kernels.rng import BUFFER, new_streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, FEW, lowest_rank, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class ReferenceSimulation:
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._position = 0
         self._choice_position = 0
+        self._others = random.Random(0)  # draws what does not matter
         self._owners: list[int] = []  # the pool of each task
         for pool, tasks in enumerate(scenario.tasks_at_start().tolist()):
             self.policy.join(pool, tasks)
@@ -124,23 +126,47 @@ class ReferenceSimulation:
 
     def _arrive(self) -> None:
         self.arrivals += 1
-        if self.scenario.policy == "power-of-d" and self._choice_position + self.scenario.sampled > BUFFER:
-            self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
-        pool = self.policy.arrive(self._choose)
+        choose: Choose = self._choose
+        if self.scenario.policy == "power-of-d":
+            if self.scenario.sampled > FEW:
+                choose = self._sample()
+            elif self._choice_position + self.scenario.sampled > BUFFER:
+                self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
+        pool = self.policy.arrive(choose)
         if pool is None:
             self.lost += 1
         else:
             self._owners.append(cast(int, pool))
 
     def _choose(self, candidates: Sequence[T], /) -> T:
+        index = int(self._next_choice() * len(candidates))
+        return self._ranked(candidates)[index] if self.scenario.aggregate else candidates[index]
+
+    def _sample(self) -> Choose:
+        """Return a choice of distinct pools, for one task: the lowest rank first, as the kernel draws it.
+
+        Given the lowest, the others are uniform among the ranks above it, in all a uniform sample. They come from a
+        generator of their own: their tasks are not fewer, so the kernel does without them.
+        """
+        lowest = lowest_rank(self._next_choice(), self.scenario.sampled, self.scenario.pools)
+        index = lowest
+
+        def choose(candidates: Sequence[T], /) -> T:
+            nonlocal index
+            chosen = self._ranked(candidates)[index]
+            index = self._others.randrange(lowest, max(len(candidates) - 1, lowest + 1))
+            return chosen
+
+        return choose
+
+    def _ranked(self, candidates: Sequence[T]) -> list[T]:
+        return sorted(candidates, key=lambda pool: self.policy.tasks(cast(int, pool)))
+
+    def _next_choice(self) -> float:
         if self._choice_position == BUFFER:
             self._refill_choices()
-        uniform = float(self._streams.choices[self._choice_position])
         self._choice_position += 1
-        index = int(uniform * len(candidates))
-        if not self.scenario.aggregate:
-            return candidates[index]
-        return sorted(candidates, key=lambda pool: self.policy.tasks(cast(int, pool)))[index]
+        return float(self._streams.choices[self._choice_position - 1])
 
     def _refill_choices(self) -> None:
         refill_choices(self._streams)

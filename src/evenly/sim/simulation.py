@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import aggregate, per_pool
-from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, grown, new_book
+from evenly.sim.kernels.integrals import settle
+from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, Book, PolicyCode, Record, balance, grown, new_book
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
@@ -28,7 +29,7 @@ _CODES = {
 }
 _SECONDS_PER_CALL = 0.05  # so that a run can be stopped soon
 _FIRST_EVENTS = 1000
-_WAVE_STEPS = 50_000  # levels to go through in a first call, up to a thousand times each
+_WAVE_STEPS = 50_000  # levels to go through in a first call
 _MAX_EVENTS = 2_000_000
 _PATH_BUFFER = 4096
 _BLAS_LEVELS = 10_000  # beyond it, BLAS starts threads, which on busy cores wait for each other
@@ -144,13 +145,13 @@ class Simulation:
 
     def tally(self) -> Tally:
         """Return the records so far."""
-        state, book = self._state, self._book
+        state, book = self._settled()
         arrivals = int(state["arrivals"])
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
-            max_time=book.max_time.copy(),
-            threshold_time=book.threshold_time.copy(),
+            max_time=book.max_time,
+            threshold_time=book.threshold_time,
             gap=float(state["gap_area"]),
             spread=float(state["spread_area"]),
             events=int(state["events"]),
@@ -164,6 +165,15 @@ class Simulation:
             other=self._other_messages(),
             change_count=int(state["changes"]),
         )
+
+    def _settled(self) -> tuple[Record, Book]:
+        """Return state and book with all integrals up to now. Both are copies: a stop must not change the run."""
+        state, book = self._state.copy(), self._book
+        book = book._replace(
+            full=book.full.copy(), max_time=book.max_time.copy(), threshold_time=book.threshold_time.copy()
+        )
+        settle(self._rules, state, book)
+        return state, book
 
     def _other_messages(self) -> int:
         """Return the messages of policies without tokens, and those of pools that turn a task away."""
@@ -209,6 +219,8 @@ class Simulation:
         state, rules = self._state, self._rules
         self._budget = self._first_events(phase)
         first = self.time == 0
+        if not first:
+            settle(rules, state, self._book)
         left, rate = float(self._streams.holding[state["position"]]), float(state["rate"])
         if not first and rate > 0:
             left = (float(state["next_time"]) - self.time) * rate
@@ -219,9 +231,10 @@ class Simulation:
         state["rate"] = rate
         state["next_time"] = self.time + left / rate if rate > 0 else math.inf
         state["gap"] = balance(self._book, self.scenario.pools, phase.load)
+        state["load"] = phase.load
 
     def _first_events(self, phase: Phase) -> int:
-        """Return the budget of the first call of a kernel. Under a wave, each event goes through all levels."""
+        """Return the budget of the first call of a kernel. Under a swift wave, each event goes through all levels."""
         if not phase.amplitude:
             return _FIRST_EVENTS
         return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))

@@ -15,49 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
-from evenly.sim.kernels.ledger import (
-    Book,
-    PolicyCode,
-    Record,
-    distance,
-    load_at,
-    part_of,
-    settle,
-    spread,
-    wave_area,
-)
-from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, refill_choices, refill_events
+from evenly.sim.kernels.integrals import distance, part_of, spread
+from evenly.sim.kernels.ledger import Book, PolicyCode, Record
+from evenly.sim.kernels.levels import at, level_of_rank, level_of_task, update_tree
+from evenly.sim.kernels.rng import BUFFER, FEW, Streams, distinct_rank, lowest_rank, refill_choices, refill_events
+from evenly.sim.kernels.wave import load_at, swing
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
 _JSQ = int(PolicyCode.JSQ)
 _POWER_OF_D = int(PolicyCode.POWER_OF_D)
-
-# An unsigned index needs no check for a negative one, which counts from the end: this saves a tenth of the time.
-at = np.uintp
-
-
-@inlined
-def _level_of_rank(at_least: NDArray[np.int64], pools: int, rank: int, top: int) -> int:
-    """Return the tasks of the pool with this rank, counted from the emptiest; it has at most `top`."""
-    level = top
-    while at_least[at(level)] + rank < pools:
-        level -= 1
-    return level
-
-
-@inlined
-def _level_of_task(at_least: NDArray[np.int64], task: int, top: int) -> int:
-    """Return the tasks in the pool of this task, when tasks are counted from the fullest pools down."""
-    here = top * at_least[at(top)]
-    below = int(task >= here)
-    level = top - below
-    task -= below * here
-    here = level * (at_least[at(level)] - at_least[at(level + 1)])
-    while task >= here:
-        task -= here
-        level -= 1
-        here = level * (at_least[at(level)] - at_least[at(level + 1)])
-    return level
 
 
 @kernel
@@ -89,7 +55,7 @@ def advance(
     wave = rules.amplitude != 0.0
     mean_service = 1.0 / service_rate
 
-    at_least, full, area = book.at_least, book.full, book.area
+    at_least, tree, full, area = book.at_least, book.tree, book.full, book.area
     max_time, threshold_time = book.max_time, book.threshold_time
     path_time, path_value = book.path_time, book.path_value
     top_level = at_least.size - 3
@@ -106,20 +72,28 @@ def advance(
 
     while next_time <= until and arrivals + departures < budget:
         time = next_time
+        mark = events[at(position)] * rate
+        rejected = False  # a proposed arrival, while the load is below its peak
         if wave:
-            gap_area += wave_area(rules, at_least, since, time)
+            load = load_at(rules, time)
+            rejected = mark < peak and mark >= pools * service_rate * load
+            if not rejected:
+                state.gap, state.since = gap, since
+                gap_area += swing(rules, state, at_least, full, time, load)
+                gap = state.gap
         else:
             gap_area += distance(gap, at_least[at(edge)], part) * (time - since)
-        spread_area += spread(total, squares, pools) * (time - since)
-        since = time
-        mark = events[at(position)] * rate
+        if not rejected:
+            spread_area += spread(total, squares, pools) * (time - since)
+            since = time
         if mark >= peak:  # a departure
             departures += 1
             task = min(int((mark - peak) * mean_service), total - 1)
-            level = _level_of_task(at_least, task, max_level)
+            level = level_of_task(at_least, tree, total, task, max_level)
             count = at_least[at(level)]
             gap += 1.0 - 2.0 * (count - full[at(level)])
             at_least[at(level)] = count - 1
+            update_tree(tree, level, -1)
             area[at(level)] += time
             total -= 1
             squares -= 2 * level - 1
@@ -129,16 +103,16 @@ def advance(
                 max_time[at(max_level)] += time - state.max_since
                 state.max_since = time
                 max_level -= 1
-        elif not wave or mark < pools * service_rate * load_at(rules, time):  # an arrival
+        elif not rejected:  # an arrival
             arrivals += 1
             rise = fall = False
-            if policy == _POWER_OF_D:
+            if policy == _POWER_OF_D and ranks.size <= FEW:
                 if choice_position + ranks.size > BUFFER:
                     refill_choices(streams)
                     choice_position = 0
                 rank = lowest_of_sample(choices[choice_position:], ranks, pools)
                 choice_position += ranks.size
-                level = _level_of_rank(at_least, pools, rank, max_level)
+                level = level_of_rank(at_least, tree, pools, rank, max_level)
             else:
                 if choice_position == BUFFER:
                     refill_choices(streams)
@@ -151,18 +125,21 @@ def advance(
                     if yellow > 0:
                         # Without green tokens the rank is 0, and the level the threshold itself.
                         top = min(threshold - int(green > 0), max_level)
-                        level = _level_of_rank(at_least, pools, int(uniform * green), top)
+                        level = level_of_rank(at_least, tree, pools, int(uniform * green), top)
                         green_sent += int(level + 1 < threshold)  # the pool replaces the token just used
                     else:
-                        level = _level_of_rank(at_least, pools, int(uniform * pools), max_level)
+                        level = level_of_rank(at_least, tree, pools, int(uniform * pools), max_level)
                         state.without_token += 1
                     # Learning looks at the counts right before the arrival; it acts right after the dispatch.
                     rise = learning and yellow <= 1
                     fall = learning and pools - green <= fall_at
+                elif policy == _POWER_OF_D:
+                    rank = lowest_rank(uniform, ranks.size, pools)
+                    level = level_of_rank(at_least, tree, pools, rank, max_level)
                 elif policy == _JSQ:
-                    level = _level_of_rank(at_least, pools, 0, max_level)
+                    level = level_of_rank(at_least, tree, pools, 0, max_level)
                 else:
-                    level = _level_of_rank(at_least, pools, int(uniform * pools), max_level)
+                    level = level_of_rank(at_least, tree, pools, int(uniform * pools), max_level)
             if level == capacity:
                 state.lost += 1
             else:
@@ -170,6 +147,7 @@ def advance(
                 count = at_least[at(level)]
                 gap += 1.0 + 2.0 * (count - full[at(level)])
                 at_least[at(level)] = count + 1
+                update_tree(tree, level, 1)
                 area[at(level)] -= time
                 total += 1
                 squares += 2 * level - 1
@@ -212,4 +190,4 @@ def advance(
     state.arrivals += arrivals
     state.events += arrivals + departures
     if next_time > until and arrivals + departures < budget:
-        settle(rules, state, book, until)
+        state.time = until

@@ -22,22 +22,12 @@ from evenly.sim.kernels.flight import (
     take,
 )
 from evenly.sim.kernels.jit import inlined, kernel
-from evenly.sim.kernels.ledger import (
-    Book,
-    PolicyCode,
-    Record,
-    add_task,
-    distance,
-    load_at,
-    part_of,
-    remove_task,
-    settle,
-    spread,
-    wave_area,
-)
+from evenly.sim.kernels.integrals import part_of, pass_time
+from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
 from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
 from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, next_choice, refill_choices, refill_events
+from evenly.sim.kernels.wave import load_at
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
 _JSQ = int(PolicyCode.JSQ)
@@ -247,12 +237,12 @@ def advance(
             _count(state, net, flight, parties, net.reports % pools)
             net.next_report = (net.reports + 1) * (net.interval / pools)
             continue
-        if wave:
-            state.gap_area += wave_area(rules, book.at_least, state.since, time)
-        else:
-            state.gap_area += distance(state.gap, book.at_least[edge], part) * (time - state.since)
-        state.spread_area += spread(state.total, state.squares, pools) * (time - state.since)
-        state.since = time
+        load = load_at(rules, time)
+        mark = streams.events[state.position] * state.rate
+        # Under a wave, arrivals are proposed at the peak rate, and some of them rejected.
+        rejected = wave and kind == _CLOCK and mark < peak and mark >= pools * service_rate * load
+        if not rejected:
+            pass_time(rules, state, book, edge, part, load)
         if kind == _TASK_ARRIVES:
             deliveries -= 1
             _begin(rules, state, book, net, flight, parties)
@@ -263,13 +253,12 @@ def advance(
             state.rate = peak + state.total * service_rate
             state.next_time = time + left / state.rate
             continue
-        mark = streams.events[state.position] * state.rate
         if mark >= peak:
             state.events += 1
             _depart(
                 rules, state, book, net, flight, parties, min(int((mark - peak) * mean_service), state.total - 1)
             )
-        elif not wave or mark < pools * service_rate * load_at(rules, time):
+        elif not rejected:
             state.events += 1
             state.arrivals += 1
             _arrive(rules, state, book, streams, net, flight, parties, ranks)
@@ -280,4 +269,4 @@ def advance(
         state.rate = peak + state.total * service_rate
         state.next_time = time + streams.holding[state.position] / state.rate
     if time > until and not full and state.events < last_event:
-        settle(rules, state, book, until)
+        state.time = until

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
+from evenly.sim.kernels.levels import tree_of
 
 _Number = TypeVar("_Number", np.int64, np.float64)
 
@@ -79,7 +80,8 @@ STATE = np.dtype(
         ("changes", np.int64),
         ("path_length", np.int64),
         # integrals
-        ("gap", np.float64),  # see `distance`
+        ("gap", np.float64),  # see `balance`, for the load at `since`
+        ("load", np.float64),  # at `since`
         ("gap_area", np.float64),  # time integral of the distance to balance
         ("spread_area", np.float64),  # time integral of the standard deviation of tasks over pools
         ("since", np.float64),  # the time up to which the last two are integrated
@@ -94,7 +96,8 @@ class Book(NamedTuple):
     """The level arrays (index: number of tasks, or threshold) and the threshold's path."""
 
     at_least: NDArray[np.int64]
-    full: NDArray[np.float64]  # pools up to floor(load), 0 above, for the load in force
+    tree: NDArray[np.int64]  # see `evenly.sim.kernels.levels`; the kernels on pools leave it alone
+    full: NDArray[np.float64]  # pools up to floor(load), 0 above, for the load at `since`
     area: NDArray[np.float64]
     max_time: NDArray[np.float64]  # time with this maximum
     threshold_time: NDArray[np.float64]  # time at this threshold
@@ -107,13 +110,15 @@ def new_book(at_least: NDArray[np.int64], levels: int, path: int) -> Book:
     counts = np.zeros(levels, np.int64)
     counts[: at_least.size] = at_least
     full, area, max_time, threshold_time = (np.zeros(levels) for _ in range(4))
-    return Book(counts, full, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64))
+    return Book(counts, tree_of(counts), full, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64))
 
 
 def grown(book: Book) -> Book:
     """Return the same book with twice the levels."""
+    at_least = _doubled(book.at_least)
     return book._replace(
-        at_least=_doubled(book.at_least),
+        at_least=at_least,
+        tree=tree_of(at_least),
         full=_doubled(book.full),
         area=_doubled(book.area),
         max_time=_doubled(book.max_time),
@@ -125,18 +130,9 @@ def _doubled(array: NDArray[_Number]) -> NDArray[_Number]:
     return np.concatenate([array, np.zeros_like(array)])
 
 
-@inlined
-def load_at(rules: Record, time: float) -> float:
-    """Return the offered load per pool at a time within the phase in force."""
-    if rules.amplitude == 0.0:
-        return float(rules.load)
-    turn = 2.0 * math.pi * (time - rules.start) / rules.period
-    return float(rules.load + rules.amplitude * math.sin(turn))
-
-
 @kernel
 def balance(book: Book, pools: int, load: float) -> float:
-    """Fill `full` for a constant load, and return the sum over levels of (at_least - full)^2.
+    """Fill `full` for a load, and return the sum over levels of (at_least - full)^2.
 
     Balanced counts are pools * q*(i): equal to `full` except at the level above floor(load), where they are pools
     times the fraction of the load. All terms of the sum are whole numbers, so below 2**53 updates do not round.
@@ -149,63 +145,6 @@ def balance(book: Book, pools: int, load: float) -> float:
         book.full[level] = pools if level <= whole else 0.0
         total += (book.at_least[level] - book.full[level]) ** 2
     return total
-
-
-@inlined
-def distance(gap: float, count: int, part: float) -> float:
-    """Return the Euclidean distance to balance, times pools.
-
-    `gap` covers all levels but the one above floor(load), which has `count` pools and should have `part`.
-    """
-    return math.sqrt(max(gap + part * (part - 2.0 * count), 0.0))
-
-
-@inlined
-def part_of(pools: int, load: float) -> float:
-    """Return the pools that should have one task more than floor(load)."""
-    return pools * (load - math.floor(load))
-
-
-@kernel
-def wave_distance(rules: Record, at_least: NDArray[np.int64], time: float) -> float:
-    """Return the Euclidean distance to balance under a wave, times pools."""
-    load = load_at(rules, time)
-    total = 0.0
-    for level in range(at_least.size):
-        balanced = rules.pools * min(max(load + 1.0 - level, 0.0), 1.0)
-        total += (at_least[level] - balanced) ** 2
-    return math.sqrt(total)
-
-
-@kernel
-def _quadrature(rules: Record, at_least: NDArray[np.int64], begin: float, length: float) -> float:
-    """Integrate the distance over at most a period: Gauss's rule with two points on panels of a 512th of it."""
-    panels = 1 + int(length / rules.period * 512.0)
-    half = 0.5 * length / panels
-    area = 0.0
-    for panel in range(panels):
-        middle = begin + (2 * panel + 1) * half
-        area += wave_distance(rules, at_least, middle - half / math.sqrt(3.0))
-        area += wave_distance(rules, at_least, middle + half / math.sqrt(3.0))
-    return area * half
-
-
-@kernel
-def wave_area(rules: Record, at_least: NDArray[np.int64], begin: float, end: float) -> float:
-    """Integrate the distance while the load swings and no task arrives or departs: whole periods are alike."""
-    periods = math.floor((end - begin) / rules.period)
-    area = 0.0
-    if periods > 0:
-        area = periods * _quadrature(rules, at_least, begin, rules.period)
-    rest = min(max(end - begin - periods * rules.period, 0.0), rules.period)
-    return area + _quadrature(rules, at_least, begin, rest)
-
-
-@inlined
-def spread(total: int, squares: int, pools: int) -> float:
-    """Return the standard deviation of tasks over pools."""
-    # Products of whole numbers, as floats: no rounding below 2**53.
-    return math.sqrt(max(float(pools) * squares - float(total) * total, 0.0)) * (1.0 / pools)
 
 
 @inlined
@@ -236,21 +175,3 @@ def remove_task(state: Record, at_least: NDArray[np.int64], full: NDArray[np.flo
         max_time[level] += state.time - state.max_since
         state.max_since = state.time
         state.max_level -= 1
-
-
-@kernel
-def settle(rules: Record, state: Record, book: Book, time: float) -> None:
-    """Bring the lazily kept integrals up to `time`; nothing has happened since the last event."""
-    if rules.amplitude != 0.0:
-        state.gap_area += wave_area(rules, book.at_least, state.since, time)
-    else:
-        count = book.at_least[math.floor(rules.load) + 1]
-        state.gap_area += distance(state.gap, count, part_of(rules.pools, rules.load)) * (time - state.since)
-    state.spread_area += spread(state.total, state.squares, rules.pools) * (time - state.since)
-    state.since = time
-    book.max_time[state.max_level] += time - state.max_since
-    state.max_since = time
-    if state.threshold >= 0:
-        book.threshold_time[state.threshold] += time - state.threshold_since
-        state.threshold_since = time
-    state.time = time

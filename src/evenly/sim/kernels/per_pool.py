@@ -14,20 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
-from evenly.sim.kernels.ledger import (
-    Book,
-    PolicyCode,
-    Record,
-    add_task,
-    distance,
-    load_at,
-    part_of,
-    remove_task,
-    settle,
-    spread,
-    wave_area,
-)
+from evenly.sim.kernels.integrals import part_of, pass_time
+from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_events
+from evenly.sim.kernels.wave import load_at
 
 _ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
 _JBT = int(PolicyCode.JBT)
@@ -118,13 +108,12 @@ def advance(
         and state.total < owner.size
     ):
         state.time = state.next_time
-        if wave:
-            state.gap_area += wave_area(rules, at_least, state.since, state.time)
-        else:
-            state.gap_area += distance(state.gap, at_least[edge], part) * (state.time - state.since)
-        state.spread_area += spread(state.total, state.squares, pools) * (state.time - state.since)
-        state.since = state.time
         mark = events[state.position] * state.rate
+        load = load_at(rules, state.time)
+        # Under a wave, arrivals are proposed at the peak rate, and some of them rejected.
+        rejected = wave and mark < peak and mark >= pools * service_rate * load
+        if not rejected:
+            pass_time(rules, state, book, edge, part, load)
         if mark >= peak:  # a departure
             state.events += 1
             task = min(int((mark - peak) * mean_service), state.total - 1)
@@ -139,7 +128,7 @@ def advance(
             elif policy == _PULL:
                 state.green += 1
                 _put(state, tokens, place, pool * capacity + busy[pool * capacity + level - 1])
-        elif not wave or mark < pools * service_rate * load_at(rules, state.time):  # an arrival
+        elif not rejected:  # an arrival
             state.events += 1
             state.arrivals += 1
             slot = -1
@@ -175,4 +164,4 @@ def advance(
         state.rate = peak + state.total * service_rate
         state.next_time = state.time + holding[state.position] / state.rate
     if state.next_time > until and state.events < last_event:
-        settle(rules, state, book, until)
+        state.time = until

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from evenly.sim.kernels.jit import inlined, kernel
 
 BUFFER = 512
+FEW = 4  # distinct ranks: up to this many are drawn one by one, which is faster than two logarithms
 LANES = 64
 _TWO_53 = 2.0**53
 _STRIPS = 256
@@ -222,3 +223,38 @@ def distinct_rank(uniform: float, ranks: NDArray[np.int64], drawn: int, pools: i
         ranks[place] = ranks[place - 1]
     ranks[index] = rank
     return rank
+
+
+@kernel
+def lowest_rank(uniform: float, sampled: int, pools: int) -> int:
+    """Return the lowest of `sampled` distinct ranks below `pools`, drawn uniformly, from a single uniform.
+
+    The lowest is at least r with the chance f(r), the product of (1 - r / (pools - j)) over j below `sampled`. Hence
+    the largest r with f(r) >= 1 - uniform has its law. The logarithm of a factor is a concave function of j: it is at
+    least the mean of those at both ends on average, and at most the one in the middle. Both bounds have the same
+    whole part in most cases. If not, the product decides.
+    """
+    left = 1.0 - uniform
+    gone = -math.expm1(math.log(left) / sampled)
+    last = pools - sampled + 1.0
+    center = 0.5 * (pools + last)
+    share = pools * last * gone * (2.0 - gone)
+    rank = int(share / (center + math.sqrt(max(center * center - share, 0.0))))
+    rank = min(rank, pools - sampled)
+    highest = min(int(center * gone), pools - sampled)
+    if rank < highest:
+        chance = chance_above(rank + 1, sampled, pools)
+        while rank < highest and chance >= left:
+            rank += 1
+            chance *= (pools - sampled - rank) / (pools - rank)
+    return rank
+
+
+@kernel
+def chance_above(rank: int, sampled: int, pools: int) -> float:
+    """Return the chance that `sampled` distinct ranks below `pools` are all at least `rank`."""
+    chance = 1.0
+    few, many = min(rank, sampled), max(rank, sampled)  # the chance is the same if the two are exchanged
+    for drawn in range(few):
+        chance *= (pools - many - drawn) / (pools - drawn)
+    return chance
