@@ -10,6 +10,7 @@ from evenly.paper.claims import (
     demand,
     diffusion,
     equilibria,
+    excursions,
     finite_settling,
     fluid,
     learning,
@@ -41,7 +42,9 @@ FLUID = Section(
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
 SETTLING = Section("Where and how soon the threshold settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
-STEADINESS = Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS)
+STEADINESS = Section(
+    "The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + excursions.CLAIMS + finite_settling.CLAIMS
+)
 SHARES = Section("How resources are shared", "Sec. 5.2", shares.CLAIMS)
 DEMAND = Section("Varying demand", "Sec. 5.3", demand.CLAIMS)
 

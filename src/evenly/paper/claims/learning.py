@@ -165,9 +165,9 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.ERRATUM,
-                "The words miss a case, at {missed:.0f} arrivals here: if the last pool with a yellow token also has "
-                "a green one, all other pools are above the threshold and the rule raises it. But the green token "
-                "is used, and the yellow one stays.",
+                "The words miss a case, at {missed:.0f} arrivals here: if the last pool with a yellow token also "
+                "has a green one, all other pools are above the threshold and the rule raises it. But the green "
+                "token is used, and the yellow one stays.",
             ),
         ),
         measure=_letter,

@@ -210,17 +210,18 @@ CLAIMS = (
         labels=("Prop. 4", "Thm 6"),
         statement="The threshold changes finitely often and then stays.",
         how=(
-            "Fluid systems with many loads, alphas and initial states over 30 mean task times, and simulated ones "
-            "of 2000 pools over much longer than it takes to settle: the last change must come before time 15, and "
-            "simulated thresholds must end at floor(load). Then 400 pools with load 2.9 and alpha 0.97, as in Fig. "
-            "3, over 100 mean task times: the changes after time 15."
+            "Fluid systems with many loads, alphas and initial states over 30 mean task times, and simulated "
+            "ones of 2000 pools over much longer than it takes to settle: the last change must come before time "
+            "15, and simulated thresholds must end at floor(load). Then 400 pools with load 2.9 and alpha 0.97, "
+            "as in Fig. 3, over 100 mean task times: the changes after time 15."
         ),
         notes=(
             Note(
                 Kind.FINITE,
-                f"A finite system whose load is close to a whole number keeps changing its threshold: {RESTLESS_POOLS} "
-                f"pools at load {RESTLESS.load} did {{changes:.0f}} times from time {LATE:g} to {RESTLESS_HORIZON:g}. "
-                "Sec. 5.1 below shows how that depends on the load and the number of pools.",
+                "A finite system whose load is close to a whole number keeps changing its threshold: "
+                f"{RESTLESS_POOLS} pools at load {RESTLESS.load} did {{changes:.0f}} times from time {LATE:g} to "
+                f"{RESTLESS_HORIZON:g}. Sec. 5.1 below shows how that depends on the load and the number of "
+                "pools.",
             ),
         ),
         measure=_settles,
