@@ -92,10 +92,18 @@ def _ten_or_eleven(lab: Lab) -> list[Measured]:
     for policy, name in (("jsq", "JSQ"), ("threshold", "the threshold policy")):
         shares = _shares(lab, policy)
         numbers.append(
-            above(f"share of tasks in pools with 10 or 11, {name}", shares[:, TEN : ELEVEN + 1].sum(axis=1), VIRTUALLY_ALL)
+            above(
+                f"share of tasks in pools with 10 or 11, {name}",
+                shares[:, TEN : ELEVEN + 1].sum(axis=1),
+                VIRTUALLY_ALL,
+            )
         )
         numbers.append(
-            above(f"share of tasks with 10 or 11 others, {name}", shares[:, TEN + 1 : ELEVEN + 2].sum(axis=1), VIRTUALLY_ALL)
+            above(
+                f"share of tasks with 10 or 11 others, {name}",
+                shares[:, TEN + 1 : ELEVEN + 2].sum(axis=1),
+                VIRTUALLY_ALL,
+            )
             .about(Kind.ERRATUM)
             .named(policy)
         )
