@@ -146,7 +146,7 @@ CLAIMS = (
                 Kind.READING,
                 f"A few hundred pools are enough at some loads, from {STEADY[settling.LOAD]} on at load "
                 f"{settling.LOAD}. At the load {LOAD} of Fig. 3 the threshold of {MANY} pools is off {{off:.1%}} "
-                f"of the time, and it takes {STEADY[LOAD]:,} pools until it is off {GONE:.0%}.",
+                f"of the time, and it takes {STEADY[LOAD]:,} pools until it is off one per cent.",
             ),
         ),
         expected=Verdict.READING,

@@ -131,9 +131,9 @@ CLAIMS = (
             Note(
                 Kind.REMARK,
                 "Sufficient, not necessary: the threshold can stay at ceil(load) only if at least a fraction "
-                "alpha of the pools is full to it in the equilibrium of Ex. 1, which is {theta:.4f} at load "
-                f"{BETWEEN}. From an even start it stays with alpha {LOW} and falls with {HIGH}. That it can "
-                f"stay does not mean that it does: from the uneven start it falls with alpha {FALLING}.",
+                f"alpha of the pools is full to it in the equilibrium of Ex. 1 (at load {BETWEEN} it is "
+                f"{{theta:.4f}}). From an even start it stays with alpha {LOW} and falls with {HIGH}. That it "
+                f"can stay does not mean that it does: from the uneven start it falls with alpha {FALLING}.",
             ),
         ),
         measure=_best,
@@ -163,9 +163,9 @@ CLAIMS = (
                 Kind.REMARK,
                 f"They are not few: with alpha {ALPHA}, {{share:.0%}} of the loads up to {LOAD_MAX} violate it, "
                 f"and all from {ALL_FROM} on, since for any alpha all loads from alpha/(1 - alpha) on do. But "
-                "the threshold can settle above the optimum only where at least a fraction alpha of the pools "
-                f"is full to ceil(load) in the equilibrium of Ex. 1. Up to load {LOAD_MAX} these loads have a "
-                "total length of {sharp_0:.3f}, {sharp_1:.3f} and {sharp_2:.3f} with alpha "
+                "the threshold can settle above the optimum only where, in the equilibrium of Ex. 1 at "
+                f"ceil(load), at least a fraction alpha of the pools is full. Up to load {LOAD_MAX} these loads "
+                "have a total length of {sharp_0:.3f}, {sharp_1:.3f} and {sharp_2:.3f} with alpha "
                 f"{', '.join(SPARSE[:-1])} and {SPARSE[-1]}. This is proven, on the page of errata and "
                 "sharpenings: with a fixed threshold above the load all solutions converge to that equilibrium.",
             ),

@@ -281,9 +281,9 @@ CLAIMS = (
             Note(
                 Kind.ERRATUM,
                 "The first term is zero, and does not grow, up to alpha ceil(load) initial tasks per pool, here "
-                f"{FROM}: at {{zero:.0f}} of the starts that were tested. The second is zero if the load is below "
-                "1. Corrected, the first term is positive if u(0) > alpha ceil(load), and the second if the "
-                "load is above 1.",
+                f"{FROM}: at {{zero:.0f}} of the starts that were tested. The second is zero at loads below one. "
+                "Corrected, the first term is positive if u(0) > alpha ceil(load), and the second if the load "
+                "is above one.",
             ),
             Note(
                 Kind.REMARK,

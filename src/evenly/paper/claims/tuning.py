@@ -132,9 +132,9 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.REMARK,
-                "Sufficient, but far from necessary: in the equilibrium of threshold ceil(load) + 1, at most "
-                f"{{most:.0%}} of the pools have that many tasks at any of these loads. An alpha of {ENOUGH} is "
-                "enough, at any load: the page of errata and sharpenings has the proof.",
+                "Sufficient, but far from necessary: in the equilibrium of the threshold one above ceil(load), "
+                f"at most {{most:.0%}} of the pools are full to it at any of these loads. An alpha of {ENOUGH} "
+                "is enough, at any load: the page of errata and sharpenings has the proof.",
             ),
         ),
         measure=_alpha,
