@@ -23,6 +23,7 @@ LOW, HIGH = "0.905", "0.908"  # alphas around the one from which on threshold 3 
 FALLING = "0.85"  # an alpha with which it can, but does not from this start, though q(3) is 0.92 at time 0
 FALLING_START = [1.0] + 3 * [0.92] + 6 * [0.06]
 SPARSE = ("0.91", "0.93", "0.97")  # alphas for which the loads that violate Cor. 2's condition are counted
+MARGIN = 0.004  # in load, around the edges of the set where it can settle above the optimum
 ALL_FROM = 10.12  # alpha/(1 - alpha) for alpha 0.91, rounded up: all loads from there on violate it
 GRID = tuple(step for step in range(1, 100 * LOAD_MAX) if step % 100)  # loads in units of 0.01, without whole ones
 
@@ -33,7 +34,6 @@ def _violating(alpha: str) -> set[int]:
 
 
 def _shrinking(lab: Lab) -> list[Measured]:
-    del lab  # this is arithmetic
     sets = {alpha: _violating(alpha) for alpha in (*SPARSE, "0.99", "0.995", "0.9999")}
     lists = list(sets.values())
     added = sum(len(later - earlier) for earlier, later in pairwise(lists))
@@ -52,18 +52,21 @@ def _shrinking(lab: Lab) -> list[Measured]:
             "load 9.999999 violates it with alpha 0.9999", float(not is_optimal(load=9.999999, alpha="0.9999")), 1
         ),
         at_least(f"loads up to {LOAD_MAX} that violate (13) with alpha {ALPHA}", printed, 1).about(Kind.ERRATUM),
-        *(number.about(Kind.REMARK) for number in _how_many(len(sets[ALPHA]) / len(GRID), lengths)),
+        *(number.about(Kind.REMARK) for number in _how_many(lab, len(sets[ALPHA]) / len(GRID), lengths)),
     ]
 
 
-def _how_many(share: float, lengths: dict[str, float]) -> list[Measured]:
+def _how_many(lab: Lab, share: float, lengths: dict[str, float]) -> list[Measured]:
     """Measure how many loads violate the condition, and at how many the threshold can settle too high."""
     beyond = [round(ALL_FROM + place / 10, 2) for place in range(int(10 * ALL_FROM))]
     held = sum(is_optimal(load=load, alpha=ALPHA) for load in beyond)
-    sharp = {
-        alpha: sum(high - low for low, high in loads_settling_above(alpha=alpha, load_max=LOAD_MAX))
-        for alpha in SPARSE
-    }
+    tops = lab.pick((1, 3, 6, 10), (3,))
+    sharp = {alpha: loads_settling_above(alpha=alpha, load_max=LOAD_MAX) for alpha in SPARSE}
+    astray = 0
+    for top in tops:  # from all pools full to the threshold above the optimum
+        edge = min((low for low, high in sharp[ALPHA] if high == top), default=float(top))
+        for load, stays in ((edge - MARGIN, False), (edge + MARGIN, True)):
+            astray += (Case(round(load, 4), ALPHA, top, float(top)).end == top) != stays
     return [
         at_least(f"share of the loads up to {LOAD_MAX} that violate it, alpha {ALPHA}", share, 0.45).named(
             "share"
@@ -72,11 +75,12 @@ def _how_many(share: float, lengths: dict[str, float]) -> list[Measured]:
         *(
             at_most(
                 f"length of the set where the threshold can settle above the optimum, alpha {alpha}",
-                sharp[alpha],
+                sum(high - low for low, high in sharp[alpha]),
                 lengths[alpha] / 5,
             ).named(f"sharp_{place}")
             for place, alpha in enumerate(SPARSE)
         ),
+        is_exactly("thresholds at the edges of its intervals that do not stay inside or fall outside", astray, 0),
     ]
 
 
@@ -147,11 +151,13 @@ CLAIMS = (
             "The set of these loads shrinks to the empty set as alpha approaches 1."
         ),
         how=(
-            "The condition, decided on fractions, for all loads up to 10 in steps of 0.01 and alphas from 0.91 to "
-            "0.9999: the length of the set against (1 - alpha) times 1 + 2 + ... + 10, up to a step at each whole "
-            "number. No load may be added as alpha grows. Closer to a whole number than a step there are always "
-            "some. Then loads from alpha/(1 - alpha) on, the loads up to 10 at which the threshold ceil(load) can "
-            "stay in the equilibrium of Ex. 1, and the loads that violate eq. (13), as printed."
+            "The condition, decided on fractions, for all loads up to 10 in steps of 0.01 and alphas from 0.91 "
+            "to 0.9999: the length of the set against (1 - alpha) times 1 + 2 + ... + 10, up to a step at each "
+            "whole number. No load may be added as alpha grows. Closer to a whole number than a step there are "
+            "always some. Then loads from alpha/(1 - alpha) on, the loads up to 10 at which the threshold "
+            "ceil(load) can stay in the equilibrium of Ex. 1 (fluid systems with alpha 0.91 and loads 0.004 "
+            "inside and outside the set, from pools full to ceil(load), must stay there or fall), and the loads "
+            "that violate eq. (13), as printed."
         ),
         notes=(
             Note(
