@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evenly.paper.claims import (
+    after_settling,
     balance,
     coupling,
     demand,
     diffusion,
     equilibria,
+    excursions,
     finite_settling,
     fluid,
     learning,
     learning_limit,
     model,
+    optimality,
     settling,
     shares,
     steadiness,
@@ -40,8 +43,14 @@ FLUID = Section(
 )
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
-SETTLING = Section("Where and how soon the threshold settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
-STEADINESS = Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS)
+SETTLING = Section(
+    "Where and how soon the threshold settles",
+    "Secs 4.5 and 4.6",
+    tuning.CLAIMS + optimality.CLAIMS + settling.CLAIMS + after_settling.CLAIMS,
+)
+STEADINESS = Section(
+    "The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + excursions.CLAIMS + finite_settling.CLAIMS
+)
 SHARES = Section("How resources are shared", "Sec. 5.2", shares.CLAIMS)
 DEMAND = Section("Varying demand", "Sec. 5.3", demand.CLAIMS)
 

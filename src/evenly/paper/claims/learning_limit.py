@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.paper.claims.claim import Claim, Kind, Measured, Note
+from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import above, at_least, at_most, below, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import (
@@ -29,7 +29,7 @@ from evenly.paper.experiments.learning_cases import (
     sizes,
     solved,
 )
-from evenly.sim import compare
+from evenly.sim import compare, simulate
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.run import usable_cores
 from evenly.theory.fluid.mass import tail_mass_bound
@@ -44,6 +44,10 @@ POINTS = 151
 # Load, the fraction of pools with initial tasks, and the number of tasks in each of these. While the other pools
 # fill up the threshold rises above floor(load), and then falls back.
 UNEVEN = ((5.5, 0.5, 20), (2.2, 0.7, 10), (2.9, 0.5, 12))
+
+LATE = 15.0  # mean task times, several times what it takes to settle
+RESTLESS, RESTLESS_POOLS = Case(2.9, "0.97", 2, 2.9), 400  # the larger system of Fig. 3, from the balanced state
+RESTLESS_HORIZON = 100.0  # it changes its threshold twice per mean task time
 
 
 def _gap(first: Floats, second: Floats) -> float:
@@ -99,10 +103,16 @@ def _settles(lab: Lab) -> list[Measured]:
     results = compare(scenarios, replications=lab.pick(4, 2), seed=lab.seed_for("no more changes"))
     endings = [(case, ending) for case, result in zip(chosen, results, strict=True) for ending in result.endings]
     wrong = sum(ending.threshold != case.floor for case, ending in endings)
+    scenario, seed = RESTLESS.scenario(RESTLESS_POOLS, RESTLESS_HORIZON), lab.seed_for("restless")
+    restless = simulate(scenario, seed=seed, points=2).trajectories[0].change_times
+    late = int((restless > LATE).sum())
     return [
-        at_most("latest change of a fluid system", latest, 15),
-        at_most("latest change of a simulated system", max(ending.since for _, ending in endings), 15),
+        at_most("latest change of a fluid system", latest, LATE),
+        at_most("latest change of a simulated system", max(ending.since for _, ending in endings), LATE),
         is_exactly("simulated systems that end elsewhere", wrong, 0),
+        is_exactly(f"changes after that with {RESTLESS_POOLS} pools, load {RESTLESS.load}", late, 0)
+        .about(Kind.FINITE)
+        .named("changes"),
     ]
 
 
@@ -200,18 +210,22 @@ CLAIMS = (
         labels=("Prop. 4", "Thm 6"),
         statement="The threshold changes finitely often and then stays.",
         how=(
-            "Fluid systems with many loads, alphas and initial states over 30 mean task times, and simulated ones "
-            "of 2000 pools over much longer than it takes to settle: the last change must come early, and "
-            "simulated thresholds must end at floor(load)."
+            "Fluid systems with many loads, alphas and initial states over 30 mean task times, and simulated "
+            "ones of 2000 pools over much longer than it takes to settle: the last change must come before time "
+            "15, and simulated thresholds must end at floor(load). Then 400 pools with load 2.9 and alpha 0.97, "
+            "as in Fig. 3, over 100 mean task times: the changes after time 15."
         ),
         notes=(
             Note(
-                Kind.REMARK,
-                "This is about the large-system limit. A finite system whose load is close to a whole number keeps "
-                "changing its threshold now and then, the less often the more pools it has.",
+                Kind.FINITE,
+                "A finite system whose load is close to a whole number keeps changing its threshold: "
+                f"{RESTLESS_POOLS} pools at load {RESTLESS.load} did {{changes:.0f}} times from time {LATE:g} to "
+                f"{RESTLESS_HORIZON:g}. Sec. 5.1 below shows how that depends on the load and the number of "
+                "pools.",
             ),
         ),
         measure=_settles,
+        expected=Verdict.FINITE,
     ),
     Claim(
         name="updates-are-apart",

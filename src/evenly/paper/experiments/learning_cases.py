@@ -6,17 +6,16 @@ Paper: Secs. 4.2 to 4.6.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from itertools import product
 from math import floor
 
 from evenly.paper.experiments.lab import Lab
-from evenly.sim import Scenario, Trajectory, compare
+from evenly.sim import Result, Scenario, Trajectory, compare, simulate
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.trajectory import Ending
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
-from evenly.theory.tuning import settle_time_bound
+from evenly.theory.tuning import is_optimal, settle_time_bound, settled_threshold
 
 FLUID_HORIZON = 30.0
 POOLS, HORIZON = 2000, 25.0  # of simulated systems
@@ -43,23 +42,28 @@ class Case:
 
     @property
     def lowest(self) -> int:
-        """The lowest value that the threshold may settle at: floor(load), or load - 1 if the load is whole."""
-        return self.floor - int(self.load == self.floor)
+        """The lowest value that the threshold may settle at, by Prop. 6."""
+        return settled_threshold(load=self.load, alpha=self.alpha)[0]
 
     @property
-    def highest(self) -> Fraction:
-        """load / alpha, as a fraction."""
-        return Fraction(str(self.load)) / Fraction(self.alpha)
+    def highest(self) -> int:
+        """The highest value that the threshold may settle at, by Prop. 6."""
+        return settled_threshold(load=self.load, alpha=self.alpha)[1]
 
     @property
     def optimal(self) -> bool:
-        """True if alpha > load / (floor(load) + 1), decided on fractions."""
-        return Fraction(str(self.load)) / (self.floor + 1) < Fraction(self.alpha)
+        """True if Cor. 2's condition holds."""
+        return is_optimal(load=self.load, alpha=self.alpha)
 
     @property
     def bound(self) -> float | None:
         """The paper's bound on the settling time, or None where it has none."""
         return settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=self.initial)
+
+    @property
+    def end(self) -> int:
+        """Where the threshold of the fluid system settles."""
+        return int(self.solved().threshold[-1])
 
     def solved(self, horizon: float = FLUID_HORIZON, points: int = 2) -> FluidPath:
         """Solve the fluid system."""
@@ -85,6 +89,40 @@ class Case:
         )
 
 
+@dataclass(frozen=True)
+class Uneven:
+    """A load, an alpha, and all initial tasks in a fraction `share` of the pools, `tasks` in each of these."""
+
+    load: float
+    alpha: str
+    share: float
+    tasks: int
+
+    @property
+    def bound(self) -> float:
+        """The paper's bound on the settling time."""
+        found = settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=self.share * self.tasks)
+        assert found is not None
+        return found
+
+    def solved(self, horizon: float, points: int = 2) -> FluidPath:
+        """Solve the fluid system from threshold 0."""
+        start = [1.0] + self.tasks * [self.share]
+        return predict_fluid(
+            load=self.load, alpha=self.alpha, threshold=0, initial_occupancy=start, horizon=horizon, points=points
+        )
+
+
+# From u(0) = load in very few pools the settling time is log(load / (load - (1 - share) floor(load))): the full
+# pools get nothing until the others have floor(load) tasks.
+CONCENTRATED = (Uneven(5.5, "0.93", 0.01, 550), Uneven(5.5, "0.93", 0.004, 1375))
+MIXED = (
+    Uneven(5.5, "0.93", 0.3, 30),
+    Uneven(5.5, "0.97", 0.5, 12),
+    Uneven(2.2, "0.85", 0.7, 10),
+    Uneven(2.2, "0.85", 0.02, 110),
+)
+AFTER = 1.0  # mean task times after the bound until which uneven starts are solved
 OVERLOADED = Case(5.5, "0.93", 9, 9.0)
 FROM_EMPTY = Case(5.5, "0.93", 0, 0.0)
 
@@ -101,6 +139,33 @@ def cases(lab: Lab) -> list[Case]:
 def solved(lab: Lab) -> list[tuple[Case, FluidPath]]:
     """Solve the fluid systems of all cases."""
     return lab.once("learning, fluid", lambda: [(case, case.solved(points=401)) for case in cases(lab)])
+
+
+def bound_of(case: Case) -> float:
+    """Return the paper's bound on the settling time of a case that has one."""
+    found = case.bound
+    assert found is not None
+    return found
+
+
+def ends(lab: Lab) -> list[tuple[Case, int]]:
+    """Return where the thresholds of all cases settle, in fluid and in simulated systems."""
+    return [(case, int(path.threshold[-1])) for case, path in solved(lab)] + [
+        (case, ending.threshold) for case, ending in simulated(lab)
+    ]
+
+
+def concentrated(lab: Lab) -> list[tuple[Uneven, FluidPath]]:
+    """Solve the fluid systems from u(0) = load in very few pools."""
+    chosen = CONCENTRATED[: lab.pick(2, 1)]
+    return lab.once(
+        "concentrated, fluid", lambda: [(start, start.solved(start.bound + 0.2, 5)) for start in chosen]
+    )
+
+
+def mixed(lab: Lab) -> list[tuple[Uneven, FluidPath]]:
+    """Solve the fluid systems from other uneven starts, until after the bound."""
+    return lab.once("mixed, fluid", lambda: [(start, start.solved(start.bound + AFTER, 101)) for start in MIXED])
 
 
 def overloaded(lab: Lab) -> FluidPath:
@@ -141,3 +206,10 @@ def large_systems(lab: Lab) -> list[Trajectory]:
     return lab.once(
         "large systems", lambda: simulate_sizes(scenario, pools=sizes(lab), seed=seed, points=LARGE_POINTS)
     )
+
+
+def from_empty(lab: Lab) -> Result:
+    """Simulate systems that start empty until all of them have settled: sixteen deviations later."""
+    scenario = FROM_EMPTY.scenario(POOLS, 4.0)
+    runs, seed = lab.pick(400, 60), lab.seed_for("from empty")
+    return lab.once("from empty", lambda: simulate(scenario, replications=runs, seed=seed))
