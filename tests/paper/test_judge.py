@@ -64,6 +64,11 @@ def test_the_whole_interval_must_be_on_one_side() -> None:
     assert not above("x", SAMPLES, 4.5 - ERROR + 0.01).supports
 
 
+def test_equal_samples_do_not_tell_their_error() -> None:
+    for number in (equals("x", [2.0] * 5, 2.0), below("x", [2.0] * 5, 3.0), above("x", [2.0] * 5, 1.0)):
+        assert number.supports and number.error is not None and isnan(number.error)
+
+
 def test_deterministic_numbers() -> None:
     assert is_exactly("x", 3, 3).supports
     assert not is_exactly("x", 3, 4).supports

@@ -1,5 +1,7 @@
 """Numbers as the report prints them."""
 
+from math import nan
+
 import pytest
 
 from evenly.paper.claims.claim import Measured
@@ -14,7 +16,7 @@ from evenly.paper.report.wording import measured_text, number_text
         (5012.3, 12.4, "5012 ± 12"),
         (2.75e-5, 3.1e-6, "(2.75 ± 0.31)·10⁻⁵"),
         (0.0, 4.2e-4, "(0.0 ± 4.2)·10⁻⁴"),
-        (0.0, 0.0, "0 ± 0"),
+        (0.0, nan, "0 ± ?"),
         (-0.4951, 0.012, "-0.495 ± 0.012"),
         (1e-12, None, "1·10⁻¹²"),
         (100_000.0, None, "100,000"),

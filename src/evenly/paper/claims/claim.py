@@ -41,9 +41,10 @@ _VERDICTS = {
 class Measured:
     """A number and whether it agrees with what it is compared with.
 
-    `error` is the half-width of a 95 % interval, or None for counts and deterministic numbers. `expected` follows
-    from the paper or its mathematics; the number must stand in `relation` to it (equal, below, above). `slack` is
-    the distance allowed on top of chance, because the system is finite or numbers are rounded.
+    `error` is the half-width of a 95 % interval, NaN if all samples were equal and so do not tell, or None for
+    counts and deterministic numbers. `expected` follows from the paper or its mathematics; the number must stand
+    in `relation` to it (equal, below, above). `slack` is the distance allowed on top of chance, because the system
+    is finite or numbers are rounded.
 
     A number judges the statement, unless `kind` names the note it belongs to. It then judges the words as printed
     (an erratum), the statement about a finite system, another reading, or what a remark adds. `key` is the name by

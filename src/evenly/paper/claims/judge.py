@@ -10,7 +10,7 @@ thousand comparisons, so all of them together raise a false alarm for less than 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log, sqrt
+from math import log, nan, sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,19 +32,19 @@ def equals(what: str, samples: ArrayLike, expected: float, slack: float = 0.0) -
     """Check that the mean of independent samples is `expected`, up to chance and a bias of `slack`."""
     mean, error = mean_and_error(samples)
     _, reach = mean_and_error(samples, FALSE_ALARM)
-    return Measured(what, mean, abs(mean - expected) <= reach + slack, error, expected, slack=slack)
+    return Measured(what, mean, abs(mean - expected) <= reach + slack, _told(error), expected, slack=slack)
 
 
 def below(what: str, samples: ArrayLike, limit: float) -> Measured:
     """Check that the mean of independent samples is below `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
-    return Measured(what, mean, mean + error < limit, error, limit, "<")
+    return Measured(what, mean, mean + error < limit, _told(error), limit, "<")
 
 
 def above(what: str, samples: ArrayLike, limit: float) -> Measured:
     """Check that the mean of independent samples is above `limit` with its whole interval."""
     mean, error = mean_and_error(samples)
-    return Measured(what, mean, mean - error > limit, error, limit, ">")
+    return Measured(what, mean, mean - error > limit, _told(error), limit, ">")
 
 
 def is_exactly(what: str, value: float, expected: float) -> Measured:
@@ -98,7 +98,12 @@ def seldom(what: str, counts: ArrayLike, time: float, rate: float) -> Measured:
 def noted(what: str, samples: ArrayLike) -> Measured:
     """Report the mean of independent samples for a note. It does not affect the verdict."""
     mean, error = mean_and_error(samples)
-    return Measured(what, mean, True, error)
+    return Measured(what, mean, True, _told(error))
+
+
+def _told(error: float) -> float:
+    """Return the error to report: samples that are all equal do not tell how far their mean is from the truth."""
+    return error or nan
 
 
 def proportion(hits: int, trials: int) -> tuple[float, float]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import floor, log10
+from math import floor, isnan, log10
 
+from evenly.frames import UNKNOWN
 from evenly.paper.claims.claim import Measured, Verdict
 
 SYMBOLS = {
@@ -33,8 +34,8 @@ def number_text(value: float, error: float | None = None) -> str:
     """Format a number to the digits that its error justifies, or to six."""
     if error is None:
         return _plain(value)
-    if not error:
-        return f"{_plain(value)} ± 0"
+    if isnan(error):
+        return f"{_plain(value)} {UNKNOWN}"
     largest = max(abs(value), error)
     if largest < _TINY:
         power = floor(log10(largest))
