@@ -1,6 +1,6 @@
 """The judge: numbers that support a claim or do not."""
 
-from math import gamma, inf, log, pi, sqrt
+from math import gamma, inf, isnan, log, pi, sqrt
 
 import numpy as np
 import pytest
