@@ -14,6 +14,7 @@ from evenly.paper.claims import (
     fluid,
     learning,
     learning_limit,
+    masses,
     model,
     settling,
     shares,
@@ -36,7 +37,7 @@ MODEL = Section("The model and the tokens", "Sec. 2", model.CLAIMS)
 FLUID = Section(
     "The fluid limit and the optimal thresholds",
     "Secs 3.1 and 3.2",
-    fluid.CLAIMS + balance.CLAIMS + equilibria.CLAIMS,
+    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + equilibria.CLAIMS,
 )
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
