@@ -15,11 +15,13 @@ from evenly.paper.claims import (
     learning,
     learning_limit,
     masses,
+    messages,
     model,
     settling,
     shares,
     steadiness,
     tuning,
+    uniqueness,
 )
 from evenly.paper.claims.claim import Claim
 
@@ -33,11 +35,11 @@ class Section:
     claims: tuple[Claim, ...]
 
 
-MODEL = Section("The model and the tokens", "Sec. 2", model.CLAIMS)
+MODEL = Section("The model and the tokens", "Sec. 2", messages.CLAIMS + model.CLAIMS)
 FLUID = Section(
     "The fluid limit and the optimal thresholds",
     "Secs 3.1 and 3.2",
-    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + equilibria.CLAIMS,
+    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
 )
 DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)

@@ -92,7 +92,7 @@ def _systems_balance(lab: Lab) -> list[Measured]:
         expected = sqrt(2 * load / (pi * pools))
         slack = 3 * tasks_missing(load) / pools + abs(start - load) * exp(-since)
         what = f"imbalance at time 8 to 11, {pools:,} pools, load {load:g}, from {start:g} each"
-        numbers.append(equals(what, _imbalances(run), expected, slack))
+        numbers.append(equals(what, imbalances(run), expected, slack))
     return numbers
 
 
@@ -150,7 +150,7 @@ def _whole_load(lab: Lab) -> list[Measured]:
             seed=lab.seed_for(f"whole load {threshold}"),
             mean_holding_times=True,
         )
-        rows = np.transpose([_imbalances(run) for run in runs])
+        rows = np.transpose([imbalances(run) for run in runs])
         # Small systems change the power by up to 0.03, as thousands of runs with 64 to 6,400 pools show.
         numbers.append(
             equals(f"power of n in the imbalance, threshold {threshold}", powers(sizes, rows), -0.5, slack=0.05)
@@ -160,7 +160,8 @@ def _whole_load(lab: Lab) -> list[Measured]:
     return numbers
 
 
-def _imbalances(run: Result) -> Sequence[float]:
+def imbalances(run: Result) -> Sequence[float]:
+    """Return the distance from balance, on average over time, of each independent run."""
     return [averages(sample, run.scenario.pools).imbalance for sample in run.windows]
 
 
