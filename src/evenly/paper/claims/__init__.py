@@ -9,6 +9,8 @@ from evenly.paper.claims import (
     coupling,
     demand,
     diffusion,
+    diffusion_optimality,
+    diffusion_starts,
     equilibria,
     finite_settling,
     fluid,
@@ -41,7 +43,11 @@ FLUID = Section(
     "Secs 3.1 and 3.2",
     fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
 )
-DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
+DIFFUSION = Section(
+    "On the diffusion scale",
+    "Secs 3.3 and 3.4",
+    diffusion.CLAIMS + diffusion_starts.CLAIMS + diffusion_optimality.CLAIMS + coupling.CLAIMS,
+)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
 SETTLING = Section("Where and how soon the threshold settles", "Secs 4.5 and 4.6", tuning.CLAIMS + settling.CLAIMS)
 STEADINESS = Section("The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + finite_settling.CLAIMS)

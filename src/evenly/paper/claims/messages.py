@@ -13,6 +13,7 @@ from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import at_most, below, equals
 from evenly.paper.experiments import wrong_threshold
 from evenly.paper.experiments.events import CORE, KERNEL, WATCHED, all_events
+from evenly.paper.experiments.events import POOLS as WATCHED_POOLS
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, simulate
 from evenly.sim.tally import averages
@@ -22,9 +23,10 @@ POOLS, LOAD, ALPHA = 500, 10.5, "0.97"  # of a system that learns
 
 
 def _two_messages(lab: Lab) -> list[Measured]:
-    numbers = []
+    numbers, rebuilding = [], 0
     for where in (CORE, KERNEL):
         events = all_events(lab, where)
+        rebuilding = max(rebuilding, *(event.resync for event in events))
         arrival = max(event.messages for event in events if event.placement)
         departure = max(event.messages for event in events if not event.placement)
         numbers += [
@@ -42,7 +44,9 @@ def _two_messages(lab: Lab) -> list[Measured]:
         below(f"messages of all {POOLS} pools after a change of the threshold", rebuilt, 2)
         .about(Kind.READING)
         .named("change"),
-        at_most("the same per pool, in the run with the most", max(rebuilt) / POOLS, 1).about(Kind.REMARK),
+        at_most(f"most of them after one change, {WATCHED_POOLS} pools", rebuilding, WATCHED_POOLS).about(
+            Kind.REMARK
+        ),
     ]
 
 
