@@ -8,6 +8,8 @@ from scipy.stats import poisson
 
 from evenly.paper.claims.balance import balance_bound, tasks_missing
 from evenly.paper.claims.demand import first_time_at
+from evenly.paper.claims.diffusion import WHOLE
+from evenly.paper.claims.diffusion_starts import SCALED, fractional_start, initial_vector, whole_start
 from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
 from evenly.paper.claims.masses import tail_excess, varying_bound
 from evenly.paper.claims.model import utility_lost
@@ -62,3 +64,15 @@ def test_first_time_at_a_threshold() -> None:
     assert first_time_at(TIMES, VALUES, 2, (1.5, 8.0)) == 0.5
     assert first_time_at(TIMES, VALUES, 1, (1.5, 8.0)) == 2.5
     assert first_time_at(TIMES, VALUES, 7, (1.5, 8.0)) == 6.5
+
+
+def test_the_unbalanced_starts_satisfy_the_assumptions_of_the_theorems() -> None:
+    """On the scale of sqrt(n) only Z is off balance at a fractional load, and all of `SCALED` at a whole one."""
+    y, z, *levels = initial_vector(fractional_start(160_000, 3.0))
+    assert z == 3.0
+    assert [y, *levels] == pytest.approx([0.05] * 3)
+    counts = np.bincount(whole_start(160_000)) / 400
+    above = np.cumsum(counts[::-1])[::-1][WHOLE + 1 :]
+    assert above.tolist() == list(SCALED[1:])
+    assert counts[: WHOLE - 1].sum() == pytest.approx(0.05)
+    assert counts[:WHOLE].sum() == SCALED[0]

@@ -179,8 +179,8 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.FINITE,
-                "It takes many pools when the load is just below a whole number: at load "
-                f"{CLOSE} {{close:.0%}} of the runs with {MANY} pools still see such a task.",
+                f"It takes many pools when the load is just below a whole number: at load {CLOSE}, {{close:.0%}} "
+                f"of the runs with {MANY} pools still see such a task.",
             ),
         ),
         measure=_random_routing,

@@ -262,8 +262,8 @@ CLAIMS = (
             Note(
                 Kind.REMARK,
                 "Values are read as intervals of the lattice. Otherwise the law of the pools above the load is "
-                "approached very slowly: it rises like y^(1/(load + 1)) near 0, so the probability to see no such "
-                f"pool, {{none:.0%}} here, falls only like n^(-1/{2 * (WHOLE + 1)}) at load {WHOLE}.",
+                "approached very slowly: it rises like y^(1/(load + 1)) at first, so the probability to see no "
+                f"such pool, {{none:.0%}} here, falls only like n^(-1/{2 * (WHOLE + 1)}) at load {WHOLE}.",
             ),
         ),
         measure=_reflected,

@@ -45,7 +45,7 @@ MOST_WHOLE = WHOLE + len(SCALED) - 1
 
 def few(pools: int) -> int:
     """Return n^(1/4): a number of pools that vanishes when divided by sqrt(n)."""
-    return round(pools**0.25)
+    return round(sqrt(sqrt(pools)))
 
 
 def fractional_start(pools: int, z: float) -> NDArray[np.int64]:
@@ -165,7 +165,7 @@ def _whole(lab: Lab) -> list[Measured]:
         # The levels beyond only lose tasks, so their means are exact. Later on there are too few pools to judge.
         for level in range(WHOLE + 2, MOST_WHOLE + 1):
             expected = float(limit.above[0, 0, level - WHOLE - 1])
-            title = f"mean number of pools with {level} tasks or more at time {limit.times[0]:.1f}, over sqrt(n), {name}"
+            title = f"mean pools with {level} tasks or more at time {limit.times[0]:.1f}, over sqrt(n), {name}"
             numbers.append(equals(title, states[:, 1, level] / root, expected))
         distances += [
             at_most(f"distance to the law of those {what} at time 1, {name}", *_law_distance(counts, values, root))
@@ -248,10 +248,9 @@ CLAIMS = (
             ),
             Note(
                 Kind.ERRATUM,
-                "The equations need M of at least load + 2. With M = load + 1 the last one lacks the reflection "
-                "and contradicts the second one: from balance no pool would ever be above the load, while "
-                "{above:.2g} sqrt(n) are at time 2. Taking M = load + 2, with no pools at that level at time 0, "
-                "repairs it.",
+                "The equations need M > load + 1 (pools of M tasks need not exist). With M = load + 1 the last "
+                "equation lacks the reflection and contradicts the second one: from balance no pool would ever be "
+                "above the load, while {above:.2g} sqrt(n) are after 2 mean task times.",
             ),
         ),
         measure=_whole,

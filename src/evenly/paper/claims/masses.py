@@ -284,9 +284,9 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.REMARK,
-                "More is true: (3a) holds from time 0 on, and at any load. In each of the three modes of Theorem "
-                "1, Lemma 1 gives at most (load - threshold)+ for the arrivals beyond the threshold less "
-                "threshold q(h). For the same reason (3b) holds at any load with the limit (load - h)+.",
+                "More is true: (3a) holds from time 0 on, and at any load. In each of the three modes of the "
+                "fluid equations, the arrivals beyond the threshold less threshold q(h) are at most (load - "
+                "threshold)+. For the same reason (3b) holds at any load with the limit (load - h)+.",
             ),
         ),
         measure=_tail_masses,

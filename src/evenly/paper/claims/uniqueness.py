@@ -119,8 +119,8 @@ CLAIMS = (
                 Kind.ERRATUM,
                 "Below load 1 the thresholds 0 and 1 are both optimal, and no others. At threshold 1 the "
                 "equilibrium of Example 1 has theta = {theta:.3g}, the load: it is the balanced state, so the "
-                "example does not rule this threshold out. The measured imbalance is {one:.2g} at threshold 1, "
-                "from chance alone, and {two:.2g} at threshold 2. At loads of at least 1 the corollary holds.",
+                "example does not rule this threshold out. At threshold 1 the measured imbalance is {one:.2g}, "
+                "from chance alone; at threshold 2 it is {two:.2g}. At loads of at least 1 the corollary holds.",
             ),
         ),
         measure=_below_one,
