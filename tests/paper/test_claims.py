@@ -8,8 +8,10 @@ from scipy.stats import poisson
 
 from evenly.paper.claims.balance import balance_bound, tasks_missing
 from evenly.paper.claims.demand import first_time_at
+from evenly.paper.claims.diffusion import WHOLE
+from evenly.paper.claims.diffusion_starts import SCALED, fractional_start, initial_vector, whole_start
 from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
-from evenly.paper.claims.fluid import tail_excess
+from evenly.paper.claims.masses import tail_excess, varying_bound
 from evenly.paper.claims.model import utility_lost
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
@@ -43,7 +45,14 @@ def test_a_tail_mass_that_falls_too_slowly_exceeds_its_bound() -> None:
     times = np.linspace(0, 2, 5)
     for rate, fits in ((1.0, True), (0.9, False)):
         occupancy = np.stack([np.ones(5), np.ones(5), 0.5 * np.exp(-rate * times)], axis=1)
-        assert (tail_excess(occupancy, times, 1.0, 1, 0) <= 1e-12) is fits
+        assert (tail_excess(occupancy, times, 2, 0.0) <= 1e-12) is fits
+
+
+def test_the_bound_for_a_varying_function_is_the_integral_of_the_lemma() -> None:
+    times = np.array([0.0, 1.0, 3.0])
+    bound = varying_bound(2.0, np.array([4.0, -1.0]), times)
+    first = 2 * np.exp(-1) + 4 * (1 - np.exp(-1))
+    assert bound == pytest.approx([2.0, first, first * np.exp(-2) - (1 - np.exp(-2))])
 
 
 def test_the_bound_on_the_distance_from_balance_depends_on_how_long_overload_lasts() -> None:
@@ -55,3 +64,15 @@ def test_first_time_at_a_threshold() -> None:
     assert first_time_at(TIMES, VALUES, 2, (1.5, 8.0)) == 0.5
     assert first_time_at(TIMES, VALUES, 1, (1.5, 8.0)) == 2.5
     assert first_time_at(TIMES, VALUES, 7, (1.5, 8.0)) == 6.5
+
+
+def test_the_unbalanced_starts_satisfy_the_assumptions_of_the_theorems() -> None:
+    """On the scale of sqrt(n) only Z is off balance at a fractional load, and all of `SCALED` at a whole one."""
+    y, z, *levels = initial_vector(fractional_start(160_000, 3.0))
+    assert z == 3.0
+    assert [y, *levels] == pytest.approx([0.05] * 3)
+    counts = np.bincount(whole_start(160_000)) / 400
+    above = np.cumsum(counts[::-1])[::-1][WHOLE + 1 :]
+    assert above.tolist() == list(SCALED[1:])
+    assert counts[: WHOLE - 1].sum() == pytest.approx(0.05)
+    assert counts[:WHOLE].sum() == SCALED[0]

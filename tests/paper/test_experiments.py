@@ -18,6 +18,8 @@ from evenly.paper.experiments.events import (
 )
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learned_threshold import LearnedThreshold, ratio_samples
+from evenly.paper.experiments.printed_coupling import printed_differences
+from evenly.paper.experiments.random_starts import random_cases
 from evenly.paper.experiments.settling import SettlingRuns, scatter
 from evenly.paper.experiments.snapshot import Snapshot, state, varied
 from evenly.paper.experiments.varying_demand import (
@@ -176,3 +178,24 @@ def test_jumps_and_waves_are_read_from_the_schedule() -> None:
     assert VaryingDemand(schedule=(*wave, Phase(6.5, 3.0))).jumps == [6.5]  # at its peak
     assert VaryingDemand(schedule=wave, initial_tasks=2).jumps == [0.0]
     assert VaryingDemand(schedule=wave).peak == 4.0
+
+
+def test_random_cases_are_occupancies_and_some_fill_their_threshold() -> None:
+    cases = random_cases(np.random.default_rng(1), 200)
+    for case in cases:
+        assert case.occupancy[0] == 1
+        assert (np.diff(case.occupancy) <= 0).all()
+        tasks = case.tasks(10_000)
+        levels = np.arange(len(case.occupancy))
+        assert (tasks[:, None] >= levels).mean(axis=0) == pytest.approx(case.occupancy, abs=1e-3)
+    assert sum(case.load == round(case.load) for case in cases) > 20
+    assert sum(case.threshold + 1 > case.load for case in cases) > 50
+    assert sum(case.threshold + 1 <= case.load for case in cases) > 50
+
+
+def test_the_printed_coupling_fails_only_where_empty_pools_can_be_picked() -> None:
+    """Below load 1 all tasks are in full pools, so that the printed coupling is right."""
+    rng = np.random.default_rng(1)
+    assert printed_differences(pools=10, load=0.7, events=500, rng=rng) == (0, 0)
+    differ, empty = printed_differences(pools=10, load=2.5, events=500, rng=rng)
+    assert min(differ, empty) > 0

@@ -15,7 +15,7 @@ import pytest
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.messages import PoolId
 from evenly.core.randomness import Choose
-from evenly.paper.claims import model
+from evenly.paper.claims import messages, model
 from evenly.paper.claims.claim import Outcome
 from evenly.paper.experiments.lab import Lab
 
@@ -225,5 +225,5 @@ def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
 
     monkeypatch.setattr(Dispatcher, "dispatch", biased)
     lab = Lab(quick=True)
-    claims = {claim.name: Outcome(claim, tuple(claim.measure(lab))) for claim in model.CLAIMS}
+    claims = {claim.name: Outcome(claim, tuple(claim.measure(lab))) for claim in messages.CLAIMS + model.CLAIMS}
     assert [name for name, outcome in claims.items() if not outcome.as_expected] == ["dispatching-rule"]

@@ -10,18 +10,23 @@ from evenly.paper.claims import (
     coupling,
     demand,
     diffusion,
+    diffusion_optimality,
+    diffusion_starts,
     equilibria,
     excursions,
     finite_settling,
     fluid,
     learning,
     learning_limit,
+    masses,
+    messages,
     model,
     optimality,
     settling,
     shares,
     steadiness,
     tuning,
+    uniqueness,
 )
 from evenly.paper.claims.claim import Claim
 
@@ -35,13 +40,17 @@ class Section:
     claims: tuple[Claim, ...]
 
 
-MODEL = Section("The model and the tokens", "Sec. 2", model.CLAIMS)
+MODEL = Section("The model and the tokens", "Sec. 2", messages.CLAIMS + model.CLAIMS)
 FLUID = Section(
     "The fluid limit and the optimal thresholds",
     "Secs 3.1 and 3.2",
-    fluid.CLAIMS + balance.CLAIMS + equilibria.CLAIMS,
+    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
 )
-DIFFUSION = Section("On the diffusion scale", "Secs 3.3 and 3.4", diffusion.CLAIMS + coupling.CLAIMS)
+DIFFUSION = Section(
+    "On the diffusion scale",
+    "Secs 3.3 and 3.4",
+    diffusion.CLAIMS + diffusion_starts.CLAIMS + diffusion_optimality.CLAIMS + coupling.CLAIMS,
+)
 LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + learning_limit.CLAIMS)
 SETTLING = Section(
     "Where and how soon the threshold settles",

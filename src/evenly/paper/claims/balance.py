@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import exp, floor, pi, sqrt
+from math import ceil, exp, floor, pi, sqrt
 
 import numpy as np
 
 from evenly.paper.claims.claim import Claim, Measured
-from evenly.paper.claims.judge import at_most, below, equals, powers
+from evenly.paper.claims.judge import at_most, below, equals, is_exactly, powers
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, compare, simulate
 from evenly.sim.tally import averages
+from evenly.theory.balance import optimal_thresholds
 from evenly.theory.fluid.predict import predict_fluid
 
 # Occupancies: empty pools, twelve tasks in each pool, and a wide spread.
@@ -33,7 +34,15 @@ def tasks_missing(load: float) -> float:
 
 
 def _optimal(lab: Lab) -> list[Measured]:
-    return [_solutions_balance(), *_systems_balance(lab), *_few_are_off(lab)]
+    return [_thresholds_of_theorem(), _solutions_balance(), *_systems_balance(lab), *_few_are_off(lab)]
+
+
+def _thresholds_of_theorem() -> Measured:
+    """Count the loads, 0.01 apart, at which `optimal_thresholds` lacks floor(load), or load - 1 if it is whole."""
+    loads = [hundredths / 100 for hundredths in range(1, 2001)]
+    found = {load: {floor(load), ceil(load) - 1} for load in loads}  # the same two if the load is not whole
+    missing = sum(not found[load] <= set(optimal_thresholds(load)) for load in loads)
+    return is_exactly("loads up to 20 without the thresholds of the theorem among the optimal ones", missing, 0)
 
 
 def _solutions_balance() -> Measured:
@@ -41,7 +50,8 @@ def _solutions_balance() -> Measured:
     found = []
     for load in (0.6, 2.3, 5.5):
         for start in STARTS:
-            path = predict_fluid(load=load, initial_occupancy=start, horizon=20.0, points=2)
+            threshold = optimal_thresholds(load)[0]
+            path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=20.0, points=2)
             found.append((float(path.imbalance[-1]), balance_bound(load, float(path.tail_mass(1)[0]), 20.0)))
     return at_most(
         "distance of fluid solutions from balance at time 20", *max(found, key=lambda pair: pair[0] / pair[1])
@@ -67,7 +77,14 @@ def _systems_balance(lab: Lab) -> list[Measured]:
     pools, since = lab.pick(2000, 400), 8.0
     numbers = []
     for load, start in ((5.5, 0.0), (5.5, 12.0), (0.6, 12.0)):
-        case = Scenario(pools=pools, load=load, initial_tasks=start, warmup=since, horizon=since + 3.0)
+        case = Scenario(
+            pools=pools,
+            load=load,
+            threshold=optimal_thresholds(load)[0],
+            initial_tasks=start,
+            warmup=since,
+            horizon=since + 3.0,
+        )
         seed = lab.seed_for(f"balance {load} {start}")
         run = simulate(case, replications=lab.pick(96, 40), seed=seed, mean_holding_times=True)
         # The total deviates by a normal number of variance load / n, all of it on level h. Tasks missing below
@@ -75,7 +92,29 @@ def _systems_balance(lab: Lab) -> list[Measured]:
         expected = sqrt(2 * load / (pi * pools))
         slack = 3 * tasks_missing(load) / pools + abs(start - load) * exp(-since)
         what = f"imbalance at time 8 to 11, {pools:,} pools, load {load:g}, from {start:g} each"
-        numbers.append(equals(what, _imbalances(run), expected, slack))
+        numbers.append(equals(what, imbalances(run), expected, slack))
+    return numbers
+
+
+def _jsq(lab: Lab) -> list[Measured]:
+    load, since = 5.5, 5.0
+    numbers = []
+    for pools in lab.pick((400, 1600, 6400), (100, 400, 1600)):
+        case = Scenario(
+            policy="jsq",
+            pools=pools,
+            load=load,
+            initial_tasks=load,
+            warmup=since,
+            horizon=since + lab.pick(5.0, 2.0),
+        )
+        seed = lab.seed_for(f"jsq {pools}")
+        run = simulate(case, replications=lab.pick(96, 40), seed=seed, mean_holding_times=True)
+        # As above; from the balanced state, exp(-10) of the variance is missing.
+        expected, slack = sqrt(2 * load / (pi * pools)), 3 * tasks_missing(load) / pools
+        numbers.append(
+            equals(f"imbalance from time {since:g} on, {pools:,} pools", imbalances(run), expected, slack)
+        )
     return numbers
 
 
@@ -86,7 +125,12 @@ def _few_are_off(lab: Lab) -> list[Measured]:
     # Gaps open and close at rates of order n, so a short warm-up is enough.
     for pools, full, quick in ((400, 150.0, 15.0), (40_000, 1.5, 0.2)):
         scenario = Scenario(
-            pools=pools, load=load, initial_tasks=load, warmup=0.1, horizon=0.1 + lab.pick(full, quick)
+            pools=pools,
+            load=load,
+            threshold=optimal_thresholds(load)[0],
+            initial_tasks=load,
+            warmup=0.1,
+            horizon=0.1 + lab.pick(full, quick),
         )
         run = simulate(scenario, replications=24, seed=lab.seed_for(f"optimal {pools}"), mean_holding_times=True)
         missing = [
@@ -103,8 +147,13 @@ def _few_are_off(lab: Lab) -> list[Measured]:
 
 def _whole_load(lab: Lab) -> list[Measured]:
     load = 5.0
-    numbers = []
-    for threshold in (4, 5):
+    thresholds = optimal_thresholds(load)
+    numbers = [
+        is_exactly("optimal thresholds at load 5", len(thresholds), 2),
+        is_exactly("the smaller of them", thresholds[0], 4),
+        is_exactly("the larger", thresholds[-1], 5),
+    ]
+    for threshold in thresholds:
         ends = [
             float(
                 predict_fluid(
@@ -115,7 +164,7 @@ def _whole_load(lab: Lab) -> list[Measured]:
         ]
         numbers.append(at_most(f"imbalance of fluid solutions at time 30, threshold {threshold}", max(ends), 1e-9))
     sizes = lab.pick((400, 1600, 6400), (64, 256, 1024))
-    for threshold in (4, 5):
+    for threshold in thresholds:
         case = Scenario(pools=1, load=load, threshold=threshold, initial_tasks=load, warmup=1.0, horizon=3.0)
         runs = compare(
             [replace(case, pools=pools) for pools in sizes],
@@ -123,7 +172,7 @@ def _whole_load(lab: Lab) -> list[Measured]:
             seed=lab.seed_for(f"whole load {threshold}"),
             mean_holding_times=True,
         )
-        rows = np.transpose([_imbalances(run) for run in runs])
+        rows = np.transpose([imbalances(run) for run in runs])
         # Small systems change the power by up to 0.03, as thousands of runs with 64 to 6,400 pools show.
         numbers.append(
             equals(f"power of n in the imbalance, threshold {threshold}", powers(sizes, rows), -0.5, slack=0.05)
@@ -133,11 +182,26 @@ def _whole_load(lab: Lab) -> list[Measured]:
     return numbers
 
 
-def _imbalances(run: Result) -> Sequence[float]:
+def imbalances(run: Result) -> Sequence[float]:
+    """Return the distance from balance, on average over time, of each independent run."""
     return [averages(sample, run.scenario.pools).imbalance for sample in run.windows]
 
 
 CLAIMS = (
+    Claim(
+        name="jsq-balances",
+        place="Sec. 2.1",
+        labels=("eq. (1)",),
+        statement=(
+            "Under join-the-shortest-queue the long-run distribution of the occupancy concentrates at the "
+            "balanced state as the number of pools grows."
+        ),
+        how=(
+            "Many runs from balance at load 5.5, for three numbers of pools: the imbalance after 5 mean task "
+            "times must be the fluctuation of the total, (2 load / (pi n))^(1/2), up to terms of order 1 / n."
+        ),
+        measure=_jsq,
+    ),
     Claim(
         name="floor-of-the-load-balances",
         place="Sec. 3.2, Thm 2",
@@ -148,13 +212,14 @@ CLAIMS = (
             "implies."
         ),
         how=(
-            "Fluid solutions at loads 0.6, 2.3 and 5.5, from empty pools, from 12 tasks each and from a wide "
-            "spread: of their distances from balance at time 20, the one closest to its bound, a multiple of "
-            "exp(-20) by Proposition 1. Many runs of systems from empty pools and from 12 tasks each: their "
-            "imbalance from time 8 to 11 must be the fluctuation of the total, (2 load / (pi n))^(1/2). 24 runs "
-            "from balance at load 5.5: the tasks missing below 5 are nearly geometric, with mean r / (1 - r) for "
-            "r = 5 x 0.5 / 5.5, and the share of pools off balance must be below twice that over n. All means are "
-            "compared up to terms of order 1 / n."
+            "The thresholds are those that the package calls optimal, which must contain floor(load) at every "
+            "load up to 20. Fluid solutions at loads 0.6, 2.3 and 5.5, from empty pools, from 12 tasks each and "
+            "from a wide spread: of their distances from balance at time 20, the one closest to its bound, a "
+            "multiple of exp(-20) by Proposition 1. Many runs of systems from empty pools and from 12 tasks "
+            "each: their imbalance from time 8 to 11 must be the fluctuation of the total, (2 load / (pi "
+            "n))^(1/2). 24 runs from balance at load 5.5: the tasks missing below 5 are nearly geometric, with "
+            "mean r / (1 - r) for r = 5 x 0.5 / 5.5, and the share of pools off balance must be below twice that "
+            "over n. All means are compared up to terms of order 1 / n."
         ),
         measure=_optimal,
     ),
@@ -164,9 +229,10 @@ CLAIMS = (
         labels=("Thm 2",),
         statement="If the load is a whole number, the thresholds load and load - 1 both lead to balance.",
         how=(
-            "Load 5, thresholds 4 and 5. Fluid solutions from empty pools, from 12 tasks each and from a wide "
-            "spread must reach balance to 1e-9 by time 30. The imbalance of systems simulated from balance, from "
-            "time 1 to 3, must fall like n^(-1/2), up to 0.05 in the power."
+            "Load 5, and the thresholds that the package calls optimal, which must be 4 and 5. Fluid solutions "
+            "from empty pools, from 12 tasks each and from a wide spread must reach balance to 1e-9 by time 30. "
+            "The imbalance of systems simulated from balance, from time 1 to 3, must fall like n^(-1/2), up to "
+            "0.05 in the power."
         ),
         measure=_whole_load,
     ),

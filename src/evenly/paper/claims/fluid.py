@@ -1,12 +1,12 @@
-"""Claims about the fluid limit: how large systems approach it, and the masses of its solutions.
+"""Claims about the fluid limit: how large systems approach it, and the probabilities in its equations.
 
-Paper: Sec. 3.1 and Sec. 3.2.
+Paper: Sec. 3.1.
 """
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from math import exp, sqrt
+from math import sqrt
 
 import numpy as np
 
@@ -14,12 +14,10 @@ from evenly.paper.claims.balance import STARTS
 from evenly.paper.claims.claim import Claim, Measured
 from evenly.paper.claims.judge import at_least, at_most, below, equals, is_exactly, is_near, powers
 from evenly.paper.experiments.lab import Lab
-from evenly.sim import Scenario, simulate
+from evenly.sim import Scenario
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.balance import FloatArray
-from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
 from evenly.theory.fluid.modes import Mode, assignment
-from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 
 CORES = 2
@@ -78,70 +76,6 @@ def _probabilities(lab: Lab) -> list[Measured]:
     ]
 
 
-# --- total and tail mass -----------------------------------------------------------------------------------
-
-
-def _total_mass(lab: Lab) -> list[Measured]:
-    load, high = 5.5, 11.0
-    numbers = []
-    paths = [
-        predict_fluid(load=load, threshold=3, initial_tasks=start, horizon=2.0, points=5) for start in (0.0, high)
-    ]
-    off = max(float(np.max(np.abs(path.tail_mass(1) - _mass(load, path)))) for path in paths)
-    for pools, start, points in ((10, 0.0, (1, 4)), (10, high, (2,)), (1000, 0.0, (2,)), (1000, high, (2,))):
-        scenario = Scenario(pools=pools, load=load, threshold=3, initial_tasks=start, horizon=2.0)
-        repeats = lab.pick(600, 60) if pools == 10 else lab.pick(60, 12)
-        purpose = f"mass {pools} {start}"
-        run = simulate(scenario, replications=repeats, seed=lab.seed_for(purpose), points=5)
-        for point in points:
-            found = [path.occupancy[point, 1:].sum() for path in run.trajectories]
-            expected = load + (start - load) * exp(-point / 2)
-            what = f"tasks per pool at time {point / 2:g}, {pools:,} pools, from {start:g} each"
-            numbers.append(equals(what, found, expected))
-    return [*numbers, at_most("largest error of the fluid solutions", off, 1e-9)]
-
-
-def _mass(load: float, path: FluidPath) -> FloatArray:
-    return np.asarray(load + (path.tail_mass(1)[0] - load) * np.exp(-path.times))
-
-
-_TAILS = ((5.5, 5, 0.0), (5.5, 5, 11.0), (5.5, 7, 11.0), (5.0, 5, 8.0))
-
-
-def _tail_masses(lab: Lab) -> list[Measured]:
-    horizon, points, pools = 6.0, 121, lab.pick(100_000, 5000)
-    solved, seen = [], []
-    for load, threshold, start in _TAILS:
-        path = predict_fluid(load=load, threshold=threshold, initial_tasks=start, horizon=horizon, points=points)
-        since = int(np.searchsorted(path.times, unfilled_from(load, threshold, start) + 0.2))
-        solved.append(tail_excess(path.occupancy, path.times, load, threshold, since))
-        scenario = Scenario(pools=pools, load=load, threshold=threshold, initial_tasks=start, horizon=horizon)
-        seed = lab.seed_for(f"tails {load} {threshold} {start}")
-        run = simulate(scenario, seed=seed, points=points).trajectories[0]
-        # Arrivals and departures add noise at a rate of at most load + tasks, which is forgotten at rate 1.
-        noise = np.sqrt((load + max(start, load)) / (2 * pools))
-        seen.append(tail_excess(run.occupancy, run.times, load, threshold, since) / noise)
-    whole = predict_fluid(load=5.0, threshold=4, initial_tasks=8.0, horizon=horizon, points=points)
-    beyond = whole.tail_mass(6)
-    edge = float(np.max(beyond - tail_mass_bound(float(beyond[0]), 0.0, whole.times)))
-    return [
-        at_most("excess of fluid solutions over their bounds", max(solved), 1e-9),
-        at_most("excess at load 5, threshold 4, from time 0", edge, 1e-9),
-        at_most(f"excess of systems with {pools:,} pools, in deviations of their noise", max(seen), 7),
-    ]
-
-
-def tail_excess(occupancy: FloatArray, times: FloatArray, load: float, threshold: int, since: int) -> float:
-    """Return how far the tail masses from threshold + 1 and threshold + 2 on exceed their bounds after `since`."""
-    elapsed = times[since:] - times[since]
-    worst = -np.inf
-    for level, limit in ((threshold + 1, max(load - threshold, 0.0)), (threshold + 2, 0.0)):
-        mass = occupancy[since:, level:].sum(axis=1)
-        # At the start a mass equals its bound by definition.
-        worst = max(worst, float(np.max((mass - tail_mass_bound(float(mass[0]), limit, elapsed))[1:])))
-    return worst
-
-
 CLAIMS = (
     Claim(
         name="fluid-limit",
@@ -175,37 +109,5 @@ CLAIMS = (
             "start of one solution, the formula must give 7 / 5.5 and 1 - 7 / 5.5."
         ),
         measure=_probabilities,
-    ),
-    Claim(
-        name="total-mass",
-        place="Sec. 3.2, Lem. 1",
-        labels=("Lem. 1", "Def. 1"),
-        statement=(
-            "The number of tasks per pool approaches the load exponentially, with the mean task time as its time "
-            "scale, whatever the policy."
-        ),
-        how=(
-            "Replications of 10 and of 1,000 pools at load 5.5 and threshold 3, from empty pools and from 11 "
-            "tasks each. The mean must be load + (start - load) exp(-t) for any number of pools, and the fluid "
-            "solver must agree with it to 1e-9."
-        ),
-        measure=_total_mass,
-    ),
-    Claim(
-        name="tail-mass-bounds",
-        place="Sec. 3.2, Prop. 1",
-        labels=("Prop. 1", "Lem. 2"),
-        statement=(
-            "If threshold + 1 exceeds the load, the tasks beyond the threshold fall exponentially to load - "
-            "threshold or below, and those beyond threshold + 1 to zero; the latter also if the load is threshold "
-            "+ 1."
-        ),
-        how=(
-            "Load 5.5 with thresholds 5 and 7 and load 5 with threshold 5, from empty and from overloaded pools. "
-            "The bounds are compared from 0.2 after the total falls below threshold + 1, up to time 6: fluid "
-            "solutions must stay below them to 1e-9, simulated paths up to seven deviations of their noise. Load "
-            "5 with threshold 4 is the case of equality: the fluid solution from 8 tasks each, from time 0 on."
-        ),
-        measure=_tail_masses,
     ),
 )

@@ -1,4 +1,4 @@
-"""Claims about the model, the policy, its tokens and its messages.
+"""Claims about the model, the policy and its tokens.
 
 Paper: Sec. 2 and Sec. 2.1.
 """
@@ -6,78 +6,32 @@ Paper: Sec. 2 and Sec. 2.1.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from math import exp, floor, log, sqrt
 
 import numpy as np
 from scipy.stats import poisson
 
 from evenly.paper.claims.balance import tasks_missing
-from evenly.paper.claims.claim import Claim, Kind, Measured, Note
+from evenly.paper.claims.claim import Claim, Measured
 from evenly.paper.claims.judge import above, at_least, at_most, below, empirical_reach, equals, is_exactly
-from evenly.paper.experiments import wrong_threshold
-from evenly.paper.experiments.events import CORE, KERNEL, POOLS, Event, choices, distance_from_uniform, recorded
+from evenly.paper.experiments.events import (
+    CORE,
+    KERNEL,
+    POOLS,
+    WATCHED,
+    Event,
+    all_events,
+    choices,
+    distance_from_uniform,
+    recorded,
+)
 from evenly.paper.experiments.lab import Lab
 from evenly.policies import COMPARED
 from evenly.sim import Result, Scenario, compare, simulate, with_policies
 from evenly.sim.tally import averages
 from evenly.theory.balance import FloatArray
-from evenly.theory.equilibrium import predict_equilibrium
 
 POLICIES = tuple(reversed(COMPARED))  # those of Fig. 5
-
-
-def _events(lab: Lab, where: str) -> list[Event]:
-    return list(chain.from_iterable(recorded(lab, where).values()))
-
-
-# --- messages ----------------------------------------------------------------------------------------------
-
-
-def _two_messages(lab: Lab) -> list[Measured]:
-    numbers = []
-    for where in (CORE, KERNEL):
-        events = _events(lab, where)
-        arrival = max(event.messages for event in events if event.placement)
-        departure = max(event.messages for event in events if not event.placement)
-        numbers += [
-            at_most(f"most messages at an arrival ({where})", arrival, 1),
-            at_most(f"most messages at a departure ({where})", departure, 1),
-        ]
-    scenario = Scenario(pools=500, load=10.5, alpha="0.97", horizon=lab.pick(50.0, 10.0))
-    runs = simulate(scenario, replications=8, seed=lab.seed_for("rebuilding"), mean_holding_times=True).windows
-    rebuilt = max(run.resync / (max(run.change_count, 1) * 500) for run in runs)
-    per_task = [(run.green + run.yellow + run.resync) / run.arrivals for run in runs]
-    return [
-        *numbers,
-        at_most("messages per pool to rebuild tokens after a change of the threshold", rebuilt, 1),
-        below("messages per task, rebuilding included, learning from empty (500 pools, load 10.5)", per_task, 2),
-    ]
-
-
-def _messages_in_the_long_run(lab: Lab) -> list[Measured]:
-    numbers = []
-    for load in (10.5, 5.5):
-        window = lab.pick(60.0, 6.0)
-        scenario = Scenario(pools=500, load=load, initial_tasks=load, warmup=2.0, horizon=2.0 + window)
-        run = simulate(scenario, replications=24, seed=lab.seed_for(f"messages {load}"), mean_holding_times=True)
-        what = f"messages per task, 500 pools, load {load:g}, threshold {floor(load)}"
-        # Pools only rise above threshold + 1 when the total exceeds n (threshold + 1), 3.4 deviations away at load
-        # 10.5: less than 1e-4 of all tasks.
-        numbers.append(equals(what, _per_task(run), 1.0, slack=1e-4))
-    setup = wrong_threshold.of_paper(lab)
-    runs = wrong_threshold.simulated(lab, setup)
-    for threshold in (7, 3):
-        shares = predict_equilibrium(load=setup.load, threshold=threshold).pools_with_exactly[: threshold + 2]
-        expected = float(shares @ np.arange(shares.size)) / setup.load
-        run = runs[threshold]
-        what = f"messages per task, {run.scenario.pools:,} pools, load 5.5, threshold {threshold}"
-        numbers.append(equals(what, _per_task(run), expected, slack=wrong_threshold.bias(run)))
-    return numbers
-
-
-def _per_task(run: Result) -> list[float]:
-    return [averages(sample, run.scenario.pools).messages_per_task for sample in run.windows]
 
 
 # --- tokens and dispatching --------------------------------------------------------------------------------
@@ -87,7 +41,9 @@ def _tokens(lab: Lab) -> list[Measured]:
     runs = recorded(lab, CORE)
     filling = max(event.tokens for event in runs["large"])
     return [
-        at_most(f"most tokens at any time, {POOLS} pools", max(e.tokens for e in _events(lab, CORE)), 2 * POOLS),
+        at_most(
+            f"most tokens at any time, {POOLS} pools", max(e.tokens for e in all_events(lab, CORE)), 2 * POOLS
+        ),
         is_exactly(f"most tokens from an empty system, {POOLS} pools, threshold 6", filling, 2 * POOLS),
     ]
 
@@ -111,7 +67,7 @@ def _wrong(events: Sequence[Event]) -> int:
 def _dispatching(lab: Lab) -> list[Measured]:
     numbers, seen = [], []
     for where in (CORE, KERNEL):
-        placements = [event.placement for event in _events(lab, where) if event.placement]
+        placements = [event.placement for event in all_events(lab, where) if event.placement]
         against = sum(not place.allowed for place in placements)
         numbers.append(
             is_exactly(f"tasks sent against the rule ({where}), out of {len(placements):,}", against, 0)
@@ -194,49 +150,7 @@ def _utility(lab: Lab) -> list[Measured]:
     ]
 
 
-_WATCHED = (
-    f"{POOLS} pools observed event by event, in the dispatcher and pools of the core and in the compiled kernel: "
-    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load changes from 5.5 to 9 and "
-    "2. "
-)
-
 CLAIMS = (
-    Claim(
-        name="two-messages-a-task",
-        place="Sec. 2.1",
-        labels=("Sec. 2.1",),
-        statement="A task causes at most two messages from the pools: one when it arrives, one when it leaves.",
-        how=(
-            _WATCHED + "A single arrival and a single departure may cause at most 1 message each. Rebuilding the "
-            "tokens is measured on 500 pools that learn (alpha 0.97) from an empty system."
-        ),
-        notes=(
-            Note(
-                Kind.REMARK,
-                "When the threshold learns, its changes cost extra: the dispatcher must send all pools the new "
-                "threshold, and tokens must be rebuilt, with at most one message per pool in our implementation (the "
-                "paper leaves this open).",
-            ),
-        ),
-        measure=_two_messages,
-    ),
-    Claim(
-        name="one-message-in-the-long-run",
-        place="Sec. 2.1",
-        labels=("Sec. 2.1",),
-        statement=(
-            "In the long run a task costs about one message at threshold floor(load), because it nearly always "
-            "leaves a pool with threshold or threshold + 1 tasks."
-        ),
-        how=(
-            "Long runs of 500 pools, and the runs of Figure 2 for thresholds 7 and 3. Messages at arrivals "
-            "balance departures from pools below the threshold, so the mean is the share of tasks in pools with "
-            "at most threshold + 1 tasks: 1 up to 1e-4 at floor(load), 1 at a large threshold, and less at a "
-            "small one, by Example 2. The last two are compared up to 5 / pools, as the system is finite."
-        ),
-        notes=(Note(Kind.REMARK, "The paper only states the bound of two; the mean is ours."),),
-        measure=_messages_in_the_long_run,
-    ),
     Claim(
         name="two-tokens-a-pool",
         place="Sec. 2.1",
@@ -244,7 +158,7 @@ CLAIMS = (
         statement=(
             "The dispatcher never holds more than two tokens per pool, and holds two per pool in an empty system."
         ),
-        how=_WATCHED + "The tokens of the core's dispatcher are counted after every event.",
+        how=WATCHED + "The tokens of the core's dispatcher are counted after every event.",
         measure=_tokens,
     ),
     Claim(
@@ -256,7 +170,7 @@ CLAIMS = (
             "exactly those at or below it."
         ),
         how=(
-            _WATCHED + "After every event the tokens of the core's dispatcher are compared with the tasks of all "
+            WATCHED + "After every event the tokens of the core's dispatcher are compared with the tasks of all "
             "pools."
         ),
         measure=_truth,
@@ -270,7 +184,7 @@ CLAIMS = (
             "In each case all such pools are equally likely."
         ),
         how=(
-            _WATCHED + "In each of the three cases, the rank of the chosen pool among its candidates must be "
+            WATCHED + "In each of the three cases, the rank of the chosen pool among its candidates must be "
             "uniform, ordered by tasks (core and kernel) and by pool number (core). The largest of these three "
             "Kolmogorov distances must stay below the bound of Dvoretzky, Kiefer, Wolfowitz and Massart for an "
             "error probability of 1e-9."

@@ -22,6 +22,11 @@ from evenly.theory.balance import FloatArray
 
 POOLS = 20
 CORE, KERNEL = "core", "kernel"
+WATCHED = (  # the scenarios in words, for reports
+    f"{POOLS} pools observed event by event, in the dispatcher and pools of the core and in the compiled kernel: "
+    "thresholds 3, 5 and 6 at load 5.5, and one that learns (alpha 0.8) while the load changes from 5.5 to 9 and "
+    "2. "
+)
 
 
 @dataclass(frozen=True)
@@ -88,6 +93,11 @@ def recorded(lab: Lab, where: str) -> dict[str, list[Event]]:
     )
 
 
+def all_events(lab: Lab, where: str) -> list[Event]:
+    """Return the events of all scenarios together."""
+    return list(chain.from_iterable(recorded(lab, where).values()))
+
+
 def watch_core(scenario: Scenario, seed: np.random.SeedSequence, events: int) -> Iterator[Event]:
     """Step through the reference simulation, whose dispatcher and pools are those of `evenly.core`."""
     simulation = ReferenceSimulation(scenario, seed)
@@ -148,8 +158,9 @@ def _placement(tasks: Sequence[int], threshold: int, pool: int, alike: int | Non
 
 def choices(lab: Lab, where: str, case: str) -> list[FloatArray]:
     """Return the ranks of the chosen pools in a case: by tasks and, in the core, by pool number too."""
-    events = chain.from_iterable(recorded(lab, where).values())
-    found = [event.placement for event in events if event.placement and event.placement.case == case]
+    found = [
+        event.placement for event in all_events(lab, where) if event.placement and event.placement.case == case
+    ]
     orders = [found]
     if where == CORE:
         orders.append([replace(place, before=place.number) for place in found if place.number is not None])
