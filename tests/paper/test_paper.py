@@ -165,7 +165,7 @@ def test_a_note_quotes_the_numbers_of_the_run() -> None:
     assert outcome.to_dict()["notes"] == [{"kind": "remark", "text": "It is 25.0%."}]
 
 
-def _outcome(numbers: list[Measured], **more: Any) -> Outcome:
+def _outcome(numbers: list[Measured], notes: tuple[Note, ...] = (), expected: Verdict = Verdict.HOLDS) -> Outcome:
     claim = Claim(
         name="c",
         place="Sec. 2",
@@ -173,7 +173,8 @@ def _outcome(numbers: list[Measured], **more: Any) -> Outcome:
         statement="So.",
         how="Thus.",
         measure=lambda _: numbers,
-        **more,
+        notes=notes,
+        expected=expected,
     )
     return Outcome(claim, tuple(claim.measure(Lab())))
 

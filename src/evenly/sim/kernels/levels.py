@@ -37,9 +37,7 @@ def update_tree(tree: NDArray[np.int64], level: int, change: int) -> None:
 
 
 @inlined
-def level_of_rank(
-    at_least: NDArray[np.int64], tree: NDArray[np.int64], pools: int, rank: int, top: int
-) -> int:
+def level_of_rank(at_least: NDArray[np.int64], tree: NDArray[np.int64], pools: int, rank: int, top: int) -> int:
     """Return the tasks of the pool with this rank, counted from the emptiest; it has at most `top`."""
     level = top
     if tree.size > 0 and top > _NEAR and at_least[at(top - _NEAR)] + rank < pools:
@@ -59,9 +57,7 @@ def level_of_rank(
 
 
 @inlined
-def level_of_task(
-    at_least: NDArray[np.int64], tree: NDArray[np.int64], total: int, task: int, top: int
-) -> int:
+def level_of_task(at_least: NDArray[np.int64], tree: NDArray[np.int64], total: int, task: int, top: int) -> int:
     """Return the tasks in the pool of this task, when tasks are counted from the fullest pools down."""
     last = max(top - _NEAR, 0) if tree.size > 0 else 0
     left = task

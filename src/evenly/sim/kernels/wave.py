@@ -41,7 +41,9 @@ def load_at(rules: Record, time: float) -> float:
 
 
 @kernel
-def swing(rules: Record, state: Record, at_least: IntArray, full: NDArray[np.float64], time: float, load: float) -> float:
+def swing(
+    rules: Record, state: Record, at_least: IntArray, full: NDArray[np.float64], time: float, load: float
+) -> float:
     """Return the integral of the distance from `since` to `time`, when the load is `load`, and move `gap` to it."""
     pools, middle, length = rules.pools, rules.load, time - state.since
     angle = length * (2.0 * math.pi / rules.period)
@@ -176,7 +178,9 @@ def _smooth(steep: float, zero: float, rest: float, begin: float, end: float) ->
             # Sine and cosine of half a radian at most, by their series: the error is below 1e-12.
             angle = half * _NODES[node]
             square = angle * angle
-            c = 1.0 - square / 2 * (1.0 - square / 12 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90))))
+            c = 1.0 - square / 2 * (
+                1.0 - square / 12 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90)))
+            )
             s = angle * (1.0 - square / 6 * (1.0 - square / 20 * (1.0 - square / 42 * (1.0 - square / 72))))
             left = steep * (sine * c - cosine * s - zero)
             right = steep * (sine * c + cosine * s - zero)
