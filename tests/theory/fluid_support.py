@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+MASS = 1e-8  # what the masses of a solution may be off by
+
+
+def random_start(rng: np.random.Generator, mean: float) -> Floats:
+    """Return a random occupancy with about this mean, sometimes with many pools at one level."""
+    top = int(rng.integers(1, 3 + 2 * math.ceil(mean)))
+    share = rng.dirichlet(np.full(top + 1, 0.5))
+    if rng.random() < 0.5:
+        share *= rng.random(top + 1) < 0.5
+    share[int(rng.integers(top + 1))] += 0.1
+    share /= share.sum()
+    q = np.append(share[::-1].cumsum()[::-1], 0.0)
+    q[0] = 1.0
+    return np.minimum.accumulate(np.minimum(q, 1.0))
 
 
 def step(q: Floats, threshold: int, tasks: float, dt: float) -> None:

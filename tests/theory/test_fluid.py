@@ -15,22 +15,7 @@ from evenly.theory.fluid.modes import Mode, assignment
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.workload.demand import Phase
-from tests.theory.fluid_support import Floats, small_steps
-
-MASS = 1e-8
-
-
-def random_start(rng: np.random.Generator, mean: float) -> Floats:
-    """Return a random occupancy with about this mean, sometimes with many pools at one level."""
-    top = int(rng.integers(1, 3 + 2 * math.ceil(mean)))
-    share = rng.dirichlet(np.full(top + 1, 0.5))
-    if rng.random() < 0.5:
-        share *= rng.random(top + 1) < 0.5
-    share[int(rng.integers(top + 1))] += 0.1
-    share /= share.sum()
-    q = np.append(share[::-1].cumsum()[::-1], 0.0)
-    q[0] = 1.0
-    return np.minimum.accumulate(np.minimum(q, 1.0))
+from tests.theory.fluid_support import MASS, Floats, random_start, small_steps
 
 
 def starts(count: int) -> list[tuple[float, int, Floats]]:

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
+from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.settling import predict_settling
+from evenly.theory.tuning import settle_time_bound, settled_distance_bound
 from evenly.workload.demand import parse_schedule
-from tests.theory.fluid_support import Floats, small_steps
-from tests.theory.test_fluid import MASS, random_start
+from tests.theory.fluid_support import MASS, Floats, random_start, small_steps
 
 
 def learned(count: int) -> list[tuple[float, str, int, Floats]]:
@@ -59,6 +60,11 @@ def test_learning_satisfies_its_definition_and_the_theorems(
     assert not times or times[-1] < 24
     low = math.floor(load) - (load == math.floor(load))
     assert low <= settled <= Fraction(str(load)) / Fraction(alpha)
+    # The sharper bounds: ceil(load) for every alpha from 1/2 on, and in its own equilibrium a threshold above the
+    # load has a fraction alpha of the pools at it.
+    assert settled <= math.ceil(load)
+    if settled > max(optimal_thresholds(load)):
+        assert predict_equilibrium(load=load, threshold=settled).occupancy[settled] >= 1 - gap
 
 
 @pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(25))
@@ -76,6 +82,69 @@ def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int
         assert np.all(beyond <= tail_mass_bound(beyond[0], 0.0, elapsed) + MASS)
         if np.all(path.occupancy[begin:, most] < 1):
             assert np.all(tail <= tail_mass_bound(tail[0], 0.0, elapsed) + MASS)
+
+
+def crowded(tasks: float, pools: float) -> Floats:
+    """Return the occupancy when a fraction `pools` of the pools has all of the `tasks` tasks per pool."""
+    start = np.full(round(tasks / pools) + 1, pools)
+    start[0] = 1.0
+    return start
+
+
+def distance(load: float, alpha: str, start: Floats, threshold: int = 0) -> tuple[float, float]:
+    """Return the largest distance from balance times exp(t - bound) after the bound (15), and its own bound."""
+    mass = float(start[1:].sum())
+    time = settle_time_bound(load=load, alpha=alpha, initial_tasks=mass)
+    most = settled_distance_bound(load=load, alpha=alpha, initial_tasks=mass)
+    assert time is not None and most is not None
+    path = predict_fluid(
+        load=load, alpha=alpha, threshold=threshold, initial_occupancy=start, horizon=time + 8.0, points=801
+    )
+    late = path.times >= time
+    off = np.abs(path.occupancy[late] - balanced_occupancy(load, path.occupancy.shape[1])).max(axis=1)
+    return float(np.max(off * np.exp(path.times[late] - time))), most
+
+
+def test_after_the_bound_on_the_time_the_distance_from_balance_falls_exponentially() -> None:
+    """Cor. 3, from starts of every kind at loads below and above 1, with the constant that it does not give."""
+    rng = np.random.default_rng(22)
+    for n in range(40):
+        load = round(float(rng.uniform(0.05, 0.95) if n % 3 == 0 else rng.uniform(1.05, 6.9)), 3)
+        high = math.floor(load) + 1
+        alpha = f"{load / high + (1 - load / high) * rng.uniform(0.05, 0.95):.5f}"
+        start = crowded(rng.uniform(0.1, 2 * high), 0.05) if n % 4 == 0 else random_start(rng, 1.5 * load)
+        found, most = distance(load, alpha, start, int(rng.integers(0, high + 3)))
+        assert found <= most * (1 + 1e-6) + 1e-7
+
+
+def test_the_constant_of_corollary_3_is_reached() -> None:
+    """From an empty system, from one with all its tasks in few pools, and below load 1/2 from singles."""
+    for load, alpha in ((5.5, "0.93"), (2.2, "0.85"), (0.3, "0.8")):
+        found, most = distance(load, alpha, np.array([1.0]))
+        assert found == pytest.approx(load - math.floor(load), rel=1e-3)
+        assert most == pytest.approx(load - math.floor(load), rel=1e-12)
+    for tasks in (3.0, 5.5, 5.58):
+        found, most = distance(5.5, "0.93", crowded(tasks, 0.02))
+        assert most == 0.5
+        assert most - 6 * 0.02 <= found + 1e-9 <= most  # the crowded pools hold a place below level 7 each
+    for tasks in (0.7, 0.95):  # the second takes until u = alpha
+        found, most = distance(0.3, "0.8", np.array([1.0, tasks]))
+        assert found == pytest.approx(most, rel=1e-6)
+        assert most == pytest.approx(min(tasks, 0.8) - 0.3, rel=1e-12)
+
+
+@pytest.mark.parametrize("pools", [0.01, 0.004])
+@pytest.mark.parametrize("tasks", [2.2, 5.5, 5.58])
+def test_the_bound_on_the_settling_time_is_nearly_reached_from_a_few_crowded_pools(
+    tasks: float, pools: float
+) -> None:
+    """The crowded pools only lose tasks, so the others fill as from empty; they need a fraction `pools` less."""
+    path = predict_fluid(load=5.5, alpha="0.93", initial_occupancy=crowded(tasks, pools), horizon=3.0, points=2)
+    assert path.change_thresholds[-1] == 5
+    assert path.change_times[-1] == pytest.approx(math.log(5.5 / (5.5 - 5 * (1 - pools))), abs=2e-3)
+    bound = settle_time_bound(load=5.5, alpha="0.93", initial_tasks=tasks)
+    assert bound is not None
+    assert 0.95 * bound < path.change_times[-1] <= bound
 
 
 def test_from_empty_pools_the_threshold_rises_when_the_mass_reaches_whole_numbers() -> None:

@@ -21,6 +21,7 @@ from evenly.theory.tuning import (
     exact_alpha_min,
     is_optimal,
     settle_time_bound,
+    settled_distance_bound,
     settled_threshold,
     shortest_decimal,
     suggested_alpha,
@@ -131,6 +132,26 @@ def test_the_time_until_settling_by_root_finding(load: float, start: float) -> N
 def test_no_bound_at_a_whole_load_or_with_a_small_alpha(load: float, alpha: float) -> None:
     assert settle_time_bound(load=load, alpha=alpha) is None
     assert settle_time_bound(load=load, alpha=alpha, initial_tasks=20) is None
+    assert settled_distance_bound(load=load, alpha=alpha, initial_tasks=20) is None
+
+
+@pytest.mark.parametrize(
+    ("load", "alpha", "start", "distance"),
+    [
+        (5.5, 0.93, 0, 0.5),
+        (5.5, 0.93, 9, 0.5),
+        (1.05, 0.99, 100, 0.05),
+        (0.7, 0.9, 100, 0.7),
+        (0.3, 0.8, 0.5, 0.3),
+        (0.3, 0.8, 0.7, 0.4),
+        (0.3, 0.8, [3, 0, 0, 0], 0.45),
+        (0.3, 0.8, 100, 0.5),
+    ],
+)
+def test_the_distance_from_balance(load: float, alpha: float, start: float | list[int], distance: float) -> None:
+    assert settled_distance_bound(load=load, alpha=alpha, initial_tasks=start) == pytest.approx(
+        distance, rel=1e-15
+    )
 
 
 def test_settling_combines_the_predictions() -> None:

@@ -20,10 +20,13 @@ _HOMES = {
     "evenly.theory.fluid.predict": "predict_fluid",
     "evenly.theory.fluid.other_policies": "power_of_d_fluid random_fluid",
     "evenly.theory.fluid.policy_path": "PolicyPath",
+    "evenly.theory.persistence": "can_settle_above full_share_above loads_settling_above",
     "evenly.theory.settling": "Settling predict_settling",
     "evenly.theory.stability.predict": "predict_stability stable_pools",
     "evenly.theory.stability.result": "Stability",
-    "evenly.theory.tuning": "alpha_min is_optimal settle_time_bound settled_threshold suggested_alpha",
+    "evenly.theory.tuning": (
+        "alpha_min is_optimal settle_time_bound settled_distance_bound settled_threshold suggested_alpha"
+    ),
 }
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

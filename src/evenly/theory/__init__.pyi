@@ -26,6 +26,9 @@ from evenly.theory.fluid.other_policies import random_fluid as random_fluid
 from evenly.theory.fluid.path import FluidPath as FluidPath
 from evenly.theory.fluid.policy_path import PolicyPath as PolicyPath
 from evenly.theory.fluid.predict import predict_fluid as predict_fluid
+from evenly.theory.persistence import can_settle_above as can_settle_above
+from evenly.theory.persistence import full_share_above as full_share_above
+from evenly.theory.persistence import loads_settling_above as loads_settling_above
 from evenly.theory.settling import Settling as Settling
 from evenly.theory.settling import predict_settling as predict_settling
 from evenly.theory.stability.predict import predict_stability as predict_stability
@@ -34,6 +37,7 @@ from evenly.theory.stability.result import Stability as Stability
 from evenly.theory.tuning import alpha_min as alpha_min
 from evenly.theory.tuning import is_optimal as is_optimal
 from evenly.theory.tuning import settle_time_bound as settle_time_bound
+from evenly.theory.tuning import settled_distance_bound as settled_distance_bound
 from evenly.theory.tuning import settled_threshold as settled_threshold
 from evenly.theory.tuning import suggested_alpha as suggested_alpha
 

@@ -112,6 +112,25 @@ def settle_time_bound(*, load: float, alpha: Alpha, initial_tasks: float | Seque
     return max(log((start - exact) / room), 0.0) + fill
 
 
+def settled_distance_bound(
+    *, load: float, alpha: Alpha, initial_tasks: float | Sequence[int] = 0.0
+) -> float | None:
+    """Bound the distance from balance once the threshold has settled; it then falls exponentially.
+
+    From t = `settle_time_bound` on, the fraction of pools with at least i tasks differs from the balanced one by
+    at most this number times exp(-(time - t)), for every i. The number is load - floor(load), or more at loads
+    below 1/2. None where no bound on the time is known.
+
+    Paper: Cor. 3. It states that its c can be expressed in terms of alpha, load and u(0), and gives no formula.
+    """
+    exact, start = _exact_load(load), mean_start(initial_tasks)
+    if settle_time_bound(load=load, alpha=alpha, initial_tasks=initial_tasks) is None:
+        return None
+    below = floor(exact)
+    mass = min(start, exact_alpha(alpha) * (below + 1))  # once the threshold is at most floor(load) for good
+    return float((exact - below) * max(Fraction(1), mass / exact - 1))
+
+
 def shortest_decimal(low: Fraction, high: Fraction, *, strictly: bool = False) -> float:
     """Return the least of the numbers with the fewest decimal places in [low, high), or in (low, high)."""
     scale = 10
