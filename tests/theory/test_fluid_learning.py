@@ -126,7 +126,8 @@ def test_the_constant_of_corollary_3_is_reached() -> None:
     for tasks in (3.0, 5.5, 5.58):
         found, most = distance(5.5, "0.93", crowded(tasks, 0.02))
         assert most == 0.5
-        assert most - 6 * 0.02 <= found + 1e-9 <= most  # the crowded pools hold a place below level 7 each
+        # A crowded pool has up to 6 tasks that are not above level 6, and the first time is just after the bound.
+        assert most - 6 * 0.02 - 2e-3 < found <= most
     for tasks in (0.7, 0.95):  # the second takes until u = alpha
         found, most = distance(0.3, "0.8", np.array([1.0, tasks]))
         assert found == pytest.approx(most, rel=1e-6)
