@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.fluid.solver import grid_over
 from evenly.workload.demand import Phase, parse_schedule
-from tests.theory.fluid_support import small_steps
-from tests.theory.fluid_support import MASS
+from tests.theory.fluid_support import MASS, small_steps
 
 FAST_FALLS: list[dict[str, Any]] = [
     {"load": 100.5, "alpha": "0.995", "threshold": 150, "initial_tasks": 150.0, "horizon": 1.0},
