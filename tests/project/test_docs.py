@@ -41,13 +41,17 @@ def named(page: Path) -> str:
 def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
     """Run the blocks in order in one empty folder. A block whose first line is the name of a file becomes it.
 
-    Only the ports differ from what is printed: another program may use those.
+    Only the ports differ from what is printed: another program may use those. A `text` block is what the block
+    before it prints.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path}
-    ran, ports = 0, dict[str, str]()
+    ran, ports, output = 0, dict[str, str](), ""
     for language, printed in blocks(page):
-        text = with_free_ports(printed, ports)
+        if language == "text":
+            assert output == printed
+            continue
+        text, output = with_free_ports(printed, ports), ""
         if named_file := FILE.match(text):
             (tmp_path / named_file[1]).write_text(text, encoding="utf-8")
             continue
@@ -65,6 +69,7 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
                 command, capture_output=True, text=True, cwd=tmp_path, env=environment, check=False
             )
             assert done.returncode == 0, f"{command[-1]}\n{done.stderr}"
+            output += done.stdout
             ran += 1
     assert ran > 0 or page.name == "README.md"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenly.errors import InputError
 from evenly.theory.balance import balanced_occupancy, optimal_thresholds
-from evenly.theory.fluid.mass import tail_mass_bound, unfilled_from
+from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.fluid.modes import Mode, assignment
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
@@ -37,18 +37,24 @@ def test_mass_and_order_are_preserved_and_the_tail_bounds_hold(load: float, thre
     assert np.allclose(path.occupancy[:, 1:].sum(axis=1), expected, rtol=0, atol=MASS)
     assert np.all(path.occupancy[:, 0] == 1)
     assert np.all(np.diff(path.occupancy, axis=1) <= 1e-10)
-    high = threshold + 1
-    if high >= load:  # Prop. 1
-        bound = tail_mass_bound(path.tail_mass(high + 1)[0], 0.0, path.times)
-        assert np.all(path.tail_mass(high + 1) <= bound + MASS)
-    if high > load:
-        begin = unfilled_from(load, threshold, float(start[1:].sum()))
-        later = path.times >= begin
-        if later.any():
-            first = path.tail_mass(high)[later][0]
-            elapsed = path.times[later] - path.times[later][0]
-            bound = tail_mass_bound(first, max(load - threshold, 0.0), elapsed)
-            assert np.all(path.tail_mass(high)[later] <= bound + MASS)
+    # Prop. 1, at every load and from any time on: the errata and sharpenings have the proof.
+    for level in (threshold + 1, threshold + 2):
+        mass, limit = path.tail_mass(level), max(load - level + 1, 0.0)
+        for begin in (0, 20, 60):
+            bound = tail_mass_bound(mass[begin], limit, path.times[begin:] - path.times[begin])
+            assert np.all(mass[begin:] <= bound + MASS)
+
+
+def test_the_bounds_on_tail_masses_are_reached() -> None:
+    """From full pools, the mass above the threshold obeys its bound with equality while no pool is below."""
+    for load, threshold, tasks in ((5.5, 5, 11), (5.5, 3, 0), (2.0, 1, 9)):
+        path = predict_fluid(load=load, threshold=threshold, initial_tasks=float(tasks), horizon=12.0, points=241)
+        full = path.occupancy[:, threshold] == 1
+        first = int(np.argmax(full))
+        assert np.all(full[first:])
+        mass = path.tail_mass(threshold + 1)[first:]
+        bound = tail_mass_bound(mass[0], load - threshold, path.times[first:] - path.times[first])
+        assert np.allclose(mass, bound, rtol=0, atol=MASS)
 
 
 @pytest.mark.slow

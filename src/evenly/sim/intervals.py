@@ -147,7 +147,8 @@ class Parts:
         return parts - 1 if runs == 1 else (runs - 1) * parts
 
     def _column(self, name: str) -> FloatArray:
-        return self.totals[:, :, COLUMNS.index(name)]
+        column: FloatArray = self.totals[:, :, COLUMNS.index(name)]
+        return column
 
     def _residuals(self, values: FloatArray, over: FloatArray) -> FloatArray:
         residuals: FloatArray = values - values.sum() / over.sum() * over

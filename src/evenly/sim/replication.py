@@ -77,7 +77,7 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
 
 
 def _edges(scenario: Scenario, parts: int) -> list[float]:
-    return np.linspace(scenario.warmup, scenario.horizon, parts + 1).tolist()
+    return [float(edge) for edge in np.linspace(scenario.warmup, scenario.horizon, parts + 1)]
 
 
 @dataclass(frozen=True)

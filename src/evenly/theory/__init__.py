@@ -15,7 +15,7 @@ _HOMES = {
     "evenly.theory.diffusion.whole_law": "StationarySummary stationary_summary",
     "evenly.theory.equilibrium": "Equilibrium predict_equilibrium threshold_kind",
     "evenly.theory.exact.law": "ExactLaw solve_exact",
-    "evenly.theory.fluid.mass": "mass_after tail_mass_bound total_mass unfilled_from",
+    "evenly.theory.fluid.mass": "mass_after tail_mass_bound total_mass",
     "evenly.theory.fluid.path": "FluidPath",
     "evenly.theory.fluid.predict": "predict_fluid",
     "evenly.theory.fluid.other_policies": "power_of_d_fluid random_fluid",

@@ -20,7 +20,6 @@ from evenly.theory.exact.law import solve_exact as solve_exact
 from evenly.theory.fluid.mass import mass_after as mass_after
 from evenly.theory.fluid.mass import tail_mass_bound as tail_mass_bound
 from evenly.theory.fluid.mass import total_mass as total_mass
-from evenly.theory.fluid.mass import unfilled_from as unfilled_from
 from evenly.theory.fluid.other_policies import power_of_d_fluid as power_of_d_fluid
 from evenly.theory.fluid.other_policies import random_fluid as random_fluid
 from evenly.theory.fluid.path import FluidPath as FluidPath

@@ -26,7 +26,11 @@ def full_share_above(load: float) -> float:
 
     Paper: the theta of Ex. 1, eq. (4), for the threshold floor(load) + 1.
     """
-    threshold = floor(positive_load(load)) + 1
+    return full_share(load, floor(positive_load(load)) + 1)
+
+
+def full_share(load: float, threshold: int) -> float:
+    """Return the fraction of pools at a threshold above the load, in the equilibrium of that threshold."""
     return float(predict_equilibrium(load=load, threshold=threshold).occupancy[threshold])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from math import inf, log, pi
+from math import inf, pi
 
 import numpy as np
 
@@ -83,19 +83,13 @@ def total_mass(phases: Sequence[Phase], initial: float, times: FloatArray) -> Fl
 def tail_mass_bound(start: float, limit: float, elapsed: FloatArray) -> FloatArray:
     """Return an upper bound on a tail mass after some time: it falls exponentially to `limit`, or below.
 
-    With the threshold at m at most: limit (load - m)^+ for the mass from level m + 1 on, and 0 for the mass
-    from m + 2 on (or from m + 1 on, while some pools have fewer than m tasks).
+    With a fixed threshold l: limit (load - l)^+ for the mass from level l + 1 on, and (load - l - 1)^+ for the
+    mass from l + 2 on, at every load and from any time on. With a learned threshold of at most m: (load - m)^+ for
+    the mass from m + 1 on, and 0 for the mass from m + 2 on (or from m + 1 on, while some pools have fewer than m
+    tasks).
 
-    Paper: Lem. 2; Prop. 1, eqs. (3a)-(3b); Prop. 5, eqs. (10a)-(10b) and (11).
+    Paper: Lem. 2; Prop. 1, eqs. (3a)-(3b); Prop. 5, eqs. (10a)-(10b) and (11). Departs: Prop. 1 requires
+    l + 1 > load for (3a), and that bound only from some time on; neither is needed.
     """
     bound: FloatArray = limit + (start - limit) * np.exp(-elapsed)
     return bound
-
-
-def unfilled_from(load: float, threshold: int, initial: float) -> float:
-    """Return the time t0 after which some pools are always below threshold + 1, when that exceeds the load.
-
-    Paper: Prop. 1 (the t0 of its proof, where the total mass falls below threshold + 1).
-    """
-    high = threshold + 1
-    return max(log((initial - load) / (high - load)), 0.0) if initial > high > load else 0.0

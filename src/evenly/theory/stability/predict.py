@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from functools import cache
 from math import ceil, floor, fsum, inf
 
@@ -11,6 +12,7 @@ from evenly.errors import InputError
 from evenly.inputs import positive_number
 from evenly.theory.balance import optimal_thresholds
 from evenly.theory.inputs import exact_alpha, plain_alpha, positive_load
+from evenly.theory.persistence import full_share
 from evenly.theory.stability.chain import LevelChain, highest_level, never_falls, solve_level
 from evenly.theory.stability.missing import extra_when_short
 from evenly.theory.stability.result import Stability
@@ -46,7 +48,7 @@ def predict_stability(*, pools: int, load: float, alpha: float | str | Decimal) 
         if value > most:
             raise InputError(f"{name} must be at most {most} for a prediction, not {value:.12g}.")
     alpha_of_pools = exact_alpha(alpha) * pools
-    rests_at = _rests_above(load, float(1 - exact_alpha(alpha)))
+    rests_at = _rests_above(load, exact_alpha(alpha))
     return _combined(Fleet(pools, load, pools - floor(alpha_of_pools)), float(alpha), rests_at)
 
 
@@ -126,7 +128,7 @@ def stable_pools(*, load: float, alpha: float | str | Decimal, share: float = 0.
     if share == 1:
         raise InputError("share must be below 1, not 1.")
     most = most_searched(load)
-    if most * short <= 1 or _rests_above(load, float(short)) is not None:
+    if most * short <= 1 or _rests_above(load, exact_alpha(alpha)) is not None:
         return None
 
     @cache
@@ -158,8 +160,7 @@ def _bisect(good: Callable[[int], bool], low: int, high: int) -> tuple[int, int]
     return low, high
 
 
-def _rests_above(load: float, short: float) -> int | None:
-    """Return the threshold just above the optimum if it is at rest in the fluid limit: too few pools are short."""
+def _rests_above(load: float, alpha: Fraction) -> int | None:
+    """Return the threshold just above the optimum if it is at rest in the large-system limit."""
     level = optimal_thresholds(load)[-1] + 1
-    extra, _ = extra_when_short(load, level, short)
-    return level if short + extra >= level - load else None
+    return level if full_share(load, level) >= alpha else None
