@@ -133,7 +133,7 @@ class Parts:
         if self._freedom >= _MANY and events < LEAST_EVENTS:
             return math.nan
         student = _quantile(error.freedom, chance)
-        skewness = max(error.skewness * share**1.5, 1 / math.sqrt(events))
+        skewness = max(error.skewness * math.pow(share, 1.5), 1 / math.sqrt(events))
         return (student + skewness * (2 * student**2 + 1) / 6) * math.sqrt(variance) / whole
 
     @property
