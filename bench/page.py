@@ -26,6 +26,23 @@ one process per task and fewer records. `python -m bench.baselines` checks that 
 The C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit
 solver on the only stretch that a general solver can handle, before the first event.
 """,
+    "slow-corners": """## Corners of the simulator
+
+Swinging loads, large samples and uneven starts, each next to the same system with a constant load, a sample
+of two pools or a balanced start.
+
+- **Waves.** Under a wave, a third of the proposed arrivals are rejected at `0:5~5`, and every event needs a
+  sine and two square roots for the imbalance. If the load passes other levels between two events, each level
+  is a stretch of its own, with eight square roots or more. With a period of 0.0001, the load passes all ten
+  levels about ten times between two events. The imbalance of every phase enters the average, so no event can
+  do with less than one pass over the levels.
+- **Uneven starts.** Tasks on 10,000 levels are found by a search in fourteen steps, instead of a walk over one
+  or two levels.
+
+- Machine: {machine}
+
+{table}
+""",
     "late-messages": """## Messages that take time
 
 500 pools, load 5.5, and a delay of 0.01 mean task times for every task and message. An event is an arrival or

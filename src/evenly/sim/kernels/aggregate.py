@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.integrals import distance, part_of, spread
+from evenly.sim.kernels.jit import kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record
 from evenly.sim.kernels.levels import at, level_of_rank, level_of_task, update_tree
 from evenly.sim.kernels.rng import BUFFER, FEW, Streams, distinct_rank, lowest_rank, refill_choices, refill_events

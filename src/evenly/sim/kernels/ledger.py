@@ -110,7 +110,9 @@ def new_book(at_least: NDArray[np.int64], levels: int, path: int) -> Book:
     counts = np.zeros(levels, np.int64)
     counts[: at_least.size] = at_least
     full, area, max_time, threshold_time = (np.zeros(levels) for _ in range(4))
-    return Book(counts, tree_of(counts), full, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64))
+    return Book(
+        counts, tree_of(counts), full, area, max_time, threshold_time, np.zeros(path), np.zeros(path, np.int64)
+    )
 
 
 def grown(book: Book) -> Book:
