@@ -31,13 +31,13 @@ solver on the only stretch that a general solver can handle, before the first ev
 Swinging loads, large samples and uneven starts, each next to the same system with a constant load, a sample
 of two pools or a balanced start.
 
-- **Waves.** Under a wave, a third of the proposed arrivals are rejected at `0:5~5`, and every event needs a
-  sine and two square roots for the imbalance. If the load passes other levels between two events, each level
-  is a stretch of its own, with eight square roots or more. With a period of 0.0001, the load passes all ten
-  levels about ten times between two events. The imbalance of every phase enters the average, so no event can
-  do with less than one pass over the levels.
-- **Uneven starts.** Tasks on 10,000 levels are found by a search in fourteen steps, instead of a walk over one
-  or two levels.
+- **Waves.** Arrivals are proposed at the peak rate, and those above the current load are rejected: 40 % of
+  them at `0:6~4`. Every event needs a sine and two square roots for the imbalance. If the load passes other
+  levels between two events, each level is a stretch of its own, with eight square roots or more. With a
+  period of 0.0001, the load passes all ten levels about twenty times between two events. The imbalance at
+  every load enters the average, so each event takes at least one pass over these levels.
+- **Uneven starts.** On 10,000 levels, a task is found by a search in fourteen steps, instead of a walk over
+  one or two levels.
 
 - Machine: {machine}
 
