@@ -49,6 +49,7 @@ def begun(phase: Phase, at_least: IntArray, begin: float) -> tuple[Record, Recor
     rules, state = np.zeros(1, RULES)[0], np.zeros(1, STATE)[0]
     rules["pools"], rules["load"], rules["amplitude"] = at_least[0], phase.load, phase.amplitude
     rules["period"], rules["start"] = phase.period, phase.start
+    rules["frequency"] = 2 * math.pi / phase.period
     state["since"], state["load"] = begin, phase.load_at(begin)
     full = full_at(phase, at_least, begin)
     state["gap"] = np.square(at_least - full).sum()

@@ -226,6 +226,7 @@ class Simulation:
             left = (float(state["next_time"]) - self.time) * rate
         rules["load"], rules["amplitude"] = phase.load, phase.amplitude
         rules["period"], rules["start"] = phase.period, phase.start
+        rules["frequency"] = 2.0 * math.pi / phase.period
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
         rate = peak + int(state["total"]) * self.scenario.service_rate
         state["rate"] = rate

@@ -52,7 +52,7 @@ def advance(
     learning, fall_at, highest = rules.learning != 0, rules.fall_at, rules.highest
     mean_holding, service_rate = rules.mean_holding != 0, rules.service_rate
     peak = pools * service_rate * (rules.load + rules.amplitude)
-    wave = rules.amplitude != 0.0
+    wave, steepest = rules.amplitude != 0.0, rules.amplitude * rules.frequency
     mean_service = 1.0 / service_rate
 
     at_least, tree, full, area = book.at_least, book.tree, book.full, book.area
@@ -75,8 +75,12 @@ def advance(
         mark = events[at(position)] * rate
         rejected = False  # a proposed arrival, while the load is below its peak
         if wave:
-            load = load_at(rules, time)
-            rejected = mark < peak and mark >= pools * service_rate * load
+            # The load rises no faster than its steepest: that decides most rejections without a sine.
+            bound = (state.load + steepest * (time - since)) * (1.0 + 1e-6)
+            rejected = mark < peak and mark >= pools * service_rate * bound
+            if not rejected:
+                load = load_at(rules, time)
+                rejected = mark < peak and mark >= pools * service_rate * load
             if not rejected:
                 state.gap, state.since = gap, since
                 gap_area += swing(rules, state, at_least, full, time, load)

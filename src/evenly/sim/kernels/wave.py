@@ -43,11 +43,11 @@ def load_at(rules: Record, time: float) -> float:
     return float(rules.load + rules.amplitude * math.sin(turn))
 
 
-@kernel
+@inlined
 def swing(rules: Record, state: Record, at_least: IntArray, full: Floats, time: float, load: float) -> float:
     """Return the integral of the distance from `since` to `time`, and move `gap` to the load at that time."""
     pools, middle, length = rules.pools, rules.load, time - state.since
-    angle = length * (2.0 * math.pi / rules.period)
+    angle = length * rules.frequency
     reach = rules.amplitude * angle
     whole = math.floor(state.load)
     stays = state.load - reach > whole and state.load + reach < whole + 1 and math.floor(load) == whole
@@ -110,7 +110,7 @@ def _crossing(rules: Record, at_least: IntArray, gap: float, whole: int, begin: 
         area += _rise(rules, at_least, gap, whole, low, high)
         angle = stop
         half += 1
-    return float(area * (rules.period / (2.0 * math.pi)))
+    return float(area / rules.frequency)
 
 
 @kernel
