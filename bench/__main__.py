@@ -23,6 +23,7 @@ from bench import (
     page,
     predictions,
     siege,
+    slow_corners,
 )
 from bench.measure import Figure
 
@@ -67,6 +68,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
     """Return the figures of each section as iterators, which measure when they are consumed."""
     return {
         "simulator": simulator(rounds, scale),
+        "slow-corners": slow_corners.slow_corners(rounds, scale),
         "late-messages": late_messages.late_messages(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),

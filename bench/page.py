@@ -26,6 +26,23 @@ one process per task and fewer records. `python -m bench.baselines` checks that 
 The C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit
 solver on the only stretch that a general solver can handle, before the first event.
 """,
+    "slow-corners": """## Corners of the simulator
+
+Swinging loads, large samples and uneven starts, each next to the same system with a constant load, a sample
+of two pools or a balanced start.
+
+- **Waves.** Arrivals are proposed at the peak rate, and those above the current load are rejected: 40 % of
+  them at `0:6~4`. Every event needs a sine and two square roots for the imbalance. If the load passes other
+  levels between two events, each level is a stretch of its own, with eight square roots or more. With a
+  period of 0.0001, the load passes all ten levels about twenty times between two events. The imbalance at
+  every load enters the average, so each event takes at least one pass over these levels.
+- **Uneven starts.** On 10,000 levels, a task is found by a search in fourteen steps, instead of a walk over
+  one or two levels.
+
+- Machine: {machine}
+
+{table}
+""",
     "late-messages": """## Messages that take time
 
 500 pools, load 5.5, and a delay of 0.01 mean task times for every task and message. An event is an arrival or

@@ -125,7 +125,7 @@ ROOMS: dict[str, Room] = {
     ),
     "paper.report": Room(
         holds="The HTML report and its links into code and tests.",
-        may=("files", "paper.claims", "paper.experiments", "paper.figures", "__init__"),
+        may=("files", "frames", "paper.claims", "paper.experiments", "paper.figures", "__init__"),
         packages=("jinja2",),
     ),
     "paper": Room(

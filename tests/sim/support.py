@@ -209,13 +209,6 @@ def assert_same_averages(one: Averages, two: Averages, rtol: float = 1e-9, *, bu
             np.testing.assert_allclose(second[name], values, rtol=rtol, atol=1e-13, err_msg=name)
 
 
-def assert_same_run(name: str, one: Averages, two: Averages) -> None:
-    """Assert equal averages. Under a wave the imbalance is a quadrature, whose panels follow the stops."""
-    waves = name.startswith("waves")
-    assert_same_averages(one, two, but=["imbalance"] if waves else [])
-    np.testing.assert_allclose(two.imbalance, one.imbalance, rtol=1e-5 if waves else 1e-9)
-
-
 def comparable(result: dict[str, Any]) -> dict[str, Any]:
     """Return a result's numbers without the one that depends on the machine."""
     return {name: value for name, value in result.items() if name != "seconds"}

@@ -65,11 +65,11 @@ def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_
     assert notice.count("\n") == 1
     assert before["after"]  # the time of the run begins after the compilation
     assert run(tmp_path) == ({**before, "compiled": False}, "")
-    ledger = tmp_path / "evenly" / "sim" / "kernels" / "ledger.py"
-    text = ledger.read_text(encoding="utf-8")
+    integrals = tmp_path / "evenly" / "sim" / "kernels" / "integrals.py"
+    text = integrals.read_text(encoding="utf-8")
     changed = text.replace("    return math.sqrt(max(float(pools)", "    return 2.0 * math.sqrt(max(float(pools)")
     assert changed != text
-    ledger.write_text(changed, encoding="utf-8")
+    integrals.write_text(changed, encoding="utf-8")
     after, notice = run(tmp_path)
     assert after["spread"] == 2 * before["spread"]
     assert notice.startswith("Compiling the simulator")

@@ -62,6 +62,14 @@ def test_the_per_pool_kernel_makes_room_for_many_tasks(policy: str) -> None:
     assert_step_together(Scenario(policy=policy, pools=12, load=150.0), steps=2500, seed=5)
 
 
+@pytest.mark.parametrize("policy", ["threshold", "jsq", "random", "power-of-d"])
+def test_kernel_and_reference_go_the_same_way_on_hundreds_of_levels(policy: str) -> None:
+    initial = [0, 5, 40, 41, 300, 520, 700, 705]  # and the book grows
+    learning: dict[str, Any] = {"alpha": "0.8", "threshold": 300} if policy == "threshold" else {}
+    scenario = Scenario(policy=policy, pools=8, load=900.0, initial_tasks=initial, **learning)
+    assert_step_together(scenario, steps=1200, seed=3)
+
+
 def test_per_pool_policies_track_each_pool() -> None:
     for policy in POLICIES:
         known = Simulation(scenario_of({"policy": policy, "capacity": 9}), np.random.SeedSequence(1)).tasks

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from evenly.sim import Result, Scenario, simulate
-from evenly.sim.kernels.ledger import RULES
 from evenly.sim.tally import Averages, FloatArray, averages
 from tests.sim.support import (
     NO_WAVES,

@@ -16,6 +16,7 @@ import pytest
 
 from evenly.errors import InputError
 from evenly.sim import Phase, Result, Scenario, Trajectory, simulate
+from evenly.sim.tally import Tally
 
 SAVED: dict[str, dict[str, Any]] = {
     "learning": {"load": 2.3, "alpha": 0.57},
@@ -334,11 +335,16 @@ def test_an_old_file_holds_what_it_held(name: str) -> None:
 
 @pytest.mark.parametrize("name", FIRST)
 def test_an_old_file_is_what_is_simulated_today(name: str) -> None:
+    """Up to rounding: the integrals were cut at the points, and the imbalance under a wave was less accurate."""
     scenario, options = FIRST[name]
     old, new = Result.load(DATA / f"{name}.npz"), simulate(scenario, **options)
-    assert old == new
-    assert hash(old) == hash(new)
+    assert (old.scenario, old.seed, old.events, old.endings) == (new.scenario, new.seed, new.events, new.endings)
     assert old.trajectories == new.trajectories
+    for before, today in zip(old.windows, new.windows, strict=True):
+        for field in fields(Tally):
+            rounding = 1e-5 if field.name == "gap" and "~" in str(scenario.phases[-1]) else 1e-12
+            kept, found = getattr(before, field.name), getattr(today, field.name)
+            np.testing.assert_allclose(found, kept, rtol=rounding, atol=1e-12, err_msg=field.name)
 
 
 def test_an_old_file_saved_again_is_a_new_one(tmp_path: Path) -> None:

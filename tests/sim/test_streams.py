@@ -4,7 +4,9 @@ Every statistical bound has a false-alarm rate of 1e-9; there are a few dozen of
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import combinations, cycle
 
 import numpy as np
@@ -14,7 +16,7 @@ from scipy.special import kolmogi
 from scipy.stats import binom, norm
 
 from evenly.sim.kernels import rng as module
-from evenly.sim.kernels.rng import BUFFER, LANES, Streams, new_streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, LANES, Streams, lowest_rank, new_streams, refill_choices, refill_events
 from tests.sim.support import FALSE_ALARM, assert_chi_square
 
 DRAWS = 2**23
@@ -238,3 +240,29 @@ def test_mean_holding_times_are_ones_and_leave_the_other_streams_alone() -> None
         for streams, mean_holding in ((usual, False), (means, True)):
             refill_events(streams, mean_holding)
             refill_choices(streams)
+
+
+@pytest.mark.parametrize("pools", [1, 2, 5, 12, 40, 300])
+def test_the_lowest_of_distinct_ranks_has_its_exact_law(pools: int) -> None:
+    """It grows with the uniform, and steps up at its distribution function, known in whole numbers."""
+    for sampled in {1, 2, 5, pools // 3, pools // 2, pools - 1, pools} - {0}:
+        if sampled > pools:
+            continue
+        assert lowest_rank(0.0, sampled, pools) == 0
+        for rank in range(min(pools - sampled, 30)):
+            at_most = 1 - Fraction(math.comb(pools - rank - 1, sampled), math.comb(pools, sampled))
+            step = bisect_left(range(2**53), rank + 1, key=lambda u: lowest_rank(u / 2**53, sampled, pools))
+            assert abs(Fraction(step, 2**53) - at_most) < 1e-15
+        assert lowest_rank(1 - 2**-53, sampled, pools) <= pools - sampled
+
+
+@pytest.mark.parametrize(("sampled", "pools"), [(5, 10**9), (512, 10**9), (512, 10**6), (64, 1000), (512, 1000)])
+def test_the_lowest_of_distinct_ranks_has_its_law_at_any_size(sampled: int, pools: int) -> None:
+    """Between the chances of the rank and of the next, which products of `sampled` factors give independently."""
+
+    def chance_above(rank: int) -> float:
+        return math.exp(np.log1p(-rank / (pools - np.arange(float(sampled)))).sum())
+
+    for uniform in np.random.default_rng(2).random(300).tolist():
+        rank = lowest_rank(uniform, sampled, pools)
+        assert chance_above(rank + 1) * (1 - 1e-12) <= 1 - uniform <= chance_above(rank) * (1 + 1e-12)

@@ -145,8 +145,8 @@ class ReferenceSimulation:
     def _sample(self) -> Choose:
         """Return a choice of distinct pools, for one task: the lowest rank first, as the kernel draws it.
 
-        Given the lowest, the others are uniform among the ranks above it, in all a uniform sample. They come from a
-        generator of their own: their tasks are not fewer, so the kernel does without them.
+        Given the lowest, the others are uniform among the ranks above it, which makes the sample uniform. They
+        come from a generator of their own: their pools have no fewer tasks, so the kernel does without them.
         """
         lowest = lowest_rank(self._next_choice(), self.scenario.sampled, self.scenario.pools)
         index = lowest

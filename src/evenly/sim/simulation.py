@@ -226,6 +226,7 @@ class Simulation:
             left = (float(state["next_time"]) - self.time) * rate
         rules["load"], rules["amplitude"] = phase.load, phase.amplitude
         rules["period"], rules["start"] = phase.period, phase.start
+        rules["frequency"] = 2.0 * math.pi / phase.period
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
         rate = peak + int(state["total"]) * self.scenario.service_rate
         state["rate"] = rate
@@ -234,7 +235,7 @@ class Simulation:
         state["load"] = phase.load
 
     def _first_events(self, phase: Phase) -> int:
-        """Return the budget of the first call of a kernel. Under a swift wave, each event goes through all levels."""
+        """Return the budget of the first call of a kernel. An event under a swift wave goes through all levels."""
         if not phase.amplitude:
             return _FIRST_EVENTS
         return max(1, min(_FIRST_EVENTS, _WAVE_STEPS // self._book.at_least.size))
@@ -297,4 +298,6 @@ def compile_all_kernels() -> None:
 @cache
 def _compile(policy: str) -> None:
     """Run the policy's kernel once, on the smallest system."""
-    Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0)).advance(1.0, max_events=1)
+    simulation = Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0))
+    simulation.advance(1.0, max_events=1)
+    simulation.tally()

@@ -110,7 +110,7 @@ def averages(window: Tally, pools: int) -> Averages:
     maxima = trimmed(window.max_time / window.time)
     thresholds = window.threshold_time / window.time
     share = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}
-    per_task = 1 / window.arrivals if window.arrivals else 0.0
+    tasks = max(window.arrivals, 1)  # without arrivals, nothing happened per task
     return Averages(
         mean_tasks=mean_tasks,
         pools_with_exactly=exactly,
@@ -119,9 +119,9 @@ def averages(window: Tally, pools: int) -> Averages:
         max_tasks_distribution=maxima,
         spread=window.spread / window.time,
         imbalance=window.gap / (window.time * pools),
-        messages_per_task=(window.green + window.yellow + window.other) * per_task,
-        resync_per_task=window.resync * per_task,
+        messages_per_task=(window.green + window.yellow + window.other) / tasks,
+        resync_per_task=window.resync / tasks,
         threshold=sum(level * part for level, part in share.items()) if share else None,
         threshold_share=share,
-        lost_share=window.lost_tasks * per_task,
+        lost_share=window.lost_tasks / tasks,
     )

@@ -14,8 +14,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.integrals import distance, part_of, spread
+from evenly.sim.kernels.jit import kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record
 from evenly.sim.kernels.levels import at, level_of_rank, level_of_task, update_tree
 from evenly.sim.kernels.rng import BUFFER, FEW, Streams, distinct_rank, lowest_rank, refill_choices, refill_events
@@ -52,7 +52,7 @@ def advance(
     learning, fall_at, highest = rules.learning != 0, rules.fall_at, rules.highest
     mean_holding, service_rate = rules.mean_holding != 0, rules.service_rate
     peak = pools * service_rate * (rules.load + rules.amplitude)
-    wave = rules.amplitude != 0.0
+    wave, steepest = rules.amplitude != 0.0, rules.amplitude * rules.frequency
     mean_service = 1.0 / service_rate
 
     at_least, tree, full, area = book.at_least, book.tree, book.full, book.area
@@ -75,8 +75,12 @@ def advance(
         mark = events[at(position)] * rate
         rejected = False  # a proposed arrival, while the load is below its peak
         if wave:
-            load = load_at(rules, time)
-            rejected = mark < peak and mark >= pools * service_rate * load
+            # The load rises no faster than its steepest: that decides most rejections without a sine.
+            bound = (state.load + steepest * (time - since)) * (1.0 + 1e-6)
+            rejected = mark < peak and mark >= pools * service_rate * bound
+            if not rejected:
+                load = load_at(rules, time)
+                rejected = mark < peak and mark >= pools * service_rate * load
             if not rejected:
                 state.gap, state.since = gap, since
                 gap_area += swing(rules, state, at_least, full, time, load)

@@ -21,8 +21,8 @@ from evenly.sim.kernels.flight import (
     send,
     take,
 )
-from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.integrals import part_of, pass_time
+from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
 from evenly.sim.kernels.protocol import adopt, dispatch, hear, report

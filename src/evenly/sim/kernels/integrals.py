@@ -1,4 +1,4 @@
-"""The time integrals of a run: the distance to balance, the spread, and the time with each maximum and threshold."""
+"""The time integrals of a run: distance to balance, spread, and the time with each maximum and threshold."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def pass_time(rules: Record, state: Record, book: Book, edge: int, part: float, 
 def settle(rules: Record, state: Record, book: Book) -> None:
     """Bring the lazily kept integrals up to now; nothing has happened since the last event.
 
-    Stops must leave the integrals as they are, or the sums would round differently. Hence this is for the end of a
-    phase, and for a copy of the state.
+    For the end of a phase, and for copies of state and book: if stops settled the run itself, its sums would round
+    differently.
     """
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
     pass_time(rules, state, book, edge, part, load_at(rules, state.time))

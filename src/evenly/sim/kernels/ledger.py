@@ -52,6 +52,7 @@ RULES = np.dtype(
         ("load", np.float64),
         ("amplitude", np.float64),
         ("period", np.float64),
+        ("frequency", np.float64),  # of the wave, in radians
         ("start", np.float64),
     ]
 )

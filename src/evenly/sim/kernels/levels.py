@@ -1,7 +1,7 @@
 """Find the level of a pool or a task in the counts, whatever the number of levels.
 
 Most systems have their pools on a few levels near the fullest, where a walk down from there is fastest. A start
-such as 0, 1, ..., 9999 tasks has thousands of them, so books with many levels also keep the sums of `at_least` in a
+such as 0, 1, ..., 9999 tasks has thousands of them, so books with many levels also keep sums of `at_least` in a
 Fenwick tree: `tree[i]` is the sum over the levels from i - (lowest set bit of i) + 1 to i.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.jit import inlined
+from evenly.sim.kernels.jit import inlined, kernel
+
+IntArray = NDArray[np.int64]
 
 _DEEP = 512  # levels; with fewer, a walk costs less than it takes to keep the tree
 _NEAR = 8  # levels to walk down before the search begins
@@ -19,7 +21,7 @@ _NEAR = 8  # levels to walk down before the search begins
 at = np.uintp
 
 
-def tree_of(at_least: NDArray[np.int64]) -> NDArray[np.int64]:
+def tree_of(at_least: IntArray) -> IntArray:
     """Return the tree of the counts; without entries if there are few levels."""
     if at_least.size <= _DEEP:
         return np.zeros(0, np.int64)
@@ -28,8 +30,8 @@ def tree_of(at_least: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.asarray(sums - sums[levels - (levels & -levels)], np.int64)
 
 
-@inlined
-def update_tree(tree: NDArray[np.int64], level: int, change: int) -> None:
+@kernel
+def update_tree(tree: IntArray, level: int, change: int) -> None:
     """Record that `at_least` changed at a level; the level is at least 1."""
     while level < tree.size:
         tree[at(level)] += change
@@ -37,29 +39,33 @@ def update_tree(tree: NDArray[np.int64], level: int, change: int) -> None:
 
 
 @inlined
-def level_of_rank(at_least: NDArray[np.int64], tree: NDArray[np.int64], pools: int, rank: int, top: int) -> int:
+def level_of_rank(at_least: IntArray, tree: IntArray, pools: int, rank: int, top: int) -> int:
     """Return the tasks of the pool with this rank, counted from the emptiest; it has at most `top`."""
     level = top
     if tree.size > 0 and top > _NEAR and at_least[at(top - _NEAR)] + rank < pools:
-        # The counts fall from level to level: bisect, with the pool's level from `level` to `above` - 1.
-        above = top - _NEAR
-        level = 0
-        while above - level > 1:
-            middle = (level + above) >> 1
-            if at_least[at(middle)] + rank < pools:
-                above = middle
-            else:
-                level = middle
-    else:
-        while at_least[at(level)] + rank < pools:
-            level -= 1
+        level = _bisected(at_least, pools - rank, top - _NEAR)
+    while at_least[at(level)] + rank < pools:
+        level -= 1
+    return level
+
+
+@kernel
+def _bisected(at_least: IntArray, count: int, above: int) -> int:
+    """Return the highest level that at least `count` pools have reached; it is below `above`."""
+    level = 0
+    while above - level > 1:
+        middle = (level + above) >> 1
+        if at_least[at(middle)] < count:
+            above = middle
+        else:
+            level = middle
     return level
 
 
 @inlined
-def level_of_task(at_least: NDArray[np.int64], tree: NDArray[np.int64], total: int, task: int, top: int) -> int:
+def level_of_task(at_least: IntArray, tree: IntArray, total: int, task: int, top: int) -> int:
     """Return the tasks in the pool of this task, when tasks are counted from the fullest pools down."""
-    last = max(top - _NEAR, 0) if tree.size > 0 else 0
+    last = top - _NEAR if tree.size > 0 else 0
     left = task
     here = top * at_least[at(top)]
     below = int(left >= here)
@@ -71,19 +77,27 @@ def level_of_task(at_least: NDArray[np.int64], tree: NDArray[np.int64], total: i
         level -= 1
         here = level * (at_least[at(level)] - at_least[at(level + 1)])
     if left >= here:
-        # Pools with `level` tasks or more have level * at_least[level] plus all of `at_least` above it. Find the
-        # highest level where that exceeds `task`, bit by bit.
-        level = 0
-        reached = total
-        bit = 1 << 30
-        while bit >= tree.size:
-            bit >>= 1
-        while bit > 0:
-            higher = level + bit
-            bit >>= 1
-            if higher < tree.size:
-                left = reached - tree[at(higher)]
-                if higher * at_least[at(higher)] + left > task:
-                    level = higher
-                    reached = left
+        level = _descended(at_least, tree, total, task)
+    return level
+
+
+@kernel
+def _descended(at_least: IntArray, tree: IntArray, total: int, task: int) -> int:
+    """Return the same by the tree, bit by bit from the highest.
+
+    The pools with `level` tasks or more have level * at_least[level] tasks plus the sum of `at_least` above it.
+    The highest level where that exceeds `task` is the one.
+    """
+    bit = 1
+    while 2 * bit < tree.size:
+        bit *= 2
+    level = 0
+    above = total  # the sum of `at_least` above the level
+    while bit > 0:
+        higher = level + bit
+        if higher < tree.size:
+            left = above - tree[at(higher)]
+            if higher * at_least[at(higher)] + left > task:
+                level, above = higher, left
+        bit >>= 1
     return level

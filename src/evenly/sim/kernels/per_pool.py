@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.integrals import part_of, pass_time
+from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_events
 from evenly.sim.kernels.wave import load_at

@@ -229,10 +229,10 @@ def distinct_rank(uniform: float, ranks: NDArray[np.int64], drawn: int, pools: i
 def lowest_rank(uniform: float, sampled: int, pools: int) -> int:
     """Return the lowest of `sampled` distinct ranks below `pools`, drawn uniformly, from a single uniform.
 
-    The lowest is at least r with the chance f(r), the product of (1 - r / (pools - j)) over j below `sampled`. Hence
-    the largest r with f(r) >= 1 - uniform has its law. The logarithm of a factor is a concave function of j: it is at
-    least the mean of those at both ends on average, and at most the one in the middle. Both bounds have the same
-    whole part in most cases. If not, the product decides.
+    The lowest is at least r with the chance f(r), the product of 1 - r / (pools - j) over all j below `sampled`.
+    Hence the largest r with f(r) >= 1 - uniform has its law. The logarithm of the factor is concave in j, so the
+    mean over j is at most its value in the middle, and at least the mean of its values at both ends. Both bounds
+    give r in closed form. They have the same whole part as a rule; if not, the product decides.
     """
     left = 1.0 - uniform
     gone = -math.expm1(math.log(left) / sampled)

@@ -1,10 +1,10 @@
 """The distance to balance while the load swings: its time integral between two events.
 
-Times pools, the distance at a load l is sqrt(gap + part * (part - 2 * count)). Here `gap` is the sum over levels of
-(at_least - full)^2 for floor(l), `count` is the number of pools with more than floor(l) tasks, and `part` is the
-number that balance asks for, pools * (l - floor(l)). With x = part - count this is sqrt(x^2 + rest), where `rest` is
-a whole number: a smooth function of x, except at 0 if rest = 0. As a function of complex x it is analytic within its
-own value of x, so Gauss's rule is accurate on stretches on which x moves no further than the function is large.
+Times pools, the distance at a load l is sqrt(gap + part * (part - 2 * count)). Here `gap` is the sum over levels
+of (at_least - full)^2 for floor(l), `count` the number of pools with more than floor(l) tasks, and `part` the
+number that balance asks for, pools * (l - floor(l)). With x = part - count, this is sqrt(x^2 + rest), where `rest`
+is a whole number. As a function of complex x, it is analytic within its own value of x. So Gauss's rule is
+accurate on stretches on which x moves no further than the function is large.
 
 Between two events the load hardly moves as a rule, and two points are enough. If it passes other levels, `gap`
 changes by one term per level, and the stretch is cut there. Whole periods are alike, so no more than one is
@@ -24,11 +24,14 @@ from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
 
 IntArray = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Ends = tuple[float, float, float, float]  # angle and sine at both ends of a rise
 
 _SHORT = 0.01  # radians
+_STILL = 1e-14  # next to -1 and 1, the sine hardly moves
 _NEAR = 0.5 - 0.5 / math.sqrt(3.0)  # the points of Gauss's rule on [0, 1]
 _FAR = 0.5 + 0.5 / math.sqrt(3.0)
-_NODES, _WEIGHTS = (values[4:].copy() for values in np.polynomial.legendre.leggauss(8))  # the rule is symmetric
+_THREE, _EIGHT = (np.array(np.polynomial.legendre.leggauss(points)).T.copy() for points in (3, 8))
 
 
 @inlined
@@ -40,16 +43,15 @@ def load_at(rules: Record, time: float) -> float:
     return float(rules.load + rules.amplitude * math.sin(turn))
 
 
-@kernel
-def swing(
-    rules: Record, state: Record, at_least: IntArray, full: NDArray[np.float64], time: float, load: float
-) -> float:
-    """Return the integral of the distance from `since` to `time`, when the load is `load`, and move `gap` to it."""
+@inlined
+def swing(rules: Record, state: Record, at_least: IntArray, full: Floats, time: float, load: float) -> float:
+    """Return the integral of the distance from `since` to `time`, and move `gap` to the load at that time."""
     pools, middle, length = rules.pools, rules.load, time - state.since
-    angle = length * (2.0 * math.pi / rules.period)
+    angle = length * rules.frequency
     reach = rules.amplitude * angle
     whole = math.floor(state.load)
-    if angle < _SHORT and state.load - reach > whole and state.load + reach < whole + 1:
+    stays = state.load - reach > whole and state.load + reach < whole + 1 and math.floor(load) == whole
+    if stays and angle < _SHORT:
         # For the sine at a part u of the way, sin(u * angle) / sin(angle) is the weight of its value at the end.
         bend = angle * angle / 6.0
         most, least = _FAR * (1.0 + (1.0 - _FAR**2) * bend), _NEAR * (1.0 + (1.0 - _NEAR**2) * bend)
@@ -61,7 +63,7 @@ def swing(
         far = math.sqrt(max(state.gap + part * (part - count), 0.0))
         if near + far >= 64.0 * pools * reach:  # two points are enough
             state.load = load
-            return 0.5 * length * (near + far)
+            return float(0.5 * length * (near + far))
     area = _crossing(rules, at_least, state.gap, whole, state.since, length)
     _move(state, at_least, full, pools, math.floor(load))
     state.load = load
@@ -69,7 +71,7 @@ def swing(
 
 
 @kernel
-def _move(state: Record, at_least: IntArray, full: NDArray[np.float64], pools: int, whole: int) -> None:
+def _move(state: Record, at_least: IntArray, full: Floats, pools: int, whole: int) -> None:
     """Keep `gap` and `full` for another whole part of the load."""
     level = math.floor(state.load)
     while level < whole:
@@ -108,15 +110,16 @@ def _crossing(rules: Record, at_least: IntArray, gap: float, whole: int, begin: 
         area += _rise(rules, at_least, gap, whole, low, high)
         angle = stop
         half += 1
-    return area * (rules.period / (2.0 * math.pi))
+    return float(area / rules.frequency)
 
 
 @kernel
 def _rise(rules: Record, at_least: IntArray, gap: float, whole: int, low: float, high: float) -> float:
     """Integrate over the angle, from -pi/2 or more to pi/2 or less, level by level."""
     pools, middle, amplitude = rules.pools, rules.load, rules.amplitude
-    bottom, top = math.sin(low), math.sin(high)
-    first = math.floor(middle + amplitude * bottom)
+    sine, top = math.sin(low), math.sin(high)
+    ends = (low, sine, high, top)
+    first = math.floor(middle + amplitude * sine)
     while whole > first:
         gap -= _step(pools, at_least[whole])
         whole -= 1
@@ -125,64 +128,77 @@ def _rise(rules: Record, at_least: IntArray, gap: float, whole: int, low: float,
         gap += _step(pools, at_least[whole])
     steep = pools * amplitude
     area = 0.0
-    while low < high:
+    if top - sine < _STILL:
+        part = pools * (middle - whole + amplitude * sine)
+        return (high - low) * math.sqrt(max(gap + part * (part - 2.0 * at_least[whole + 1]), 0.0))
+    while sine < top:
         count = at_least[whole + 1]
-        zero = (count / pools + whole - middle) / amplitude  # the sine where x = 0
         rest = max(gap - float(count) * count, 0.0)
-        edge = (whole + 1 - middle) / amplitude
-        stop, end = high, top
-        if edge < top:
-            stop, end = math.asin(max(edge, -1.0)), edge
-        if bottom < zero < end:
-            nadir = math.asin(zero)
-            area += _outward(steep, zero, rest, nadir, low) + _outward(steep, zero, rest, nadir, stop)
-        elif zero <= bottom:
-            area += _outward(steep, zero, rest, low, stop)
-        else:
-            area += _outward(steep, zero, rest, stop, low)
-        low, bottom = stop, end
+        zero = (count / pools + whole - middle) / amplitude  # the sine where x = 0
+        stop = min(max((whole + 1 - middle) / amplitude, sine), top)
+        turn = min(max(zero, sine), stop)
+        area += _outward(steep, zero, rest, turn, sine, ends) + _outward(steep, zero, rest, turn, stop, ends)
+        sine = stop
         whole += 1
         gap += _step(pools, count)
     return area
 
 
 @kernel
-def _outward(steep: float, zero: float, rest: float, near: float, far: float) -> float:
-    """Integrate over the angle between `near` and `far`, on one side of x = 0; `near` is the nearer one."""
-    x, last = steep * abs(math.sin(near) - zero), steep * abs(math.sin(far) - zero)
-    ahead = steep if far > near else -steep
-    if last < x:  # by rounding
-        return abs(_smooth(steep, zero, rest, near, far))
+def _outward(steep: float, zero: float, rest: float, near: float, far: float, ends: Ends) -> float:
+    """Integrate between two sines, on one side of x = 0, in steps that grow with the distance from it."""
     area = 0.0
-    while rest > 0.0:
-        x += math.sqrt(x * x + rest)
-        if x > 0.99 * last:
-            break
-        along = zero + (x if ahead > 0.0 else -x) / steep
-        stop = math.asin(min(max(along, -1.0), 1.0))
-        area += abs(_smooth(steep, zero, rest, near, stop))
+    last = steep * abs(far - zero)
+    x = steep * abs(near - zero)
+    ahead = math.copysign(1.0 / steep, far - near)
+    while near != far:
+        size = math.sqrt(x * x + rest)
+        stop = zero + (x + size) * ahead
+        if rest == 0.0 or x + size >= 0.99 * last:
+            stop = far
+        width, room = abs(stop - near), 1.0 - max(abs(near), abs(stop))
+        if width * 8.0 <= room and steep * width * 8.0 <= size:
+            area += _by_sine(steep, zero, rest, near, stop, _THREE)
+        elif width <= room:
+            area += _by_sine(steep, zero, rest, near, stop, _EIGHT)
+        else:
+            area += _by_angle(steep, zero, rest, near, stop, ends)
         near = stop
-    return area + abs(_smooth(steep, zero, rest, near, far))
+        x += size
+    return area
+
+
+@inlined
+def _by_sine(steep: float, zero: float, rest: float, near: float, far: float, rule: Floats) -> float:
+    """Integrate over the angle between two sines that are further from -1 and 1 than from each other."""
+    middle, half = 0.5 * (near + far), 0.5 * abs(far - near)
+    area = 0.0
+    for node in range(rule.shape[0]):
+        sine = middle + half * rule[node, 0]
+        x = steep * (sine - zero)
+        area += rule[node, 1] * math.sqrt((x * x + rest) / ((1.0 - sine) * (1.0 + sine)))
+    return area * half
 
 
 @kernel
-def _smooth(steep: float, zero: float, rest: float, begin: float, end: float) -> float:
-    """Integrate over the angle by Gauss's rule with eight points, on panels of a radian at most."""
+def _by_angle(steep: float, zero: float, rest: float, near: float, far: float, ends: Ends) -> float:
+    """Integrate over the angle between any two sines."""
+    begin, end = _angle(near, ends), _angle(far, ends)
     panels = 1 + int(abs(end - begin))
     half = 0.5 * (end - begin) / panels
     area = 0.0
     for panel in range(panels):
         middle = begin + (2 * panel + 1) * half
-        sine, cosine = math.sin(middle), math.cos(middle)
-        for node in range(4):
-            # Sine and cosine of half a radian at most, by their series: the error is below 1e-12.
-            angle = half * _NODES[node]
-            square = angle * angle
-            c = 1.0 - square / 2 * (
-                1.0 - square / 12 * (1.0 - square / 30 * (1.0 - square / 56 * (1.0 - square / 90)))
-            )
-            s = angle * (1.0 - square / 6 * (1.0 - square / 20 * (1.0 - square / 42 * (1.0 - square / 72))))
-            left = steep * (sine * c - cosine * s - zero)
-            right = steep * (sine * c + cosine * s - zero)
-            area += _WEIGHTS[node] * (math.sqrt(left * left + rest) + math.sqrt(right * right + rest))
-    return area * half
+        for node in range(_EIGHT.shape[0]):
+            x = steep * (math.sin(middle + half * _EIGHT[node, 0]) - zero)
+            area += _EIGHT[node, 1] * math.sqrt(x * x + rest)
+    return area * abs(half)
+
+
+@inlined
+def _angle(sine: float, ends: Ends) -> float:
+    """Return the angle of a sine. Near -1 and 1 the sine does not tell it, so those of the ends are kept."""
+    low, bottom, high, top = ends
+    if sine == bottom:
+        return low
+    return high if sine == top else math.asin(sine)
