@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels import aggregate, per_pool
 from evenly.sim.kernels.integrals import settle
-from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, Book, PolicyCode, Record, balance, grown, new_book
+from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, copied, grown, new_book
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
@@ -145,7 +145,8 @@ class Simulation:
 
     def tally(self) -> Tally:
         """Return the records so far."""
-        state, book = self._settled()
+        state, book = self._state.copy(), copied(self._book)  # a tally must not change the run
+        settle(self._rules, state, book)
         arrivals = int(state["arrivals"])
         return Tally(
             time=self.time,
@@ -165,15 +166,6 @@ class Simulation:
             other=self._other_messages(),
             change_count=int(state["changes"]),
         )
-
-    def _settled(self) -> tuple[Record, Book]:
-        """Return state and book with all integrals up to now. Both are copies: a stop must not change the run."""
-        state, book = self._state.copy(), self._book
-        book = book._replace(
-            full=book.full.copy(), max_time=book.max_time.copy(), threshold_time=book.threshold_time.copy()
-        )
-        settle(self._rules, state, book)
-        return state, book
 
     def _other_messages(self) -> int:
         """Return the messages of policies without tokens, and those of pools that turn a task away."""

@@ -129,6 +129,13 @@ def grown(book: Book) -> Book:
     )
 
 
+def copied(book: Book) -> Book:
+    """Return the same book with copies of what `settle` changes."""
+    return book._replace(
+        full=book.full.copy(), max_time=book.max_time.copy(), threshold_time=book.threshold_time.copy()
+    )
+
+
 def _doubled(array: NDArray[_Number]) -> NDArray[_Number]:
     return np.concatenate([array, np.zeros_like(array)])
 
