@@ -15,7 +15,7 @@ denominator. Five things are taken into account:
   The number of events is taken to be that of a Poisson process with the same relative error. If it is below
   `LEAST_EVENTS`, there is no interval.
 
-docs/decisions says how these were chosen, and tests/coverage measures how often the intervals hold the truth.
+Decision 19 says how these were chosen, and tests/sim/test_coverage.py how often the intervals hold the truth.
 """
 
 from __future__ import annotations
