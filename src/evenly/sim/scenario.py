@@ -148,6 +148,17 @@ class Scenario:
         return self.message_delay.mean > 0 or self.policy == "stale-reports"
 
     @property
+    def fixed_tokens(self) -> bool:
+        """True if the policy holds tokens, and its threshold never changes."""
+        return self.policy in ("threshold", "jiq", "jbt") and self.alpha is None and not self.networked
+
+    @property
+    def memory(self) -> float:
+        """Time in which the system forgets: a mean task time, or a delay or a report interval if longer."""
+        slowest = max(1.0, self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
+        return slowest / self.service_rate
+
+    @property
     def interval(self) -> float:
         """Mean task times between two reports of a pool, under stale-reports."""
         return DEFAULT_INTERVAL if self.report_interval is None else self.report_interval
