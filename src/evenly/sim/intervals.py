@@ -67,8 +67,8 @@ def _quantile(freedom: float, chance: float) -> float:
 def part_count(length: float, replications: int) -> int:
     """Return the number of parts that each replication is cut into; 1 if they would be too short or too few.
 
-    Together, the parts have `PARTS` degrees of freedom, or at least `MANY`. The length is in mean task times, or
-    in delays or report intervals if those are longer.
+    Together, the parts have `PARTS` degrees of freedom, or at least `MANY`. The length is in units of
+    the time in which the system forgets its state, usually a mean task time.
     """
     fit = math.floor(length / PART_TASKS * (1 + 1e-12))
     if replications == 1:

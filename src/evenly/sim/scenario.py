@@ -35,6 +35,7 @@ MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostl
 MAX_SAMPLE_SIZE = 512
 INTERVALS = (1e-6, 1e6)  # between two reports, in mean task times
 DEFAULT_INTERVAL = 0.1
+_CYCLES = 50
 MAX_LEVELS = 10**6
 _SHORT = 72  # characters of the setting in a one-line summary
 
@@ -154,9 +155,13 @@ class Scenario:
 
     @property
     def memory(self) -> float:
-        """Time in which the system forgets: a mean task time, or a delay or a report interval if longer."""
-        slowest = max(1.0, self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
-        return slowest / self.service_rate
+        """Time in which the system forgets its state.
+
+        That is a mean task time, unless tasks, messages or reports take longer. Pools then fill in turn, in a cycle
+        that persists for dozens of delays or report intervals.
+        """
+        slowest = max(self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
+        return (1.0 if slowest <= 1 else _CYCLES * slowest) / self.service_rate
 
     @property
     def interval(self) -> float:
