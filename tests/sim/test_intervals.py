@@ -257,7 +257,7 @@ def test_batches_that_are_too_short_give_no_interval() -> None:
         assert bool(simulate(slow).half_widths()) == known
 
 
-def test_a_run_with_very_many_levels_has_fewer_batches() -> None:
+def test_a_run_with_hundreds_of_thousands_of_levels_has_fewer_batches() -> None:
     assert simulate(Scenario(policy="random", pools=1, load=600_000.0, horizon=200.0)).batches == 41
 
 

@@ -157,8 +157,8 @@ class Scenario:
     def memory(self) -> float:
         """Time in which the system forgets its state.
 
-        That is a mean task time, unless tasks, messages or reports take longer. Pools then fill in turn, in a cycle
-        that persists for dozens of delays or report intervals.
+        That is a mean task time, unless messages or reports take longer. Pools then fill in turn, in a cycle that
+        persists for dozens of delays or report intervals.
         """
         slowest = max(self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
         return (1.0 if slowest <= 1 else _CYCLES * slowest) / self.service_rate
