@@ -172,7 +172,7 @@ def _checked_batches(batches: int | None) -> int | None:
 
 
 def _default_batches(scenario: Scenario, parts: int) -> int:
-    """Return the batches that a single run is cut into: the parts, or fewer if each has hundreds of thousands of levels."""
+    """Return the number of batches of a single run: its parts, or fewer if their levels would need gigabytes."""
     if not scenario.steady:  # batches would differ by more than chance
         return 0
     count = min(parts, MAX_CELLS // scenario.levels)
