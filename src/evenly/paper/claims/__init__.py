@@ -25,6 +25,7 @@ from evenly.paper.claims import (
     settling,
     shares,
     steadiness,
+    tails,
     tuning,
     uniqueness,
 )
@@ -44,7 +45,7 @@ MODEL = Section("The model and the tokens", "Sec. 2", messages.CLAIMS + model.CL
 FLUID = Section(
     "The fluid limit and the optimal thresholds",
     "Secs 3.1 and 3.2",
-    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
+    fluid.CLAIMS + masses.CLAIMS + tails.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
 )
 DIFFUSION = Section(
     "On the diffusion scale",
