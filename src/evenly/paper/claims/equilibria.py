@@ -142,7 +142,7 @@ def _replaced(lab: Lab) -> list[Measured]:
     return [
         *numbers,
         printed[-1].about(Kind.ERRATUM).named("from_l"),
-        *(number.about(Kind.READING) for number in often[:-1]),
+        *(number.about(Kind.REMARK) for number in often[:-1]),
         often[-1].about(Kind.READING).named("often"),
     ]
 
