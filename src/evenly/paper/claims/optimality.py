@@ -15,7 +15,7 @@ from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import Case, ends
 from evenly.sim import compare
 from evenly.theory.fluid.predict import predict_fluid
-from evenly.theory.persistence import full_share_above, loads_settling_above
+from evenly.theory.persistence import can_settle_above, full_share_above, loads_settling_above
 from evenly.theory.tuning import exact_alpha_min, is_optimal
 
 BETWEEN = 2.9  # a load for which Cor. 2's condition fails at alphas up to 0.9667
@@ -62,11 +62,12 @@ def _how_many(lab: Lab, share: float, lengths: dict[str, float]) -> list[Measure
     held = sum(is_optimal(load=load, alpha=ALPHA) for load in beyond)
     tops = lab.pick((1, 3, 6, 10), (3,))
     sharp = {alpha: loads_settling_above(alpha=alpha, load_max=LOAD_MAX) for alpha in SPARSE}
-    astray = 0
+    astray = misjudged = 0
     for top in tops:  # from all pools full to the threshold above the optimum
         edge = min((low for low, high in sharp[ALPHA] if high == top), default=float(top))
-        for load, stays in ((edge - MARGIN, False), (edge + MARGIN, True)):
-            astray += (Case(round(load, 4), ALPHA, top, float(top)).end == top) != stays
+        for load, stays in ((round(edge - MARGIN, 4), False), (round(edge + MARGIN, 4), True)):
+            astray += (Case(load, ALPHA, top, float(top)).end == top) != stays
+            misjudged += can_settle_above(load=load, alpha=ALPHA) != stays
     return [
         at_least(f"share of the loads up to {LOAD_MAX} that violate it, alpha {ALPHA}", share, 0.45).named(
             "share"
@@ -81,6 +82,7 @@ def _how_many(lab: Lab, share: float, lengths: dict[str, float]) -> list[Measure
             for place, alpha in enumerate(SPARSE)
         ),
         is_exactly("thresholds at the edges of its intervals that do not stay inside or fall outside", astray, 0),
+        is_exactly("loads at these edges that are misjudged by the condition for one load", misjudged, 0),
     ]
 
 
