@@ -132,9 +132,9 @@ CLAIMS = (
         place="Sec. 4.6, Cor. 3",
         labels=("Cor. 3",),
         statement=(
-            "After the bound, and up to any finite time, large systems have threshold floor(load), all pools have "
-            "at least that many tasks, and the occupancy above approaches its balanced value at least like "
-            "exp(-t)."
+            "From any time after the bound on, up to any finite time, large systems have threshold floor(load), "
+            "all pools have at least that many tasks, and the occupancy above approaches its balanced value at "
+            "least like exp(-t)."
         ),
         how=(
             "Load 5.5, alpha 0.93, from 9 tasks per pool, 2000 to 200000 pools (10000 in quick runs) on the "

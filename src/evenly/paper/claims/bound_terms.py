@@ -105,7 +105,7 @@ CLAIMS = (
             ),
             Note(
                 Kind.REMARK,
-                "The settling time itself stays finite in that limit: where the first term is {first:.1f}, the "
+                "The settling time itself need not be long: where the first term is {first:.1f}, the "
                 "threshold settles at {finite:.2f}. It falls from ceil(load) when the fraction of pools there "
                 "drops to alpha, and in the equilibrium of that threshold the fraction is {full:.2f}, less than "
                 "load / ceil(load).",
