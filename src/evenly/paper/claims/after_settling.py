@@ -67,7 +67,10 @@ def _weighted(
 def _uniform(lab: Lab) -> list[Measured]:
     bound, high = bound_of(OVERLOADED), OVERLOADED.floor + 1
     constant = _constant(OVERLOADED)
-    systems = [*((case, path) for case, path in solved(lab) if case.bound is not None), *mixed(lab)]
+    systems: list[tuple[Case | Start, FluidPath]] = [
+        *((case, path) for case, path in solved(lab) if case.bound is not None),
+        *mixed(lab),
+    ]
     excess = [_reached(case, path) - _constant(case) for case, path in systems]
     excess.append(_reached(OVERLOADED, OVERLOADED.solved(bound + 10, 401)) - constant)
     runs = list(zip(large_systems(lab), sizes(lab), strict=True))
