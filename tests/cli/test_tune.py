@@ -63,20 +63,20 @@ def test_what_to_expect_of_an_alpha(run: Run) -> None:
             0.9,
             [
                 "at 2 or 3",
-                "not for sure",
-                "2.9/3 = 0.966667, and 2 would be best",
+                "not by the paper's condition",
+                "2.9/3 = 0.966667 (2 is best)",
                 "no bound is known: alpha is not",
             ],
         ),
         (10, 0.92, ["at 9 or 10", "yes: alpha is above 10/11", "no bound is known: the load is a whole number"]),
-        (10, "0.5", ["at 9 to 20", "not for sure", "9 or 10 would be best", "whole number"]),
+        (10, "0.5", ["at 9 to 20 by the paper's bounds", "9 or 10 is best", "whole number"]),
         (0.5, 0.9, ["at 0\n", "yes: alpha is above 0.5/1", "0.000 mean task times"]),
         (
             0.5,
             0.4,
             ["at 0 or 1", "yes: alpha is not above 0.5/1", "as good as 0", "known: alpha is not"],
         ),
-        (0.5, 0.2, ["at 0 to 2", "not for sure: alpha is not above 0.5/1", "0 or 1 would be best"]),
+        (0.5, 0.2, ["at 0 to 2", "condition: alpha is not above 0.5/1", "0 or 1 is best"]),
     ],
 )
 def test_the_prediction_in_words(run: Run, load: float, alpha: float | str, words: list[str]) -> None:

@@ -11,8 +11,9 @@ from evenly.paper.claims.demand import first_time_at
 from evenly.paper.claims.diffusion import WHOLE
 from evenly.paper.claims.diffusion_starts import SCALED, fractional_start, initial_vector, whole_start
 from evenly.paper.claims.equilibria import erlang_b, fullest_expected, theta_of_large, theta_of_small
-from evenly.paper.claims.masses import tail_excess, varying_bound
+from evenly.paper.claims.masses import varying_bound
 from evenly.paper.claims.model import utility_lost
+from evenly.paper.claims.tails import tail_excess
 
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 

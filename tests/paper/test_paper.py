@@ -96,7 +96,11 @@ def test_verdicts_do_not_depend_on_the_seed() -> None:
     assert [outcome.claim.name for outcome in outcomes if not outcome.as_expected] == []
     for outcome in outcomes:  # every note rests on a number, and quotes only numbers that exist
         kinds = {number.kind for number in outcome.measured}
-        assert {note.kind for note in outcome.notes} - {Kind.REMARK} <= kinds, outcome.claim.name
+        resting = {
+            note.kind for note in outcome.claim.notes if note.kind is not Kind.REMARK or "{" not in note.text
+        }
+        assert len(outcome.notes) == len(outcome.claim.notes)
+        assert resting <= kinds, outcome.claim.name
 
 
 @pytest.mark.slow
@@ -152,10 +156,29 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
 )
 def test_the_verdict_follows_from_the_numbers(against: tuple[Kind | None, ...], verdict: Verdict) -> None:
     numbers = [Measured("x", 1.0, supports=kind not in against, kind=kind) for kind in (None, *Kind)]
-    for expected in Verdict:
-        outcome = _outcome(numbers, expected=expected)
-        assert outcome.verdict is verdict
-        assert outcome.as_expected == (expected is verdict and Kind.REMARK not in against)
+    assert _outcome(numbers).verdict is verdict
+
+
+@pytest.mark.parametrize("expected", Verdict)
+@pytest.mark.parametrize(
+    ("kind", "supports", "fits"),
+    [
+        (Kind.REMARK, True, True),
+        (Kind.REMARK, False, False),
+        *(
+            (kind, supports, not supports)
+            for kind in Kind
+            if kind is not Kind.REMARK
+            for supports in (True, False)
+        ),
+    ],
+)
+def test_every_note_must_apply(kind: Kind, supports: bool, fits: bool, expected: Verdict) -> None:
+    """Also a note that does not decide the verdict, because the statement fails or another erratum is worse."""
+    failing = [Measured("x", 1.0, supports=False), Measured("y", 1.0, supports=supports, kind=kind)]
+    assert _outcome(failing, expected=expected).as_expected == (fits and expected is Verdict.FAILS)
+    corrected = [Measured("x", 1.0, supports=False, kind=Kind.ERRATUM), failing[1]]
+    assert _outcome(corrected, expected=expected).as_expected == (fits and expected is Verdict.ERRATUM)
 
 
 def test_a_note_quotes_the_numbers_of_the_run() -> None:

@@ -144,7 +144,7 @@ RESULTS: dict[str, Case] = {
     "settling, unbounded": (
         lambda: predict_settling(load=0.5, alpha=0.2),
         {"load": 0.6},
-        ["settles at 0 to 2, no bound on the time is known"],
+        ["settles at 0 to 2 by the paper's bounds, no bound on the time is known"],
         SETTLING,
         1,
         None,

@@ -34,9 +34,10 @@ _AROUND = 1.5  # tasks per pool on either side of the load in a plot
 class Settling(Tabular):
     """The thresholds that an alpha can settle at under a load, and a bound on the time, in the large-system limit.
 
-    Times are in mean task times. `settled_threshold` is the least and the largest value that the threshold can
-    settle at. `optimal` is True if the paper's condition for a fluid-optimal value holds; if it does not, the
-    threshold may still settle at one. `settle_time_bound` is None where no bound is known.
+    Times are in mean task times. `settled_threshold` has the paper's lower and upper bound on the value that the
+    threshold settles at; the upper one may be out of reach (see `can_settle_above`). `optimal` is True if the
+    paper's condition for a fluid-optimal value holds; if it does not, the threshold may still settle at one.
+    `settle_time_bound` is None where no bound is known.
     """
 
     load: float
@@ -95,7 +96,9 @@ class Settling(Tabular):
 
     def _settles(self) -> str:
         low, high = self.settled_threshold
-        return f"{low}" if low == high else f"{low} or {high}" if high == low + 1 else f"{low} to {high}"
+        if low == high:
+            return f"{low}"
+        return f"{low} {'or' if high == low + 1 else 'to'} {high} by the paper's bounds"
 
     def _headline(self) -> str:
         time = self.settle_time_bound
@@ -112,7 +115,9 @@ class Settling(Tabular):
         elif high in best:
             verdict = f"yes: alpha is not above {bound}, but at a load below 1 a threshold of 1 is as good as 0"
         else:
-            verdict = f"not for sure: alpha is not above {bound}, and {' or '.join(map(str, best))} would be best"
+            verdict = (
+                f"not by the paper's condition: alpha is not above {bound} ({' or '.join(map(str, best))} is best)"
+            )
         if self.settle_time_bound is not None:
             start = f"from {self.mean_initial_tasks:g} tasks per pool"
             within = f"{self.settle_time_bound:.3f} mean task times, {start}"

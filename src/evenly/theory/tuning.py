@@ -72,7 +72,9 @@ def check_alpha_for_pools(alpha: Alpha, pools: int) -> None:
 
 
 def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
-    """Return the least and the largest threshold that learning can settle at.
+    """Return the paper's bounds on the threshold that learning settles at.
+
+    The upper bound may be out of reach: `can_settle_above` decides whether floor(load) + 1 is.
 
     Paper: Thm 6 (it settles), Prop. 6 (where).
     """
@@ -83,7 +85,8 @@ def settled_threshold(*, load: float, alpha: Alpha) -> tuple[int, int]:
 def is_optimal(*, load: float, alpha: Alpha) -> bool:
     """Return True if the paper's condition for settling at a fluid-optimal threshold holds.
 
-    If it does not, the threshold may settle above the optimum.
+    The condition is sufficient. If it does not hold, the threshold can settle above the optimum only if
+    `can_settle_above` is True.
 
     Below load 1 the condition asks for threshold 0, though 1 is as good there.
 

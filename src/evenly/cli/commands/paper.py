@@ -91,12 +91,12 @@ def _show(found: Reproduction) -> None:
     from evenly.paper.report.wording import SYMBOLS
 
     for outcome in found.outcomes:
-        mark = "" if outcome.as_expected else "  <- unexpected"
         claim = outcome.claim
+        mark = (" (ours)" if claim.ours else "") + ("" if outcome.as_expected else "  <- unexpected")
         typer.echo(f"{SYMBOLS[outcome.verdict]:<2} {claim.place:<24} {claim.name}{mark}")
     if found.outcomes:
-        verdicts = [outcome.verdict for outcome in found.outcomes]
-        ours = sum(outcome.claim.ours for outcome in found.outcomes)
-        typer.echo(f"\n{len(verdicts)} claims, {ours} of them ours:")
+        verdicts = [outcome.verdict for outcome in found.outcomes if not outcome.claim.ours]
+        ours = len(found.outcomes) - len(verdicts)
+        typer.echo(f"\n{len(verdicts)} claims of the paper ({ours} more are ours):")
         for verdict in Verdict:
             typer.echo(f"{SYMBOLS[verdict]:<2} {verdicts.count(verdict):>3} {verdict.value}")

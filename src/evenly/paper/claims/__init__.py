@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from evenly.paper.claims import (
     after_settling,
     balance,
+    bound_terms,
     coupling,
     demand,
     diffusion,
@@ -25,6 +26,7 @@ from evenly.paper.claims import (
     settling,
     shares,
     steadiness,
+    tails,
     tuning,
     uniqueness,
 )
@@ -44,7 +46,7 @@ MODEL = Section("The model and the tokens", "Sec. 2", messages.CLAIMS + model.CL
 FLUID = Section(
     "The fluid limit and the optimal thresholds",
     "Secs 3.1 and 3.2",
-    fluid.CLAIMS + masses.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
+    fluid.CLAIMS + masses.CLAIMS + tails.CLAIMS + balance.CLAIMS + uniqueness.CLAIMS + equilibria.CLAIMS,
 )
 DIFFUSION = Section(
     "On the diffusion scale",
@@ -55,7 +57,7 @@ LEARNING = Section("Learning the threshold", "Secs 4 to 4.4", learning.CLAIMS + 
 SETTLING = Section(
     "Where and how soon the threshold settles",
     "Secs 4.5 and 4.6",
-    tuning.CLAIMS + optimality.CLAIMS + settling.CLAIMS + after_settling.CLAIMS,
+    tuning.CLAIMS + optimality.CLAIMS + settling.CLAIMS + bound_terms.CLAIMS + after_settling.CLAIMS,
 )
 STEADINESS = Section(
     "The threshold of finite systems", "Sec. 5.1", steadiness.CLAIMS + excursions.CLAIMS + finite_settling.CLAIMS

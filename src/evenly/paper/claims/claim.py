@@ -114,9 +114,13 @@ class Outcome:
 
     @property
     def as_expected(self) -> bool:
-        """True if the verdict is the one expected of a correct policy, and all remarks are true."""
-        remarks = all(number.supports for number in self.measured if number.kind is Kind.REMARK)
-        return remarks and self.verdict is self.claim.expected
+        """True if the verdict is the one expected of a correct policy, and every note is true.
+
+        Each number of a note that affects the verdict must contradict what the note rejects: a note that no longer
+        applies is an alarm, even if another one leads to the same verdict.
+        """
+        notes = all(number.supports != (number.kind in _VERDICTS) for number in self.measured if number.kind)
+        return notes and self.verdict is self.claim.expected
 
     @property
     def notes(self) -> tuple[Note, ...]:

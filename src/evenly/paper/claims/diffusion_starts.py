@@ -106,9 +106,8 @@ def _fractional(lab: Lab) -> list[Measured]:
         *numbers,
         below("most tasks missing over sqrt(n) after time 0, all of these", np.concatenate(gaps), vanishing),
         at_most(f"most pools above {CEIL} tasks at any time, compared with n^(1/4)", most, odd),
-        is_exactly(f"components of the initial vector for M = {MOST}", size, MOST - FLOOR + 2)
-        .about(Kind.ERRATUM)
-        .named("size"),
+        is_exactly(f"components of the initial vector for M = {MOST}", size, MOST - FLOOR + 1),
+        is_exactly("the same, as printed", size, MOST - FLOOR + 2).about(Kind.ERRATUM).named("size"),
     ]
 
 
@@ -174,15 +173,13 @@ def _whole(lab: Lab) -> list[Measured]:
                 ("above", first, limit.above[:, -1, 0]),
             )
         ]
+    size = 1 + limit.above.shape[-1]
     alone = sides(sampled(lab, "threshold", WHOLE))[1] / sqrt(pools)
     return [
         *numbers,
         *distances,
-        is_exactly(
-            f"components of the limit for M = {MOST_WHOLE}", 1 + limit.above.shape[-1], MOST_WHOLE - WHOLE + 2
-        )
-        .about(Kind.ERRATUM)
-        .named("size"),
+        is_exactly(f"components of the limit for M = {MOST_WHOLE}", size, MOST_WHOLE - WHOLE + 1),
+        is_exactly("the same, as printed", size, MOST_WHOLE - WHOLE + 2).about(Kind.ERRATUM).named("size"),
         equals(f"mean above at time 2, from balance, by the last equation with M = {WHOLE + 1}", alone, 0.0)
         .about(Kind.ERRATUM)
         .named("above"),
@@ -206,7 +203,7 @@ CLAIMS = (
             "The limit for loads that are not whole holds from any start with about sqrt(n) pools too many or "
             "too few at ceil(load) tasks, and with fewer than that elsewhere: the number of pools with "
             "ceil(load) tasks returns to its mean exponentially, and the others vanish. The initial vector has M "
-            "- floor(load) + 2 components."
+            "- floor(load) + 1 components."
         ),
         how=(
             f"Independent systems of {POOLS} pools, load {LOAD:g}, threshold and join-the-shortest-queue. At "
@@ -219,7 +216,7 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.ERRATUM,
-                f"The initial vector has M - floor(load) + 1 components: {{size:.0f}} for M = {MOST}.",
+                f"As printed, it has one component more. It has {{size:.0f}} for M = {MOST}.",
             ),
         ),
         measure=_fractional,
@@ -231,7 +228,7 @@ CLAIMS = (
         labels=("Thm 4",),
         statement=(
             "The limit for whole loads holds from any start that is about sqrt(n) pools away from balance, with "
-            "pools of up to M tasks. It has M - load + 2 components, for any M of at least the load."
+            "pools of up to M tasks. It has M - load + 1 components, for any M above load + 1."
         ),
         how=(
             f"Independent systems of 1600 pools (400 in quick runs), load and threshold {WHOLE}, threshold and "
@@ -244,11 +241,12 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.ERRATUM,
-                f"The limit has M - load + 1 components: {{size:.0f}} for M = {MOST_WHOLE}.",
+                f"As printed, the limit has one component more. It has {{size:.0f}} for M = {MOST_WHOLE}.",
             ),
             Note(
                 Kind.ERRATUM,
-                "The equations need M > load + 1 (pools of M tasks need not exist). With M = load + 1 the last "
+                "As printed, M is at least the load. The equations need M > load + 1 (pools of M tasks need not "
+                "exist). With M = load + 1 the last "
                 "equation lacks the reflection and contradicts the second one: from balance no pool would ever be "
                 "above the load, while {above:.2g} sqrt(n) are after 2 mean task times.",
             ),

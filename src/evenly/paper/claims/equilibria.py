@@ -142,7 +142,7 @@ def _replaced(lab: Lab) -> list[Measured]:
     return [
         *numbers,
         printed[-1].about(Kind.ERRATUM).named("from_l"),
-        *(number.about(Kind.READING) for number in often[:-1]),
+        *(number.about(Kind.REMARK) for number in often[:-1]),
         often[-1].about(Kind.READING).named("often"),
     ]
 
@@ -229,7 +229,7 @@ CLAIMS = (
         place="Sec. 3.2, after Exs 1 and 2",
         labels=("Ex. 2",),
         statement=(
-            "With a threshold l below the optimum and h = l + 1, tasks that leave a pool with l tasks are "
+            "With a threshold l below the optimum and h = l + 1, tasks that leave a pool with h tasks are "
             "replaced at the rate h (1 - theta) per pool, and all others, which arrive at the rate load - h (1 - "
             "theta), go to random pools. All pools have more than l tasks most of the time."
         ),
@@ -242,7 +242,7 @@ CLAIMS = (
         notes=(
             Note(
                 Kind.ERRATUM,
-                "The tasks that are replaced at this rate leave pools with h tasks. Pools with l tasks exist "
+                "As printed, the tasks that are replaced leave pools with l tasks. Such pools exist "
                 f"only for moments; at threshold {SMALL[-1]} the rate of departures from them is {{from_l:.2g}}.",
             ),
             Note(

@@ -87,33 +87,17 @@ def _rule(lab: Lab) -> list[Measured]:
     ]
 
 
-def _token_review(lab: Lab) -> TokenReview:
-    def work() -> TokenReview:
-        total = TokenReview()
-        for alpha, steps in _core(lab):
-            total.add(steps, alpha)
-        return total
-
-    return lab.once("token review", work)
-
-
-def _letter(lab: Lab) -> list[Measured]:
-    total = _token_review(lab)
-    return [
-        is_exactly("arrivals where the threshold does not follow the corrected words", total.wrong, 0),
-        is_exactly("arrivals where the tokens are not those of the tasks", total.unlike, 0),
-        is_exactly("arrivals where it does not follow the words as printed", total.by_the_letter, 0)
-        .about(Kind.ERRATUM)
-        .named("missed"),
-    ]
-
-
 def _tokens(lab: Lab) -> list[Measured]:
-    total = _token_review(lab)
+    total = TokenReview()
+    for alpha, steps in _core(lab):
+        total.add(steps, alpha)
     return [
         is_exactly("arrivals where the threshold does not follow the tokens", total.wrong, 0),
         is_exactly("arrivals where the tokens are not those of the tasks", total.unlike, 0),
         at_least("arrivals", total.arrivals, 1000),
+        is_exactly("arrivals where it does not follow the words as printed", total.by_the_letter, 0)
+        .about(Kind.ERRATUM)
+        .named("missed"),
     ]
 
 
@@ -150,30 +134,6 @@ CLAIMS = (
         measure=_rule,
     ),
     Claim(
-        name="rises-when-yellow-tokens-end",
-        place="Sec. 4.1",
-        labels=("Sec. 4.1",),
-        statement=(
-            "The threshold rises if and only if the dispatcher has no yellow token when a task arrives, or would "
-            "have none after dispatching it, and falls if and only if it has at least (1 - alpha) n green ones."
-        ),
-        how=(
-            "The same systems, as dispatcher and pools, with the tokens held right before each arrival: the "
-            "number of arrivals at which these words and the rule on states disagree. The corrected words are: it "
-            "rises if and only if there is at most one yellow token when a task arrives."
-        ),
-        notes=(
-            Note(
-                Kind.ERRATUM,
-                "The words miss a case, at {missed:.0f} arrivals here: if the last pool with a yellow token also "
-                "has a green one, all other pools are above the threshold and the rule raises it. But the green "
-                "token is used, and the yellow one stays.",
-            ),
-        ),
-        measure=_letter,
-        expected=Verdict.ERRATUM,
-    ),
-    Claim(
         name="learning-from-tokens",
         place="Sec. 4.1",
         labels=("Sec. 4.1",),
@@ -182,9 +142,20 @@ CLAIMS = (
             "arrival, down if there are at least (1 - alpha) n green ones."
         ),
         how=(
-            "The same systems, as dispatcher and pools: every change must follow from this rule, and the tokens "
-            "must match the pools' tasks."
+            "The same systems, as dispatcher and pools, with the tokens held right before each arrival: every "
+            "change must follow from this rule, and the tokens must match the pools' tasks. Then the arrivals at "
+            "which the printed words, that the threshold rises if there is no yellow token, or would be none "
+            "after dispatching the task, and the rule on states disagree."
+        ),
+        notes=(
+            Note(
+                Kind.ERRATUM,
+                "The printed words miss a case, at {missed:.0f} arrivals here: if the last pool with a yellow "
+                "token also has a green one, all other pools are above the threshold and the rule raises it. But "
+                "the green token is used, and the yellow one stays.",
+            ),
         ),
         measure=_tokens,
+        expected=Verdict.ERRATUM,
     ),
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
+from math import floor
 
 from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Verdict
 from evenly.paper.claims.judge import at_least, at_most, is_exactly, is_near
@@ -14,8 +15,9 @@ from evenly.paper.claims.tuning import ALPHA, LOAD_MAX
 from evenly.paper.experiments.lab import Lab
 from evenly.paper.experiments.learning_cases import Case, ends
 from evenly.sim import compare
+from evenly.theory.balance import optimal_thresholds
 from evenly.theory.fluid.predict import predict_fluid
-from evenly.theory.persistence import full_share_above, loads_settling_above
+from evenly.theory.persistence import can_settle_above, full_share_above, loads_settling_above
 from evenly.theory.tuning import exact_alpha_min, is_optimal
 
 BETWEEN = 2.9  # a load for which Cor. 2's condition fails at alphas up to 0.9667
@@ -62,11 +64,12 @@ def _how_many(lab: Lab, share: float, lengths: dict[str, float]) -> list[Measure
     held = sum(is_optimal(load=load, alpha=ALPHA) for load in beyond)
     tops = lab.pick((1, 3, 6, 10), (3,))
     sharp = {alpha: loads_settling_above(alpha=alpha, load_max=LOAD_MAX) for alpha in SPARSE}
-    astray = 0
+    astray = misjudged = 0
     for top in tops:  # from all pools full to the threshold above the optimum
         edge = min((low for low, high in sharp[ALPHA] if high == top), default=float(top))
-        for load, stays in ((edge - MARGIN, False), (edge + MARGIN, True)):
-            astray += (Case(round(load, 4), ALPHA, top, float(top)).end == top) != stays
+        for load, stays in ((round(edge - MARGIN, 4), False), (round(edge + MARGIN, 4), True)):
+            astray += (Case(load, ALPHA, top, float(top)).end == top) != stays
+            misjudged += can_settle_above(load=load, alpha=ALPHA) != stays
     return [
         at_least(f"share of the loads up to {LOAD_MAX} that violate it, alpha {ALPHA}", share, 0.45).named(
             "share"
@@ -74,13 +77,23 @@ def _how_many(lab: Lab, share: float, lengths: dict[str, float]) -> list[Measure
         is_exactly(f"loads from {ALL_FROM} to twice that for which it holds, alpha {ALPHA}", held, 0),
         *(
             at_most(
-                f"length of the set where the threshold can settle above the optimum, alpha {alpha}",
+                f"length of the set where floor(load) + 1 can persist, alpha {alpha}",
                 sum(high - low for low, high in sharp[alpha]),
                 lengths[alpha] / 5,
             ).named(f"sharp_{place}")
             for place, alpha in enumerate(SPARSE)
         ),
+        *(
+            is_near(  # below load 1 it is the interval [alpha, 1), where threshold 1 is optimal
+                f"length of the part where it is not optimal, alpha {alpha}",
+                sum(high - low for low, high in sharp[alpha] if floor(low) + 1 not in optimal_thresholds(low)),
+                sum(high - low for low, high in sharp[alpha]) - float(1 - Fraction(alpha)),
+                1e-9,
+            ).named(f"lost_{place}")
+            for place, alpha in enumerate(SPARSE)
+        ),
         is_exactly("thresholds at the edges of its intervals that do not stay inside or fall outside", astray, 0),
+        is_exactly("loads at these edges that are misjudged by the condition for one load", misjudged, 0),
     ]
 
 
@@ -169,11 +182,13 @@ CLAIMS = (
                 Kind.REMARK,
                 f"They are not few: with alpha {ALPHA}, {{share:.0%}} of the loads up to {LOAD_MAX} violate it, "
                 f"and all from {ALL_FROM} on, since for any alpha all loads from alpha/(1 - alpha) on do. But "
-                "the threshold can settle above the optimum only where, in the equilibrium of Ex. 1 at "
-                f"ceil(load), at least a fraction alpha of the pools is full. Up to load {LOAD_MAX} these loads "
-                "have a total length of {sharp_0:.3f}, {sharp_1:.3f} and {sharp_2:.3f} with alpha "
-                f"{', '.join(SPARSE[:-1])} and {SPARSE[-1]}. This is proven, on the page of errata and "
-                "sharpenings: with a fixed threshold above the load all solutions converge to that equilibrium.",
+                "the threshold floor(load) + 1 can persist only where, in its equilibrium of Ex. 1, at least a "
+                f"fraction alpha of the pools is full. Up to load {LOAD_MAX} these loads have a total length of "
+                "{sharp_0:.3f}, {sharp_1:.3f} and {sharp_2:.3f} with alpha "
+                f"{', '.join(SPARSE[:-1])} and {SPARSE[-1]}. Some of them are below 1, where this threshold is "
+                "optimal, too. So optimality can be lost on lengths of {lost_0:.3f}, {lost_1:.3f} and "
+                "{lost_2:.3f}. This is proven, on the page of errata and sharpenings: with a fixed threshold "
+                "above the load all solutions converge to that equilibrium.",
             ),
         ),
         measure=_shrinking,

@@ -76,7 +76,7 @@ def _two_choices(lab: Lab) -> list[Measured]:
         equals("share of tasks with 13 others", shares[:, 14], expected, expected - limit),
         above("the same, compared with one in a thousand", shares[:, 14], ALMOST_NONE),
         below("share of tasks with more than 13 others", shares[:, 15:].sum(axis=1), ALMOST_NONE).about(
-            Kind.READING
+            Kind.REMARK
         ),
     ]
 

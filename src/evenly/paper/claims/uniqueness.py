@@ -103,24 +103,21 @@ CLAIMS = (
         name="unique-below-load-one",
         place="Sec. 3.2, Cor. 1",
         labels=("Cor. 1", "Ex. 1"),
-        statement=(
-            "At a load below 1, too, only the threshold floor(load) = 0 balances the load: at load 0.5 threshold "
-            "1 leaves it unbalanced."
-        ),
+        statement="At a load below 1, the thresholds 0 and 1 balance the load, and no others.",
         how=(
             f"Runs of a large system with thresholds 0, 1 and 2 at load {SLIGHT}, on the same randomness. With "
-            "threshold 1 tasks go to empty pools as long as there are any. If the corollary held, the imbalance "
-            "at threshold 1 would not vanish: we ask for half of that at threshold 2. If threshold 1 balances, "
-            "it is the fluctuation of the total, (2 load / (pi n))^(1/2). Fluid solutions from empty pools to "
-            f"time {LATE:g} decide which thresholds are optimal."
+            "threshold 1 tasks go to empty pools as long as there are any. If, as printed, only floor(load) = 0 "
+            "balanced the load, the imbalance at threshold 1 would not vanish: we ask for half of that at "
+            "threshold 2. If threshold 1 balances, it is the fluctuation of the total, (2 load / (pi n))^(1/2). "
+            f"Fluid solutions from empty pools to time {LATE:g} decide which thresholds are optimal."
         ),
         notes=(
             Note(
                 Kind.ERRATUM,
-                "Below load 1 the thresholds 0 and 1 are both optimal, and no others. At threshold 1 the "
-                "equilibrium of Example 1 has theta = {theta:.3g}, the load: it is the balanced state, so the "
-                "example does not rule this threshold out. At threshold 1 the measured imbalance is {one:.2g}, "
-                "from chance alone; at threshold 2 it is {two:.2g}. At loads of at least 1 the corollary holds.",
+                "As printed, threshold 0 is the only optimal one. At threshold 1 the equilibrium of Example 1 has "
+                "theta = {theta:.3g}, the load: it is the balanced state, so the example does not rule this "
+                "threshold out. At threshold 1 the measured imbalance is {one:.2g}, from chance alone; at "
+                "threshold 2 it is {two:.2g}. At loads of at least 1 the corollary holds.",
             ),
         ),
         measure=_below_one,

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from math import floor
+from math import floor, fsum
+
+import numpy as np
 
 from evenly.paper.experiments.lab import Lab
+from evenly.paper.experiments.random_starts import random_cases
 from evenly.sim import Result, Scenario, Trajectory, compare, simulate
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.sim.trajectory import Ending
@@ -90,39 +93,53 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Uneven:
-    """A load, an alpha, and all initial tasks in a fraction `share` of the pools, `tasks` in each of these."""
+class Start:
+    """A load, an alpha, a threshold and an initial occupancy, q(0), q(1), ..."""
 
     load: float
     alpha: str
-    share: float
-    tasks: int
+    threshold: int
+    occupancy: tuple[float, ...]
 
     @property
-    def bound(self) -> float:
-        """The paper's bound on the settling time."""
-        found = settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=self.share * self.tasks)
-        assert found is not None
-        return found
+    def initial(self) -> float:
+        """Tasks per pool at time 0."""
+        return fsum(self.occupancy[1:])
+
+    @property
+    def bound(self) -> float | None:
+        """The paper's bound on the settling time, or None where it has none."""
+        return settle_time_bound(load=self.load, alpha=self.alpha, initial_tasks=self.initial)
 
     def solved(self, horizon: float, points: int = 2) -> FluidPath:
-        """Solve the fluid system from threshold 0."""
-        start = [1.0] + self.tasks * [self.share]
+        """Solve the fluid system."""
         return predict_fluid(
-            load=self.load, alpha=self.alpha, threshold=0, initial_occupancy=start, horizon=horizon, points=points
+            load=self.load,
+            alpha=self.alpha,
+            threshold=self.threshold,
+            initial_occupancy=self.occupancy,
+            horizon=horizon,
+            points=points,
         )
+
+
+def crowded(load: float, alpha: str, share: float, tasks: int) -> Start:
+    """Put all initial tasks in a fraction `share` of the pools, `tasks` in each of these, with threshold 0."""
+    return Start(load, alpha, 0, (1.0, *[share] * tasks))
 
 
 # From u(0) = load in very few pools the settling time is log(load / (load - (1 - share) floor(load))): the full
 # pools get nothing until the others have floor(load) tasks.
-CONCENTRATED = (Uneven(5.5, "0.93", 0.01, 550), Uneven(5.5, "0.93", 0.004, 1375))
+CONCENTRATED = (crowded(5.5, "0.93", 0.01, 550), crowded(5.5, "0.93", 0.004, 1375))
 MIXED = (
-    Uneven(5.5, "0.93", 0.3, 30),
-    Uneven(5.5, "0.97", 0.5, 12),
-    Uneven(2.2, "0.85", 0.7, 10),
-    Uneven(2.2, "0.85", 0.02, 110),
+    crowded(5.5, "0.93", 0.3, 30),
+    crowded(5.5, "0.97", 0.5, 12),
+    crowded(2.2, "0.85", 0.7, 10),
+    crowded(2.2, "0.85", 0.02, 110),
+    crowded(2.2, "0.85", 0.02, 120),  # u(0) is between load and alpha ceil(load): the first term of the bound is 0
 )
 AFTER = 1.0  # mean task times after the bound until which uneven starts are solved
+MARGIN = (0.05, 0.95)  # of a random alpha between the least that Cor. 2 allows and 1
 OVERLOADED = Case(5.5, "0.93", 9, 9.0)
 FROM_EMPTY = Case(5.5, "0.93", 0, 0.0)
 
@@ -141,7 +158,7 @@ def solved(lab: Lab) -> list[tuple[Case, FluidPath]]:
     return lab.once("learning, fluid", lambda: [(case, case.solved(points=401)) for case in cases(lab)])
 
 
-def bound_of(case: Case) -> float:
+def bound_of(case: Case | Start) -> float:
     """Return the paper's bound on the settling time of a case that has one."""
     found = case.bound
     assert found is not None
@@ -155,17 +172,34 @@ def ends(lab: Lab) -> list[tuple[Case, int]]:
     ]
 
 
-def concentrated(lab: Lab) -> list[tuple[Uneven, FluidPath]]:
+def concentrated(lab: Lab) -> list[tuple[Start, FluidPath]]:
     """Solve the fluid systems from u(0) = load in very few pools."""
     chosen = CONCENTRATED[: lab.pick(2, 1)]
     return lab.once(
-        "concentrated, fluid", lambda: [(start, start.solved(start.bound + 0.2, 5)) for start in chosen]
+        "concentrated, fluid", lambda: [(start, start.solved(bound_of(start) + 0.2, 5)) for start in chosen]
     )
 
 
-def mixed(lab: Lab) -> list[tuple[Uneven, FluidPath]]:
-    """Solve the fluid systems from other uneven starts, until after the bound."""
-    return lab.once("mixed, fluid", lambda: [(start, start.solved(start.bound + AFTER, 101)) for start in MIXED])
+def mixed(lab: Lab) -> list[tuple[Start, FluidPath]]:
+    """Solve the fluid systems from other uneven starts, chosen and random, until after the bound."""
+
+    def work() -> list[tuple[Start, FluidPath]]:
+        rng = np.random.default_rng(lab.seed_for("random starts"))
+        chosen = [*MIXED, *random_starts(rng, lab.pick(60, 15))]
+        return [(start, start.solved(bound_of(start) + AFTER, 101)) for start in chosen]
+
+    return lab.once("mixed, fluid", work)
+
+
+def random_starts(rng: np.random.Generator, count: int) -> list[Start]:
+    """Return random starts that have a bound. Thresholds are within 3 of floor(load)."""
+    found = []
+    for case in random_cases(rng, 2 * count):
+        if not case.load.is_integer():
+            least = case.load / (floor(case.load) + 1)
+            alpha = f"{least + (1 - least) * rng.uniform(*MARGIN):.9f}"
+            found.append(Start(round(case.load, 6), alpha, case.threshold, case.occupancy))
+    return found[:count]
 
 
 def overloaded(lab: Lab) -> FluidPath:
