@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from evenly.sim.result import Result
     from evenly.sim.scenario import Scenario
 
+_UNKNOWN = "-"
+
 
 def headline(result: Result) -> str:
     """Return the scenario, the fullest pool and the spread in one line."""
@@ -31,11 +33,20 @@ def rows(result: Result) -> list[tuple[str, str]]:
         ("fullest pool", plus_minus(result.max_tasks, widths.get("max_tasks"))),
         ("spread over pools", plus_minus(result.spread, widths.get("spread"))),
         ("imbalance", plus_minus(result.imbalance, widths.get("imbalance"))),
-        ("messages per task", plus_minus(result.messages_per_task, widths.get("messages_per_task")) + resync),
     ]
+    if _counts_messages(result):
+        sent = plus_minus(result.messages_per_task, widths.get("messages_per_task"))
+        found.append(("messages per task", sent + resync))
     if result.lost_tasks:
         found.append(("tasks lost", percent(result.lost_share)))
     return found + _threshold_row(result)
+
+
+def _counts_messages(result: Result) -> bool:
+    """Return False for a policy of the user's own that counts no messages: there may be some all the same."""
+    window = result.window
+    sent = window.green + window.yellow + window.other + window.resync + window.acknowledgements
+    return sent > 0 or not result.scenario.info.own
 
 
 def _threshold_row(result: Result) -> list[tuple[str, str]]:
@@ -142,8 +153,12 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
         ceiling = math.ceil(loads.pop())
         cells[f"above {ceiling}"] = [percent(result.share_above(ceiling)) for result in results]
     cells |= {
-        "messages": [f"{result.messages_per_task:.3f}" for result in results],
-        "resync": [f"{result.resync_per_task:.3f}" for result in results],
+        "messages": [
+            f"{result.messages_per_task:.3f}" if _counts_messages(result) else _UNKNOWN for result in results
+        ],
+        "resync": [
+            f"{result.resync_per_task:.3f}" if _counts_messages(result) else _UNKNOWN for result in results
+        ],
     }
     if any(result.lost_tasks for result in results):
         cells["lost"] = [percent(result.lost_share) for result in results]

@@ -108,7 +108,7 @@ class Trajectory(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the run, the columns as lists and the changes of the threshold, ready for JSON."""
         return {
-            "policy": self.scenario.policy,
+            "policy": self.scenario.info.name,
             "pools": self.scenario.pools,
             "seed": self.seed,
             "replication": self.replication,

@@ -31,6 +31,7 @@ class PolicyCode(IntEnum):
     JBT = 5  # join-idle-queue is this one with threshold 1
     PULL = 6
     STALE_REPORTS = 7
+    OWN = 8  # a class of the user's own
 
 
 Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE
