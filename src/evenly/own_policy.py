@@ -24,8 +24,9 @@ _LONGEST = 200  # characters of a foreign error message
 class OwnPolicy(Protocol):
     """What a policy of your own must have. The pools of a simulation are named 0, 1, 2, ...
 
-    It may also have `messages`, the messages sent so far: a number, or a `MessageCount` of `evenly.core`. If its
-    constructor takes a `capacity`, it gets that of the scenario, which is None without a limit.
+    It may also have `messages`, the messages sent so far (a number, or a `MessageCount` of `evenly.core`), and
+    `threshold`, a whole number. Both are recorded. If its constructor takes a `capacity`, it gets that of the
+    scenario, which is None without a limit.
     """
 
     def join(self, pool: Any, tasks: int) -> None:  # noqa: ANN401

@@ -21,9 +21,9 @@ from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.own_policy import FAILURES, failure, new_policy
 from evenly.sim.kernels.changes import Changes, draw, new_events, resume, rewind
-from evenly.sim.kernels.ledger import Record
+from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices
-from evenly.sim.scenario import Scenario
+from evenly.sim.scenario import MAX_LEVELS, Scenario
 
 T = TypeVar("T")
 
@@ -51,6 +51,13 @@ class OwnRun:
             self._call("join", pool, tasks)
             self._owners += [pool] * tasks
         self._joining = self._sent()
+        self._thresholds: list[int] = []  # after each event of a batch
+        self._watched = self._read("threshold", None) is not None
+
+    @property
+    def threshold(self) -> int:
+        """The policy's threshold; -2 if it has none."""
+        return self._threshold() if self._watched else NO_THRESHOLD
 
     def messages(self) -> dict[str, int]:
         """Return the messages by kind since the pools of time 0 joined; none if the policy does not count them."""
@@ -60,6 +67,7 @@ class OwnRun:
         """Simulate up to the time `until`, for at most `budget` events, and return them to be recorded."""
         times: list[NDArray[np.float64]] = [np.zeros(0)]
         steps: list[int] = []
+        self._thresholds.clear()
         while state["next_time"] <= until and len(steps) < budget:
             events, before, most = self._events, len(steps), min(self._most, budget - len(steps))
             drawn = draw(rules, state, self._streams, events, len(self._owners), until, most)
@@ -71,13 +79,13 @@ class OwnRun:
             if lost or state["position"] == BUFFER:
                 resume(rules, state, self._streams)
             self._most = max(used, _FEW) if lost else min(2 * self._most, BUFFER)
-        return Changes(np.concatenate(times), np.array(steps, np.int64))
+        return Changes(np.concatenate(times), np.array(steps, np.int64), np.array(self._thresholds, np.int64))
 
     def _decide(self, tasks: list[int], steps: list[int]) -> bool:
         """Let the policy decide about the events in turn, up to a lost task. Return True if there was one."""
         owners, counts, pools, choose = self._owners, self._counts, self._pools, self._choose
         arrive, depart, note = self._policy.arrive, self._policy.depart, steps.append
-        limited = self._capacity is not None
+        limited, watched = self._capacity is not None, self._watched
         for task in tasks:
             if task < 0:
                 try:
@@ -89,6 +97,8 @@ class OwnRun:
                 if limited and pool >= 0:
                     pool = self._admitted(pool)
                 note(pool + 1)
+                if watched:
+                    self._thresholds.append(self._threshold())
                 if pool < 0:
                     return True
                 owners.append(pool)
@@ -103,6 +113,8 @@ class OwnRun:
                 except FAILURES as error:
                     raise failure(self._name, "depart", error) from error
                 note(-1 - pool)
+                if watched:
+                    self._thresholds.append(self._threshold())
         return False
 
     def _admitted(self, pool: int) -> int:
@@ -130,13 +142,23 @@ class OwnRun:
 
     def _sent(self) -> dict[str, int]:
         """Return the messages that the policy has counted so far, by kind."""
-        try:
-            found: Any = getattr(self._policy, "messages", 0)
-        except FAILURES as error:
-            raise failure(self._name, "messages", error) from error
+        found = self._read("messages", 0)
         sent = found if isinstance(found, MessageCount) else MessageCount(other=found)
         name = f"messages of the policy {self._name}"
         return {kind: whole_number(name, getattr(sent, kind), 0, _MAX_MESSAGES) for kind in _KINDS}
+
+    def _threshold(self) -> int:
+        """Return the policy's threshold right now."""
+        found = self._read("threshold", None)
+        if found.__class__ is int and 0 <= found <= MAX_LEVELS:
+            return int(found)
+        return whole_number(f"threshold of the policy {self._name}", found, 0, MAX_LEVELS)
+
+    def _read(self, attribute: str, default: object) -> Any:  # noqa: ANN401
+        try:
+            return getattr(self._policy, attribute, default)
+        except FAILURES as error:
+            raise failure(self._name, attribute, error) from error
 
 
 def _choice(streams: Streams) -> Choose:

@@ -198,7 +198,7 @@ class Result(Means, Tabular):
         if not self.endings:
             return None
         return {
-            "initial": self.scenario.initial_threshold,
+            "initial": None if self.scenario.info.own else self.scenario.initial_threshold,
             "final": Counter(ending.threshold for ending in self.endings).most_common(1)[0][0],
             "mean": self.threshold,
             "time_at": {str(level): share for level, share in self.threshold_share.items()},

@@ -18,7 +18,18 @@ from evenly.core import RoundRobin
 from evenly.sim.kernels import aggregate, per_pool
 from evenly.sim.kernels.changes import record
 from evenly.sim.kernels.integrals import settle
-from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, copied, grown, new_book
+from evenly.sim.kernels.ledger import (
+    NO_LIMIT,
+    NO_THRESHOLD,
+    RULES,
+    STATE,
+    PolicyCode,
+    Record,
+    balance,
+    copied,
+    grown,
+    new_book,
+)
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
@@ -62,7 +73,7 @@ class Simulation:
         self._path_length = 0
         self._set_rules(mean_holding)
         counts = scenario.at_least_at_start()
-        learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
+        learns = scenario.rule is not None or scenario.info.own
         self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
@@ -70,6 +81,8 @@ class Simulation:
         self._own = None
         if scenario.info.own:
             self._own = OwnRun(scenario, self._streams)
+            self._state["threshold"] = self._own.threshold
+            self._make_room()
         elif scenario.networked:
             self._network = Network(scenario, seed)
         elif not scenario.aggregate:
@@ -219,7 +232,9 @@ class Simulation:
         state["total"] = counts[1:].sum()
         state["squares"] = (2 * levels - 1)[1:] @ counts[1:]
         state["max_level"] = counts.size - 1
-        state["threshold"] = self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else -2
+        state["threshold"] = (
+            self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else NO_THRESHOLD
+        )
 
     def _begin_phase(self, phase: Phase) -> None:
         """Start a phase, and rescale the remaining time to the next event."""
@@ -267,16 +282,17 @@ class Simulation:
     def _run_own(self, own: OwnRun, until: float, budget: int) -> None:
         """Let the user's policy decide a batch of events, and record them."""
         changes = own.play(self._rules, self._state, until, budget)
+        self._make_room(int(changes.thresholds.max(initial=0)))
         done, size = 0, changes.times.size
         while (done := record(self._rules, self._state, self._book, own.tasks, changes, done)) < size:
             self._make_room()
         if self._state["next_time"] > until and size < budget:
             self._state["time"] = until
 
-    def _make_room(self) -> None:
-        """Grow the arrays that are nearly full; the kernels return before they overflow."""
+    def _make_room(self, level: int = 0) -> None:
+        """Grow the arrays that are nearly full; the kernels return before they overflow. Have room for a level."""
         state = self._state
-        if max(state["max_level"], state["threshold"]) + 8 >= self._book.at_least.size:
+        while max(state["max_level"], state["threshold"], level) + 8 >= self._book.at_least.size:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels.integrals import part_of, pass_time
-from evenly.sim.kernels.jit import kernel
+from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, Record, add_task, remove_task
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_events
 from evenly.sim.kernels.wave import load_at
@@ -36,6 +36,7 @@ class Changes(NamedTuple):
 
     times: Floats
     steps: IntArray  # pool + 1 where a task arrives, -(pool + 1) where one departs, 0 if it is lost
+    thresholds: IntArray  # the policy's threshold after the event; empty if it has none
 
 
 def new_events() -> Events:
@@ -98,11 +99,13 @@ def resume(rules: Record, state: Record, streams: Streams) -> None:
 @kernel
 def record(rules: Record, state: Record, book: Book, tasks: IntArray, changes: Changes, first: int) -> int:
     """Record the changes from `first` on. Return the number done: fewer than all if the book is full."""
-    times, steps = changes.times, changes.steps
+    times, steps, thresholds = changes
+    watched = thresholds.size > 0
     at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
     for index in range(first, times.size):
-        if state.max_level + 3 >= at_least.size:
+        top = max(state.max_level, thresholds[index]) if watched else state.max_level
+        if top + 3 >= at_least.size or (book.path_time.size > 0 and state.path_length == book.path_time.size):
             return index
         state.time = times[index]
         pass_time(rules, state, book, edge, part, load_at(rules, state.time))
@@ -120,4 +123,18 @@ def record(rules: Record, state: Record, book: Book, tasks: IntArray, changes: C
                 level = tasks[step - 1] + 1
                 tasks[step - 1] = level
                 add_task(state, at_least, full, area, max_time, level)
+        if watched and thresholds[index] != state.threshold:
+            _change_threshold(state, book, thresholds[index])
     return times.size
+
+
+@inlined
+def _change_threshold(state: Record, book: Book, threshold: int) -> None:
+    book.threshold_time[state.threshold] += state.time - state.threshold_since
+    state.threshold_since = state.last_change = state.time
+    state.changes += 1
+    state.threshold = threshold
+    if book.path_time.size > 0:
+        book.path_time[state.path_length] = state.time
+        book.path_value[state.path_length] = threshold
+        state.path_length += 1

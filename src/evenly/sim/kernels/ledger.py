@@ -36,6 +36,7 @@ class PolicyCode(IntEnum):
 
 Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE
 
+NO_THRESHOLD = -2  # of a state, under policies without one
 NO_LIMIT = np.iinfo(np.int64).max // 4
 
 RULES = np.dtype(

@@ -1,1 +1,0 @@
-"""The contract of policies."""
