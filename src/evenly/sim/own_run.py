@@ -20,7 +20,7 @@ from evenly.core import Choose, MessageCount
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.own_policy import FAILURES, failure, new_policy
-from evenly.sim.kernels.changes import Changes, draw, new_events, resume, rewind
+from evenly.sim.kernels.changes import Changes, draw, new_events, resume
 from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices
 from evenly.sim.scenario import MAX_LEVELS, Scenario
@@ -68,17 +68,17 @@ class OwnRun:
         times: list[NDArray[np.float64]] = [np.zeros(0)]
         steps: list[int] = []
         self._thresholds.clear()
-        while state["next_time"] <= until and len(steps) < budget:
-            events, before, most = self._events, len(steps), min(self._most, budget - len(steps))
-            drawn = draw(rules, state, self._streams, events, len(self._owners), until, most)
+        back, drawn = -1, 1
+        while len(steps) < budget and (drawn or state["position"] == BUFFER):
+            events, before, total = self._events, len(steps), len(self._owners)
+            most = min(self._most, budget - before)
+            drawn = draw(rules, state, self._streams, events, total, until, most, back)
             lost = self._decide(events.tasks[:drawn].tolist(), steps)
             used = len(steps) - before
             times.append(events.times[:used].copy())
-            if lost:  # the events after it were drawn for one task more
-                rewind(rules, state, events, used - 1, len(self._owners))
-            if lost or state["position"] == BUFFER:
-                resume(rules, state, self._streams)
+            back = used - 1 if lost else -1  # the events after it were drawn for one task more
             self._most = max(used, _FEW) if lost else min(2 * self._most, BUFFER)
+        resume(rules, state, self._streams, self._events, len(self._owners), back)
         return Changes(np.concatenate(times), np.array(steps, np.int64), np.array(self._thresholds, np.int64))
 
     def _decide(self, tasks: list[int], steps: list[int]) -> bool:

@@ -102,6 +102,11 @@ def shared_span(results: Sequence[Result]) -> str | None:
 def labels(results: Sequence[Result]) -> list[str]:
     """Return one label per result: its policy and, if policies repeat, the inputs that differ."""
     names = [result.scenario.label for result in results]
+    if len(set(names)) < len(names):  # classes of several modules may have one name
+        names = [
+            result.scenario.info.name if result.scenario.info.own else name
+            for result, name in zip(results, names, strict=True)
+        ]
     for words in zip(*(_distinctions(result) for result in results), strict=True):
         if len(set(names)) == len(names):
             return names

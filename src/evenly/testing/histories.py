@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from typing import Any, TypeVar
 
 from evenly.core import Choose
@@ -24,12 +25,13 @@ def check_histories(subject: Subject) -> None:
     """Play histories, the shortest first; raise PolicyError for the shortest part of one that breaks a rule."""
     before = random.getstate()
     for history in _histories():
-        if _fault(subject, history):
+        fault = _fault(subject, history)
+        if random.getstate() != before:  # first: with randomness of its own, a policy may break any rule
+            raise PolicyError(
+                f'{subject.name} breaks the rule "all randomness comes from choose": it uses the module random.'
+            )
+        if fault:
             raise _shortened(subject, history)
-    if random.getstate() != before:
-        raise PolicyError(
-            f'{subject.name} breaks the rule "all randomness comes from choose": it uses the module random.'
-        )
 
 
 @dataclass(frozen=True)
@@ -181,15 +183,22 @@ def _interference(
     return None
 
 
+def _simpler(history: list[_Event]) -> Iterator[list[_Event]]:
+    """Yield the history without one event, without two, and with a smaller number in an event."""
+    places = range(len(history))
+    for left_out in chain(combinations(places, 1), combinations(places, 2)):
+        yield [event for place, event in enumerate(history) if place not in left_out]
+    for place, event in enumerate(history):
+        for number in range(min(event.number, 4)):
+            yield [*history[:place], replace(event, number=number), *history[place + 1 :]]
+
+
 def _shortened(subject: Subject, history: list[_Event]) -> PolicyError:
-    """Return the error for the shortest part of the history that still breaks a rule, dropping event by event."""
-    shorter = True
-    while shorter:
-        shorter = False
-        for place in range(len(history) - 1, -1, -1):
-            rest = history[:place] + history[place + 1 :]
-            if _fault(subject, rest):
-                history, shorter = rest, True
+    """Return the error for a simple history that breaks a rule, found from one that does, step by step."""
+    simpler: list[_Event] | None = history
+    while simpler is not None:
+        history = simpler
+        simpler = next((each for each in _simpler(history) if _fault(subject, each)), None)
     fault = _fault(subject, history)
     if fault is None:  # only by chance of its own does a policy break a rule once, and then not again
         fault = "the same choices lead to the same pools", [f"policy = {subject.call}"]

@@ -46,13 +46,14 @@ def new_events() -> Events:
 
 @kernel
 def draw(
-    rules: Record, state: Record, streams: Streams, events: Events, total: int, until: float, most: int
+    rules: Record, state: Record, streams: Streams, events: Events, total: int, until: float, most: int, back: int
 ) -> int:
     """Draw the events up to the time `until`, or to the end of the buffers, and return their number.
 
-    `total` is the number of tasks now. The state moves past these events. At the end of the buffers, `resume` must
-    follow, which refills them: until then, `rewind` can go back.
+    `total` is the number of tasks now; `back` is as in `resume`. The state moves past these events. Buffers that
+    are used up are refilled by the next call, or by `resume`: until then, one can go back.
     """
+    resume(rules, state, streams, events, total, back)
     service_rate = rules.service_rate
     peak = rules.pools * service_rate * (rules.load + rules.amplitude)
     wave = rules.amplitude != 0.0
@@ -79,20 +80,22 @@ def draw(
 
 
 @kernel
-def rewind(rules: Record, state: Record, events: Events, index: int, total: int) -> None:
-    """Go back to right after this event, where the number of tasks is another than expected."""
-    state.time = events.times[index]
-    state.position = events.positions[index] + 1
-    peak = rules.pools * rules.service_rate * (rules.load + rules.amplitude)
-    state.rate = peak + total * rules.service_rate
+def resume(rules: Record, state: Record, streams: Streams, events: Events, total: int, back: int) -> None:
+    """Find the time of the next event, where the last call of `draw` did not or was wrong.
 
-
-@kernel
-def resume(rules: Record, state: Record, streams: Streams) -> None:
-    """Find the time of the next event, from new buffers if these are used up."""
+    Buffers that are used up are refilled. If `back` is not negative, the event there lost its task, and the next
+    one follows it with `total` tasks.
+    """
+    if back >= 0:
+        state.time = events.times[back]
+        state.position = events.positions[back] + 1
+        peak = rules.pools * rules.service_rate * (rules.load + rules.amplitude)
+        state.rate = peak + total * rules.service_rate
     if state.position == BUFFER:
         refill_events(streams, rules.mean_holding != 0)
         state.position = 0
+    elif back < 0:
+        return
     state.next_time = state.time + streams.holding[state.position] / state.rate
 
 
