@@ -206,6 +206,13 @@ def test_results_name_the_class() -> None:
     assert results._repr_html_().count("<td>-</td>") == 2
 
 
+def test_classes_of_one_name_are_told_apart_by_their_modules() -> None:
+    other = type("Counting", (Counting,), {"__module__": "elsewhere"})
+    results = compare(with_policies(SMALL, ["jsq", Counting, other]))
+    cells = ["<td>jsq</td>", "<td>tests.sim.own_policies:Counting</td>", "<td>elsewhere:Counting</td>"]
+    assert all(cell in results._repr_html_() for cell in cells)
+
+
 def test_a_saved_result_names_the_class_and_reading_it_runs_no_code(tmp_path: Path) -> None:
     kind = type("Lost", (Counting,), {"__module__": "a_module_of_yesterday"})
     result = simulate(replace(SMALL, policy=kind), points=3)
