@@ -189,7 +189,7 @@ def test_a_broken_rule_is_named_with_a_short_example(policy: type[Any], rule: st
 
 
 def test_a_generator_of_its_own_is_found_out() -> None:
-    with pytest.raises(PolicyError, match="the same choices lead to the same pools|two policies share nothing"):
+    with pytest.raises(PolicyError, match=r"the same choices lead to the same pools|two policies share nothing"):
         check_policy(OwnGenerator)
 
 
