@@ -55,6 +55,18 @@ report of every departure. The table has the worst of 54 systems: 20 to 1,000 po
 
 {table}
 """,
+    "own-policy": """## Policies in Python
+
+A policy of your own decides in Python about every arrival, and is told about every departure. 500 pools, load
+5.5. The policy that does nothing takes the pools in turn and keeps no counts: what remains is the cost of the
+loop around it. The copy of JSQ is `JoinShortestQueue` of `evenly.core`, passed as a class. With capacity 6,
+some tasks are lost, and events drawn ahead are drawn again after each of them. One thread does all the work:
+the figures are per second of its processor time.
+
+- Machine: {machine}
+
+{table}
+""",
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time

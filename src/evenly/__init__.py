@@ -23,7 +23,7 @@ _HOMES = {
 }
 _ROOMS = (
     *("advice", "core", "errors", "faults", "frames", "live", "paper"),
-    *("plots", "policies", "sim", "theory", "workload"),
+    *("plots", "policies", "sim", "testing", "theory", "workload"),
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

@@ -10,6 +10,7 @@ from evenly import paper as paper
 from evenly import plots as plots
 from evenly import policies as policies
 from evenly import sim as sim
+from evenly import testing as testing
 from evenly import theory as theory
 from evenly import workload as workload
 from evenly.advice import Advice as Advice

@@ -1,14 +1,15 @@
 """The policies by name: what each is called, which parameters it takes and where it is available.
 
 This is the only list of policies. It holds names, no rules: those are in `evenly.core`, whose `make_policy` turns
-a name into a policy.
+a name into a policy. A policy of the user's own is a class, or the text "module:Class" that names it;
+`evenly.own_policy` finds and makes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from evenly.errors import InputError
 from evenly.inputs import shown
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 DEFAULT = "threshold"
+MAX_NAME = 200  # characters of module:Class
 COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
 PARAMETERS = (
     "threshold",
@@ -32,7 +34,7 @@ class PolicyInfo:
 
     `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
     `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `delayed`: the simulator
-    knows what it does while messages are on the way. `live`: the live balancer offers it.
+    knows what it does while messages are on the way. `live`: the live balancer offers it. `own`: the user's class.
     """
 
     name: str
@@ -44,6 +46,7 @@ class PolicyInfo:
     limit: bool = False
     delayed: bool = False
     live: bool = False
+    own: bool = False
 
     def label(
         self,
@@ -57,6 +60,8 @@ class PolicyInfo:
             return f"{self.name}, alpha {alpha}"
         if "threshold" in self.parameters:
             return f"{self.name} {threshold}"
+        if self.own:
+            return self.name.rpartition(":")[2].rpartition(".")[2]  # the class alone
         return f"power-of-{sample_size}" if "sample_size" in self.parameters else self.name
 
 
@@ -120,29 +125,53 @@ DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 
-def find_policy(name: object, among: Iterable[str] = tuple(POLICIES)) -> PolicyInfo:
-    """Return the policy of this name, or raise InputError if it is not among those available here."""
+def find_policy(name: object, among: Iterable[str] = tuple(POLICIES), *, own: bool = False) -> PolicyInfo:
+    """Return the policy of this name, or raise InputError if it is not among those available here.
+
+    With `own`, it may also be a class, or the name of one as "module:Class". The class is not looked for here.
+    """
+    if own and is_own(name):
+        return PolicyInfo(name=own_name(name), title="your own policy", own=True)
     names = tuple(among)
     if not isinstance(name, str) or name not in names:
-        raise InputError(f"policy must be one of {', '.join(names)}, not {shown(name)}.")
+        more = ", or your own: a class, or module:Class" if own else ""
+        raise InputError(f"policy must be one of {', '.join(names)}{more}, not {shown(name)}.")
     return POLICIES[name]
 
 
-def check_distinct(names: Iterable[str]) -> None:
-    """Reject a policy that is named twice: the two would do exactly the same."""
-    seen: list[str] = []
-    for name in names:
-        if name in seen:
+def is_own(policy: object) -> TypeGuard[str | type[Any]]:
+    """Return True for a class, and for a text with a colon, which no name of ours has."""
+    return isinstance(policy, type) or (isinstance(policy, str) and ":" in policy)
+
+
+def own_name(policy: str | type[Any]) -> str:
+    """Return "module:Class" for a class; a text must have this form already."""
+    name = policy if isinstance(policy, str) else f"{policy.__module__}:{policy.__qualname__}"
+    module, _, path = name.partition(":")
+    parts = [*module.split("."), *path.replace("<locals>", "locals").split(".")]
+    if len(name) > MAX_NAME or not all(part.isidentifier() for part in parts):
+        raise InputError(f"policy must be written module:Class, such as mymodule:MyPolicy, not {shown(name)}.")
+    return name
+
+
+def check_distinct(policies: Iterable[str | type[Any]]) -> None:
+    """Reject a policy that is given twice: the two would do exactly the same."""
+    seen: list[str | type[Any]] = []
+    for policy in policies:
+        if policy in seen:
+            name = own_name(policy) if is_own(policy) else policy
             raise InputError(f"policies must name each policy once, not {shown(name)} twice.")
-        seen.append(name)
+        seen.append(policy)
 
 
-def check_parameters(names: Iterable[str], given: Mapping[str, object], among: Iterable[str] = POLICIES) -> None:
+def check_parameters(
+    names: Iterable[str | type[Any]], given: Mapping[str, object], among: Iterable[str] = POLICIES
+) -> None:
     """Reject a parameter that none of the named policies takes: ignoring it would give a misleading result.
 
     `given` maps parameters to their values, None where not given.
     """
-    asked, available = [POLICIES[name] for name in names], [POLICIES[name] for name in among]
+    asked, available = [find_policy(name, own=True) for name in names], [POLICIES[name] for name in among]
     for parameter in PARAMETERS:
         if given.get(parameter) is not None and not any(parameter in info.parameters for info in asked):
             owners = " or ".join(info.name for info in available if parameter in info.parameters)

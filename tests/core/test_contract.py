@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evenly.core import Choose, MessageCount, Policy, Pull
 from evenly.core.base import CountingPolicy
 from evenly.errors import InputError
+from evenly.testing import check_policy
 from tests.core.support import CASES, Case, Watched, choice, filled, first, loads, ordered
 
 every_policy = pytest.mark.parametrize("case", CASES, ids=str)
@@ -25,6 +26,11 @@ EVENTS = st.lists(
     ),
     max_size=60,
 )
+
+
+@every_policy
+def test_the_public_contract(case: Case) -> None:
+    check_policy(case.make, uniform=case.name != "round-robin", capacity=case.capacity)
 
 
 @pytest.mark.slow
@@ -70,17 +76,6 @@ def arrive(case: Case, policy: Policy, model: dict[int, int], watched: Watched) 
         assert isinstance(picked, int)
         model[picked] += 1
         assert case.capacity is None or model[picked] <= case.capacity
-
-
-@every_policy
-def test_without_pools_every_task_is_lost(case: Case) -> None:
-    policy, watched = case.make(), Watched()
-    assert policy.arrive(watched) is None
-    assert watched.seen == []
-    policy.join("a")
-    policy.leave("a")
-    assert policy.arrive(watched) is None
-    assert watched.seen == []
 
 
 @unlimited
@@ -192,30 +187,6 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
             event("stranger")
     assert loads(policy) == before
     assert repr(policy.messages) == sent
-
-
-@every_policy
-def test_all_randomness_comes_from_the_caller(case: Case) -> None:
-    def run() -> list[object]:
-        policy, choose = case.make(), choice(5)
-        filled(policy, [1, 0, 0, 1, 0])
-        return [policy.arrive(choose) for _ in range(40)]
-
-    before = random.getstate()
-    runs = [run(), run()]
-    assert random.getstate() == before
-    assert runs[0] == runs[1]
-
-
-@every_policy
-def test_an_arrival_adds_one_task_to_the_returned_pool(case: Case) -> None:
-    policy, choose = case.make(), choice(6)
-    filled(policy, [0] * 5)
-    for _ in range(50):
-        before = loads(policy)
-        picked = policy.arrive(choose)
-        changed = {pool: count - before[pool] for pool, count in loads(policy).items() if count != before[pool]}
-        assert changed == ({} if picked is None else {picked: 1})
 
 
 @every_policy

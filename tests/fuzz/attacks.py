@@ -52,6 +52,17 @@ STOPPED_BY = {  # commands that run until they are stopped, or for long, and how
     "paper": signal.SIGINT,
 }
 
+_OWN_POLICIES = (
+    "evenly.core:JoinShortestQueue",
+    "evenly.core:PowerOfD",
+    "json:JSONDecoder",
+    "os:getcwd",
+    "no_module:Policy",
+    "a:",
+    ":b",
+    "a:b:c",
+    "__main__:X",
+)
 _BY_OPTION = {
     "--schedule": SCHEDULES,
     "--listen": ADDRESSES,
@@ -68,6 +79,8 @@ _BY_OPTION = {
     ),
     "--dispatcher": ("http://127.0.0.1:1", "https://127.0.0.1:1", "http://10.0.0.1:1/x", "ftp://a", *ADDRESSES),
     "--alpha": NUMBERS,
+    "--policy": (*WORDS, *_OWN_POLICIES),
+    "--policies": (*WORDS, *_OWN_POLICIES, ",".join(_OWN_POLICIES)),
     "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
     "--initial-tasks": NUMBERS,
 }

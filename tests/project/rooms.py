@@ -46,6 +46,14 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "policies"),
         standard=_PURE,
     ),
+    "own_policy": Room(
+        holds="A policy of the user's own: find its class, make one, and name what is wrong with it.",
+        may=("core", "errors", "inputs", "policies"),
+    ),
+    "testing": Room(
+        holds="The contract of policies, to check one of your own: `check_policy`.",
+        may=("core", "errors", "inputs", "own_policy"),
+    ),
     "core.protocol": Room(
         holds="The same rules over a network: tickets, incarnations, heartbeats. No clock, no randomness, no I/O.",
         may=("core", "errors", "inputs"),
@@ -61,7 +69,7 @@ ROOMS: dict[str, Room] = {
     "sim.kernels": Room(holds="Compiled loops, their records and random numbers.", packages=("numba", "numpy")),
     "sim": Room(
         holds="One system in virtual time: scenario, run, result, saved files; a slow reference that drives core.",
-        may=("core", "errors", "files", "frames", "inputs", "policies", "sim.kernels", "workload"),
+        may=("core", "errors", "files", "frames", "inputs", "own_policy", "policies", "sim.kernels", "workload"),
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB, "scipy"),
     ),

@@ -103,7 +103,7 @@ class NetworkReference:
             self._joining = self.messages()
             return
         self.policy: Any = {"jsq": JoinShortestQueue, "random": RandomRouting, "stale-reports": StaleReports}.get(
-            scenario.policy, lambda: None
+            scenario.info.name, lambda: None
         )()
         if self.policy is not None:
             for pool, tasks in enumerate(self.tasks):

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from evenly.sim import Scenario, simulate
-from evenly.sim.estimate import duration_text, expected_events
+from evenly.core import JoinShortestQueue
+from evenly.sim import Scenario, estimate, simulate
+from evenly.sim.estimate import duration_text, expected_events, log_estimate
+from evenly.sim.replication import Plan
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,7 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> N
         # The first policy is fast and the second sends a thousand messages per task: both are measured.
         "compare --policies random,power-of-d --sample-size 512 --delay 0.01 --pools 1000 --load 5 --horizon 2000 "
         "--json",
+        "simulate --policy evenly.core:JoinShortestQueue --pools 500 --load 10.5 --horizon 1e6 --json",
     ],
 )
 def test_a_long_run_prints_an_estimate_and_can_be_stopped(arguments: str) -> None:
@@ -75,6 +78,20 @@ def test_a_long_run_prints_an_estimate_and_can_be_stopped(arguments: str) -> Non
     )
     assert re.fullmatch(pattern, line)
     assert (process.returncode, out, rest) == (130, "", "Stopped.\n")
+
+
+def test_replications_of_a_policy_in_python_take_turns(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(estimate, "_events_per_second", lambda *_: 1000.0)
+    plan = Plan(replications=4, seed=1, batches=0, parts=1, mean_holding_times=False, points=0, trajectories=0)
+    for policy in ("jsq", JoinShortestQueue):
+        scenario = Scenario(policy=policy, pools=500, load=10.0, horizon=60.0, initial_tasks=10)
+        with caplog.at_level(logging.INFO):
+            log_estimate([(scenario, plan)], 4)
+    kernel, python = (record.getMessage() for record in caplog.records)
+    assert "roughly 10 minutes at 0.004 million events/s" in kernel
+    assert "roughly 40 minutes at 0.001 million events/s" in python
 
 
 def test_a_run_in_python_is_silent_unless_logging_is_on(

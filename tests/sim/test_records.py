@@ -133,7 +133,7 @@ def test_arrivals_that_find_no_token_are_counted() -> None:
     for name in ("threshold zero", "threshold with capacity", "jbt", "jiq with capacity"):
         scenario = scenario_of(OPTIONS[name], horizon=HORIZON)
         path = reference_path(scenario, first_seed(8))
-        below = {"jbt": scenario.initial_threshold, "jiq": 1}.get(scenario.policy)
+        below = {"jbt": scenario.initial_threshold, "jiq": 1}.get(scenario.info.name)
         unguided = sum(
             min(before.tasks) >= (below if before.threshold is None else before.threshold + 1)  # type: ignore[operator]
             for before, after in pairwise(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -60,7 +61,9 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
     """Return one scenario per policy, each with the parameters that it takes. Reject one that no policy takes."""
     from evenly.sim import Scenario
 
-    infos = [find_policy(policy) for policy in policies]
+    infos = [find_policy(policy, own=True) for policy in policies]
+    if any(info.own for info in infos):
+        _import_from_here()
     check_distinct(policies)
     check_parameters(policies, values)
     keys = [key for key in scenario_keys() if key in values and key != "policy"]
@@ -71,6 +74,13 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
         )
         for info in infos
     ]
+
+
+def _import_from_here() -> None:
+    """Let Python find a policy in the current folder, as `python -m` does; a command on the PATH would not."""
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        sys.path.insert(0, here)
 
 
 def _run(values: Mapping[str, Any]) -> dict[str, Any]:

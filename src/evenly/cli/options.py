@@ -67,10 +67,16 @@ def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
 
 
-Policy = Annotated[str | None, option(_SYSTEM, policy_help(POLICIES), "NAME")]
+_OWN = "Or your own policy: module:Class, which is imported from the current folder."
+Policy = Annotated[str | None, option(_SYSTEM, f"{policy_help(POLICIES)} {_OWN}", "NAME")]
 ExactPolicy = Annotated[str | None, option(_SYSTEM, policy_help(EXACT), "NAME")]
 Policies = Annotated[
-    str | None, option(_SYSTEM, f"Policies to compare (default: {','.join(COMPARED)}).", "NAME,NAME,...")
+    str | None,
+    option(
+        _SYSTEM,
+        f"Policies to compare (default: {','.join(COMPARED)}); module:Class for your own.",
+        "NAME,NAME,...",
+    ),
 ]
 Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
 Threshold = Annotated[

@@ -11,7 +11,6 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.frames import UNKNOWN, Table, Tabular
-from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.result import Result
 
@@ -115,9 +114,9 @@ class Comparison(Tabular, Sequence[Result]):
 def _inputs(result: Result) -> dict[str, Any]:
     """Return the inputs of a run as plain values: one row of a table."""
     scenario = result.scenario
-    takes = find_policy(scenario.policy).parameters
+    takes = scenario.info.parameters
     return {
-        "policy": scenario.policy,
+        "policy": scenario.info.name,
         "label": scenario.label,
         "pools": scenario.pools,
         "load": scenario.load_at_start,

@@ -27,14 +27,16 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
     if not _LOG.isEnabledFor(logging.INFO):
         return
     piece = min(_PIECE_S, _ALL_PIECES_S / len(runs))
-    events = total = longest = 0.0
+    events = total = longest = in_python = 0.0
     for scenario, plan in runs:
         expected = expected_events(scenario)
         seconds = expected / _events_per_second(scenario, plan, piece)
         events += plan.replications * expected
         total += plan.replications * seconds
         longest = max(longest, seconds)
-    wall = max(total / threads, longest)
+        if scenario.info.own:
+            in_python += plan.replications * seconds
+    wall = max(total / threads, longest, in_python)  # Python runs one thread at a time
     if wall > WORTH_SAYING_S:
         speed = f"{events / wall / 1e6:.2g} million events/s"
         _LOG.info(f"About {events:.2g} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run.")

@@ -15,8 +15,8 @@ from typing import TypeVar, cast
 
 import numpy as np
 
+from evenly import own_policy
 from evenly.core import Choose, Policy, ThresholdPolicy, make_policy
-from evenly.policies import find_policy
 from evenly.sim.kernels.rng import BUFFER, FEW, lowest_rank, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
 
@@ -25,9 +25,11 @@ T = TypeVar("T")
 
 def new_policy(scenario: Scenario) -> Policy:
     """Return the scenario's policy as a core object, still without pools."""
-    takes = find_policy(scenario.policy).parameters
+    takes = scenario.info.parameters
+    if scenario.info.own:
+        return cast(Policy, own_policy.new_policy(scenario.policy, scenario.capacity))
     return make_policy(
-        scenario.policy,
+        scenario.info.name,
         threshold=scenario.initial_threshold if "threshold" in takes else None,
         alpha=scenario.alpha,
         sample_size=scenario.sampled if "sample_size" in takes else None,

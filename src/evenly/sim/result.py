@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from evenly.errors import InputError, NotRecordedError
 from evenly.frames import Table, Tabular
 from evenly.inputs import shown
-from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, MANY, PART_TASKS, Parts
 from evenly.sim.means import Means
@@ -148,9 +147,9 @@ class Result(Means, Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly simulate --json`."""
         scenario, window = self.scenario, self.window
-        takes, start = find_policy(scenario.policy).parameters, scenario.initial_tasks
+        takes, start = scenario.info.parameters, scenario.initial_tasks
         return {
-            "policy": scenario.policy,
+            "policy": scenario.info.name,
             "pools": scenario.pools,
             "load": scenario.load_at_start,
             "schedule": None if scenario.schedule is None else scenario.schedule_text,
@@ -200,7 +199,7 @@ class Result(Means, Tabular):
         if not self.endings:
             return None
         return {
-            "initial": self.scenario.initial_threshold,
+            "initial": None if self.scenario.info.own else self.scenario.initial_threshold,
             "final": Counter(ending.threshold for ending in self.endings).most_common(1)[0][0],
             "mean": self.threshold,
             "time_at": {str(level): share for level, share in self.threshold_share.items()},
@@ -230,6 +229,8 @@ class Result(Means, Tabular):
 
 def _certain(scenario: Scenario) -> frozenset[str]:
     """Return the averages that are no random numbers: their intervals have no width."""
+    if scenario.info.own:
+        return frozenset()  # it may lose tasks, and send messages, as it likes
     found = set() if scenario.capacity is not None else {"lost_share"}
     if scenario.pools == 1:
         found.add("spread")

@@ -1,6 +1,7 @@
 """Results in .npz files: saved whole, and read back from this version's format and the three before.
 
-A file holds one array per field of each `Tally` and `Trajectory`, named by the field, and the rest as JSON.
+A file holds one array per field of each `Tally` and `Trajectory`, named by the field, and the rest as JSON. Of a
+policy of the user's own it holds the name, module:Class: reading a file runs no code.
 """
 
 from __future__ import annotations
@@ -86,6 +87,7 @@ def _read_arrays(file: Path) -> Arrays:
 
 def _meta(result: Result) -> dict[str, Any]:
     scenario = {f.name: getattr(result.scenario, f.name) for f in fields(Scenario)}
+    scenario["policy"] = result.scenario.info.name
     if not isinstance(result.scenario.schedule, str | None):
         scenario["schedule"] = [asdict(phase) for phase in result.scenario.phases]
     return {

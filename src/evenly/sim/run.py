@@ -15,7 +15,8 @@ import numpy as np
 
 from evenly.errors import InputError
 from evenly.inputs import check_function, is_listing, shown, true_or_false, whole_number
-from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
+from evenly.own_policy import find_class
+from evenly.policies import PARAMETERS, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import MANY, part_count
@@ -24,6 +25,7 @@ from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
 from evenly.sim.simulation import Tick, compile_kernels
 
+MAX_POLICIES = 1000
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
@@ -132,6 +134,9 @@ def compare(
         )
     _check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
+    for scenario in given:
+        if scenario.info.own:
+            find_class(scenario.policy)  # fail before the work
     compile_kernels(given)
     started = time.perf_counter()
     outcomes = _run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
@@ -143,19 +148,21 @@ def compare(
     return Comparison(results=tuple(results))
 
 
-def with_policies(scenario: Scenario, policies: Sequence[str]) -> list[Scenario]:
-    """Return the scenario under each of the policies, each with only the parameters that the policy takes."""
+def with_policies(scenario: Scenario, policies: Sequence[str | type[Any]]) -> list[Scenario]:
+    """Return the scenario under each of the policies, each with only the parameters that the policy takes.
+
+    policies: names, or classes of your own, each once.
+    """
     system = checked_scenario(scenario)
     if not is_listing(policies):
         raise InputError(f"policies must be a list of names, such as ['jsq'], not {shown(policies)}.")
-    names = [find_policy(name).name for name in islice(policies, len(POLICIES) + 1)]
-    check_distinct(names)
-    return [replace(system, policy=name, **_dropped(name)) for name in names]
-
-
-def _dropped(policy: str) -> dict[str, Any]:
-    """Return the parameters that the policy does not take, each as None."""
-    return dict.fromkeys(name for name in PARAMETERS if name not in find_policy(policy).parameters)
+    given = list(islice(policies, MAX_POLICIES + 1))
+    takes = [find_policy(policy, own=True).parameters for policy in given]
+    check_distinct(given)
+    if len(given) > MAX_POLICIES:
+        raise InputError(f"policies must be at most {MAX_POLICIES}.")
+    dropped: list[dict[str, Any]] = [dict.fromkeys(set(PARAMETERS) - taken) for taken in takes]
+    return [replace(system, policy=policy, **none) for policy, none in zip(given, dropped, strict=True)]
 
 
 def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:

@@ -16,7 +16,8 @@ from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, shown, whole_number
-from evenly.policies import DEFAULT, DELAYED, check_parameters, find_policy
+from evenly.own_policy import check_class
+from evenly.policies import DEFAULT, DELAYED, PolicyInfo, check_parameters, find_policy
 from evenly.workload.delay import Delay, parse_delay
 from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
 
@@ -73,7 +74,8 @@ def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
 class Scenario:
     """`pools` identical pools under a policy and a demand, from an initial state up to the horizon.
 
-    policy: a name of `evenly.policies.POLICIES` (default: threshold).
+    policy: a name of `evenly.policies.POLICIES`, or your own: a class with the methods of `evenly.own_policy`, or
+        its name as "module:Class", which is imported when the run starts (default: threshold).
     pools: number of server pools.
     load: offered load per pool; tasks arrive at rate pools * load * service_rate.
     schedule: load over time, instead of `load`: phases, or a text such as "0:5.5,20:10~1/4".
@@ -96,7 +98,7 @@ class Scenario:
     Paper: Sec. 2; Sec. 4 (the remark on service rates: what counts is the offered load).
     """
 
-    policy: str = DEFAULT
+    policy: str | type[Any] = DEFAULT
     pools: int
     load: float | None = None
     schedule: str | Sequence[Phase] | None = None
@@ -112,7 +114,9 @@ class Scenario:
     warmup: float = 0.0
 
     def __post_init__(self) -> None:
-        find_policy(self.policy)
+        if isinstance(self.policy, type):
+            check_class(self.policy)
+        _ = self.info  # checks the name
         self._keep("delay", self._checked_delay())
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
@@ -133,10 +137,15 @@ class Scenario:
         """Set a field to its checked value: plain numbers, also where NumPy's were given."""
         object.__setattr__(self, name, value)
 
+    @cached_property
+    def info(self) -> PolicyInfo:
+        """The policy's name, and what it takes and needs."""
+        return find_policy(self.policy, own=True)
+
     @property
     def aggregate(self) -> bool:
         """True if the policy needs only the number of pools at each level."""
-        return find_policy(self.policy).aggregate and not self.networked
+        return self.info.aggregate and not self.networked
 
     @property
     def message_delay(self) -> Delay:
@@ -171,9 +180,7 @@ class Scenario:
     @property
     def label(self) -> str:
         """The policy with its parameters, for text and pictures."""
-        return find_policy(self.policy).label(
-            threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sampled
-        )
+        return self.info.label(threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sampled)
 
     @property
     def setting(self) -> str:
@@ -186,7 +193,7 @@ class Scenario:
     @property
     def summary(self) -> str:
         """Policy, pools and load in one short line, with which results begin."""
-        policy = self.label if self.alpha is None else f"{self.policy} α={self.alpha}"  # noqa: RUF001
+        policy = self.label if self.alpha is None else f"{self.info.name} α={self.alpha}"  # noqa: RUF001
         setting = self.setting if len(self.setting) <= _SHORT else f"{self.setting[: _SHORT - 3]}..."
         return f"{policy}, {setting}"
 
@@ -274,7 +281,7 @@ class Scenario:
         """Return the delay as it is written, or raise InputError if the policy or the pools do not take one."""
         delay = parse_delay(self.delay)
         if delay.mean > 0 and self.policy not in DELAYED:
-            raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.policy}.")
+            raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.info.name}.")
         return delay.written
 
     def _check_times(self) -> None:
@@ -318,7 +325,7 @@ class Scenario:
                 f"The policy pull stores every slot: at most {MAX_SLOTS} in total, "
                 f"not {self.pools} pools with {self.capacity} each."
             )
-        limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.policy)
+        limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.info.name)
         if limit is not None and self.initial_threshold > limit:
             raise InputError(
                 f"The threshold must be at most {limit} with capacity {self.capacity}, "
@@ -353,7 +360,7 @@ class Scenario:
         """Return about how many tasks and messages are on the way at the highest load."""
         if not self.networked:
             return 0.0
-        per_task = {"power-of-d": 1 + 2 * self.sampled, "threshold": 3, "jsq": 2}.get(self.policy, 1)
+        per_task = {"power-of-d": 1 + 2 * self.sampled, "threshold": 3, "jsq": 2}.get(self.info.name, 1)
         flying = self.pools * peak * self.message_delay.mean * per_task
         if self.policy == "threshold":
             flying += 2 * self.pools  # a change of the threshold, and the answers
@@ -369,7 +376,7 @@ class Scenario:
         peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
         if not self.aggregate and self.pools * peak > MAX_TASKS:
             raise InputError(
-                f"The policy {self.policy} stores every task: at most {MAX_TASKS} in total, "
+                f"The policy {self.info.name} stores every task: at most {MAX_TASKS} in total, "
                 f"not {self.pools} pools with {peak:g} each."
             )
         flying = self._messages_on_the_way(peak)

@@ -9,16 +9,31 @@ import math
 from collections.abc import Callable, Iterable
 from functools import cache
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.core import RoundRobin
 from evenly.sim.kernels import aggregate, per_pool
+from evenly.sim.kernels.changes import record
 from evenly.sim.kernels.integrals import settle
-from evenly.sim.kernels.ledger import NO_LIMIT, RULES, STATE, PolicyCode, Record, balance, copied, grown, new_book
+from evenly.sim.kernels.ledger import (
+    NO_LIMIT,
+    NO_THRESHOLD,
+    RULES,
+    STATE,
+    PolicyCode,
+    Record,
+    balance,
+    copied,
+    grown,
+    new_book,
+)
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
+from evenly.sim.own_run import OwnRun
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.tally import Tally
 from evenly.workload.demand import Phase
@@ -50,7 +65,7 @@ class Simulation:
         keep_path: bool = False,
     ) -> None:
         self.scenario = scenario
-        self._code = _CODES[scenario.policy]
+        self._code = PolicyCode.OWN if scenario.info.own else _CODES[scenario.info.name]
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._rules = np.zeros(1, RULES)[0]
         self._state = np.zeros(1, STATE)[0]
@@ -58,12 +73,17 @@ class Simulation:
         self._path_length = 0
         self._set_rules(mean_holding)
         counts = scenario.at_least_at_start()
-        learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
+        learns = scenario.rule is not None or scenario.info.own
         self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
         self._network = None
-        if scenario.networked:
+        self._own = None
+        if scenario.info.own:
+            self._own = OwnRun(scenario, self._streams)
+            self._state["threshold"] = self._own.threshold
+            self._make_room()
+        elif scenario.networked:
             self._network = Network(scenario, seed)
         elif not scenario.aggregate:
             self._table, self._state["tokens"] = new_pool_table(
@@ -96,6 +116,8 @@ class Simulation:
         """Tasks of each pool; None if the policy needs only the number of pools at each level."""
         if self._network is not None:
             return self._network.tasks
+        if self._own is not None:
+            return self._own.tasks.copy()
         return None if self._table is None else self._table.tasks.copy()
 
     @property
@@ -159,13 +181,19 @@ class Simulation:
             arrivals=arrivals,
             lost_tasks=int(state["lost"]),
             without_token=int(state["without_token"]),
-            green=int(state["green"]),
-            yellow=int(state["yellow"]),
-            resync=int(state["resync"]),
-            acknowledgements=self._acknowledgements(),
-            other=self._other_messages(),
+            **self._messages(),
             change_count=int(state["changes"]),
         )
+
+    def _messages(self) -> dict[str, int]:
+        """Return the messages so far, by kind."""
+        if self._own is not None:
+            return self._own.messages()
+        return {
+            **{kind: int(self._state[kind]) for kind in ("green", "yellow", "resync")},
+            "acknowledgements": self._acknowledgements(),
+            "other": self._other_messages(),
+        }
 
     def _other_messages(self) -> int:
         """Return the messages of policies without tokens, and those of pools that turn a task away."""
@@ -204,7 +232,9 @@ class Simulation:
         state["total"] = counts[1:].sum()
         state["squares"] = (2 * levels - 1)[1:] @ counts[1:]
         state["max_level"] = counts.size - 1
-        state["threshold"] = self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else -2
+        state["threshold"] = (
+            self.scenario.initial_threshold if self._code == PolicyCode.THRESHOLD else NO_THRESHOLD
+        )
 
     def _begin_phase(self, phase: Phase) -> None:
         """Start a phase, and rescale the remaining time to the next event."""
@@ -235,7 +265,9 @@ class Simulation:
     def _run_kernel(self, until: float, budget: int) -> None:
         """Call a kernel once, and set the budget of the next call by the time that this one takes."""
         started = perf_counter()
-        if self._network is not None:
+        if self._own is not None:
+            self._run_own(self._own, until, budget)
+        elif self._network is not None:
             self._network.advance(self._rules, self._state, self._book, self._streams, until, budget)
         elif self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
@@ -247,10 +279,20 @@ class Simulation:
         elif budget == self._budget and seconds < _SECONDS_PER_CALL / 4:
             self._budget = min(2 * self._budget, _MAX_EVENTS)
 
-    def _make_room(self) -> None:
-        """Grow the arrays that are nearly full; the kernels return before they overflow."""
+    def _run_own(self, own: OwnRun, until: float, budget: int) -> None:
+        """Let the user's policy decide a batch of events, and record them."""
+        changes = own.play(self._rules, self._state, until, budget)
+        self._make_room(int(changes.thresholds.max(initial=0)))
+        done, size = 0, changes.times.size
+        while (done := record(self._rules, self._state, self._book, own.tasks, changes, done)) < size:
+            self._make_room()
+        if self._state["next_time"] > until and size < budget:
+            self._state["time"] = until
+
+    def _make_room(self, level: int = 0) -> None:
+        """Grow the arrays that are nearly full; the kernels return before they overflow. Have room for a level."""
         state = self._state
-        if max(state["max_level"], state["threshold"]) + 8 >= self._book.at_least.size:
+        while max(state["max_level"], state["threshold"], level) + 8 >= self._book.at_least.size:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)
@@ -278,18 +320,26 @@ def stops(horizon: float, *more: Iterable[float]) -> list[float]:
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
     for scenario in scenarios:
-        _compile("stale-reports" if scenario.networked else "jsq" if scenario.aggregate else "round-robin")
+        _compile(
+            RoundRobin
+            if scenario.info.own
+            else "stale-reports"
+            if scenario.networked
+            else "jsq"
+            if scenario.aggregate
+            else "round-robin"
+        )
 
 
 def compile_all_kernels() -> None:
     """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
-    for policy in ("jsq", "round-robin", "stale-reports"):
+    for policy in ("jsq", "round-robin", "stale-reports", RoundRobin):
         _compile(policy)
 
 
 @cache
-def _compile(policy: str) -> None:
-    """Run the policy's kernel once, on the smallest system."""
+def _compile(policy: str | type[Any]) -> None:
+    """Run the policy's kernel once, on the smallest system; any class will do for policies of the user's own."""
     simulation = Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0))
     simulation.advance(1.0, max_events=1)
     simulation.tally()

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from evenly.sim.result import Result
     from evenly.sim.scenario import Scenario
 
+_UNKNOWN = "-"
+
 
 def headline(result: Result) -> str:
     """Return the scenario, the fullest pool and the spread in one line."""
@@ -32,8 +34,10 @@ def rows(result: Result) -> list[tuple[str, str]]:
         ("fullest pool", _explained(result.max_tasks, widths.get("max_tasks"))),
         ("spread over pools", _explained(result.spread, widths.get("spread"))),
         ("imbalance", _explained(result.imbalance, widths.get("imbalance"))),
-        ("messages per task", _explained(result.messages_per_task, widths.get("messages_per_task")) + resync),
     ]
+    if _counts_messages(result):
+        sent = _explained(result.messages_per_task, widths.get("messages_per_task"))
+        found.append(("messages per task", sent + resync))
     if result.lost_tasks:
         found.append(("tasks lost", percent(result.lost_share)))
     return found + _threshold_row(result)
@@ -42,6 +46,13 @@ def rows(result: Result) -> list[tuple[str, str]]:
 def _explained(value: float, half_width: float | None) -> str:
     text = plus_minus(value, half_width)
     return f"{text} (too few events to tell)" if UNKNOWN in text else text
+
+
+def _counts_messages(result: Result) -> bool:
+    """Return False for a policy of the user's own that counts no messages: there may be some all the same."""
+    window = result.window
+    sent = window.green + window.yellow + window.other + window.resync + window.acknowledgements
+    return sent > 0 or not result.scenario.info.own
 
 
 def _threshold_row(result: Result) -> list[tuple[str, str]]:
@@ -97,6 +108,11 @@ def shared_span(results: Sequence[Result]) -> str | None:
 def labels(results: Sequence[Result]) -> list[str]:
     """Return one label per result: its policy and, if policies repeat, the inputs that differ."""
     names = [result.scenario.label for result in results]
+    if len(set(names)) < len(names):  # classes of several modules may have one name
+        names = [
+            result.scenario.info.name if result.scenario.info.own else name
+            for result, name in zip(results, names, strict=True)
+        ]
     for words in zip(*(_distinctions(result) for result in results), strict=True):
         if len(set(names)) == len(names):
             return names
@@ -148,8 +164,12 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
         ceiling = math.ceil(loads.pop())
         cells[f"above {ceiling}"] = [percent(result.share_above(ceiling)) for result in results]
     cells |= {
-        "messages": [f"{result.messages_per_task:.3f}" for result in results],
-        "resync": [f"{result.resync_per_task:.3f}" for result in results],
+        "messages": [
+            f"{result.messages_per_task:.3f}" if _counts_messages(result) else _UNKNOWN for result in results
+        ],
+        "resync": [
+            f"{result.resync_per_task:.3f}" if _counts_messages(result) else _UNKNOWN for result in results
+        ],
     }
     if any(result.lost_tasks for result in results):
         cells["lost"] = [percent(result.lost_share) for result in results]

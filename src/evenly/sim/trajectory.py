@@ -82,7 +82,7 @@ class Trajectory(Tabular):
 
     def tokens(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the green and yellow tokens at the dispatcher at each time; for the threshold policy only."""
-        if self.threshold[0] < 0:
+        if self.threshold[0] < 0 or self.scenario.info.own:
             raise InputError("Only the threshold policy has green and yellow tokens.")
         rows = np.arange(self.times.size)
         pools = self.pools_at_least[0, 0]
@@ -99,8 +99,10 @@ class Trajectory(Tabular):
             "imbalance": self.imbalance,
         }
         if self.threshold[0] >= 0:
+            columns["threshold"] = self.threshold
+        if self.threshold[0] >= 0 and not self.scenario.info.own:
             green, yellow = self.tokens()
-            columns |= {"threshold": self.threshold, "green_tokens": green, "yellow_tokens": yellow}
+            columns |= {"green_tokens": green, "yellow_tokens": yellow}
         elif self.tokens_held.any():
             columns["tokens"] = self.tokens_held
         return columns
@@ -108,7 +110,7 @@ class Trajectory(Tabular):
     def to_dict(self) -> dict[str, Any]:
         """Return the run, the columns as lists and the changes of the threshold, ready for JSON."""
         return {
-            "policy": self.scenario.policy,
+            "policy": self.scenario.info.name,
             "pools": self.scenario.pools,
             "seed": self.seed,
             "replication": self.replication,

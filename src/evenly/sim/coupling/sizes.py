@@ -180,7 +180,7 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
     """Return the scenario with each number of pools, or raise InputError if they cannot share their primitives."""
     checked_scenario(scenario)
     if scenario.policy != "threshold":
-        raise InputError(f"simulate_sizes only supports the policy threshold, not {scenario.policy}.")
+        raise InputError(f"simulate_sizes only supports the policy threshold, not {scenario.info.name}.")
     if scenario.capacity is not None:
         raise InputError(f"simulate_sizes does not support a capacity, and {scenario.capacity} was given.")
     if any(phase.amplitude for phase in scenario.phases):

@@ -31,10 +31,12 @@ class PolicyCode(IntEnum):
     JBT = 5  # join-idle-queue is this one with threshold 1
     PULL = 6
     STALE_REPORTS = 7
+    OWN = 8  # a class of the user's own
 
 
 Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE
 
+NO_THRESHOLD = -2  # of a state, under policies without one
 NO_LIMIT = np.iinfo(np.int64).max // 4
 
 RULES = np.dtype(

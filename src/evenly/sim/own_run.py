@@ -1,0 +1,187 @@
+"""One system under a policy of the user's own: the events of the kernels, and every decision from Python.
+
+Holding times, events and choices come from the same streams as in the kernels, so a policy gets exactly the
+arrivals and departures that the built-in ones get. The loop calls the policy and remembers the pool of each task;
+the rest is compiled (`evenly.sim.kernels.changes`). What the policy returns is checked, always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
+from itertools import chain
+from numbers import Integral
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenly.core import Choose, MessageCount
+from evenly.errors import InputError
+from evenly.inputs import shown, whole_number
+from evenly.own_policy import FAILURES, failure, new_policy
+from evenly.sim.kernels.changes import Changes, draw, new_events, resume
+from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
+from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices
+from evenly.sim.scenario import MAX_LEVELS, Scenario
+
+T = TypeVar("T")
+
+_FEW = 8  # events to draw after a lost task; the next may be lost soon
+_MAX_MESSAGES = 2**62
+_KINDS = [each.name for each in fields(MessageCount)]
+
+
+class OwnRun:
+    """A policy of the user's own, its pools and the tasks in them."""
+
+    def __init__(self, scenario: Scenario, streams: Streams) -> None:
+        self.tasks: NDArray[np.int64] = scenario.tasks_at_start()  # up to the last change recorded
+        self._name = scenario.info.name
+        self._pools = scenario.pools
+        self._capacity = scenario.capacity
+        self._streams = streams
+        self._events = new_events()
+        self._most = BUFFER  # events to draw at a time
+        self._choose = _choice(streams)
+        self._counts = self.tasks.tolist()  # kept up to date only if there is a capacity
+        self._owners: list[int] = []  # the pool of each task
+        self._policy = new_policy(scenario.policy, scenario.capacity)
+        for pool, tasks in enumerate(self._counts):
+            self._call("join", pool, tasks)
+            self._owners += [pool] * tasks
+        self._joining = self._sent()
+        self._thresholds: list[int] = []  # after each event of a batch
+        self._watched = self._read("threshold", None) is not None
+
+    @property
+    def threshold(self) -> int:
+        """The policy's threshold; -2 if it has none."""
+        return self._threshold() if self._watched else NO_THRESHOLD
+
+    def messages(self) -> dict[str, int]:
+        """Return the messages by kind since the pools of time 0 joined; none if the policy does not count them."""
+        return {kind: count - self._joining[kind] for kind, count in self._sent().items()}
+
+    def play(self, rules: Record, state: Record, until: float, budget: int) -> Changes:
+        """Simulate up to the time `until`, for at most `budget` events, and return them to be recorded."""
+        times: list[NDArray[np.float64]] = [np.zeros(0)]
+        steps: list[int] = []
+        self._thresholds.clear()
+        back, drawn = -1, 1
+        while len(steps) < budget and (drawn or state["position"] == BUFFER):
+            events, before, total = self._events, len(steps), len(self._owners)
+            most = min(self._most, budget - before)
+            drawn = draw(rules, state, self._streams, events, total, until, most, back)
+            lost = self._decide(events.tasks[:drawn].tolist(), steps)
+            used = len(steps) - before
+            times.append(events.times[:used].copy())
+            back = used - 1 if lost else -1  # the events after it were drawn for one task more
+            self._most = max(used, _FEW) if lost else min(2 * self._most, BUFFER)
+        resume(rules, state, self._streams, self._events, len(self._owners), back)
+        return Changes(np.concatenate(times), np.array(steps, np.int64), np.array(self._thresholds, np.int64))
+
+    def _decide(self, tasks: list[int], steps: list[int]) -> bool:
+        """Let the policy decide about the events in turn, up to a lost task. Return True if there was one."""
+        owners, counts, pools, choose = self._owners, self._counts, self._pools, self._choose
+        arrive, depart, note = self._policy.arrive, self._policy.depart, steps.append
+        limited, watched = self._capacity is not None, self._watched
+        for task in tasks:
+            if task < 0:
+                try:
+                    pool = arrive(choose)
+                except FAILURES as error:
+                    raise failure(self._name, "arrive", error) from error
+                if pool.__class__ is not int or not 0 <= pool < pools:
+                    pool = -1 if pool is None else self._checked(pool)
+                if limited and pool >= 0:
+                    pool = self._admitted(pool)
+                note(pool + 1)
+                if watched:
+                    self._thresholds.append(self._threshold())
+                if pool < 0:
+                    return True
+                owners.append(pool)
+            else:
+                pool = owners[task]
+                owners[task] = owners[-1]
+                owners.pop()
+                if limited:
+                    counts[pool] -= 1
+                try:
+                    depart(pool)
+                except FAILURES as error:
+                    raise failure(self._name, "depart", error) from error
+                note(-1 - pool)
+                if watched:
+                    self._thresholds.append(self._threshold())
+        return False
+
+    def _admitted(self, pool: int) -> int:
+        """Return the pool if it has room, and count the task; otherwise -1, and to the policy the task departs."""
+        if self._counts[pool] == self._capacity:
+            self._call("depart", pool)
+            return -1
+        self._counts[pool] += 1
+        return pool
+
+    def _checked(self, pool: object) -> int:
+        """Return a pool that is not a plain number, or raise InputError unless it names a pool."""
+        if isinstance(pool, Integral) and not isinstance(pool, bool) and 0 <= int(pool) < self._pools:
+            return int(pool)  # one of NumPy's
+        raise InputError(
+            f"The policy {self._name} must return a pool from arrive, a whole number from 0 to {self._pools - 1}, "
+            f"or None to lose the task, not {shown(pool)}."
+        )
+
+    def _call(self, method: str, *arguments: object) -> None:
+        try:
+            getattr(self._policy, method)(*arguments)
+        except FAILURES as error:
+            raise failure(self._name, method, error) from error
+
+    def _sent(self) -> dict[str, int]:
+        """Return the messages that the policy has counted so far, by kind."""
+        found = self._read("messages", 0)
+        sent = found if isinstance(found, MessageCount) else MessageCount(other=found)
+        name = f"messages of the policy {self._name}"
+        return {kind: whole_number(name, getattr(sent, kind), 0, _MAX_MESSAGES) for kind in _KINDS}
+
+    def _threshold(self) -> int:
+        """Return the policy's threshold right now."""
+        found = self._read("threshold", None)
+        if found.__class__ is int and 0 <= found <= MAX_LEVELS:
+            return int(found)
+        return whole_number(f"threshold of the policy {self._name}", found, 0, MAX_LEVELS)
+
+    def _read(self, attribute: str, default: object) -> Any:  # noqa: ANN401
+        try:
+            return getattr(self._policy, attribute, default)
+        except FAILURES as error:
+            raise failure(self._name, attribute, error) from error
+
+
+def _choice(streams: Streams) -> Choose:
+    """Return the uniform choice that a policy gets, from the stream of choices."""
+
+    def buffers() -> Iterator[list[float]]:
+        while True:
+            yield streams.choices.tolist()
+            refill_choices(streams)
+
+    draw: Callable[[], float] = chain.from_iterable(buffers()).__next__
+
+    def choose(candidates: Sequence[T], /) -> T:
+        """Return one of the candidates, each with the same chance."""
+        if isinstance(candidates, dict):  # its keys may be numbers, and its values are no candidates
+            raise _no_choice(candidates)
+        try:
+            return candidates[int(draw() * len(candidates))]
+        except (IndexError, KeyError, TypeError):
+            raise _no_choice(candidates) from None
+
+    return choose
+
+
+def _no_choice(candidates: object) -> InputError:
+    return InputError(f"choose needs a list or another sequence, not empty, and not {shown(candidates)}.")
