@@ -35,7 +35,7 @@ def unknown_name(what: str, text: object, known: Iterable[str]) -> InputError:
 
 
 def read_parameters(what: str, example: str, text: str, keys: Iterable[str]) -> dict[str, Numbers]:
-    """Return the parameters of a text such as "shape=1.5,ratio=1000": each a list of numbers, joined by slashes."""
+    """Return the parameters of a text such as "shape=1.5,ratio=1000", each as numbers that slashes separate."""
     name, known = example.partition(":")[0], tuple(keys)
     found: dict[str, Numbers] = {}
     for part in text.split(",") if text else ():

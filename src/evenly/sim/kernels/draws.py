@@ -102,46 +102,63 @@ def draw_many(draws: Draws, out: Floats) -> None:
 @kernel
 def refill(draws: Draws) -> None:
     """Draw the next buffer."""
-    method, numbers, out = draws.method[0], draws.numbers, draws.buffer
-    if method == _SAMPLE:
-        _fill_uniforms(draws)
-        for place in range(out.size):
-            out[place] = draws.values[int(draws.uniforms[place] * draws.values.size)]
-    elif method == _REPLAY:
-        for place in range(out.size):
-            out[place] = draws.values[draws.position[1]]
+    method = draws.method[0]
+    if method == _REPLAY:
+        for place in range(draws.buffer.size):
+            draws.buffer[place] = draws.values[draws.position[1]]
             draws.position[1] = (draws.position[1] + 1) % draws.values.size
-    elif method == _LOGNORMAL:
-        _fill_uniforms(draws)
-        for place in range(out.size):
-            out[place] = math.exp(numbers[0] + numbers[1] * normal_quantile(draws.uniforms[place] + _HALF_STEP))
-    elif method == _PARETO:
-        _fill_uniforms(draws)
-        for place in range(out.size):
-            # 1 - U is a uniform too, and never 0
-            out[place] = numbers[2] * (1.0 - numbers[1] * draws.uniforms[place]) ** numbers[0]
+    elif method in (_SAMPLE, _LOGNORMAL, _PARETO):
+        _by_uniforms(draws, method)
     elif method == _STAGES:
-        out[:] = 0.0
-        for _ in range(int(numbers[0])):
-            _fill_exponentials(draws, draws.exponentials)
-            for place in range(out.size):
-                out[place] += draws.exponentials[place]
-        for place in range(out.size):
-            out[place] /= numbers[0]
+        _stages(draws, int(draws.numbers[0]))
     elif method == _COXIAN:
         _coxian(draws)
     else:
-        _fill_exponentials(draws, out)
-        if method == _SHIFTED:
-            for place in range(out.size):
-                out[place] = 1.0 - numbers[0] + numbers[0] * out[place]
-        elif method == _POWER:
-            for place in range(out.size):
-                out[place] = numbers[1] * out[place] ** numbers[0]
-        elif method == _MIXTURE:
-            _fill_uniforms(draws)
-            for place in range(out.size):
-                out[place] *= numbers[1] if draws.uniforms[place] < numbers[0] else numbers[2]
+        _by_exponentials(draws, method)
+
+
+@kernel
+def _by_uniforms(draws: Draws, method: int) -> None:
+    """Draw by inversion."""
+    numbers, values, uniforms, out = draws.numbers, draws.values, draws.uniforms, draws.buffer
+    _fill_uniforms(draws)
+    if method == _SAMPLE:
+        for place in range(out.size):
+            out[place] = values[int(uniforms[place] * values.size)]
+    elif method == _LOGNORMAL:
+        for place in range(out.size):
+            out[place] = math.exp(numbers[0] + numbers[1] * normal_quantile(uniforms[place] + _HALF_STEP))
+    else:
+        for place in range(out.size):
+            out[place] = numbers[2] * (1.0 - numbers[1] * uniforms[place]) ** numbers[0]
+
+
+@kernel
+def _by_exponentials(draws: Draws, method: int) -> None:
+    """Draw a function of an exponential."""
+    numbers, out = draws.numbers, draws.buffer
+    _fill_exponentials(draws, out)
+    if method == _SHIFTED:
+        for place in range(out.size):
+            out[place] = 1.0 - numbers[0] + numbers[0] * out[place]
+    elif method == _POWER:
+        for place in range(out.size):
+            out[place] = numbers[1] * out[place] ** numbers[0]
+    elif method == _MIXTURE:
+        _fill_uniforms(draws)
+        for place in range(out.size):
+            out[place] *= numbers[1] if draws.uniforms[place] < numbers[0] else numbers[2]
+
+
+@kernel
+def _stages(draws: Draws, stages: int) -> None:
+    """Draw the mean of this many exponentials."""
+    out = draws.buffer
+    out[:] = 0.0
+    for _ in range(stages):
+        _fill_exponentials(draws, draws.exponentials)
+        for place in range(out.size):
+            out[place] += draws.exponentials[place] / stages
 
 
 @kernel
