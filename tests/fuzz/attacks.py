@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from evenly.cli.main import app
-from tests.fuzz.values import ADDRESSES, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
+from tests.fuzz.values import ADDRESSES, LAWS, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
 
 # One valid, quick invocation per command: what an attack starts from.
 BASES: dict[str, dict[str, str]] = {
@@ -69,6 +69,8 @@ _BY_OPTION = {
     "--dispatcher": ("http://127.0.0.1:1", "https://127.0.0.1:1", "http://10.0.0.1:1/x", "ftp://a", *ADDRESSES),
     "--alpha": NUMBERS,
     "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
+    "--service": LAWS,
+    "--arrivals": LAWS,
     "--initial-tasks": NUMBERS,
 }
 _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}

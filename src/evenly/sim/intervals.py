@@ -62,13 +62,15 @@ def _quantile(freedom: float, chance: float) -> float:
     return -float(stdtrit(freedom, chance / 2))
 
 
-def part_count(length: float, service_rate: float, replications: int) -> int:
+def part_count(length: float, decay: float, replications: int) -> int:
     """Return the number of parts that each replication is cut into; 1 if they would be too short.
+
+    `decay` is the rate at which correlations over time decay.
 
     Together, the parts have `PARTS` degrees of freedom, or as many as fit.
     """
     wanted = PARTS if replications == 1 else math.ceil(PARTS / (replications - 1))
-    fit = math.floor(length * service_rate / PART_TASKS * (1 + 1e-12))
+    fit = math.floor(length * decay / PART_TASKS * (1 + 1e-12))
     return max(min(wanted, fit), 1) if replications > 1 or fit >= PARTS else 1
 
 

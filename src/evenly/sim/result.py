@@ -84,7 +84,7 @@ class Result(Means, Tabular):
             raise InputError(f"level must be a number strictly between 0 and 1, not {shown(level)}.")
         if len(self.windows) < 2:
             return {}
-        if self.batches and self.windows[0].time * self.scenario.service_rate < 0.999 * PART_TASKS:
+        if self.batches and self.windows[0].time * self.scenario.forgetting_rate < 0.999 * PART_TASKS:
             return {}
         names = self.scalars().keys()
         random = [name for name in names if name not in _certain(self.scenario)]
@@ -156,6 +156,10 @@ class Result(Means, Tabular):
             "alpha": None if scenario.alpha is None else float(scenario.alpha),
             "capacity": scenario.capacity,
             "service_rate": scenario.service_rate,
+            "service": str(scenario.service_law),
+            "arrivals": str(scenario.arrival_process),
+            "service_own_mean": scenario.service_law.own_mean,
+            "arrivals_own_rate": scenario.arrival_process.own_rate,
             "delay": scenario.delay,
             "report_interval": scenario.interval if "report_interval" in takes else None,
             "horizon": scenario.horizon,

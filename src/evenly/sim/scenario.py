@@ -163,6 +163,18 @@ class Scenario:
         return self.service_law.name == "exponential" and self.arrival_process.name == "poisson"
 
     @property
+    def forgetting_rate(self) -> float:
+        """The rate at which correlations over time decay: the service rate, or less.
+
+        Under a service law with coefficient of variation cv, the correlation of the number of tasks over time is
+        the chance that a task in progress stays that long. Its integral is the mean remaining time of such a task,
+        (1 + cv**2) / 2 mean task times. The variance of the rate of bursty arrivals decays over their memory.
+        """
+        burst = self.arrival_process.burst
+        memory = max(1.0, (1 + self.service_law.cv**2) / 2, 0.0 if burst is None else burst.memory)
+        return self.service_rate / memory
+
+    @property
     def message_delay(self) -> Delay:
         """How long tasks and messages are on the way, in mean task times."""
         return parse_delay(self.delay)

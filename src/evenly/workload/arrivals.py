@@ -59,6 +59,11 @@ class Burst:
         return outside, outside * self.ratio
 
     @property
+    def memory(self) -> float:
+        """The time in which correlations of the rate fall to 1 / e, in mean task times."""
+        return self.length * (1 - self.share)
+
+    @property
     def lengths(self) -> tuple[float, float]:
         """The mean times outside and in a burst, in mean task times."""
         return self.length * (1 - self.share) / self.share, self.length

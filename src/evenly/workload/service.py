@@ -237,8 +237,8 @@ def _pareto(given: _Given) -> Recipe:
         ratio = number_from(f"{_WHAT}: ratio of pareto", single(_WHAT, "pareto", "ratio", given), 1.001, MAX_RATIO)
     elif shape <= 1:
         raise InputError(
-            f"{_WHAT}: pareto with shape {shape:g} and no ratio has an infinite mean, so no load keeps the pools "
-            f"busy on average; give a shape above 1, or bound the tail, as in pareto:shape={shape:g},ratio=1000."
+            f"{_WHAT}: pareto with shape {shape:g} and no ratio has an infinite mean, so the load "
+            f"would be infinite; give a shape above 1, or bound the tail, as in pareto:shape={shape:g},ratio=1000."
         )
     mean = _pareto_moment(shape, ratio, 1)
     infinite = math.isinf(ratio) and shape <= 2
