@@ -156,11 +156,11 @@ def plus_minus(value: float, half_width: float | None, digits: int = 3) -> str:
 
     A small half-width gets more digits: it must not look like zero.
     """
-    if half_width is None:
+    if not half_width:  # none, or not a random number
         return f"{value:.{digits}f}"
     if isnan(half_width):
         return f"{value:.{digits}f} {UNKNOWN}"
-    if 0 < half_width < 0.5 * 10.0**-digits:
+    if half_width < 0.5 * 10.0**-digits:
         digits = min(ceil(-log10(half_width)), _MOST_DIGITS)
     return f"{value:.{digits}f} ± {half_width:.{digits}f}"
 

@@ -1,8 +1,8 @@
-"""How often the 95 % intervals of simulations hold the truth: `make coverage`, about ten minutes on two cores.
+"""How often the 95 % intervals of simulations hold the truth: `make coverage`, a quarter of an hour on two cores.
 
-The truth is the mean over all runs of a case, whose error is a twentieth of that of a run. The number of intervals
-that miss it is binomial. A bound is passed with probability below 1e-7 if the method covers 93 to 97 % wherever it
-gives an interval.
+The truth is the mean over all runs of a case, whose error is a thirtieth of that of a run. The number of intervals
+that miss it is binomial. A case fails with probability below 1e-6 if the method covers 93 to 97 % wherever it
+gives an interval. Averages with an interval in few of the runs may be covered better than that.
 """
 
 import math
@@ -15,8 +15,8 @@ from scipy.stats import binom
 
 from evenly.sim import Result, Scenario, simulate
 
-RARE = 1e-7
-RUNS = 500
+RARE = 1e-7  # for each of at most eight averages
+RUNS = 1000
 OFTEN = 0.9  # share of runs from which on intervals count as the rule
 SPAN: dict[str, Any] = {"horizon": 220.0, "warmup": 20.0}
 
@@ -69,6 +69,16 @@ CASES = {
         {"policy": "stale-reports", "pools": 20, "load": 5.5, "report_interval": 0.5, **SPAN}, {}
     ),
     "mean holding times": Case({"pools": 50, "load": 5.5, "alpha": 0.9, **SPAN}, {"mean_holding_times": True}),
+    "3 batches": Case({"pools": 20, "load": 5.5, "alpha": 0.9, **SPAN}, {"batches": 3}),
+    "10 batches": Case({"pools": 20, "load": 5.5, "alpha": 0.9, **SPAN}, {"batches": 10}),
+    "rare reports, 8 replications": Case(
+        {"policy": "stale-reports", "pools": 20, "load": 5.5, "report_interval": 6.0, **SPAN}, {"replications": 8}
+    ),
+    "tokens in abundance": Case({"policy": "jbt", "pools": 100, "load": 2.0, "threshold": 4, **SPAN}, {}),
+    "2 short replications": Case({"pools": 20, "load": 5.5, "alpha": 0.9, "horizon": 12.0}, {"replications": 2}),
+    "3 short replications with a schedule": Case(
+        {"pools": 20, "schedule": "0:5.5,4:3", "alpha": 0.9, "horizon": 8.0}, {"replications": 3}
+    ),
     "2 replications": Case({"pools": 50, "load": 5.5, "alpha": 0.9, **SPAN}, {"replications": 2}),
     "8 replications": Case({"pools": 50, "load": 2.9, "alpha": 0.9, **SPAN}, {"replications": 8}),
     "60 replications": Case({"pools": 20, "load": 2.5, "alpha": 0.9, "horizon": 10.0}, {"replications": 60}),
@@ -110,9 +120,9 @@ def test_intervals_hold_the_truth(name: str) -> None:
         missed = int((errors[told] > widths[told]).sum())
         share, count = float(told.mean()), int(told.sum())
         print(f"{name}: {quantity} has an interval in {share:.1%} of the runs; {missed} of {count} miss the truth")
-        ok = (widths[told] > 0).all() and missed <= binom.isf(RARE, RUNS, 0.07)
+        ok = (widths[told] > 0).all() and missed <= binom.isf(RARE, count, 0.07)
         if share >= OFTEN:
-            ok = ok and binom.ppf(RARE, count, 0.03) <= missed <= binom.isf(RARE, count, 0.07)
+            ok = ok and missed >= binom.ppf(RARE, count, 0.03)
         if quantity in case.unknown:
             ok = ok and share < 0.5
         if not ok or math.isnan(value):

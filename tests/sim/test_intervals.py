@@ -156,10 +156,10 @@ def test_only_numbers_that_are_not_random_have_no_width(
 
 
 def test_parts_are_long_enough_and_enough() -> None:
-    assert [part_count(length, 1.0, 1) for length in (199.9, 200.0, 1e6)] == [1, 50, 50]
-    assert [part_count(length, 4.0, 1) for length in (49.9, 50.0)] == [1, 50]
-    assert [part_count(1e6, 1.0, runs) for runs in (2, 3, 8, 51, 1000)] == [50, 25, 8, 1, 1]
-    assert [part_count(length, 1.0, 2) for length in (1.0, 7.9, 8.0, 100.0)] == [1, 1, 2, 25]
+    assert [part_count(length, 1) for length in (199.9, 200.0, 1e6)] == [1, 50, 50]
+    assert [part_count(1e6, runs) for runs in (2, 3, 8, 51, 1000)] == [50, 25, 8, 1, 1]
+    assert [part_count(length, 2) for length in (1.0, 79.9, 80.0, 100.0)] == [1, 1, 20, 25]
+    assert [part_count(length, 8) for length in (8.0, 11.9, 12.0)] == [1, 1, 3]
 
 
 def test_a_schedule_has_intervals_from_replications_only() -> None:
@@ -246,5 +246,25 @@ def test_mean_holding_times_lower_the_variance_as_much_as_theory_says() -> None:
 
 def test_batches_that_are_too_short_give_no_interval() -> None:
     scenario = Scenario(policy="random", pools=5, load=2.0, horizon=100.0)
-    assert simulate(scenario, batches=25).half_widths()
-    assert simulate(scenario, batches=26).half_widths() == {}
+    assert [bool(simulate(scenario, batches=count).half_widths()) for count in (10, 11, 25, 26)] == [
+        True,
+        False,
+        True,
+        False,
+    ]
+    for interval, known in ((1.0, True), (5.0, False)):  # rare reports make pools fill in turn, again and again
+        slow = Scenario(policy="stale-reports", pools=5, load=2.0, horizon=200.0, report_interval=interval)
+        assert bool(simulate(slow).half_widths()) == known
+
+
+def test_a_run_with_hundreds_of_thousands_of_levels_has_fewer_batches() -> None:
+    assert simulate(Scenario(policy="random", pools=1, load=600_000.0, horizon=200.0)).batches == 41
+
+
+def test_messages_of_a_system_without_arrivals_are_not_per_task() -> None:
+    result = simulate(
+        Scenario(policy="jsq", pools=5, schedule="0:0", initial_tasks=5, horizon=20.0), replications=3
+    )
+    assert result.messages_per_task == 0
+    assert math.isnan(result.half_widths()["messages_per_task"])
+    assert str(result)

@@ -328,6 +328,7 @@ def test_an_old_file_holds_what_it_held(name: str) -> None:
         assert before.pop("alpha") == 0.9
         assert report["alpha"] is None
     assert report["messages"].pop("acknowledgements") == (1647 if name == "learning" else 0)
+    assert report["messages"].pop("per_task") == pytest.approx(before["messages"].pop("per_task"), rel=1e-15)
     widths = before.pop("ci95")  # by the method of that time
     assert (report["ci95"] or {}).keys() == (widths or {}).keys()
     assert {key: report[key] for key in before} == before

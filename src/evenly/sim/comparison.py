@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from evenly.errors import InputError
-from evenly.frames import Table, Tabular
+from evenly.frames import UNKNOWN, Table, Tabular
 from evenly.policies import find_policy
 from evenly.sim import summary
 from evenly.sim.result import Result
@@ -106,9 +106,10 @@ class Comparison(Tabular, Sequence[Result]):
 
     def _repr_html_(self) -> str:
         """Return the table that `evenly compare` prints."""
-        return (
-            Table(summary.comparison_cells(self.results))._repr_html_() if self.results else "<p>no scenarios</p>"
-        )
+        if not self.results:
+            return "<p>no scenarios</p>"
+        table = Table(summary.comparison_cells(self.results))._repr_html_()
+        return f"{table}<p>{UNKNOWN}: too few events to tell</p>" if UNKNOWN in table else table
 
 
 def _inputs(result: Result) -> dict[str, Any]:

@@ -7,8 +7,8 @@ denominator. Five things are taken into account:
 - Neighboring parts are correlated. The variance is multiplied by (1 + c) / (1 - c), c the correlation at lag one.
 - Replications share a trend, from the start of a run or from its schedule. With several replications, residuals
   are compared at the same place of the run.
-- A task that arrives in one part causes messages in a later one. What the growth of the number of tasks explains
-  cancels between the parts of a run, and counts once per replication.
+- A task that arrives in one part causes messages in a later one. What the growth of the number of tasks explains,
+  or that of tokens, cancels between the parts of a run, and counts once per replication.
 - Residuals are skewed when events are rare. Student's quantile is increased by what Hall's expansion gives for the
   worse side (P. Hall, On the removal of skewness by transformation, 1992).
 - Some averages rest on few events: losses, changes of the threshold, visits of the fullest pool to another level.
@@ -32,9 +32,11 @@ from evenly.sim.tally import FloatArray, Tally
 CONFIDENCE = 0.95
 PARTS = 50
 PART_TASKS = 4.0  # mean task times that a part lasts at least: correlations decay like exp(-t)
+BATCH_TASKS = 10.0  # the same for batches that are too few to estimate correlations from
 LEAST_EVENTS = 8.0
+LEAST_TASKS = 50  # arrivals that an average per task rests on at least
+MANY = 20  # degrees of freedom from which on correlations and events can be estimated
 _LEAST_FREEDOM = 5.0  # of uncorrelated parts
-_MANY = 20  # degrees of freedom from which on the number of events can be told from the scatter
 _ROUNDING = 1e-9  # relative to the total: smaller deviations are rounding errors
 _MATTERS = 0.1  # a share of the variance that matters
 _LEAST_CORRELATION, _MOST_CORRELATION = -0.3, 0.97
@@ -62,34 +64,46 @@ def _quantile(freedom: float, chance: float) -> float:
     return -float(stdtrit(freedom, chance / 2))
 
 
-def part_count(length: float, decay: float, replications: int) -> int:
-    """Return the number of parts that each replication is cut into; 1 if they would be too short.
+def part_count(length: float, replications: int) -> int:
+    """Return the number of parts that each replication is cut into; 1 if they would be too short or too few.
 
-    `decay` is the rate at which correlations over time decay.
-
-    Together, the parts have `PARTS` degrees of freedom, or as many as fit.
+    Together, the parts have `PARTS` degrees of freedom, or at least `MANY`. The length is in units of
+    the time in which the system forgets its state, usually a mean task time.
     """
-    wanted = PARTS if replications == 1 else math.ceil(PARTS / (replications - 1))
-    fit = math.floor(length * decay / PART_TASKS * (1 + 1e-12))
-    return max(min(wanted, fit), 1) if replications > 1 or fit >= PARTS else 1
+    fit = math.floor(length / PART_TASKS * (1 + 1e-12))
+    if replications == 1:
+        return PARTS if fit >= PARTS else 1
+    parts = min(math.ceil(PARTS / (replications - 1)), fit)
+    return parts if (replications - 1) * parts >= MANY else 1
 
 
-def part_row(part: Tally, pools: int) -> list[float]:
-    """Return the totals of a part that intervals need, in the order of `COLUMNS`."""
+def part_row(part: Tally, pools: int, *, fixed_tokens: bool) -> list[float]:
+    """Return the totals of a part that intervals need, in the order of `COLUMNS`.
+
+    `fixed_tokens` is for policies with tokens and a threshold that never changes: each token sent is used by a
+    task, or still held. Other messages follow departures.
+    """
+    messages = part.green + part.yellow + part.other
+    growth = 2 * part.arrivals - part.lost_tasks - part.events
     return [
         part.time,
         part.arrivals,
         float(part.at_least[1:].sum()) / pools,
-        float(part.max_time @ np.arange(part.max_time.size)),
-        float(part.threshold_time @ np.arange(part.threshold_time.size)),
+        _total_level(part.max_time),
+        _total_level(part.threshold_time),
         part.gap / pools,
         part.spread,
-        part.green + part.yellow + part.other,
+        messages,
         part.resync,
         part.lost_tasks,
         part.without_token,
-        2 * part.arrivals - part.lost_tasks - part.events,
+        messages - part.arrivals + part.without_token if fixed_tokens else growth,
     ]
+
+
+def _total_level(times: FloatArray) -> float:
+    """Return the sum over levels of level times time. Not with @: BLAS would start threads for long arrays."""
+    return float((times * np.arange(times.size)).sum())
 
 
 @dataclass(frozen=True)
@@ -118,7 +132,7 @@ class Parts:
     def _half_width(self, name: str, chance: float) -> float:
         over = self._column("arrivals" if name in _PER_TASK else "time")
         whole = float(over.sum())
-        if whole == 0:
+        if name in _PER_TASK and whole < LEAST_TASKS:
             return math.nan
         values = self._column(name)
         residuals = self._residuals(values, over)
@@ -130,9 +144,8 @@ class Parts:
         if variance <= (_ROUNDING * float(values.sum())) ** 2:
             return math.nan
         share, events = error.variance / variance, self._events(name, over, variance)
-        if share > _MATTERS and error.freedom < min(_LEAST_FREEDOM, self._freedom):
-            return math.nan
-        if self._freedom >= _MANY and events < LEAST_EVENTS:
+        correlated = share > _MATTERS and error.freedom < _LEAST_FREEDOM
+        if self._freedom >= MANY and (correlated or events < LEAST_EVENTS):
             return math.nan
         student = _quantile(error.freedom, chance)
         skewness = max(error.skewness * math.pow(share, 1.5), 1 / math.sqrt(events))
@@ -182,9 +195,12 @@ class Parts:
         )
 
     def _correlation_factor(self, residuals: FloatArray, squares: float) -> float:
-        """Return the variance of a sum of parts, relative to that of as many independent ones."""
+        """Return the variance of a sum of parts, relative to that of as many independent ones.
+
+        A few batches do not tell. They are long instead.
+        """
         runs, parts = self._shape
-        if parts < 2:
+        if parts < 2 or self._freedom < MANY:
             return 1.0
         correlation = float((residuals[:, 1:] * residuals[:, :-1]).sum()) / squares
         if runs == 1:  # residuals from their own mean look less correlated than they are

@@ -18,7 +18,7 @@ from evenly.sim.trajectory import Ending, Trajectory
 class Plan:
     """The replications of a scenario, and what to record of each.
 
-    Each replication has one window, or one per batch of a single replication, and `parts` that intervals rest on.
+    Each replication has one window, or one per batch of a single one, and is cut into `parts` for intervals.
     """
 
     replications: int
@@ -62,8 +62,8 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
             first = first or last
             if earlier is not None:
                 part = last - earlier
-                rows.append(part_row(part, scenario.pools))
-                windows += [part] if plan.batches else []
+                rows.append(part_row(part, scenario.pools, fixed_tokens=scenario.fixed_tokens))
+                windows += [part] if len(edges) == 2 or plan.batches else []
     assert first is not None and last is not None
     state = simulation.state
     has_threshold = int(simulation.state["threshold"]) >= 0

@@ -18,7 +18,7 @@ from evenly.frames import Table, Tabular
 from evenly.inputs import shown
 from evenly.policies import find_policy
 from evenly.sim import summary
-from evenly.sim.intervals import CONFIDENCE, PART_TASKS, Parts
+from evenly.sim.intervals import BATCH_TASKS, CONFIDENCE, MANY, PART_TASKS, Parts
 from evenly.sim.means import Means
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import FloatArray, Tally
@@ -67,7 +67,7 @@ class Result(Means, Tabular):
 
         Columns: quantity, mean, low, high. The interval rests on the replications, or on the batches of a single
         one. Where too few events were seen to tell how accurate the mean is, low and high are NaN. All are NaN if
-        there is one sample only, or if batches are shorter than four mean task times.
+        there is one sample only, or if batches are shorter than four mean task times (ten if there are up to 20).
         """
         means, widths = self.scalars(), self.half_widths(level)
         mean = np.array(list(means.values()))
@@ -84,7 +84,8 @@ class Result(Means, Tabular):
             raise InputError(f"level must be a number strictly between 0 and 1, not {shown(level)}.")
         if len(self.windows) < 2:
             return {}
-        if self.batches and self.windows[0].time * self.scenario.forgetting_rate < 0.999 * PART_TASKS:
+        least = PART_TASKS if self.batches > MANY else BATCH_TASKS
+        if self.batches and self.windows[0].time / self.scenario.memory < 0.999 * least:
             return {}
         names = self.scalars().keys()
         random = [name for name in names if name not in _certain(self.scenario)]
@@ -234,6 +235,8 @@ class Result(Means, Tabular):
 def _certain(scenario: Scenario) -> frozenset[str]:
     """Return the averages that are no random numbers: their intervals have no width."""
     found = set() if scenario.capacity is not None else {"lost_share"}
+    if scenario.pools == 1:
+        found.add("spread")
     if scenario.rule is None:
         found |= {"threshold", "resync_per_task"}
     if scenario.policy in ("random", "round-robin", "power-of-d"):

@@ -120,7 +120,7 @@ def _result(data: Arrays) -> Result:
         scenario=scenario,
         **run,
         windows=windows,
-        parts=_parts(data, windows, scenario.pools, run["replications"]),
+        parts=_parts(data, windows, scenario, run["replications"]),
         endings=tuple(_ending(**ending) for ending in meta["endings"]),
         trajectories=tuple(
             _trajectory(data, index, names, scenario=scenario, seed=run["seed"]) for index in range(recorded)
@@ -146,10 +146,12 @@ def _tally(data: Arrays, index: int, names: dict[str, str]) -> Tally:
     return tally
 
 
-def _parts(data: Arrays, windows: tuple[Tally, ...], pools: int, replications: int) -> NDArray[np.float64]:
+def _parts(data: Arrays, windows: tuple[Tally, ...], scenario: Scenario, replications: int) -> NDArray[np.float64]:
     """Return the totals behind the intervals. Before format 4, these were the windows."""
     if "parts" not in data:
-        rows = np.array([part_row(window, pools) for window in windows])
+        rows = np.array(
+            [part_row(window, scenario.pools, fixed_tokens=scenario.fixed_tokens) for window in windows]
+        )
         return rows.reshape(replications, -1, len(COLUMNS))
     parts = data["parts"]
     if parts.dtype != np.float64 or parts.ndim != 3 or 0 in parts.shape or not np.isfinite(parts).all():

@@ -18,7 +18,7 @@ from evenly.inputs import check_function, is_listing, shown, true_or_false, whol
 from evenly.policies import PARAMETERS, POLICIES, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.estimate import log_estimate
-from evenly.sim.intervals import part_count
+from evenly.sim.intervals import MANY, part_count
 from evenly.sim.replication import Plan, Replication, replicate
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
@@ -121,10 +121,8 @@ def compare(
             )
         if mean_holding_times and scenario.networked:
             raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
-        parts = part_count(scenario.horizon - scenario.warmup, scenario.forgetting_rate, replications)
-        count = batches
-        if count is None:  # with a schedule, batches would differ by more than chance
-            count = parts if parts > 1 and scenario.steady else 0
+        parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
+        count = _default_batches(scenario, parts) if batches is None else batches
         if replications > 1:
             count = 0
         plans.append(
@@ -177,6 +175,14 @@ def _checked_batches(batches: int | None) -> int | None:
     if batches is not None and whole_number("batches", batches, 0, MAX_BATCHES) == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
     return None if batches is None else int(batches)
+
+
+def _default_batches(scenario: Scenario, parts: int) -> int:
+    """Return the number of batches of a single run: its parts, or fewer if their levels would need gigabytes."""
+    if not scenario.steady:  # batches would differ by more than chance
+        return 0
+    count = min(parts, MAX_CELLS // scenario.levels)
+    return count if count > MANY else 0
 
 
 def _checked_workers(workers: int | None) -> int | None:

@@ -38,6 +38,7 @@ MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostl
 MAX_SAMPLE_SIZE = 512
 INTERVALS = (1e-6, 1e6)  # between two reports, in mean task times
 DEFAULT_INTERVAL = 0.1
+_CYCLES = 50
 MAX_LEVELS = 10**6
 _SHORT = 72  # characters of the setting in a one-line summary
 
@@ -163,18 +164,6 @@ class Scenario:
         return self.service_law.name == "exponential" and self.arrival_process.name == "poisson"
 
     @property
-    def forgetting_rate(self) -> float:
-        """The rate at which correlations over time decay: the service rate, or less.
-
-        Under a service law with coefficient of variation cv, the correlation of the number of tasks over time is
-        the chance that a task in progress stays that long. Its integral is the mean remaining time of such a task,
-        (1 + cv**2) / 2 mean task times. The variance of the rate of bursty arrivals decays over their memory.
-        """
-        burst = self.arrival_process.burst
-        memory = max(1.0, (1 + self.service_law.cv**2) / 2, 0.0 if burst is None else burst.memory)
-        return self.service_rate / memory
-
-    @property
     def message_delay(self) -> Delay:
         """How long tasks and messages are on the way, in mean task times."""
         return parse_delay(self.delay)
@@ -183,6 +172,27 @@ class Scenario:
     def networked(self) -> bool:
         """True if what is on the way is simulated too: messages take time, or pools report at intervals."""
         return self.message_delay.mean > 0 or self.policy == "stale-reports"
+
+    @property
+    def fixed_tokens(self) -> bool:
+        """True if the policy holds tokens, and its threshold never changes."""
+        return self.policy in ("threshold", "jiq", "jbt") and self.alpha is None and not self.networked
+
+    @property
+    def memory(self) -> float:
+        """Time in which the system forgets its state.
+
+        That is a mean task time, unless messages or reports take longer. Pools then fill in turn, in a cycle that
+        persists for dozens of delays or report intervals.
+
+        Under another service law, the correlation of the number of tasks over time is the chance that a task in
+        progress stays that long. Its integral is the mean remaining time of such a task, (1 + cv**2) / 2 mean task
+        times, which is infinite if cv is. Bursty arrivals have a memory of their own.
+        """
+        slowest = max(self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
+        burst = self.arrival_process.burst
+        longest = max((1 + self.service_law.cv**2) / 2, 1.0 if burst is None else burst.memory, 1.0)
+        return (longest if slowest <= 1 else _CYCLES * slowest) / self.service_rate
 
     @property
     def interval(self) -> float:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from evenly.frames import percent, plus_minus
+from evenly.frames import UNKNOWN, percent, plus_minus
 
 if TYPE_CHECKING:
     from evenly.sim.result import Result
@@ -25,17 +25,23 @@ def rows(result: Result) -> list[tuple[str, str]]:
     widths = result.half_widths()
     resync = f", and {result.resync_per_task:.3f} to resync" if result.window.resync else ""
     if result.scenario.networked and result.window.acknowledgements:
-        resync += f", {result.window.acknowledgements / result.window.arrivals:.3f} to acknowledge"
+        per_task = result.window.acknowledgements / max(result.window.arrivals, 1)
+        resync += f", {per_task:.3f} to acknowledge"
     found = [
-        ("tasks per pool", plus_minus(result.mean_tasks, widths.get("mean_tasks"))),
-        ("fullest pool", plus_minus(result.max_tasks, widths.get("max_tasks"))),
-        ("spread over pools", plus_minus(result.spread, widths.get("spread"))),
-        ("imbalance", plus_minus(result.imbalance, widths.get("imbalance"))),
-        ("messages per task", plus_minus(result.messages_per_task, widths.get("messages_per_task")) + resync),
+        ("tasks per pool", _explained(result.mean_tasks, widths.get("mean_tasks"))),
+        ("fullest pool", _explained(result.max_tasks, widths.get("max_tasks"))),
+        ("spread over pools", _explained(result.spread, widths.get("spread"))),
+        ("imbalance", _explained(result.imbalance, widths.get("imbalance"))),
+        ("messages per task", _explained(result.messages_per_task, widths.get("messages_per_task")) + resync),
     ]
     if result.lost_tasks:
         found.append(("tasks lost", percent(result.lost_share)))
     return found + _threshold_row(result)
+
+
+def _explained(value: float, half_width: float | None) -> str:
+    text = plus_minus(value, half_width)
+    return f"{text} (too few events to tell)" if UNKNOWN in text else text
 
 
 def _threshold_row(result: Result) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import reduce
@@ -110,7 +111,7 @@ def averages(window: Tally, pools: int) -> Averages:
     maxima = trimmed(window.max_time / window.time)
     thresholds = window.threshold_time / window.time
     share = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}
-    tasks = max(window.arrivals, 1)  # without arrivals, nothing happened per task
+    tasks = window.arrivals or math.inf  # without arrivals, averages per task are 0
     return Averages(
         mean_tasks=mean_tasks,
         pools_with_exactly=exactly,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,14 +18,12 @@ def simulation_text(result: Result) -> str:
     """Return the output of `evenly simulate`."""
     scenario = result.scenario
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
-    rows = dict(summary.rows(result))
-    span = f"averages from {scenario.warmup:g} on{_intervals(result, rows.values())}"
     lines = [
         f"{scenario.label}: {scenario.setting}",
-        f"{runs} to time {scenario.horizon:g}, {span}",
+        f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on{_intervals(result)}",
         *_measured(scenario),
         "",
-        *(f"  {label:<20}{value}" for label, value in rows.items()),
+        *(f"  {label:<20}{value}" for label, value in summary.rows(result)),
         "",
         *histogram(result.pools_with_exactly.tolist(), "pools"),
     ]
@@ -65,7 +62,7 @@ def print_comparison(comparison: Comparison) -> None:
         table.add_row(*row)
     console = Console(highlight=False, soft_wrap=True)
     console.width = max(console.width, WIDEST_TABLE)
-    span = f"time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(comparison[0], chain(*cells.values()))}"
+    span = f"time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(comparison[0])}"
     console.print(f"{scenario.setting}, {span}")
     for line in _measured(scenario):
         console.print(line)
@@ -75,8 +72,9 @@ def print_comparison(comparison: Comparison) -> None:
         ceiling = math.ceil(scenario.load_at_start)
         console.print(f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};")
     console.print("messages and resync: between pools and dispatcher, per task")
+    if any(UNKNOWN in cell for cell in chain(*cells.values())):
+        console.print(f"{UNKNOWN}: too few events to tell how accurate the average is")
 
 
-def _intervals(result: Result, cells: Iterable[str]) -> str:
-    unknown = " (?: too few events to tell)" if any(UNKNOWN in cell for cell in cells) else ""
-    return f", ± for 95 % intervals{unknown}" if result.half_widths() else ""
+def _intervals(result: Result) -> str:
+    return ", ± for 95 % intervals" if result.half_widths() else ""
