@@ -22,6 +22,7 @@ from bench import (
     measure,
     page,
     predictions,
+    sessions,
     siege,
     slow_corners,
 )
@@ -70,6 +71,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "simulator": simulator(rounds, scale),
         "slow-corners": slow_corners.slow_corners(rounds, scale),
         "late-messages": late_messages.late_messages(rounds, scale),
+        "sessions": sessions.sessions(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),

@@ -1,8 +1,10 @@
 """Measure whether the learned threshold settles under other service laws and arrivals, how fast, and how evenly.
 
 500 pools, load 5.5, alpha 0.93, so that the optimum is 5. "Up" is the time at which the threshold first reaches 5
-in a system that starts empty, and "down" in one that starts with 9 tasks per pool and threshold 9. The prediction
-of "up" is the time at which the mean number of tasks per pool, load * E[min(S, t)], reaches 5.
+in a system that starts empty. "Down" is that time after the load has dropped from 9 to 5.5. Both are predicted
+from the mean number of tasks per pool, which is known for every law: load * E[min(S, t)] in a system that starts
+empty, and 5.5 + 3.5 * (1 - E[min(S, t)]) after the drop. The threshold rises to 5 when there are 5 tasks per pool, and
+falls to 5 when there are 5 + alpha.
 
     python -m examples.service_laws --out docs/images/service-laws.png
 """
@@ -47,8 +49,8 @@ DRAWN = {
     "lognormal:cv=4": RED,
     "pareto:shape=1.5,ratio=1000": PURPLE,
 }
-OPTIMUM = 5
-SYSTEM = Scenario(pools=500, load=5.5, alpha="0.93")
+OPTIMUM, ALPHA, HIGH = 5, 0.93, 9.0
+SYSTEM = Scenario(pools=500, load=5.5, alpha=str(ALPHA))
 
 
 @dataclass(frozen=True)
@@ -57,33 +59,35 @@ class Effort:
 
     starts: int
     start_horizon: float
+    high_for: float  # how long the load is high
     horizon: float
     warmup: float
     draws: int
 
 
-WHOLE = Effort(starts=20, start_horizon=60, horizon=3000, warmup=500, draws=2_000_000)
-QUICK = Effort(starts=2, start_horizon=12, horizon=30, warmup=10, draws=20_000)
+WHOLE = Effort(starts=20, start_horizon=60, high_for=100, horizon=3000, warmup=500, draws=2_000_000)
+QUICK = Effort(starts=2, start_horizon=12, high_for=5, horizon=30, warmup=10, draws=20_000)
 
 
-def predicted(scenario: Scenario, effort: Effort) -> float:
-    """Return the time at which load * E[min(S, t)] reaches the optimum, from draws of the law."""
+def predicted(scenario: Scenario, effort: Effort) -> tuple[float, float]:
+    """Return the times "up" and "down" that the mean number of tasks gives, from draws of the law."""
     sample = np.zeros(effort.draws)
     draw_many(service_draws(scenario, np.random.SeedSequence(1)), sample)
-    low, high = 0.0, 1000.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        enough = scenario.load_at_start * float(np.minimum(sample, middle).mean()) >= OPTIMUM
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    sample.sort()
+    ends = (np.cumsum(sample) + sample * np.arange(sample.size - 1, -1, -1)) / sample.sum()  # E[min(S, t)] at each
+    load = scenario.load_at_start
+    ends, sample = np.append(0.0, ends), np.append(0.0, sample)
+    up = np.interp(OPTIMUM / load, ends, sample)
+    down = np.interp(1 - (OPTIMUM + ALPHA - load) / (HIGH - load), ends, sample)
+    return float(up), float(down)
 
 
-def first_times(result: Result) -> list[float]:
+def first_times(result: Result, since: float = 0.0) -> list[float]:
     """Return when the threshold of each replication first reached the optimum; infinite if it did not."""
     found = []
     for trajectory in result.trajectories:
-        there = trajectory.change_times[trajectory.change_thresholds == OPTIMUM]
-        found.append(float(there[0]) if there.size else float("inf"))
+        there = (trajectory.change_thresholds == OPTIMUM) & (trajectory.change_times >= since)
+        found.append(float(trajectory.change_times[there][0]) - since if there.any() else float("inf"))
     return found
 
 
@@ -92,13 +96,20 @@ def measured(service: str, arrivals: str, effort: Effort) -> tuple[str, Result]:
     system = replace(SYSTEM, service=service, arrivals=arrivals)
     starts = replace(system, horizon=effort.start_horizon)
     up = simulate(starts, replications=effort.starts, points=601, seed=1)
-    full = replace(starts, initial_tasks=9, threshold=9)
-    down = simulate(full, replications=effort.starts, points=2, seed=2)
+    dropped = replace(
+        starts,
+        load=None,
+        schedule=f"0:{HIGH},{effort.high_for}:{SYSTEM.load}",
+        horizon=effort.high_for + effort.start_horizon,
+    )
+    down = simulate(dropped, replications=effort.starts, points=2, seed=2)
     late = replace(system, initial_tasks=5.5, threshold=OPTIMUM, horizon=effort.horizon, warmup=effort.warmup)
     learned, jsq = compare([late, replace(late, policy="jsq", alpha=None, threshold=None)], seed=3)
+    rise, fall = predicted(system, effort)
+    optimal = 100 * learned.threshold_share.get(OPTIMUM, 0.0)
     numbers = (
-        f"{system.service_law.cv:5.2f} {predicted(system, effort):10.2f} {np.median(first_times(up)):7.2f} "
-        f"{np.median(first_times(down)):7.2f} {100 * learned.threshold_share.get(OPTIMUM, 0.0):8.2f} "
+        f"{system.service_law.cv:5.2f} {rise:9.2f} {np.median(first_times(up)):6.2f} "
+        f"{fall:9.2f} {np.median(first_times(down, effort.high_for)):6.2f} {optimal:8.2f} "
         f"{learned.change_rate:8.3f} {learned.spread:7.3f} {jsq.spread:7.3f} {learned.mean_tasks:7.3f}"
     )
     return numbers, up
@@ -112,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     effort = QUICK if asked.quick else WHOLE
     print(f"{SYSTEM.setting}, alpha {SYSTEM.alpha}. Times in mean task times; at 5: percent of the time.\n")
-    print(f"{'law':>36}    cv predicted      up    down     at 5  changes  spread     jsq   tasks")
+    print(f"{'law':>36}    cv predicted     up predicted   down     at 5  changes  spread     jsq   tasks")
     paths: dict[str, Result] = {}
     for service in SERVICES:
         row, paths[service] = measured(service, "poisson", effort)
