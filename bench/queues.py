@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import time
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import heap
 from evenly.sim.kernels.draws import draw_many
+from evenly.sim.kernels.jit import kernel
 from evenly.sim.scenario import Scenario
 from evenly.sim.sessions import service_draws
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-@numba.njit
+@kernel
 def hold_four(due: Floats, sessions: IntArray, durations: Floats) -> float:
     """Hold with the kernel's heap."""
     size = due.size
@@ -34,7 +34,7 @@ def hold_four(due: Floats, sessions: IntArray, durations: Floats) -> float:
     return now
 
 
-@numba.njit
+@kernel
 def hold_two(due: Floats, sessions: IntArray, durations: Floats) -> float:
     """Hold with a heap with two children, which replaces its root at once."""
     size = due.size
@@ -60,7 +60,7 @@ def hold_two(due: Floats, sessions: IntArray, durations: Floats) -> float:
     return now
 
 
-@numba.njit
+@kernel
 def hold_calendar(
     due: Floats, sessions: IntArray, durations: Floats, heads: IntArray, following: IntArray, width: float
 ) -> float:
@@ -90,7 +90,10 @@ def hold_calendar(
                 break
             today += 1
         if best < 0:  # nothing within a year
-            today = int(due.min() / width)
+            earliest = math.inf
+            for entry in range(size):
+                earliest = min(earliest, due[entry])
+            today = int(earliest / width)
             continue
         day = today & (days - 1)
         if previous < 0:

@@ -3,8 +3,8 @@
 500 pools, load 5.5, alpha 0.93, so that the optimum is 5. "Up" is the time at which the threshold first reaches 5
 in a system that starts empty. "Down" is that time after the load has dropped from 9 to 5.5. Both are predicted
 from the mean number of tasks per pool, which is known for every law: load * E[min(S, t)] in a system that starts
-empty, and 5.5 + 3.5 * (1 - E[min(S, t)]) after the drop. The threshold rises to 5 when there are 5 tasks per pool, and
-falls to 5 when there are 5 + alpha.
+empty, and 5.5 + 3.5 * (1 - E[min(S, t)]) after the drop. In a balanced system, the threshold rises to 5 when there
+are 5 tasks per pool, and falls to 5 when there are 5 + alpha.
 
     python -m examples.service_laws --out docs/images/service-laws.png
 """

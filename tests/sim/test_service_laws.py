@@ -1,7 +1,7 @@
 """Service laws and arrivals in the simulator: what is known without simulating.
 
-The total number of tasks is that of M/G/infinity: Poisson at every time, with mean pools * load * E[min(S, t)] from
-an empty system, whatever the policy. Under random routing this holds pool by pool.
+The total number of tasks is that of M/G/infinity: Poisson at every time, with mean pools * load * E[min(S, t)]
+from an empty system, whatever the policy. Under random routing this holds pool by pool.
 """
 
 import math

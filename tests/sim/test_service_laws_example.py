@@ -15,7 +15,9 @@ def test_the_example_measures_every_law(tmp_path: Path, capsys: pytest.CaptureFi
     main(["--quick", "--out", str(out)])
     assert out.read_bytes().startswith(b"\x89PNG")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
-    found = {row[0]: [float(number) for number in row[1:]] for row in rows if row and row[0] in SERVICES + ARRIVALS}
+    found = {
+        row[0]: [float(number) for number in row[1:]] for row in rows if row and row[0] in SERVICES + ARRIVALS
+    }
     assert list(found) == [*SERVICES, *ARRIVALS]
     assert found["deterministic"][1] == pytest.approx(5 / 5.5, abs=0.01)  # load * t = 5
     assert found["exponential"][1] == pytest.approx(2.398, abs=0.1)  # load * (1 - exp(-t)) = 5
