@@ -23,6 +23,7 @@ from bench import (
     own_policy,
     page,
     predictions,
+    sessions,
     siege,
     slow_corners,
 )
@@ -72,6 +73,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "slow-corners": slow_corners.slow_corners(rounds, scale),
         "late-messages": late_messages.late_messages(rounds, scale),
         "own-policy": own_policy.own_policy(rounds, scale),
+        "sessions": sessions.sessions(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),

@@ -67,6 +67,18 @@ the figures are per second of its processor time.
 
 {table}
 """,
+    "sessions": """## Other service laws
+
+500 pools, load 5.5, and a session kernel that keeps every open session with the time at which it ends. The
+queues below hold sessions that end at random times: the next one is taken out, and another one put in. A
+calendar queue is faster than a heap there. It needs a width of its days that suits the rate of departures,
+and its cost grows with the number of sessions that end at the same time: all those of time 0, if the law is
+deterministic. The kernel uses the heap with four children, whose cost is bounded for every law.
+
+- Machine: {machine}
+
+{table}
+""",
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time

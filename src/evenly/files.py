@@ -52,7 +52,7 @@ def _read(path: Path, limit: int) -> bytes:
     """Read until the end or one byte past the limit. Without O_NONBLOCK, opening a pipe waits for its writer."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        content = b""
+        content = bytearray()  # bytes would be copied whole for every chunk
         deadline = time.monotonic() + _WAIT_S
         ready = select.poll()
         ready.register(handle, select.POLLIN)
@@ -63,7 +63,7 @@ def _read(path: Path, limit: int) -> bytes:
             if not chunk:
                 break
             content += chunk
-        return content
+        return bytes(content)
     finally:
         os.close(handle)
 

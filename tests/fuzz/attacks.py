@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from evenly.cli.main import app
-from tests.fuzz.values import ADDRESSES, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
+from tests.fuzz.values import ADDRESSES, LAWS, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
 
 # One valid, quick invocation per command: what an attack starts from.
 BASES: dict[str, dict[str, str]] = {
@@ -82,6 +82,8 @@ _BY_OPTION = {
     "--policy": (*WORDS, *_OWN_POLICIES),
     "--policies": (*WORDS, *_OWN_POLICIES, ",".join(_OWN_POLICIES)),
     "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
+    "--service": LAWS,
+    "--arrivals": LAWS,
     "--initial-tasks": NUMBERS,
 }
 _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}

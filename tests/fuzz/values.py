@@ -28,6 +28,17 @@ SCHEDULES = (
     "0:nan", "0:-1", "0:1~nan/1", "0:2~1/inf", "0:0", "1:1,0:2", "0:1," * 3, "0:1~", "0:1/2", "~", "0:2~1/1e300",
     ",".join(f"{start}:{1 + start % 2}" for start in range(10_000)), "0:1,1e-320:2", "0:1,1e308:2",
 )  # fmt: skip
+LAWS = (
+    "exponential", "deterministic", "erlang:stages=3", "erlang:stages=1e400", "hyperexponential:cv=4",
+    "hyperexponential:cv=0.5", "coxian:means=0.5/4,next=0.2", "coxian:means=1/2", "lognormal:cv=4",
+    "lognormal:cv=1e-400", "weibull:shape=0.1", "weibull:cv=100", "pareto:shape=1.5,ratio=1000", "pareto:shape=1",
+    "pareto:shape=1.01", "empirical:missing.txt", "empirical:/dev/zero", "empirical:pipe", "empirical:binary.toml",
+    "empirical:durations.csv", "empirical:durations.csv,column=duration", "empirical:durations.csv,column=",
+    "poisson", "renewal:cv=0", "renewal:cv=2", "renewal:renewal:cv=2", "renewal:lognormal:cv=4", "renewal:",
+    "bursty:ratio=10,share=0.1,length=2", "bursty:ratio=1e6,share=1e-6,length=1e-6", "bursty:ratio=nan",
+    "recorded:durations.csv,column=start", "recorded:durations.csv,column=duration", "recorded:huge.toml", ":",
+    "lognormal:cv=" + "9" * 50, "lognormal:" + "cv=4," * 2000,
+)  # fmt: skip
 ADDRESSES = (
     "127.0.0.1:0", "127.0.0.1:1", "256.1.1.1:80", "1.2.3:80", "[::1]:0", "::1:80", "[::1]", "localhost:0",
     "localhost", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1", "127.0.0.1:", "@", "[fe80::1%lo]:0",
@@ -57,5 +68,6 @@ def prepare_folder(folder: Path) -> None:
     (folder / "deep.toml").write_text("pools = " + "[" * 100_000)
     (folder / "long.toml").write_text("pools = " + "9" * 100_000)
     (folder / "empty.toml").write_text("")
+    (folder / "durations.csv").write_text("start,duration\n0,2\n1,0.5\n1,3e300\n")
     (folder / "twice.toml").write_text("pools = 1\npools = 2\n")
     (folder / "types.toml").write_text('pools = "2"\nload = [1]\nlisten = 5\npool = {a = 1}\nseed = 1979-05-27\n')

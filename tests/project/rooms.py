@@ -39,7 +39,8 @@ ROOMS: dict[str, Room] = {
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
     "workload": Room(
-        holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors", "inputs")
+        holds="What arrives: demand over time, service laws, arrival processes, sessions drawn ahead of time.",
+        may=("errors", "files", "inputs"),
     ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",

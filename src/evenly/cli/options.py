@@ -115,6 +115,25 @@ InitialLoad = Annotated[
     _number(_SYSTEM, "Tasks per pool at time 0 (default: 0).", "--initial-tasks", "--initial-load"),
 ]
 ServiceRate = Annotated[float | None, _number(_SYSTEM, "Service rate: 1 / mean task time (default: 1).")]
+Service = Annotated[
+    str | None,
+    option(
+        _SYSTEM,
+        "How task times vary around their mean: exponential (default), deterministic, erlang:stages=3, "
+        "hyperexponential:cv=4, coxian:means=0.5/4,next=0.2, lognormal:cv=4, weibull:shape=0.5, "
+        "pareto:shape=1.5,ratio=1000, empirical:FILE or empirical:FILE,column=NAME.",
+        "LAW",
+    ),
+]
+Arrivals = Annotated[
+    str | None,
+    option(
+        _DEMAND,
+        "How arrivals vary around the load: poisson (default), renewal:cv=2, renewal:LAW, "
+        "bursty:ratio=10,share=0.1,length=2, recorded:FILE or recorded:FILE,column=NAME.",
+        "PROCESS",
+    ),
+]
 Delay = Annotated[
     str | None,
     option(

@@ -21,6 +21,7 @@ from evenly.files import atomic_write, path_text
 from evenly.inputs import number_from, positive_number, shown, true_or_false, whole_number
 from evenly.policies import PARAMETERS, find_policy
 from evenly.sim.intervals import COLUMNS, part_row
+from evenly.sim.law_file import described_laws, law_arrays, laws_of
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, with_new_names
 from evenly.sim.tally import Tally
@@ -53,6 +54,7 @@ def save(result: Result, path: str | Path) -> None:
     for index, trajectory in enumerate(result.trajectories):
         arrays |= _arrays(f"trajectory.{index}", trajectory)
     arrays["parts"] = result.parts
+    arrays |= law_arrays(result.scenario)
     arrays["meta"] = np.array(json.dumps(_meta(result)))
     with atomic_write(target) as temporary:
         np.savez_compressed(temporary, allow_pickle=False, **arrays)
@@ -90,6 +92,7 @@ def _meta(result: Result) -> dict[str, Any]:
     scenario["policy"] = result.scenario.info.name
     if not isinstance(result.scenario.schedule, str | None):
         scenario["schedule"] = [asdict(phase) for phase in result.scenario.phases]
+    scenario |= described_laws(result.scenario)
     return {
         "format": FORMAT,
         "scenario": scenario,
@@ -106,7 +109,7 @@ def _result(data: Arrays) -> Result:
         raise InputError(f"its format is {shown(meta['format'])}, not 1 to {FORMAT}.")
     first = meta["format"] == 1
     names, run_names = (_FIRST_NAMES, _FIRST_META) if first else ({}, {})
-    scenario = _scenario(meta["scenario"], drop=first)
+    scenario = _scenario(meta["scenario"] | laws_of(meta["scenario"], data), drop=first)
     run = _checked_run({name: meta[run_names.get(name, name)] for name in _RUN}, most=len(data))
     samples = run["replications"] * max(run["batches"], 1)
     if meta["samples"] != samples:

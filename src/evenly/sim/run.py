@@ -57,7 +57,7 @@ def simulate(
     seed: whole number from 0 to 2**64 - 1 (default: 1). The result is the same on any number of cores.
     batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
         (default: 50 if each lasts at least four mean task times and the load is constant, else 0). Ignored with
-        two or more replications.
+        two or more replications. Under service laws that vary more than exponential times, they must last longer.
     mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
         less and the run is faster, but times of single events lose their meaning. Needs a constant load.
     points: evenly spaced times at which a trajectory is recorded, both ends of the run included: 0 for none, or 2
@@ -95,7 +95,8 @@ def compare(
 ) -> Comparison:
     """Simulate several scenarios on the same random numbers.
 
-    Under the same demand and without losses, all have exactly the same arrivals and departures.
+    Under the same demand and without losses, all have exactly the same arrivals and departures. With another
+    service law or arrival process, this holds with losses too, for the tasks that are not lost.
 
     scenarios: the systems; `with_policies` makes one per policy.
     replications, seed, batches, mean_holding_times, points, trajectories: as in `simulate`, for each scenario.
@@ -115,6 +116,11 @@ def compare(
     for scenario in given:
         if mean_holding_times and not scenario.steady:
             raise InputError("mean_holding_times needs a constant load, not a schedule.")
+        if mean_holding_times and not scenario.memoryless:
+            raise InputError(
+                "mean_holding_times needs exponential service and Poisson arrivals, "
+                f"not {' and '.join(scenario.laws)}."
+            )
         if mean_holding_times and scenario.networked:
             raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
         parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)

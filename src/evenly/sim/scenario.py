@@ -18,12 +18,15 @@ from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.own_policy import check_class
 from evenly.policies import DEFAULT, DELAYED, PolicyInfo, check_parameters, find_policy
+from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import Delay, parse_delay
 from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
+from evenly.workload.service import ServiceLaw, parse_service
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
 MAX_NAMED_POOLS = 10**7  # where every pool is stored
 MAX_TASKS = 10**8  # where every task is stored
+MAX_SESSIONS = 2 * 10**7  # where every task is stored with the time at which it ends
 MAX_SLOTS = 10**7  # where every slot is stored
 MAX_FLYING = 10**6  # messages on the way
 MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
@@ -86,6 +89,10 @@ class Scenario:
     capacity: tasks that fit into a pool; a task sent to a full pool is lost (default: no limit). Pull needs one.
     initial_tasks: tasks per pool at time 0, spread as evenly as possible, or a number for each (default: 0).
     service_rate: one over the mean task time (default: 1).
+    service: how task times vary around their mean: a `ServiceLaw`, or a text such as "lognormal:cv=4" (default:
+        "exponential"). Tasks at time 0 are as long as any other.
+    arrivals: how arrivals vary around the load: an `ArrivalProcess`, or a text such as "renewal:cv=2" (default:
+        "poisson").
     delay: how long tasks and messages are on the way, in mean task times: a number, or a text such as
         "exponential:0.01" for an exponential time with that mean, drawn for each (default: 0). A task is in its
         pool from its arrival there on.
@@ -108,6 +115,8 @@ class Scenario:
     capacity: int | None = None
     initial_tasks: float | Sequence[int] | NDArray[np.int64] = 0
     service_rate: float = 1.0
+    service: str | ServiceLaw = "exponential"
+    arrivals: str | ArrivalProcess = "poisson"
     delay: float | str | Delay = 0.0
     report_interval: float | None = None
     horizon: float = 200.0
@@ -118,6 +127,7 @@ class Scenario:
             check_class(self.policy)
         _ = self.info  # checks the name
         self._keep("delay", self._checked_delay())
+        self._keep_laws()
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
             raise InputError("Give the load in tasks per pool, or a schedule.")
@@ -145,7 +155,22 @@ class Scenario:
     @property
     def aggregate(self) -> bool:
         """True if the policy needs only the number of pools at each level."""
-        return self.info.aggregate and not self.networked
+        return self.info.aggregate and not self.networked and self.memoryless
+
+    @cached_property
+    def service_law(self) -> ServiceLaw:
+        """How task times vary around their mean."""
+        return parse_service(self.service)
+
+    @cached_property
+    def arrival_process(self) -> ArrivalProcess:
+        """How arrivals vary around the load."""
+        return parse_arrivals(self.arrivals)
+
+    @property
+    def memoryless(self) -> bool:
+        """True if task times are exponential and arrivals Poisson, as in the paper."""
+        return self.service_law.name == "exponential" and self.arrival_process.name == "poisson"
 
     @property
     def message_delay(self) -> Delay:
@@ -168,9 +193,15 @@ class Scenario:
 
         That is a mean task time, unless messages or reports take longer. Pools then fill in turn, in a cycle that
         persists for dozens of delays or report intervals.
+
+        Under another service law, the correlation of the number of tasks over time is the chance that a task in
+        progress stays that long. Its integral is the mean remaining time of such a task, (1 + cv**2) / 2 mean task
+        times, which is infinite if cv is. Bursty arrivals have a memory of their own.
         """
         slowest = max(self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
-        return (1.0 if slowest <= 1 else _CYCLES * slowest) / self.service_rate
+        burst = self.arrival_process.burst
+        longest = max((1 + self.service_law.cv**2) / 2, 1.0 if burst is None else burst.memory, 1.0)
+        return (longest if slowest <= 1 else _CYCLES * slowest) / self.service_rate
 
     @property
     def interval(self) -> float:
@@ -188,7 +219,15 @@ class Scenario:
         load = f"{self.load_at_start:g}" if self.schedule is None else self.schedule_text
         capacity = f", capacity {self.capacity}" if self.capacity is not None else ""
         delay = f", delay {self.delay}" if self.message_delay.mean > 0 else ""
-        return f"{self.pools:,} pools, load {load}{capacity}{delay}"
+        laws = "".join(f", {law}" for law in self.laws)
+        return f"{self.pools:,} pools, load {load}{capacity}{delay}{laws}"
+
+    @property
+    def laws(self) -> tuple[str, ...]:
+        """The service law and the arrivals in words, where they are not those of the paper."""
+        service, arrivals = self.service_law, self.arrival_process
+        return (*([] if service.name == "exponential" else [f"{service} service"]),
+                *([] if arrivals.name == "poisson" else [f"{arrivals} arrivals"]))  # fmt: skip
 
     @property
     def summary(self) -> str:
@@ -284,6 +323,26 @@ class Scenario:
             raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.info.name}.")
         return delay.written
 
+    def _keep_laws(self) -> None:
+        """Keep a law as it is written; one that a file or the caller filled with numbers stays an object.
+
+        Its file is read once, and a saved result does not need it.
+        """
+        for name, law in (("service", self.service_law), ("arrivals", self.arrival_process)):
+            has_numbers = law.name in ("empirical", "recorded")
+            self._keep(name, law if has_numbers else str(law))
+        if not self.memoryless and self.info.own:
+            raise InputError(
+                f"The policy {self.info.name} needs exponential service and Poisson arrivals, "
+                f"not {' and '.join(self.laws)}."
+            )
+        if not self.memoryless and self.networked:
+            late = "policy stale-reports" if self.policy == "stale-reports" else "a delay"
+            raise InputError(
+                f"{late[0].upper()}{late[1:]} needs exponential service and Poisson arrivals, "
+                f"not {' and '.join(self.laws)}."
+            )
+
     def _check_times(self) -> None:
         self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))
         self._keep("warmup", number_from("warmup", self.warmup, 0))
@@ -378,6 +437,13 @@ class Scenario:
             raise InputError(
                 f"The policy {self.info.name} stores every task: at most {MAX_TASKS} in total, "
                 f"not {self.pools} pools with {peak:g} each."
+            )
+        burst = self.arrival_process.burst
+        most_open = self.pools * (peak if burst is None else max(most, peak * burst.factors[1]))
+        if not self.memoryless and most_open > MAX_SESSIONS:
+            raise InputError(
+                f"With {' and '.join(self.laws)}, every session is stored: at most {MAX_SESSIONS} in total, "
+                f"not about {most_open:.2g}."
             )
         flying = self._messages_on_the_way(peak)
         if flying > MAX_FLYING:

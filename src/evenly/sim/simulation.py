@@ -35,6 +35,7 @@ from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
 from evenly.sim.own_run import OwnRun
 from evenly.sim.scenario import MAX_LEVELS, Scenario
+from evenly.sim.sessions import Sessions
 from evenly.sim.tally import Tally
 from evenly.workload.demand import Phase
 
@@ -79,12 +80,15 @@ class Simulation:
         self._table = None
         self._network = None
         self._own = None
+        self._sessions = None
         if scenario.info.own:
             self._own = OwnRun(scenario, self._streams)
             self._state["threshold"] = self._own.threshold
             self._make_room()
         elif scenario.networked:
             self._network = Network(scenario, seed)
+        elif not scenario.memoryless:
+            self._sessions = Sessions(scenario, seed, self._streams, self._rules, self._state)
         elif not scenario.aggregate:
             self._table, self._state["tokens"] = new_pool_table(
                 scenario.tasks_at_start(),
@@ -118,6 +122,8 @@ class Simulation:
             return self._network.tasks
         if self._own is not None:
             return self._own.tasks.copy()
+        if self._sessions is not None:
+            return self._sessions.tasks
         return None if self._table is None else self._table.tasks.copy()
 
     @property
@@ -243,6 +249,8 @@ class Simulation:
         first = self.time == 0
         if not first:
             settle(rules, state, self._book)
+            if self._sessions is not None:
+                self._sessions.end_phase(rules, state)
         left, rate = float(self._streams.holding[state["position"]]), float(state["rate"])
         if not first and rate > 0:
             left = (float(state["next_time"]) - self.time) * rate
@@ -253,6 +261,8 @@ class Simulation:
         rate = peak + int(state["total"]) * self.scenario.service_rate
         state["rate"] = rate
         state["next_time"] = self.time + left / rate if rate > 0 else math.inf
+        if self._sessions is not None:
+            self._sessions.begin_phase(rules, state)
         state["gap"] = balance(self._book, self.scenario.pools, phase.load)
         state["load"] = phase.load
 
@@ -269,6 +279,8 @@ class Simulation:
             self._run_own(self._own, until, budget)
         elif self._network is not None:
             self._network.advance(self._rules, self._state, self._book, self._streams, until, budget)
+        elif self._sessions is not None:
+            self._sessions.advance(self._rules, self._state, self._book, self._streams, until, budget)
         elif self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
         else:
@@ -298,6 +310,8 @@ class Simulation:
             self._book = grown(self._book)
         if self._network is not None:
             self._network.make_room(state)
+        elif self._sessions is not None:
+            self._sessions.make_room(state)
         elif self._table is not None and state["total"] + 8 >= self._table.owner.size:
             self._table = grown_pool_table(self._table)
         if state["path_length"] > 0:
@@ -320,26 +334,31 @@ def stops(horizon: float, *more: Iterable[float]) -> list[float]:
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
     for scenario in scenarios:
-        _compile(
-            RoundRobin
-            if scenario.info.own
-            else "stale-reports"
-            if scenario.networked
-            else "jsq"
-            if scenario.aggregate
-            else "round-robin"
-        )
+        policy, service = _smallest(scenario)
+        _compile(policy, service)
+
+
+def _smallest(scenario: Scenario) -> tuple[str | type[Any], str]:
+    """Return policy and service of a small system that needs the same kernel."""
+    if scenario.info.own:
+        return RoundRobin, "exponential"
+    if not scenario.memoryless:
+        return "jsq", "deterministic"
+    if scenario.networked:
+        return "stale-reports", "exponential"
+    return ("jsq" if scenario.aggregate else "round-robin"), "exponential"
 
 
 def compile_all_kernels() -> None:
     """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
     for policy in ("jsq", "round-robin", "stale-reports", RoundRobin):
         _compile(policy)
+    _compile("jsq", "deterministic")
 
 
 @cache
-def _compile(policy: str | type[Any]) -> None:
+def _compile(policy: str | type[Any], service: str = "exponential") -> None:
     """Run the policy's kernel once, on the smallest system; any class will do for policies of the user's own."""
-    simulation = Simulation(Scenario(policy=policy, pools=1, load=1.0), np.random.SeedSequence(0))
+    simulation = Simulation(Scenario(policy=policy, pools=1, load=1.0, service=service), np.random.SeedSequence(0))
     simulation.advance(1.0, max_events=1)
     simulation.tally()

@@ -83,6 +83,7 @@ def shared_setting(results: Sequence[Result]) -> str:
         [pools, _loads_words(loads, scenarios)]
         + ([] if limit is None else [f"capacity {limit}"])
         + ([f"delay {delays.pop()}"] if len(delays) == 1 else [])
+        + list(scenarios[0].laws if len({each.laws for each in scenarios}) == 1 else ())
     )
 
 
@@ -137,6 +138,8 @@ def _distinctions(result: Result) -> list[str]:
         f"initial threshold {scenario.initial_threshold}",
         f"initial tasks {tasks}",
         f"service rate {scenario.service_rate:g}",
+        f"{scenario.service_law} service",
+        f"{scenario.arrival_process} arrivals",
         f"delay {scenario.delay}",
         f"report interval {scenario.interval:g}",
         f"horizon {scenario.horizon:g}",

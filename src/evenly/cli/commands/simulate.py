@@ -24,6 +24,8 @@ def command(
     capacity: options.Capacity = None,
     initial_tasks: options.InitialTasks = None,
     service_rate: options.ServiceRate = None,
+    service: options.Service = None,
+    arrivals: options.Arrivals = None,
     delay: options.Delay = None,
     report_interval: options.ReportInterval = None,
     horizon: options.Horizon = None,

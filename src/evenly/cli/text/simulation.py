@@ -11,7 +11,7 @@ from evenly.frames import UNKNOWN
 from evenly.sim import summary
 
 if TYPE_CHECKING:
-    from evenly.sim import Comparison, Result
+    from evenly.sim import Comparison, Result, Scenario
 
 
 def simulation_text(result: Result) -> str:
@@ -21,6 +21,7 @@ def simulation_text(result: Result) -> str:
     lines = [
         f"{scenario.label}: {scenario.setting}",
         f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on{_intervals(result)}",
+        *_measured(scenario),
         "",
         *(f"  {label:<20}{value}" for label, value in summary.rows(result)),
         "",
@@ -30,6 +31,20 @@ def simulation_text(result: Result) -> str:
         lines += ["", "The averages include the start; use --warmup T to leave out the time before T."]
     lines += ["", f"{result.events:,} events in {result.seconds:.2f} s"]
     return "\n".join(lines)
+
+
+def _measured(scenario: Scenario) -> list[str]:
+    """Return what the user's own numbers were before they were scaled to the mean task time and to the load."""
+    found = []
+    if (mean := scenario.service_law.own_mean) is not None:
+        wanted = 1 / scenario.service_rate
+        found.append(f"durations scaled from their own mean {mean:.6g} to the mean task time {wanted:.6g}")
+    if (rate := scenario.arrival_process.own_rate) is not None:
+        wanted = scenario.pools * scenario.load_at_start * scenario.service_rate
+        found.append(
+            f"arrivals scaled from their own rate {rate:.6g} to pools x load x service rate = {wanted:.6g}"
+        )
+    return found
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -49,6 +64,8 @@ def print_comparison(comparison: Comparison) -> None:
     console.width = max(console.width, WIDEST_TABLE)
     span = f"time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(comparison[0])}"
     console.print(f"{scenario.setting}, {span}")
+    for line in _measured(scenario):
+        console.print(line)
     console.print(table)
     console.print("max: tasks in the fullest pool; spread: standard deviation over pools;")
     if scenario.steady:

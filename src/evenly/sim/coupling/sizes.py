@@ -183,6 +183,11 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
         raise InputError(f"simulate_sizes only supports the policy threshold, not {scenario.info.name}.")
     if scenario.capacity is not None:
         raise InputError(f"simulate_sizes does not support a capacity, and {scenario.capacity} was given.")
+    if not scenario.memoryless:
+        raise InputError(
+            "simulate_sizes only supports exponential service and Poisson arrivals, "
+            f"not {' and '.join(scenario.laws)}."
+        )
     if any(phase.amplitude for phase in scenario.phases):
         raise InputError("simulate_sizes only supports loads that change in steps, not waves.")
     if not isinstance(pools, Sequence | np.ndarray) or isinstance(pools, str | bytes):

@@ -70,14 +70,16 @@ def grown_pool_table(table: PoolTable) -> PoolTable:
 
 
 @inlined
-def _put(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
+def put_token(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
+    """Let the dispatcher hold a token."""
     place[token] = state.tokens
     tokens[state.tokens] = token
     state.tokens += 1
 
 
 @inlined
-def _discard(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
+def discard_token(state: Record, tokens: ShortArray, place: ShortArray, token: int) -> None:
+    """Let the dispatcher use up a token; the last one moves into its place."""
     state.tokens -= 1
     last = tokens[state.tokens]
     gap = place[token]
@@ -124,10 +126,10 @@ def advance(
             remove_task(state, at_least, full, area, max_time, level)
             if policy == _JBT and level == rules.below:
                 state.green += 1
-                _put(state, tokens, place, pool)
+                put_token(state, tokens, place, pool)
             elif policy == _PULL:
                 state.green += 1
-                _put(state, tokens, place, pool * capacity + busy[pool * capacity + level - 1])
+                put_token(state, tokens, place, pool * capacity + busy[pool * capacity + level - 1])
         elif not rejected:  # an arrival
             state.events += 1
             state.arrivals += 1
@@ -137,7 +139,7 @@ def advance(
                 state.turn = (state.turn + 1) % pools
             elif state.tokens > 0:
                 token = tokens[int(next_choice(state, streams, choices) * state.tokens)]
-                _discard(state, tokens, place, token)
+                discard_token(state, tokens, place, token)
                 pool = token // capacity if policy == _PULL else token
                 slot = token % capacity
             elif policy == _PULL:
@@ -156,7 +158,7 @@ def advance(
                     busy[pool * capacity + level - 1] = slot
                 elif policy == _JBT and slot >= 0 and level < rules.below:
                     state.green += 1
-                    _put(state, tokens, place, pool)
+                    put_token(state, tokens, place, pool)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, rules.mean_holding != 0)

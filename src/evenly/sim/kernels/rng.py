@@ -130,7 +130,8 @@ def unit(bits: np.uint64) -> np.float64:
 
 
 @kernel
-def _fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
+def fill_uniform(state: Bits, scratch: Bits, out: Floats) -> None:
+    """Draw uniforms on [0, 1)."""
     _fill_bits(state, scratch)
     for m in range(out.size):
         out[m] = unit(scratch[m])
@@ -191,13 +192,13 @@ def refill_events(streams: Streams, mean_holding: bool) -> None:
         fill_exponential(
             streams.holding_state, streams.scratch, streams.rejected, streams.spare_state, streams.holding
         )
-    _fill_uniform(streams.event_state, streams.scratch, streams.events)
+    fill_uniform(streams.event_state, streams.scratch, streams.events)
 
 
 @kernel
 def refill_choices(streams: Streams) -> None:
     """Draw the next choice uniforms."""
-    _fill_uniform(streams.choice_state, streams.scratch, streams.choices)
+    fill_uniform(streams.choice_state, streams.scratch, streams.choices)
 
 
 @inlined

@@ -1,0 +1,72 @@
+"""Arrival processes: their spelling, and what they reject."""
+
+from pathlib import Path
+
+import pytest
+
+from evenly.errors import InputError
+from evenly.workload.arrivals import EXAMPLES, parse_arrivals, recorded_arrivals
+
+
+@pytest.mark.parametrize(
+    "text", [*EXAMPLES[:-1], "renewal:cv=0", "renewal:lognormal:cv=4", "renewal:deterministic"]
+)
+def test_a_process_is_printed_as_it_is_written(text: str) -> None:
+    assert str(parse_arrivals(text)) == text
+    assert parse_arrivals(parse_arrivals(text)) == parse_arrivals(str(parse_arrivals(text)))
+
+
+def test_the_gaps_have_the_given_coefficient_of_variation() -> None:
+    for cv in (0, 0.3, 1, 2.5):
+        assert parse_arrivals(f"renewal:cv={cv}").gaps.cv == cv
+    assert parse_arrivals("renewal:cv=2.50") == parse_arrivals("renewal:cv=2.5")
+    assert parse_arrivals("renewal:erlang:stages=4").gaps.cv == 0.5
+
+
+def test_bursts_leave_the_mean_rate_alone() -> None:
+    burst = parse_arrivals("bursty:ratio=10,share=0.1,length=2").burst
+    assert burst is not None
+    (low, high), (calm, length) = burst.factors, burst.lengths
+    assert high == pytest.approx(10 * low)
+    assert (low * calm + high * length) / (calm + length) == pytest.approx(1)
+    assert length / (calm + length) == pytest.approx(0.1)
+
+
+def test_a_recording_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "arrivals.csv"
+    file.write_text("time,what\n10,a\n10,b\n14,c\n30,d\n")
+    process = parse_arrivals(f"recorded:{file},column=time")
+    assert process.times == (10, 10, 14, 30)
+    assert process.own_rate == pytest.approx(3 / 20)
+    assert str(process) == f"recorded:{file},column=time"
+    assert str(recorded_arrivals([1, 2])) == "recorded (2 arrivals)"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nope", "arrivals must be one of poisson, renewal:cv=2"),
+        (None, "arrivals must be a text such as renewal:cv=2, not None"),
+        ("poisson:1", "arrivals must be one of"),
+        ("renewal", "renewal needs cv or a service law"),
+        ("renewal:empirical:a", "renewal needs cv or a service law"),
+        ("renewal:cv=-1", "cv of renewal must be a number from 0 to 100, not -1"),
+        ("renewal:pareto:shape=1", "infinite mean"),
+        ("renewal:nope", "service must be one of"),
+        ("bursty", "bursty needs ratio, as in bursty:ratio=10,share=0.1,length=2"),
+        ("bursty:ratio=0.5,share=0.1,length=2", "ratio of bursty must be a number from 1"),
+        ("bursty:ratio=10,share=1,length=2", "share of bursty must be a number from 1e-06 to 0.999999, not 1"),
+        ("bursty:ratio=10,share=0.1,length=0", "length of bursty must be"),
+        ("recorded:", "recorded needs a file"),
+        ("recorded:missing.txt", "Cannot read missing.txt"),
+    ],
+)
+def test_bad_processes_are_rejected_with_one_sentence(text: object, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        parse_arrivals(text)
+
+
+@pytest.mark.parametrize("times", [[], [1], [2, 2], [2, 1], [0, -1], 4])
+def test_bad_recordings_are_rejected(times: object) -> None:
+    with pytest.raises(InputError):
+        recorded_arrivals(times)  # type: ignore[arg-type]
