@@ -334,11 +334,10 @@ def stops(horizon: float, *more: Iterable[float]) -> list[float]:
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
     for scenario in scenarios:
-        policy, service = _smallest(scenario)
-        _compile(policy, service)
+        _compile(*_smallest(scenario))
 
 
-def _smallest(scenario: Scenario) -> tuple[str | type[Any], str]:
+def _smallest(scenario: Scenario) -> tuple[Any, str]:
     """Return policy and service of a small system that needs the same kernel."""
     if scenario.info.own:
         return RoundRobin, "exponential"
