@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "threshold"
 COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
+COMPARED_SIZED = ("random", "jsq", "weighted-round-robin", "weighted-least", "greedy-utility", "threshold-utility")
 PARAMETERS = (
     "threshold",
     "alpha",
@@ -32,7 +33,8 @@ class PolicyInfo:
 
     `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
     `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `delayed`: the simulator
-    knows what it does while messages are on the way. `live`: the live balancer offers it.
+    knows what it does while messages are on the way. `live`: the live balancer offers it. `sized`: it is made for
+    pools of different sizes. `any_size`: it runs there too, blind to sizes. `utility`: it decides by utility.
     """
 
     name: str
@@ -44,6 +46,9 @@ class PolicyInfo:
     limit: bool = False
     delayed: bool = False
     live: bool = False
+    sized: bool = False
+    any_size: bool = False
+    utility: bool = False
 
     def label(
         self,
@@ -72,6 +77,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(
             name="jsq",
@@ -81,6 +87,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(
             name="power-of-d",
@@ -100,6 +107,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(name="round-robin", title="pools in turn"),
         PolicyInfo(name="jiq", title="join an idle queue"),
@@ -111,12 +119,29 @@ POLICIES: Mapping[str, PolicyInfo] = {
             parameters=frozenset({"report_interval"}),
             delayed=True,
         ),
+        PolicyInfo(
+            name="greedy-utility",
+            title="the pool where a task adds the most utility",
+            sized=True,
+            utility=True,
+        ),
+        PolicyInfo(
+            name="threshold-utility",
+            title="the threshold policy for pools of different sizes",
+            parameters=frozenset({"threshold", "alpha"}),
+            sized=True,
+            utility=True,
+        ),
+        PolicyInfo(name="weighted-least", title="the fewest tasks per size", sized=True),
+        PolicyInfo(name="weighted-round-robin", title="pools in turn, by size", sized=True),
     )
 }
 AGGREGATE = tuple(name for name, info in POLICIES.items() if info.aggregate)
 EXACT = tuple(name for name, info in POLICIES.items() if info.exact)
 LIMIT = tuple(name for name, info in POLICIES.items() if info.limit)
 DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
+SIZED = tuple(name for name, info in POLICIES.items() if info.sized or info.any_size)
+UTILITY = tuple(name for name, info in POLICIES.items() if info.utility)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 

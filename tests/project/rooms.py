@@ -39,11 +39,12 @@ ROOMS: dict[str, Room] = {
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
     "workload": Room(
-        holds="What arrives: demand over time, sessions drawn ahead of time.", may=("errors", "inputs")
+        holds="What arrives, and where: demand over time, sessions drawn ahead of time, sizes of pools.",
+        may=("errors", "inputs"),
     ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
-        may=("errors", "inputs", "policies"),
+        may=("errors", "inputs", "policies", "workload"),
         standard=_PURE,
     ),
     "core.protocol": Room(
@@ -71,8 +72,8 @@ ROOMS: dict[str, Room] = {
         packages=("numpy",),
     ),
     "theory": Room(
-        holds="Shared ground: balanced occupancy, equilibria, settling and tuning.",
-        may=("errors", "frames", "inputs", "policies"),
+        holds="Shared ground: balanced occupancy, equilibria, best utility, settling and tuning.",
+        may=("errors", "frames", "inputs", "policies", "workload"),
         packages=("numpy", "scipy"),
         lazily=("plots", MATPLOTLIB),
     ),
