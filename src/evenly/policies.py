@@ -31,7 +31,7 @@ PARAMETERS = (
 class PolicyInfo:
     """A policy's name, its parameters, and which parts of the package support it.
 
-    `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
+    `aggregate`: the simulator needs only the number of pools at each level, by size, so a billion fit. `exact`:
     `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `delayed`: the simulator
     knows what it does while messages are on the way. `live`: the live balancer offers it. `sized`: it is made for
     pools of different sizes. `any_size`: it runs there too, blind to sizes. `utility`: it decides by utility.
@@ -122,6 +122,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
         PolicyInfo(
             name="greedy-utility",
             title="the pool where a task adds the most utility",
+            aggregate=True,
             sized=True,
             utility=True,
         ),
@@ -129,10 +130,11 @@ POLICIES: Mapping[str, PolicyInfo] = {
             name="threshold-utility",
             title="the threshold policy for pools of different sizes",
             parameters=frozenset({"threshold", "alpha"}),
+            aggregate=True,
             sized=True,
             utility=True,
         ),
-        PolicyInfo(name="weighted-least", title="the fewest tasks per size", sized=True),
+        PolicyInfo(name="weighted-least", title="the fewest tasks per size", aggregate=True, sized=True),
         PolicyInfo(name="weighted-round-robin", title="pools in turn, by size", sized=True),
     )
 }

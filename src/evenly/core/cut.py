@@ -50,13 +50,13 @@ class Cut:
         """Return the thresholds of all sizes that are present."""
         return dict(self._bounds)
 
-    def add(self, size: float, *, keep_index: bool) -> bool:
-        """Count in a pool. Return True if the cut has moved for other sizes.
+    def add(self, size: float, *, keep_index: bool, pools: int = 1) -> bool:
+        """Count in pools of one size. Return True if the cut has moved for other sizes.
 
         A new size changes the order. The cut then keeps its index, or else its place between the marginal
         utilities of the other sizes, whose thresholds stay.
         """
-        self._pools[size] = self._pools.get(size, 0) + 1
+        self._pools[size] = self._pools.get(size, 0) + pools
         if size in self._bounds:
             return False
         if keep_index or self._value is None:
@@ -107,7 +107,7 @@ class Cut:
         while self._bounds and self.index > index:
             self.down()
 
-    def index_for(self, tasks: int) -> int:
+    def index_for(self, tasks: float) -> int:
         """Return the largest index whose thresholds add up to at most `tasks` tasks over all pools."""
         cut = Cut(self._marginal)
         cut._pools = dict(self._pools)

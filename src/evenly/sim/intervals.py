@@ -41,7 +41,7 @@ _LEAST_CORRELATION, _MOST_CORRELATION = -0.3, 0.97
 
 COLUMNS = (
     "time", "arrivals", "mean_tasks", "max_tasks", "threshold", "imbalance", "spread", "messages_per_task",
-    "resync_per_task", "lost_share", "without_token", "growth",
+    "resync_per_task", "lost_share", "without_token", "growth", "mean_utility",
 )  # fmt: skip
 _PER_TASK = ("messages_per_task", "resync_per_task", "lost_share")
 _RARE = ("max_tasks", "threshold", "resync_per_task", "lost_share")
@@ -87,6 +87,7 @@ def part_row(part: Tally, pools: int) -> list[float]:
         part.lost_tasks,
         part.without_token,
         2 * part.arrivals - part.lost_tasks - part.events,
+        part.utility / pools,
     ]
 
 

@@ -21,6 +21,7 @@ from evenly.sim.kernels.rng import new_streams
 from evenly.sim.network import Network
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.tally import Tally
+from evenly.sim.unequal import Unequal
 from evenly.workload.demand import Phase
 
 _CODES = {
@@ -50,22 +51,26 @@ class Simulation:
         keep_path: bool = False,
     ) -> None:
         self.scenario = scenario
-        self._code = _CODES[scenario.policy]
+        self._code = _CODES.get(scenario.policy)
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._rules = np.zeros(1, RULES)[0]
         self._state = np.zeros(1, STATE)[0]
         self._path: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
         self._path_length = 0
         self._set_rules(mean_holding)
+        self._unequal = None
         counts = scenario.at_least_at_start()
-        learns = self._code == PolicyCode.THRESHOLD and scenario.rule is not None
+        learns = scenario.rule is not None
         self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
         self._table = None
         self._network = None
-        if scenario.networked:
+        if scenario.sized:
+            self._unequal = Unequal(scenario, self._rules, self._state)
+        elif scenario.networked:
             self._network = Network(scenario, seed)
         elif not scenario.aggregate:
+            assert self._code is not None
             self._table, self._state["tokens"] = new_pool_table(
                 scenario.tasks_at_start(),
                 self._code,
@@ -94,9 +99,16 @@ class Simulation:
     @property
     def tasks(self) -> NDArray[np.int64] | None:
         """Tasks of each pool; None if the policy needs only the number of pools at each level."""
+        if self._unequal is not None:
+            return self._unequal.tasks
         if self._network is not None:
             return self._network.tasks
         return None if self._table is None else self._table.tasks.copy()
+
+    @property
+    def unequal(self) -> Unequal | None:
+        """The classes of pools; None if pools have no sizes."""
+        return self._unequal
 
     @property
     def network(self) -> Network | None:
@@ -148,6 +160,8 @@ class Simulation:
         state, book = self._state.copy(), copied(self._book)  # a tally must not change the run
         settle(self._rules, state, book)
         arrivals = int(state["arrivals"])
+        unequal = self._unequal
+        utility, class_tasks = (0.0, np.zeros(0)) if unequal is None else unequal.integrals(self.time)
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
@@ -165,11 +179,15 @@ class Simulation:
             acknowledgements=self._acknowledgements(),
             other=self._other_messages(),
             change_count=int(state["changes"]),
+            utility=utility,
+            class_tasks=class_tasks,
         )
 
     def _other_messages(self) -> int:
         """Return the messages of policies without tokens, and those of pools that turn a task away."""
         arrivals, network = int(self._state["arrivals"]), self._network
+        if self._unequal is not None:
+            return self._unequal.other_messages(self._state)
         refusals = 0 if network is None else network.refusals
         if self._code == PolicyCode.JSQ:
             return int(self._state["events"]) - arrivals + refusals
@@ -183,11 +201,12 @@ class Simulation:
         """Return the answers to threshold changes that brought no token: without a network, all pools answer."""
         if self._network is not None:
             return self._network.acknowledgements
-        return int(self._state["changes"]) * self.scenario.pools - int(self._state["resync"])
+        told = int(self._state["changes"]) * self.scenario.pools if self._unequal is None else self._unequal.told
+        return told - int(self._state["resync"])
 
     def _set_rules(self, mean_holding: bool) -> None:
         scenario, rules = self.scenario, self._rules
-        rules["policy"] = self._code
+        rules["policy"] = -1 if self._code is None else self._code
         rules["pools"] = scenario.pools
         rules["capacity"] = NO_LIMIT if scenario.capacity is None else scenario.capacity
         rules["below"] = 1 if scenario.policy == "jiq" else scenario.initial_threshold
@@ -235,7 +254,9 @@ class Simulation:
     def _run_kernel(self, until: float, budget: int) -> None:
         """Call a kernel once, and set the budget of the next call by the time that this one takes."""
         started = perf_counter()
-        if self._network is not None:
+        if self._unequal is not None:
+            self._unequal.advance(self._rules, self._state, self._book, self._streams, until, budget)
+        elif self._network is not None:
             self._network.advance(self._rules, self._state, self._book, self._streams, until, budget)
         elif self._table is None:
             aggregate.advance(self._rules, self._state, self._book, self._streams, self._ranks, until, budget)
@@ -254,7 +275,9 @@ class Simulation:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)
-        if self._network is not None:
+        if self._unequal is not None:
+            self._unequal.make_room(state)
+        elif self._network is not None:
             self._network.make_room(state)
         elif self._table is not None and state["total"] + 8 >= self._table.owner.size:
             self._table = grown_pool_table(self._table)
@@ -278,13 +301,20 @@ def stops(horizon: float, *more: Iterable[float]) -> list[float]:
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need, or load them from disk, so that no run is charged for it."""
     for scenario in scenarios:
-        _compile("stale-reports" if scenario.networked else "jsq" if scenario.aggregate else "round-robin")
+        _compile(_example_of_kernel(scenario))
 
 
 def compile_all_kernels() -> None:
     """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
-    for policy in ("jsq", "round-robin", "stale-reports"):
+    for policy in ("jsq", "round-robin", "stale-reports", "greedy-utility"):
         _compile(policy)
+
+
+def _example_of_kernel(scenario: Scenario) -> str:
+    """Return a policy that runs in the same kernel as the scenario."""
+    if scenario.sized:
+        return "greedy-utility"
+    return "stale-reports" if scenario.networked else "jsq" if scenario.aggregate else "round-robin"
 
 
 @cache

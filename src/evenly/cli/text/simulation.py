@@ -12,7 +12,7 @@ from evenly.frames import UNKNOWN
 from evenly.sim import summary
 
 if TYPE_CHECKING:
-    from evenly.sim import Comparison, Result
+    from evenly.sim import Comparison, Result, Scenario
 
 
 def simulation_text(result: Result) -> str:
@@ -20,6 +20,8 @@ def simulation_text(result: Result) -> str:
     scenario = result.scenario
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
     rows = dict(summary.rows(result))
+    if scenario.sized and scenario.steady:
+        rows["utility per pool"] += f" (at most {_best_utility(scenario):.4f} in the long run)"
     span = f"averages from {scenario.warmup:g} on{_intervals(result, rows.values())}"
     lines = [
         f"{scenario.label}: {scenario.setting}",
@@ -33,6 +35,14 @@ def simulation_text(result: Result) -> str:
         lines += ["", "The averages include the start; use --warmup T to leave out the time before T."]
     lines += ["", f"{result.events:,} events in {result.seconds:.2f} s"]
     return "\n".join(lines)
+
+
+def _best_utility(scenario: Scenario) -> float:
+    """Return the utility per pool that no policy exceeds in the long run."""
+    from evenly.theory import predict_best_utility
+
+    best = predict_best_utility(sizes=scenario.classes, load=scenario.load_at_start, utility=scenario.measure)
+    return best.bound
 
 
 def print_comparison(comparison: Comparison) -> None:
@@ -53,8 +63,12 @@ def print_comparison(comparison: Comparison) -> None:
     span = f"time {scenario.warmup:g} to {scenario.horizon:g}{_intervals(comparison[0], chain(*cells.values()))}"
     console.print(f"{scenario.setting}, {span}")
     console.print(table)
-    console.print("max: tasks in the fullest pool; spread: standard deviation over pools;")
-    if scenario.steady:
+    if scenario.sized:
+        best = f", at most {_best_utility(scenario):.4f} in the long run" if scenario.steady else ""
+        console.print(f"utility: {scenario.measure}, per pool{best}; max: tasks in the fullest pool;")
+    else:
+        console.print("max: tasks in the fullest pool; spread: standard deviation over pools;")
+    if scenario.steady and not scenario.sized:
         ceiling = math.ceil(scenario.load_at_start)
         console.print(f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};")
     console.print("messages and resync: between pools and dispatcher, per task")
