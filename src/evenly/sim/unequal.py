@@ -124,7 +124,7 @@ class Unequal:
         )
 
     def _set_threshold(self, state: Record, index: int) -> None:
-        """Put the cut at an index; nobody needs to be told."""
+        """Put the cut at an index, without telling any pool."""
         table = self._table
         table.upper[:] = table.priority[:, 0] == table.priority[:, 0].max()
         for _ in range(index):

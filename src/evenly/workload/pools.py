@@ -69,7 +69,9 @@ _TOO_MANY = f"sizes must have at most {MAX_CLASSES} classes."
 
 
 def _not_sizes(given: object) -> str:
-    return f"sizes must list count*size, as in 80*1,20*4 for 80 pools of size 1 and 20 of size 4, not {shown(given)}."
+    return (
+        f"sizes must list count*size, as in 80*1,20*4 for 80 pools of size 1 and 20 of size 4, not {shown(given)}."
+    )
 
 
 def _parse_class(text: str) -> PoolClass:
