@@ -13,7 +13,7 @@ from evenly.frames import Tabular
 from evenly.theory.inputs import positive_load
 from evenly.workload.pools import DEFAULT_UTILITY, PoolClass, Utility, find_utility, parse_sizes, sizes_text
 
-_HALVINGS = 100  # of an interval of marginal utilities
+_HALVINGS = 100  # of an interval of marginal utilities: far below the 40 bits to which these are rounded
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -86,22 +86,18 @@ def predict_best_utility(
     counts = np.array([each.count for each in classes], float)
     shares = counts / counts.sum()
     tasks = _filled(classes, shares, load, chosen)
-    while True:
-        gains = np.array([chosen.marginal(each.size, int(n)) for each, n in zip(classes, tasks, strict=True)])
-        at_edge = gains == gains.max()
-        room, left = float(shares[at_edge].sum()), load - float(shares @ tasks)
-        if left < room:
-            break
-        tasks = tasks + at_edge
+    gains = np.array([chosen.marginal(each.size, int(n)) for each, n in zip(classes, tasks, strict=True)])
+    at_edge = gains == gains.max()
+    room, left = float(shares[at_edge].sum()), max(load - float(shares @ tasks), 0.0)
     totals = np.array([chosen.total(each.size, int(n)) for each, n in zip(classes, tasks, strict=True)])
     return BestUtility(
         sizes=classes,
         load=load,
         utility=chosen.name,
-        bound=float(shares @ totals) + max(left, 0.0) * float(gains.max()),
+        bound=float(shares @ totals) + left * float(gains.max()),
         marginal=float(gains.max()),
         tasks=tasks,
-        share_above=np.where(at_edge, max(left, 0.0) / room, 0.0),
+        share_above=np.where(at_edge, left / room, 0.0),
     )
 
 
