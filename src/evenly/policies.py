@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 DEFAULT = "threshold"
 MAX_NAME = 200  # characters of module:Class
 COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
+COMPARED_SIZED = ("random", "jsq", "weighted-round-robin", "weighted-least", "greedy-utility", "threshold-utility")
 PARAMETERS = (
     "threshold",
     "alpha",
@@ -32,9 +33,11 @@ PARAMETERS = (
 class PolicyInfo:
     """A policy's name, its parameters, and which parts of the package support it.
 
-    `aggregate`: the simulator needs only the number of pools at each level, so a billion pools fit. `exact`:
+    `aggregate`: the simulator needs only the number of pools at each level, by size, so a billion fit. `exact`:
     `solve_exact` solves it. `limit`: its equilibrium in the large-system limit is known. `delayed`: the simulator
-    knows what it does while messages are on the way. `live`: the live balancer offers it. `own`: the user's class.
+    knows what it does while messages are on the way. `live`: the live balancer offers it. `sized`: it is made for
+    pools of different sizes. `any_size`: it runs there too, blind to sizes. `utility`: it decides by utility.
+    `own`: the user's class.
     """
 
     name: str
@@ -47,6 +50,9 @@ class PolicyInfo:
     delayed: bool = False
     live: bool = False
     own: bool = False
+    sized: bool = False
+    any_size: bool = False
+    utility: bool = False
 
     def label(
         self,
@@ -77,6 +83,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(
             name="jsq",
@@ -86,6 +93,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(
             name="power-of-d",
@@ -105,6 +113,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             limit=True,
             delayed=True,
             live=True,
+            any_size=True,
         ),
         PolicyInfo(name="round-robin", title="pools in turn"),
         PolicyInfo(name="jiq", title="join an idle queue"),
@@ -116,12 +125,31 @@ POLICIES: Mapping[str, PolicyInfo] = {
             parameters=frozenset({"report_interval"}),
             delayed=True,
         ),
+        PolicyInfo(
+            name="greedy-utility",
+            title="the pool where a task adds the most utility",
+            aggregate=True,
+            sized=True,
+            utility=True,
+        ),
+        PolicyInfo(
+            name="threshold-utility",
+            title="the threshold policy for pools of different sizes",
+            parameters=frozenset({"threshold", "alpha"}),
+            aggregate=True,
+            sized=True,
+            utility=True,
+        ),
+        PolicyInfo(name="weighted-least", title="the fewest tasks per size", aggregate=True, sized=True),
+        PolicyInfo(name="weighted-round-robin", title="pools in turn, by size", sized=True),
     )
 }
 AGGREGATE = tuple(name for name, info in POLICIES.items() if info.aggregate)
 EXACT = tuple(name for name, info in POLICIES.items() if info.exact)
 LIMIT = tuple(name for name, info in POLICIES.items() if info.limit)
 DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
+SIZED = tuple(name for name, info in POLICIES.items() if info.sized or info.any_size)
+UTILITY = tuple(name for name, info in POLICIES.items() if info.utility)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
 
 

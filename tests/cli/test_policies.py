@@ -10,12 +10,18 @@ from tests.cli.conftest import Run
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("simulate", "--policy", "jsq", "--alpha", 0.9), "alpha is for policy threshold, not jsq"),
-        (("simulate", "--policy", "jsq", "--threshold", 3), "threshold is for policy threshold or jbt, not jsq"),
+        (
+            ("simulate", "--policy", "jsq", "--alpha", 0.9),
+            "alpha is for policy threshold or threshold-utility, not jsq",
+        ),
+        (
+            ("simulate", "--policy", "jsq", "--threshold", 3),
+            "threshold is for policy threshold or jbt or threshold-utility, not jsq",
+        ),
         (("simulate", "--choices", 3), "--sample-size is for policy power-of-d, not threshold"),
         (
             ("compare", "--policies", "jsq,random", "--alpha", 0.9),
-            "alpha is for policy threshold, not jsq or random",
+            "alpha is for policy threshold or threshold-utility, not jsq or random",
         ),
         (("exact", "--policy", "jsq", "--alpha", 0.9), "alpha is for policy threshold, not jsq"),
         (("equilibrium", "--policy", "jsq", "--threshold", 3), "threshold is for policy threshold, not jsq"),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 from evenly.core import (
     Choose,
     Color,
+    GreedyUtility,
     JoinBelowThreshold,
     JoinIdleQueue,
     JoinShortestQueue,
@@ -22,6 +23,9 @@ from evenly.core import (
     StaleReports,
     ThresholdNotice,
     ThresholdPolicy,
+    UtilityThreshold,
+    WeightedLeast,
+    WeightedRoundRobin,
 )
 
 T = TypeVar("T")
@@ -58,6 +62,14 @@ def _cases() -> list[Case]:
         for name, make in makers.items()
         for capacity in (None, 3)
     ]
+    sized: dict[str, Callable[[], Policy]] = {
+        "greedy-utility": GreedyUtility,
+        "threshold-utility": lambda: UtilityThreshold(2),
+        "threshold-utility-learning": lambda: UtilityThreshold(1, LearningRule("0.6"), "sqrt"),
+        "weighted-least": WeightedLeast,
+        "weighted-round-robin": WeightedRoundRobin,
+    }
+    cases += [Case(name, make, None) for name, make in sized.items()]
     return [*cases, Case("pull", lambda: Pull(3), 3), Case("pull", lambda: Pull(1), 1)]
 
 

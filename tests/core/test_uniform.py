@@ -22,6 +22,7 @@ from scipy.stats import chi2
 
 from evenly.core import (
     Choose,
+    GreedyUtility,
     JoinBelowThreshold,
     JoinIdleQueue,
     JoinShortestQueue,
@@ -33,10 +34,12 @@ from evenly.core import (
     RandomRouting,
     StaleReports,
     ThresholdPolicy,
+    UtilityThreshold,
+    WeightedLeast,
 )
 
 T = TypeVar("T")
-TESTS = 40
+TESTS = 50
 TRIALS = 5000
 
 
@@ -85,6 +88,9 @@ SCENES = [
     Scene("jiq", JoinIdleQueue, [0, 0, 0, 0, 0, 1, 2, 3], lambda tasks: tasks == 0),
     Scene("jbt", lambda: JoinBelowThreshold(3), [0, 0, 1, 1, 2, 2, 3, 4, 5], lambda tasks: tasks < 3),
     Scene("jbt-no-token", lambda: JoinBelowThreshold(2), [2, 2, 3, 4, 5, 6], lambda tasks: 1),
+    Scene("greedy-utility", GreedyUtility, [1, 1, 1, 1, 1, 2, 2, 3, 4, 4], lambda tasks: tasks == 1),
+    Scene("threshold-utility", lambda: UtilityThreshold(3), [0, 0, 1, 2, 2, 2, 3, 3, 4], lambda tasks: tasks < 3),
+    Scene("weighted-least", WeightedLeast, [1, 1, 1, 1, 1, 2, 2, 3, 4, 4], lambda tasks: tasks == 1),
     Scene("pull", lambda: Pull(5), [0, 1, 2, 2, 3, 4, 5, 5], lambda tasks: 5 - tasks),
 ]
 

@@ -41,6 +41,8 @@ BASES: dict[str, dict[str, str]] = {
 _NEEDED = {  # what an option needs to have an effect
     ("simulate", "--report-interval"): {"--policy": "stale-reports", "--delay": "0.1"},
     ("compare", "--report-interval"): {"--policies": "jsq,stale-reports", "--delay": "exponential:100"},
+    ("simulate", "--utility"): {"--policy": "threshold-utility", "--sizes": "3*1,2*4"},
+    ("compare", "--utility"): {"--sizes": "3*1,2*4"},
     ("tune", "--delay"): {"--load-max": "2", "--pools": "5"},
 }
 STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
@@ -63,6 +65,10 @@ _OWN_POLICIES = (
     "a:b:c",
     "__main__:X",
 )
+_SIZES = (
+    "5*1", "3*1,2*4", "5*0", "5*-1", "5*1e9", "5*nan", "0*1,5*2", "5*1,5*1", "*", ",", "5*", "1e9*1", "9" * 99,
+    ",".join(f"1*{size}" for size in range(1, 99)), "5*" + "9" * 99,
+)  # fmt: skip
 _BY_OPTION = {
     "--schedule": SCHEDULES,
     "--listen": ADDRESSES,
@@ -85,6 +91,8 @@ _BY_OPTION = {
     "--service": LAWS,
     "--arrivals": LAWS,
     "--initial-tasks": NUMBERS,
+    "--sizes": _SIZES,
+    "--utility": ("log", "sqrt", "rate", "", "best"),
 }
 _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}
 _ALL = (*NUMBERS, *TEXTS, *PATHS, *SCHEDULES, *ADDRESSES, *WORDS)

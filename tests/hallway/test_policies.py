@@ -16,13 +16,17 @@ VALUES: dict[str, Any] = {"threshold": 2, "alpha": "0.7", "sample_size": 2, "rep
 SIMULATED = {"report_interval"}  # core has no clock
 
 
+def capacity_of(policy: str) -> int | None:
+    return None if policy in POLICIES and POLICIES[policy].sized else 4
+
+
 def taken(policy: str) -> dict[str, Any]:
     return {name: VALUES[name] for name in POLICIES[policy].parameters - SIMULATED}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
 def test_core_makes_every_policy_from_its_name(policy: str) -> None:
-    made = make_policy(policy, capacity=4, **taken(policy))
+    made = make_policy(policy, capacity=capacity_of(policy), **taken(policy))
     made.join("a")
     assert made.arrive(random.Random(1).choice) == "a"
 
@@ -32,15 +36,15 @@ def test_core_makes_every_policy_from_its_name(policy: str) -> None:
 def test_a_parameter_that_the_policy_does_not_take_is_rejected(policy: str, parameter: str) -> None:
     given = {parameter: VALUES[parameter]}
     if parameter in POLICIES[policy].parameters:
-        Scenario(policy=policy, pools=3, load=1.5, capacity=4, **given)
+        Scenario(policy=policy, pools=3, load=1.5, capacity=capacity_of(policy), **given)
         return
     refusal = rf"{parameter} is for policy .*, not {policy}\."
     with pytest.raises(InputError, match=refusal):
-        Scenario(policy=policy, pools=3, load=1.5, capacity=4, **given)
+        Scenario(policy=policy, pools=3, load=1.5, capacity=capacity_of(policy), **given)
     if parameter in SIMULATED:
         return
     with pytest.raises(InputError, match=refusal):
-        make_policy(policy, capacity=4, **given)
+        make_policy(policy, capacity=capacity_of(policy), **given)
     if policy in EXACT:
         with pytest.raises(InputError, match=refusal):
             solve_exact(policy=policy, pools=3, load=1.5, **given)
@@ -56,11 +60,15 @@ def test_each_part_takes_just_the_policies_that_it_lists(policy: str) -> None:
             return False
         return True
 
-    assert works(lambda: Scenario(policy=policy, pools=3, load=1.5, capacity=4)) == (policy in POLICIES)
+    assert works(lambda: Scenario(policy=policy, pools=3, load=1.5, capacity=capacity_of(policy))) == (
+        policy in POLICIES
+    )
     assert works(lambda: solve_exact(policy=policy, pools=2, load=0.5)) == (policy in EXACT)
     assert works(lambda: predict_equilibrium(policy=policy, load=1.5)) == (policy in LIMIT)
     if policy in POLICIES:
-        assert Scenario(policy=policy, pools=3, load=1.5, capacity=4).aggregate == (policy in AGGREGATE)
+        assert Scenario(policy=policy, pools=3, load=1.5, capacity=capacity_of(policy)).aggregate == (
+            policy in AGGREGATE
+        )
 
 
 @pytest.mark.parametrize("policy", [*POLICIES, "best"])

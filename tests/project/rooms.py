@@ -39,12 +39,12 @@ ROOMS: dict[str, Room] = {
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
     "workload": Room(
-        holds="What arrives: demand over time, service laws, arrival processes, sessions drawn ahead of time.",
+        holds="What arrives, and where: demand, service laws, arrivals, sessions drawn ahead, sizes of pools.",
         may=("errors", "files", "inputs"),
     ),
     "core": Room(
         holds="The rules: dispatcher, pool, learning rule, other policies. No clock, no randomness, no I/O.",
-        may=("errors", "inputs", "policies"),
+        may=("errors", "inputs", "policies", "workload"),
         standard=_PURE,
     ),
     "own_policy": Room(
@@ -80,8 +80,8 @@ ROOMS: dict[str, Room] = {
         packages=("numpy",),
     ),
     "theory": Room(
-        holds="Shared ground: balanced occupancy, equilibria, settling and tuning.",
-        may=("errors", "frames", "inputs", "policies"),
+        holds="Shared ground: balanced occupancy, equilibria, best utility, settling and tuning.",
+        may=("errors", "frames", "inputs", "policies", "workload"),
         packages=("numpy", "scipy"),
         lazily=("plots", MATPLOTLIB),
     ),

@@ -1,6 +1,6 @@
 """A new policy cannot miss the tests that go through a list of policies."""
 
-from evenly.core import Policy, RoundRobin, make_policy
+from evenly.core import Policy, RoundRobin, WeightedRoundRobin, make_policy
 from evenly.policies import DELAYED, POLICIES
 from tests.core.support import CASES
 from tests.core.test_uniform import SCENES
@@ -26,7 +26,7 @@ def test_the_contract_suite_has_every_policy() -> None:
 
 
 def test_the_choice_of_every_policy_is_tested_for_uniformity() -> None:
-    in_turn = {RoundRobin}  # makes no choice
+    in_turn = {RoundRobin, WeightedRoundRobin}  # they make no choice
     made = [scene.make() for scene in SCENES]
     assert {kind for kind in _types() if not any(isinstance(policy, kind) for policy in made)} == in_turn
 

@@ -37,6 +37,19 @@ SWINGS: dict[str, dict[str, Any]] = {
     "jbt": {},
     "pull": {"capacity": 8},
 }
+SIZED: dict[str, dict[str, Any]] = {
+    "greedy": {"policy": "greedy-utility", "service_rate": 2.5},
+    "greedy, sqrt": {"policy": "greedy-utility", "utility": "sqrt", "initial": 2.75},
+    "weighted least": {"policy": "weighted-least", "initial": [0, 1, 9, 3, 0, 0, 5, 2, 2, 0, 1, 7]},
+    "weighted round-robin": {"policy": "weighted-round-robin", "initial": 1.5},
+    "fixed index": {"policy": "threshold-utility"},
+    "index above": {"policy": "threshold-utility", "threshold": 20, "initial": 4.25},
+    "learning": {"policy": "threshold-utility", "alpha": "0.8"},
+    "learning, rate": {"policy": "threshold-utility", "alpha": "0.6", "utility": "rate", "initial": 6},
+    "jsq": {"policy": "jsq"},
+    "blind learning": {"policy": "threshold", "alpha": "0.8"},
+    "random": {"policy": "random"},
+}
 
 # Every policy with and without capacity; steps, pauses and waves of demand; odd sizes; levels past the first
 # allocation. The last phase always has demand, so that there is a next event.
@@ -70,6 +83,30 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "pull": {"policy": "pull", "capacity": 4, "initial": 1.5},
     "pull with room": {"policy": "pull", "capacity": 7, "initial": [7, 0, 3, 1, 1, 5, 6, 2, 0, 7, 4, 4]},
     "pull with one place": {"policy": "pull", "capacity": 1, "load": 0.9},
+    **{f"sizes, {name}": {"pools": 12, "sizes": "6*1,4*4,2*2.5", **more} for name, more in SIZED.items()},
+    "sizes, learning with one size": {"policy": "threshold-utility", "alpha": 0.8},
+    "sizes, past the first levels": {
+        "policy": "threshold-utility",
+        "alpha": 0.4,
+        "pools": 3,
+        "sizes": "2*1,1*3",
+        "load": 60.0,
+    },
+    "sizes, many tasks in turn": {
+        "policy": "weighted-round-robin",
+        "pools": 3,
+        "sizes": "2*1,1*3",
+        "load": 400.0,
+        "initial": 330,
+    },
+    "waves, sizes": {
+        "policy": "threshold-utility",
+        "alpha": "0.7",
+        "load": None,
+        "pools": 12,
+        "sizes": "8*1,4*4",
+        "schedule": "0:3,2:0,9:6~3/2",
+    },
     **{
         f"steps, {policy}": {"policy": policy, "load": None, "schedule": "0:3,2:0,14.5:6,17:0.5", **more}
         for policy, more in STEPS.items()

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evenly.core import UtilityThreshold
 from evenly.policies import AGGREGATE as AGGREGATE_POLICIES
-from evenly.policies import POLICIES
+from evenly.policies import POLICIES, SIZED
 from evenly.sim import Phase, Scenario
 from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.simulation import Simulation
+from evenly.sim.tally import Tally
 from tests.sim.support import OPTIONS, STEADY_OPTIONS, scenario_of
 
 FAR = 1e9  # beyond any event of these tests
@@ -33,6 +35,22 @@ def assert_equal_now(kernel: Simulation, reference: ReferenceSimulation) -> None
         assert kernel.state["threshold"] == reference.threshold
     if kernel.tasks is not None:
         assert kernel.tasks.tolist() == tasks
+    if kernel.unequal is not None:
+        assert_equal_classes(kernel, reference, tally)
+
+
+def assert_equal_classes(kernel: Simulation, reference: ReferenceSimulation, tally: Tally) -> None:
+    """The pools of each class have the same tasks in both; the utility's integral is checked elsewhere."""
+    assert kernel.unequal is not None
+    tasks, first = reference.tasks(), 0
+    for c, each in enumerate(kernel.scenario.classes):
+        of_class = tasks[first : first + each.count]
+        counts = kernel.unequal.at_least[c]
+        assert counts.tolist() == [sum(n >= level for n in of_class) for level in range(counts.size)]
+        if isinstance(reference.policy, UtilityThreshold):
+            assert kernel.unequal.thresholds[c] == reference.policy.threshold_of(first)
+        first += each.count
+    assert tally.class_tasks.size == len(kernel.scenario.classes)
 
 
 def assert_step_together(scenario: Scenario, steps: int, seed: int, *, mean_holding: bool = False) -> None:
@@ -72,7 +90,10 @@ def test_kernel_and_reference_go_the_same_way_on_hundreds_of_levels(policy: str)
 
 def test_per_pool_policies_track_each_pool() -> None:
     for policy in POLICIES:
-        known = Simulation(scenario_of({"policy": policy, "capacity": 9}), np.random.SeedSequence(1)).tasks
+        known = Simulation(
+            scenario_of({"policy": policy, "capacity": None if POLICIES[policy].sized else 9}),
+            np.random.SeedSequence(1),
+        ).tasks
         assert (known is None) == (policy in AGGREGATE_POLICIES)
 
 
@@ -96,11 +117,20 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     policy = draw(st.sampled_from(INSTANT))
     pools = draw(st.integers(1, 9))
     capacity = draw(st.integers(1, 7) if policy == "pull" else st.one_of(st.none(), st.integers(1, 7)))
+    sized = policy in SIZED and (POLICIES[policy].sized or draw(st.booleans()))
+    if sized:
+        capacity = None
     most = 7 if capacity is None else capacity
     options: dict[str, Any] = {}
     if policy == "power-of-d":
         options["sample_size"] = draw(st.integers(1, pools))
-    if policy == "threshold":
+    if sized:
+        large = draw(st.integers(0, pools - 1))
+        options["sizes"] = f"{pools - large}*1" + (
+            f",{large}*{draw(st.sampled_from([0.3, 2, 4]))}" if large else ""
+        )
+        options["utility"] = draw(st.sampled_from(["log", "sqrt", "rate"]))
+    if policy in ("threshold", "threshold-utility"):
         options["threshold"] = draw(st.integers(0, most - 1))
         options["alpha"] = draw(st.one_of(st.none(), st.floats(0.01, 0.99)))
     if policy == "jbt":

@@ -11,6 +11,7 @@ import pytest
 
 from evenly.sim import Result, Scenario, simulate
 from evenly.sim.tally import Averages, FloatArray, averages
+from evenly.workload.pools import UTILITIES
 from tests.sim.support import (
     NO_WAVES,
     OPTIONS,
@@ -37,6 +38,12 @@ def spread_of(tasks: Sequence[int]) -> float:
     return math.sqrt(math.fsum((count - mean) ** 2 for count in tasks) / len(tasks))
 
 
+def utility_of(scenario: Scenario, state: Moment) -> float:
+    """Return the utility per pool."""
+    sizes = [each.size for each in scenario.classes for _ in range(each.count)]
+    return math.fsum(map(UTILITIES[scenario.measure].total, sizes, state.tasks)) / scenario.pools
+
+
 def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: float) -> Averages:
     """Compute the averages of a window by their definitions."""
     window = pieces(scenario, path, since, until)
@@ -60,6 +67,7 @@ def recomputed(scenario: Scenario, path: Sequence[Moment], since: float, until: 
         threshold=None if first.threshold is None else average(window, lambda state: state.threshold or 0),
         threshold_share={level: float(share) for level, share in enumerate(thresholds) if share > 0},
         lost_share=(last.lost - first.lost) * per_task,
+        mean_utility=average(window, partial(utility_of, scenario)) if scenario.sized else None,
     )
 
 

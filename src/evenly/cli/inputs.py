@@ -35,16 +35,19 @@ class Request:
     json: bool
 
 
-def read_request(given: dict[str, Any], default_policies: str | None = None) -> Request:
+def read_request(
+    given: dict[str, Any], default_policies: str | None = None, default_sized: str | None = None
+) -> Request:
     """Return the request made by the options in `given` and, for options not given, by the scenario file.
 
+    `default_sized` are the policies to compare by default if pools have sizes.
     Keys of the file that the command has no use for are ignored, so that one file serves all commands.
     """
-    values = read_values(given, default_policies)
+    values = read_values(given, default_policies, default_sized)
     policies = values.pop("policies")
     if default_policies is not None:
         values.pop("save", None)
-    if "pools" not in values:
+    if "pools" not in values and "sizes" not in values:
         raise InputError("Give the number of pools: --pools N.")
     request = Request(
         scenarios=_scenarios(values, policies),
@@ -91,7 +94,9 @@ def _run(values: Mapping[str, Any]) -> dict[str, Any]:
     return run
 
 
-def read_values(given: dict[str, Any], default_policies: str | None = None) -> dict[str, Any]:
+def read_values(
+    given: dict[str, Any], default_policies: str | None = None, default_sized: str | None = None
+) -> dict[str, Any]:
     """Return the options in `given` and, for those not given, the values of the scenario file.
 
     `policies` is the list of the policies to simulate: one, or several if there are `default_policies`. A
@@ -101,6 +106,10 @@ def read_values(given: dict[str, Any], default_policies: str | None = None) -> d
     path = given.pop("scenario", None)
     file = _read_file(path) if path else {}
     values = {**file, **given}
+    if "sizes" in given and "pools" not in given:
+        values.pop("pools", None)
+    if "sizes" in values and default_sized is not None:
+        default_policies = default_sized
     compared = _split(values.get("policies", default_policies or DEFAULT))
     values["policies"] = [values.get("policy", DEFAULT)] if default_policies is None else compared
     for name in PARAMETERS:

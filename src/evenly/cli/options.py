@@ -78,7 +78,14 @@ Policies = Annotated[
         "NAME,NAME,...",
     ),
 ]
-Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools.")]
+Pools = Annotated[int | None, _whole(_SYSTEM, "Number of server pools (default: those of --sizes).")]
+Sizes = Annotated[
+    str | None,
+    option(_SYSTEM, 'Pools of different sizes: "80*1,20*4" is 80 pools of size 1 and 20 of size 4.', "N*X,..."),
+]
+Utility = Annotated[
+    str | None, option(_SYSTEM, "Worth of a task's share of its pool: log (default), sqrt or rate.", "NAME")
+]
 Threshold = Annotated[
     int | None,
     _whole(

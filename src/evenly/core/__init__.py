@@ -15,13 +15,16 @@ from evenly.core.policy import Policy
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
+from evenly.core.sized_baselines import GreedyUtility, WeightedLeast, WeightedRoundRobin
 from evenly.core.threshold import ThresholdPolicy
 from evenly.core.token_baselines import JoinBelowThreshold, JoinIdleQueue, Pull
+from evenly.core.utility_threshold import UtilityThreshold
 
 __all__ = [
     "Choose",
     "Color",
     "Dispatcher",
+    "GreedyUtility",
     "JoinBelowThreshold",
     "JoinIdleQueue",
     "JoinShortestQueue",
@@ -39,5 +42,8 @@ __all__ = [
     "StaleReports",
     "ThresholdNotice",
     "ThresholdPolicy",
+    "UtilityThreshold",
+    "WeightedLeast",
+    "WeightedRoundRobin",
     "make_policy",
 ]

@@ -43,7 +43,7 @@ _LEAST_CORRELATION, _MOST_CORRELATION = -0.3, 0.97
 
 COLUMNS = (
     "time", "arrivals", "mean_tasks", "max_tasks", "threshold", "imbalance", "spread", "messages_per_task",
-    "resync_per_task", "lost_share", "without_token", "growth",
+    "resync_per_task", "lost_share", "without_token", "growth", "mean_utility",
 )  # fmt: skip
 _PER_TASK = ("messages_per_task", "resync_per_task", "lost_share")
 _RARE = ("max_tasks", "threshold", "resync_per_task", "lost_share")
@@ -98,6 +98,7 @@ def part_row(part: Tally, pools: int, *, fixed_tokens: bool) -> list[float]:
         part.lost_tasks,
         part.without_token,
         messages - part.arrivals + part.without_token if fixed_tokens else growth,
+        part.utility / pools,
     ]
 
 

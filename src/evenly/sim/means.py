@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
+import numpy as np
+
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.sim.scenario import Scenario
@@ -117,11 +119,23 @@ class Means:
         """Number of tasks that found no token and went to a random pool, in all replications."""
         return self.window.without_token
 
+    @property
+    def mean_utility(self) -> float:
+        """Utility per pool, of the kind that the scenario names; NaN if pools have no sizes."""
+        return math.nan if self._means.mean_utility is None else self._means.mean_utility
+
+    @property
+    def class_tasks(self) -> FloatArray:
+        """Tasks per pool of each class of `scenario.classes`; empty if pools have no sizes."""
+        window = self.window
+        counts = np.array([each.count for each in self.scenario.classes], float)
+        return window.class_tasks / (window.time * counts) if window.class_tasks.size else window.class_tasks
+
     def scalars(self) -> dict[str, float]:
         """Return the means that are single numbers, by name: one row for a table of many runs.
 
-        These are mean_tasks, max_tasks, spread, imbalance, messages_per_task, resync_per_task, lost_share and, if
-        the policy has one, threshold; `conf_int` gives their intervals.
+        These are mean_tasks, max_tasks, spread, imbalance, messages_per_task, resync_per_task, lost_share, if the
+        policy has one threshold, and if pools have sizes mean_utility; `conf_int` gives their intervals.
         """
         return self._means.scalars()
 
@@ -136,6 +150,8 @@ class Means:
 
         Paper: Sec. 2.
         """
+        if self.scenario.sizes is not None:
+            raise InputError("utility(quality) is for pools of one size: use mean_utility.")
         if not callable(quality):
             raise InputError(f"quality must be a function, not {shown(quality)}.")
         shares = self.pools_with_exactly

@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -34,6 +34,7 @@ def new_policy(scenario: Scenario) -> Policy:
         alpha=scenario.alpha,
         sample_size=scenario.sampled if "sample_size" in takes else None,
         capacity=scenario.capacity,
+        utility=scenario.measure if scenario.info.utility else None,
     )
 
 
@@ -52,13 +53,21 @@ class ReferenceSimulation:
         self._choice_position = 0
         self._others = random.Random(0)  # draws what does not matter
         self._owners: list[int] = []  # the pool of each task
+        self._class = [c for c, each in enumerate(scenario.classes) for _ in range(each.count)]
         for pool, tasks in enumerate(scenario.tasks_at_start().tolist()):
-            self.policy.join(pool, tasks)
+            self._join(pool, tasks)
             self._owners += [pool] * tasks
         self._joining = asdict(self.policy.messages)
         self._phase = 0
         self._rate = self._current_rate()
         self._next_time = self._time_after(float(self._streams.holding[0]))
+
+    def _join(self, pool: int, tasks: int) -> None:
+        if self.scenario.info.sized:
+            sized: Any = self.policy
+            sized.join(pool, tasks, self.scenario.classes[self._class[pool]].size)
+        else:
+            self.policy.join(pool, tasks)
 
     @property
     def threshold(self) -> int | None:
@@ -162,7 +171,9 @@ class ReferenceSimulation:
         return choose
 
     def _ranked(self, candidates: Sequence[T]) -> list[T]:
-        return sorted(candidates, key=lambda pool: self.policy.tasks(cast(int, pool)))
+        return sorted(
+            candidates, key=lambda pool: (self._class[cast(int, pool)], self.policy.tasks(cast(int, pool)))
+        )
 
     def _next_choice(self) -> float:
         if self._choice_position == BUFFER:
@@ -176,8 +187,8 @@ class ReferenceSimulation:
 
     def _depart(self, task: int) -> None:
         task = min(task, len(self._owners) - 1)
-        if self.scenario.aggregate:  # tasks are counted from the fullest pools down
-            self._owners.sort(key=lambda owner: (-self.policy.tasks(owner), owner))
+        if self.scenario.aggregate:  # tasks are counted by class, and from the fullest pools down
+            self._owners.sort(key=lambda owner: (self._class[owner], -self.policy.tasks(owner), owner))
         pool = self._owners[task]
         self._owners[task] = self._owners[-1]
         self._owners.pop()

@@ -195,6 +195,9 @@ class Result(Means, Tabular):
             "lost": self.lost_tasks,
             "lost_tasks": self.lost_tasks,
             "lost_share": self.lost_share,
+            "sizes": scenario.sizes,
+            "utility": {"name": scenario.measure, "mean": self.mean_utility} if scenario.sized else None,
+            "class_tasks": self.class_tasks.tolist() if scenario.sized else None,
             "ci95": {name: None if math.isnan(half) else half for name, half in self.half_widths().items()}
             or None,
         }
@@ -240,6 +243,6 @@ def _certain(scenario: Scenario) -> frozenset[str]:
         found.add("spread")
     if scenario.rule is None:
         found |= {"threshold", "resync_per_task"}
-    if scenario.policy in ("random", "round-robin", "power-of-d"):
+    if scenario.policy in ("random", "round-robin", "weighted-round-robin", "power-of-d"):
         found.add("messages_per_task")
     return frozenset(found)

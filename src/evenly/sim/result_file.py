@@ -117,6 +117,7 @@ def _result(data: Arrays) -> Result:
     recorded = whole_number("the number of trajectories", meta["trajectories"], 0, run["replications"])
     if meta["format"] < 3:
         _add_acknowledgements(data, samples, names, scenario.pools)
+    _add_utility(data, samples)
     windows = tuple(_tally(data, index, names) for index in range(samples))
     return Result(
         scenario=scenario,
@@ -169,6 +170,13 @@ def _add_acknowledgements(data: Arrays, samples: int, names: dict[str, str], poo
         changes = data[f"sample.{index}.{names.get('change_count', 'change_count')}"]
         answers = np.asarray(changes * pools - data[f"sample.{index}.resync"], np.int64)
         data[f"sample.{index}.acknowledgements"] = answers
+
+
+def _add_utility(data: Arrays, samples: int) -> None:
+    """Add what files lack that were saved when all pools had one size."""
+    for index in range(samples):
+        data.setdefault(f"sample.{index}.utility", np.zeros(()))
+        data.setdefault(f"sample.{index}.class_tasks", np.zeros(0))
 
 
 def _ending(threshold: int, since: float) -> Ending:

@@ -18,9 +18,11 @@ from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, shown, whole_number
 from evenly.own_policy import check_class
 from evenly.policies import DEFAULT, DELAYED, PolicyInfo, check_parameters, find_policy
+from evenly.sim.sizes import best_index, check_sizes, most_tasks, tasks_by_class
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import Delay, parse_delay
 from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
+from evenly.workload.pools import DEFAULT_UTILITY, PoolClass, parse_sizes, sizes_text
 from evenly.workload.service import ServiceLaw, parse_service
 
 MAX_POOLS = 10**9  # counts, not pools, are stored
@@ -75,11 +77,15 @@ def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
 @_accept_old_names
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """`pools` identical pools under a policy and a demand, from an initial state up to the horizon.
+    """`pools` pools under a policy and a demand, from an initial state up to the horizon.
 
     policy: a name of `evenly.policies.POLICIES`, or your own: a class with the methods of `evenly.own_policy`, or
         its name as "module:Class", which is imported when the run starts (default: threshold).
-    pools: number of server pools.
+    pools: number of server pools (default: those of `sizes`).
+    sizes: classes of pools of different sizes: a text such as "80*1,20*4" for 80 pools of size 1 and 20 of size 4,
+        or a list of (count, size) pairs (default: all pools have size 1). Pools are numbered class by class.
+    utility: what a task's share of its pool is worth: log, sqrt or rate (default: log). With sizes, or with a
+        policy for these.
     load: offered load per pool; tasks arrive at rate pools * load * service_rate.
     schedule: load over time, instead of `load`: phases, or a text such as "0:5.5,20:10~1/4".
     threshold: where the threshold starts; it stays there unless `alpha` is given (default: 0 with `alpha`, else
@@ -106,7 +112,9 @@ class Scenario:
     """
 
     policy: str | type[Any] = DEFAULT
-    pools: int
+    pools: int = 0
+    sizes: str | Sequence[PoolClass] | None = None
+    utility: str | None = None
     load: float | None = None
     schedule: str | Sequence[Phase] | None = None
     threshold: int | None = None
@@ -128,6 +136,10 @@ class Scenario:
         _ = self.info  # checks the name
         self._keep("delay", self._checked_delay())
         self._keep_laws()
+        if self.sizes is not None:
+            self._keep("sizes", sizes_text(parse_sizes(self.sizes)))
+            if self.pools == 0:
+                self._keep("pools", sum(each.count for each in self.classes))
         self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
         if self.load is None and self.schedule is None:
             raise InputError("Give the load in tasks per pool, or a schedule.")
@@ -141,6 +153,7 @@ class Scenario:
             self._keep("schedule", phases)
         self._check_times()
         self._check_policy()
+        check_sizes(self)
         self._check_size(self._checked_start())
 
     def _keep(self, name: str, value: object) -> None:
@@ -154,7 +167,7 @@ class Scenario:
 
     @property
     def aggregate(self) -> bool:
-        """True if the policy needs only the number of pools at each level."""
+        """True if the policy needs only the number of pools at each level, or of each class there."""
         return self.info.aggregate and not self.networked and self.memoryless
 
     @cached_property
@@ -171,6 +184,21 @@ class Scenario:
     def memoryless(self) -> bool:
         """True if task times are exponential and arrivals Poisson, as in the paper."""
         return self.service_law.name == "exponential" and self.arrival_process.name == "poisson"
+
+    @property
+    def sized(self) -> bool:
+        """True if pools have sizes, so that their utility is measured."""
+        return self.sizes is not None or self.info.sized
+
+    @cached_property
+    def classes(self) -> tuple[PoolClass, ...]:
+        """The classes of pools; one of size 1 if no sizes are given."""
+        return (PoolClass(self.pools, 1.0),) if self.sizes is None else parse_sizes(self.sizes)
+
+    @property
+    def measure(self) -> str:
+        """The utility: as given, else log."""
+        return DEFAULT_UTILITY if self.utility is None else self.utility
 
     @property
     def message_delay(self) -> Delay:
@@ -220,7 +248,8 @@ class Scenario:
         capacity = f", capacity {self.capacity}" if self.capacity is not None else ""
         delay = f", delay {self.delay}" if self.message_delay.mean > 0 else ""
         laws = "".join(f", {law}" for law in self.laws)
-        return f"{self.pools:,} pools, load {load}{capacity}{delay}{laws}"
+        sizes = "" if self.sizes is None else f" ({self.sizes})"
+        return f"{self.pools:,} pools{sizes}, load {load}{capacity}{delay}{laws}"
 
     @property
     def laws(self) -> tuple[str, ...]:
@@ -283,14 +312,27 @@ class Scenario:
         room = math.inf if self.capacity is None else self.capacity
         if self.policy == "jbt":
             return int(min(math.floor(self.load_at_start) + 1, room))
-        return 0 if self.alpha is not None else int(min(math.floor(self.load_at_start), room - 1))
+        if self.alpha is not None:
+            return 0
+        if self.policy == "threshold-utility":
+            return self._best_index
+        return int(min(math.floor(self.load_at_start), room - 1))
+
+    @cached_property
+    def _best_index(self) -> int:
+        return best_index(self, self.load_at_start)
+
+    def best_threshold(self, time: float) -> int:
+        """Return the threshold that is best for the load at a time: its whole part, or an index with sizes."""
+        load = self.demand(time)
+        return best_index(self, load) if self.policy == "threshold-utility" else math.floor(load)
 
     @property
     def levels(self) -> int:
         """Numbers of tasks in a pool that a run keeps records of at first: from 0 to beyond load and start."""
         start = self.initial_tasks
         most = math.ceil(start) if isinstance(start, float) else max(start)
-        peak = math.ceil(max(phase.load + phase.amplitude for phase in self.phases))
+        peak = math.ceil(most_tasks(self, max(phase.load + phase.amplitude for phase in self.phases)))
         return max(64, most + 9, self.initial_threshold + 8, peak + 8)
 
     def tasks_at_start(self) -> NDArray[np.int64]:
@@ -301,6 +343,10 @@ class Scenario:
         tasks = np.full(self.pools, low, np.int64)
         tasks[:fuller] += 1
         return tasks
+
+    def tasks_by_class(self) -> list[NDArray[np.int64]]:
+        """Return the number of pools of each class with at least i tasks at time 0."""
+        return tasks_by_class(self)
 
     def at_least_at_start(self) -> NDArray[np.int64]:
         """Return the number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
@@ -335,6 +381,10 @@ class Scenario:
             raise InputError(
                 f"The policy {self.info.name} needs exponential service and Poisson arrivals, "
                 f"not {' and '.join(self.laws)}."
+            )
+        if not self.memoryless and self.sized:
+            raise InputError(
+                f"Pools with sizes need exponential service and Poisson arrivals, not {' and '.join(self.laws)}."
             )
         if not self.memoryless and self.networked:
             late = "policy stale-reports" if self.policy == "stale-reports" else "a delay"

@@ -37,6 +37,7 @@ from evenly.sim.own_run import OwnRun
 from evenly.sim.scenario import MAX_LEVELS, Scenario
 from evenly.sim.sessions import Sessions
 from evenly.sim.tally import Tally
+from evenly.sim.unequal import Unequal
 from evenly.workload.demand import Phase
 
 _CODES = {
@@ -66,13 +67,14 @@ class Simulation:
         keep_path: bool = False,
     ) -> None:
         self.scenario = scenario
-        self._code = PolicyCode.OWN if scenario.info.own else _CODES[scenario.info.name]
+        self._code = PolicyCode.OWN if scenario.info.own else _CODES.get(scenario.info.name)
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._rules = np.zeros(1, RULES)[0]
         self._state = np.zeros(1, STATE)[0]
         self._path: list[tuple[NDArray[np.float64], NDArray[np.int64]]] = []
         self._path_length = 0
         self._set_rules(mean_holding)
+        self._unequal = None
         counts = scenario.at_least_at_start()
         learns = scenario.rule is not None or scenario.info.own
         self._book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
@@ -85,11 +87,14 @@ class Simulation:
             self._own = OwnRun(scenario, self._streams)
             self._state["threshold"] = self._own.threshold
             self._make_room()
+        elif scenario.sized:
+            self._unequal = Unequal(scenario, self._rules, self._state)
         elif scenario.networked:
             self._network = Network(scenario, seed)
         elif not scenario.memoryless:
             self._sessions = Sessions(scenario, seed, self._streams, self._rules, self._state)
         elif not scenario.aggregate:
+            assert self._code is not None
             self._table, self._state["tokens"] = new_pool_table(
                 scenario.tasks_at_start(),
                 self._code,
@@ -118,6 +123,8 @@ class Simulation:
     @property
     def tasks(self) -> NDArray[np.int64] | None:
         """Tasks of each pool; None if the policy needs only the number of pools at each level."""
+        if self._unequal is not None:
+            return self._unequal.tasks
         if self._network is not None:
             return self._network.tasks
         if self._own is not None:
@@ -125,6 +132,11 @@ class Simulation:
         if self._sessions is not None:
             return self._sessions.tasks
         return None if self._table is None else self._table.tasks.copy()
+
+    @property
+    def unequal(self) -> Unequal | None:
+        """The classes of pools; None if pools have no sizes."""
+        return self._unequal
 
     @property
     def network(self) -> Network | None:
@@ -176,6 +188,8 @@ class Simulation:
         state, book = self._state.copy(), copied(self._book)  # a tally must not change the run
         settle(self._rules, state, book)
         arrivals = int(state["arrivals"])
+        unequal = self._unequal
+        utility, class_tasks = (0.0, np.zeros(0)) if unequal is None else unequal.integrals(self.time)
         return Tally(
             time=self.time,
             at_least=book.area + book.at_least * self.time,
@@ -189,6 +203,8 @@ class Simulation:
             without_token=int(state["without_token"]),
             **self._messages(),
             change_count=int(state["changes"]),
+            utility=utility,
+            class_tasks=class_tasks,
         )
 
     def _messages(self) -> dict[str, int]:
@@ -204,6 +220,8 @@ class Simulation:
     def _other_messages(self) -> int:
         """Return the messages of policies without tokens, and those of pools that turn a task away."""
         arrivals, network = int(self._state["arrivals"]), self._network
+        if self._unequal is not None:
+            return self._unequal.other_messages(self._state)
         refusals = 0 if network is None else network.refusals
         if self._code == PolicyCode.JSQ:
             return int(self._state["events"]) - arrivals + refusals
@@ -217,11 +235,12 @@ class Simulation:
         """Return the answers to threshold changes that brought no token: without a network, all pools answer."""
         if self._network is not None:
             return self._network.acknowledgements
-        return int(self._state["changes"]) * self.scenario.pools - int(self._state["resync"])
+        told = int(self._state["changes"]) * self.scenario.pools if self._unequal is None else self._unequal.told
+        return told - int(self._state["resync"])
 
     def _set_rules(self, mean_holding: bool) -> None:
         scenario, rules = self.scenario, self._rules
-        rules["policy"] = self._code
+        rules["policy"] = -1 if self._code is None else self._code
         rules["pools"] = scenario.pools
         rules["capacity"] = NO_LIMIT if scenario.capacity is None else scenario.capacity
         rules["below"] = 1 if scenario.policy == "jiq" else scenario.initial_threshold
@@ -277,6 +296,8 @@ class Simulation:
         started = perf_counter()
         if self._own is not None:
             self._run_own(self._own, until, budget)
+        elif self._unequal is not None:
+            self._unequal.advance(self._rules, self._state, self._book, self._streams, until, budget)
         elif self._network is not None:
             self._network.advance(self._rules, self._state, self._book, self._streams, until, budget)
         elif self._sessions is not None:
@@ -308,7 +329,9 @@ class Simulation:
             if self._book.at_least.size > 4 * MAX_LEVELS:
                 raise MemoryError(f"more than {4 * MAX_LEVELS} tasks in a pool")
             self._book = grown(self._book)
-        if self._network is not None:
+        if self._unequal is not None:
+            self._unequal.make_room(state)
+        elif self._network is not None:
             self._network.make_room(state)
         elif self._sessions is not None:
             self._sessions.make_room(state)
@@ -341,6 +364,8 @@ def _smallest(scenario: Scenario) -> tuple[Any, str]:
     """Return policy and service of a small system that needs the same kernel."""
     if scenario.info.own:
         return RoundRobin, "exponential"
+    if scenario.sized:
+        return "greedy-utility", "exponential"
     if not scenario.memoryless:
         return "jsq", "deterministic"
     if scenario.networked:
@@ -350,7 +375,7 @@ def _smallest(scenario: Scenario) -> tuple[Any, str]:
 
 def compile_all_kernels() -> None:
     """Compile the kernels of all policies, or load them from disk: workers that are forked later have them."""
-    for policy in ("jsq", "round-robin", "stale-reports", RoundRobin):
+    for policy in ("jsq", "round-robin", "stale-reports", "greedy-utility", RoundRobin):
         _compile(policy)
     _compile("jsq", "deterministic")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evenly.frames import UNKNOWN, percent, plus_minus
@@ -32,8 +32,7 @@ def rows(result: Result) -> list[tuple[str, str]]:
     found = [
         ("tasks per pool", _explained(result.mean_tasks, widths.get("mean_tasks"))),
         ("fullest pool", _explained(result.max_tasks, widths.get("max_tasks"))),
-        ("spread over pools", _explained(result.spread, widths.get("spread"))),
-        ("imbalance", _explained(result.imbalance, widths.get("imbalance"))),
+        *(_rows_of_sizes(result, widths) if result.scenario.sized else _rows_of_balance(result, widths)),
     ]
     if _counts_messages(result):
         sent = _explained(result.messages_per_task, widths.get("messages_per_task"))
@@ -43,8 +42,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
     return found + _threshold_row(result)
 
 
-def _explained(value: float, half_width: float | None) -> str:
-    text = plus_minus(value, half_width)
+def _explained(value: float, half_width: float | None, digits: int = 3) -> str:
+    text = plus_minus(value, half_width, digits)
     return f"{text} (too few events to tell)" if UNKNOWN in text else text
 
 
@@ -55,12 +54,28 @@ def _counts_messages(result: Result) -> bool:
     return sent > 0 or not result.scenario.info.own
 
 
+def _rows_of_balance(result: Result, widths: Mapping[str, float]) -> list[tuple[str, str]]:
+    return [
+        ("spread over pools", _explained(result.spread, widths.get("spread"))),
+        ("imbalance", _explained(result.imbalance, widths.get("imbalance"))),
+    ]
+
+
+def _rows_of_sizes(result: Result, widths: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return the utility and the tasks of each class, instead of the distances from equal numbers."""
+    classes = zip(result.scenario.classes, result.class_tasks.tolist(), strict=True)
+    return [
+        ("utility per pool", _explained(result.mean_utility, widths.get("mean_utility"), 4)),
+        *((f"tasks at size {each.size:g}", f"{tasks:.3f}") for each, tasks in classes),
+    ]
+
+
 def _threshold_row(result: Result) -> list[tuple[str, str]]:
     if result.scenario.alpha is None or not result.endings:
         return []
     ending = result.endings[0]
     level, share = max(result.threshold_share.items(), key=lambda item: item[1])
-    optimum = f" (optimum {math.floor(result.scenario.demand(result.scenario.horizon))})"
+    optimum = f" (optimum {result.scenario.best_threshold(result.scenario.horizon)})"
     if result.scenario.message_delay.mean > 0:
         optimum = ""  # not known
     text = (
@@ -162,8 +177,14 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
         "max": [plus_minus(result.max_tasks, width.get("max_tasks"), 2) for result, width in pairs],
         "spread": [plus_minus(result.spread, width.get("spread")) for result, width in pairs],
     }
+    sized = all(result.scenario.sized for result in results)
+    if sized:
+        utilities = [plus_minus(result.mean_utility, width.get("mean_utility"), 4) for result, width in pairs]
+        cells = {"policy": cells["policy"], "utility": utilities, "max": cells["max"]}
     loads = {result.scenario.load_at_start for result in results}
-    if len(loads) == 1 and all(result.scenario.steady for result in results):  # else there is no single ceiling
+    if (
+        not sized and len(loads) == 1 and all(result.scenario.steady for result in results)
+    ):  # else there is no single ceiling
         ceiling = math.ceil(loads.pop())
         cells[f"above {ceiling}"] = [percent(result.share_above(ceiling)) for result in results]
     cells |= {

@@ -35,6 +35,8 @@ class Tally(ReadOnly):
     acknowledgements: int  # answers to changes of the threshold that bring no token
     other: int
     change_count: int  # changes of the threshold
+    utility: float  # integral of the utility of all pools; 0 if they have no sizes
+    class_tasks: FloatArray  # integral of the tasks in each class of pools; empty if they have no sizes
 
     def __sub__(self, earlier: Tally) -> Tally:
         return self._combine(earlier, -1)
@@ -80,6 +82,7 @@ class Averages(ReadOnly):
     threshold: float | None
     threshold_share: dict[int, float]
     lost_share: float
+    mean_utility: float | None
 
     def scalars(self) -> dict[str, float]:
         """Return the means that get a confidence interval, by name."""
@@ -92,7 +95,8 @@ class Averages(ReadOnly):
             "resync_per_task": self.resync_per_task,
             "lost_share": self.lost_share,
         }
-        return values if self.threshold is None else {**values, "threshold": self.threshold}
+        optional = {"threshold": self.threshold, "mean_utility": self.mean_utility}
+        return values | {name: value for name, value in optional.items() if value is not None}
 
 
 def averages(window: Tally, pools: int) -> Averages:
@@ -125,4 +129,5 @@ def averages(window: Tally, pools: int) -> Averages:
         threshold=sum(level * part for level, part in share.items()) if share else None,
         threshold_share=share,
         lost_share=window.lost_tasks / tasks,
+        mean_utility=window.utility / (window.time * pools) if window.class_tasks.size else None,
     )

@@ -27,6 +27,7 @@ _HOMES = {
     "evenly.theory.tuning": (
         "alpha_min is_optimal settle_time_bound settled_distance_bound settled_threshold suggested_alpha"
     ),
+    "evenly.theory.utility": "BestUtility predict_best_utility",
 }
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES)

@@ -39,5 +39,7 @@ from evenly.theory.tuning import settle_time_bound as settle_time_bound
 from evenly.theory.tuning import settled_distance_bound as settled_distance_bound
 from evenly.theory.tuning import settled_threshold as settled_threshold
 from evenly.theory.tuning import suggested_alpha as suggested_alpha
+from evenly.theory.utility import BestUtility as BestUtility
+from evenly.theory.utility import predict_best_utility as predict_best_utility
 
 __all__: list[str]

@@ -6,7 +6,7 @@ from evenly.cli import options
 from evenly.cli.inputs import read_request
 from evenly.cli.output import emit
 from evenly.cli.progress import progress_bar
-from evenly.policies import COMPARED
+from evenly.policies import COMPARED, COMPARED_SIZED
 
 EXAMPLE = (
     "Example: evenly compare --pools 500 --load 10.5 --alpha 0.96 --horizon 220 --warmup 20 --plot figure5.png"
@@ -16,6 +16,8 @@ EXAMPLE = (
 def command(
     policies: options.Policies = None,
     pools: options.Pools = None,
+    sizes: options.Sizes = None,
+    utility: options.Utility = None,
     load: options.Load = None,
     schedule: options.Schedule = None,
     threshold: options.Threshold = None,
@@ -40,7 +42,7 @@ def command(
 ) -> None:
     """Simulate several policies on the same arrivals and departures, side by side."""
     given = dict(locals())
-    request = read_request(given, ",".join(COMPARED))
+    request = read_request(given, ",".join(COMPARED), ",".join(COMPARED_SIZED))
 
     from evenly.cli.text.simulation import print_comparison
     from evenly.sim import compare

@@ -16,6 +16,8 @@ _POINTS = 801  # snapshots for a picture or a file
 def command(
     policy: options.Policy = None,
     pools: options.Pools = None,
+    sizes: options.Sizes = None,
+    utility: options.Utility = None,
     load: options.Load = None,
     schedule: options.Schedule = None,
     threshold: options.Threshold = None,

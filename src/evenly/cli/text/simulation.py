@@ -18,12 +18,15 @@ def simulation_text(result: Result) -> str:
     """Return the output of `evenly simulate`."""
     scenario = result.scenario
     runs = "one run" if result.replications == 1 else f"{result.replications:,} runs"
+    rows = dict(summary.rows(result))
+    if scenario.sized and scenario.steady:
+        rows["utility per pool"] += f" (at most {_best_utility(scenario):.4f} in the long run)"
     lines = [
         f"{scenario.label}: {scenario.setting}",
         f"{runs} to time {scenario.horizon:g}, averages from {scenario.warmup:g} on{_intervals(result)}",
         *_measured(scenario),
         "",
-        *(f"  {label:<20}{value}" for label, value in summary.rows(result)),
+        *(f"  {label:<20}{value}" for label, value in rows.items()),
         "",
         *histogram(result.pools_with_exactly.tolist(), "pools"),
     ]
@@ -47,6 +50,14 @@ def _measured(scenario: Scenario) -> list[str]:
     return found
 
 
+def _best_utility(scenario: Scenario) -> float:
+    """Return the utility per pool that no policy exceeds in the long run."""
+    from evenly.theory import predict_best_utility
+
+    best = predict_best_utility(sizes=scenario.classes, load=scenario.load_at_start, utility=scenario.measure)
+    return best.bound
+
+
 def print_comparison(comparison: Comparison) -> None:
     """Print the output of `evenly compare`: one row per policy."""
     from rich import box
@@ -67,8 +78,12 @@ def print_comparison(comparison: Comparison) -> None:
     for line in _measured(scenario):
         console.print(line)
     console.print(table)
-    console.print("max: tasks in the fullest pool; spread: standard deviation over pools;")
-    if scenario.steady:
+    if scenario.sized:
+        best = f", at most {_best_utility(scenario):.4f} in the long run" if scenario.steady else ""
+        console.print(f"utility: {scenario.measure}, per pool{best}; max: tasks in the fullest pool;")
+    else:
+        console.print("max: tasks in the fullest pool; spread: standard deviation over pools;")
+    if scenario.steady and not scenario.sized:
         ceiling = math.ceil(scenario.load_at_start)
         console.print(f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};")
     console.print("messages and resync: between pools and dispatcher, per task")
