@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import chi2, poisson, t
 
+from evenly.policies import find_policy
 from evenly.sim import Result, Scenario
 from evenly.sim.reference import ReferenceSimulation
 from evenly.sim.tally import Averages, averages
@@ -124,6 +125,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
 STEADY_OPTIONS = {name: options for name, options in OPTIONS.items() if "schedule" not in options}
 NO_WAVES = {name: options for name, options in OPTIONS.items() if not name.startswith("waves")}
 WAVES = {name: options for name, options in OPTIONS.items() if name.startswith("waves")}
+ONE_SIZE = {
+    name: options
+    for name, options in OPTIONS.items()
+    if "sizes" not in options and not find_policy(options.get("policy", "threshold")).sized
+}
 
 
 def scenario_of(options: dict[str, Any], **more: Any) -> Scenario:  # noqa: ANN401

@@ -17,7 +17,7 @@ from evenly.sim.reference import new_policy
 from evenly.sim.simulation import MAX_PATH, Simulation
 from evenly.sim.tally import Averages, Tally, averages
 from tests.sim.own_policies import SMALL, Counting, First
-from tests.sim.support import FALSE_ALARM, OPTIONS, first_seed, scenario_of
+from tests.sim.support import FALSE_ALARM, ONE_SIZE, first_seed, scenario_of
 from tests.sim.test_kernels_against_reference import assert_step_together
 
 NAMED = ("round-robin", "jiq", "jbt", "pull")  # the kernel of these tells pools apart, as a policy in Python does
@@ -35,15 +35,15 @@ def in_python(scenario: Scenario) -> Scenario:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ONE_SIZE)
 def test_it_goes_the_same_way_as_the_reference(name: str) -> None:
-    assert_step_together(in_python(scenario_of(OPTIONS[name])), steps=600, seed=3)
+    assert_step_together(in_python(scenario_of(ONE_SIZE[name])), steps=600, seed=3)
 
 
-@pytest.mark.parametrize("name", [name for name, options in OPTIONS.items() if options.get("policy") in NAMED])
+@pytest.mark.parametrize("name", [name for name, options in ONE_SIZE.items() if options.get("policy") in NAMED])
 @pytest.mark.parametrize("mean_holding", [False, True])
 def test_it_does_exactly_what_the_kernel_does_if_that_tells_pools_apart(name: str, mean_holding: bool) -> None:
-    scenario = scenario_of(OPTIONS[name], horizon=60.0, warmup=3.0)
+    scenario = scenario_of(ONE_SIZE[name], horizon=60.0, warmup=3.0)
     if mean_holding and not scenario.steady:
         return
     run: dict[str, Any] = {"seed": 7, "points": 41, "batches": 5, "mean_holding_times": mean_holding}
@@ -73,7 +73,7 @@ def test_it_gets_the_arrivals_and_departures_of_the_others(schedule: str) -> Non
 
 @pytest.mark.parametrize("name", ["jsq", "random", "power of two", "learning"])
 def test_it_agrees_in_law_with_the_kernels_that_know_levels_only(name: str) -> None:
-    scenario = scenario_of(OPTIONS[name], horizon=40.0, warmup=10.0, service_rate=1.0)
+    scenario = scenario_of(ONE_SIZE[name], horizon=40.0, warmup=10.0, service_rate=1.0)
     runs = 25
     kernel = simulate(scenario, replications=runs, seed=11)
     python = simulate(in_python(scenario), replications=runs, seed=12)

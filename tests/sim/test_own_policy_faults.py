@@ -100,7 +100,7 @@ def test_what_is_no_policy_is_refused_at_once(policy: Any, words: str) -> None: 
     ("options", "words"),
     [
         ({"delay": 0.1}, r"delay is for policy threshold, .*, not .*:First\."),
-        ({"alpha": 0.9}, "alpha is for policy threshold, not .*:First"),
+        ({"alpha": 0.9}, "alpha is for policy threshold or threshold-utility, not .*:First"),
         ({"sample_size": 2}, "sample_size is for policy power-of-d, not"),
         ({"pools": 10**8}, "pools must be a whole number from 1 to 10000000"),
     ],

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.policies import AGGREGATE
 from evenly.sim import Phase, Scenario
 from evenly.sim.simulation import Simulation
 from evenly.workload.arrivals import ArrivalProcess, recorded_arrivals
 from evenly.workload.service import ServiceLaw, empirical_law
 from tests.sim.session_reference import SessionReference
-from tests.sim.support import OPTIONS, scenario_of
+from tests.sim.support import ONE_SIZE, scenario_of
 from tests.sim.test_kernels_against_reference import demands
 
 FAR = 1e9  # beyond any event of these tests
@@ -61,16 +60,16 @@ def assert_step_together(scenario: Scenario, steps: int, seed: int) -> None:
             assert kernel.state["threshold"] == reference.threshold
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", ONE_SIZE)
 def test_every_policy_and_demand_goes_the_same_way(name: str) -> None:
-    place = list(OPTIONS).index(name)
+    place = list(ONE_SIZE).index(name)
     arrivals, service = ARRIVALS[place % len(ARRIVALS)], SERVICES[1 + place % (len(SERVICES) - 1)]
-    assert_step_together(scenario_of(OPTIONS[name], service=service, arrivals=arrivals), steps=400, seed=3)
+    assert_step_together(scenario_of(ONE_SIZE[name], service=service, arrivals=arrivals), steps=400, seed=3)
 
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
-    policy = draw(st.sampled_from([*AGGREGATE, "round-robin", "jiq", "jbt", "pull"]))
+    policy = draw(st.sampled_from(sorted({options.get("policy", "threshold") for options in ONE_SIZE.values()})))
     pools = draw(st.integers(1, 9))
     capacity = draw(st.integers(1, 7) if policy == "pull" else st.one_of(st.none(), st.integers(1, 7)))
     most = 7 if capacity is None else capacity
