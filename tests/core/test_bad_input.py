@@ -179,7 +179,7 @@ def test_numpy_integers_become_plain_ones() -> None:
         ),
         (lambda: make_policy("jbt"), "The policy jbt needs a threshold."),
         (lambda: make_policy("pull"), "The policy pull needs a capacity: it holds one token for each free slot."),
-        (lambda: make_policy("jsq", alpha=0.5), "alpha is for policy threshold, not jsq."),
+        (lambda: make_policy("jsq", alpha=0.5), "alpha is for policy threshold or threshold-utility, not jsq."),
         (
             lambda: make_policy("power-of-d", sample_size=0),
             "sample_size must be a whole number from 1 to 1000000000000, not 0.",
@@ -340,7 +340,7 @@ def test_a_pool_takes_notices_only(value: Any) -> None:  # noqa: ANN401
         assert rejected(call).startswith("notice must be a ThresholdNotice, not ")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name != "round-robin"], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if "round-robin" not in case.name], ids=str)
 @pytest.mark.parametrize("choose", [None, "first", 0, lambda: 0, lambda pools, rng: pools[0]])
 def test_choose_must_be_a_function_of_the_candidates(case: Case, choose: Any) -> None:  # noqa: ANN401
     policy = case.make()
@@ -349,7 +349,7 @@ def test_choose_must_be_a_function_of_the_candidates(case: Case, choose: Any) ->
     assert loads(policy) == {0: 0, 1: 0}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.name != "round-robin"], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if "round-robin" not in case.name], ids=str)
 @pytest.mark.parametrize("picked", [None, "x", [], 7, 0.5])
 def test_choose_must_return_a_candidate(case: Case, picked: Any) -> None:  # noqa: ANN401
     policy = case.make()

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from evenly.core.base import CountingPolicy
-from evenly.core.checks import chosen
+from evenly.core.checks import check_pool, chosen
 from evenly.core.messages import PoolId
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
@@ -22,6 +22,7 @@ class SizedPolicy(CountingPolicy):
 
     def join(self, pool: PoolId, tasks: int = 0, size: float = 1.0) -> None:
         """Add a pool of this size that has `tasks` tasks already."""
+        check_pool(pool)
         size = checked_size(size)
         joined = pool not in self._pools
         if joined:
