@@ -48,7 +48,7 @@ quick: setup ## style, and the tests that need neither Envoy nor long statistics
 test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
 	$(PYTEST)
 
-coverage: setup ## how often intervals hold the truth, over hundreds of seeds: about ten minutes on two cores
+coverage: setup ## how often intervals hold the truth, over 1,000 seeds: a quarter of an hour on two cores
 	$(PYTEST) -m coverage -rP
 
 fuzz: setup ## run fresh random examples for MINUTES=30 (at least one round), or until something fails

@@ -46,7 +46,7 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
     seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
     points = plan.points if index < plan.trajectories else 0
     simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
-    edges = _edges(scenario, max(plan.batches, plan.parts))
+    edges = [float(edge) for edge in np.linspace(scenario.warmup, scenario.horizon, plan.parts + 1)]
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
     first = last = simulation.tally() if scenario.warmup == 0 else None
@@ -74,10 +74,6 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
         ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
         trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
     )
-
-
-def _edges(scenario: Scenario, parts: int) -> list[float]:
-    return [float(edge) for edge in np.linspace(scenario.warmup, scenario.horizon, parts + 1)]
 
 
 @dataclass(frozen=True)
