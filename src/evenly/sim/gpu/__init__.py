@@ -1,0 +1,1 @@
+"""The aggregate chain on a GPU: one thread per replication."""
