@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import pace, start_clock, switch
-from evenly.sim.kernels.draws import Draws, draw
+from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.draws import Drawn, draw
 from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
@@ -49,13 +49,6 @@ class Open(NamedTuple):
     order: ShortArray
     place: ShortArray  # of a pool in `order`
     ranks: IntArray  # scratch space for power-of-d
-
-
-class Drawn(NamedTuple):
-    """What is drawn: service times, and the gaps between arrivals."""
-
-    service: Draws
-    gaps: Draws
 
 
 @inlined
@@ -232,7 +225,6 @@ def advance(
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
     mean_service = 1.0 / rules.service_rate
     rate = pace(rules)
-    steady = rules.amplitude == 0.0 and rules.load > 0.0
     last_event = state.events + budget
     switches = budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
@@ -241,16 +233,13 @@ def advance(
 
     while True:
         ends = due[0] if state.total > 0 else math.inf
+        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
         time = min(ends, state.next_time)
         full = (
             max(state.max_level, state.threshold) >= top
             or state.total >= room
             or (path > 0 and state.path_length >= path)
         )
-        if clock.next_switch <= min(time, until) and switches > 0:
-            switches -= 1
-            switch(rules, state, streams, clock)
-            continue
         if time > until or full or state.events >= last_event or switches <= 0:
             break
         state.time = time
@@ -263,11 +252,6 @@ def advance(
         else:
             clock.serial += 1
             _arrive(rules, state, book, streams, open_, table, clock, draw(drawn.service) * mean_service)
-            clock.left = draw(drawn.gaps)
-            clock.since = time
-            if steady:
-                state.next_time = time + clock.left / (clock.factor * rate)
-            else:
-                start_clock(rules, state, clock)
+            next_arrival(rules, state, clock, drawn.gaps, time, rate)
     if time > until and not full and state.events < last_event and switches > 0:
         state.time = until
