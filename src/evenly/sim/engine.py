@@ -15,7 +15,7 @@ from evenly.sim.own_events import MemorylessEvents, SessionEvents
 from evenly.sim.own_run import OwnRun
 from evenly.sim.sessions import Arrivals, Sessions
 from evenly.sim.system import System
-from evenly.sim.unequal import Unequal
+from evenly.sim.unequal import Unequal, UnequalSessions
 
 
 class Engine(Protocol):
@@ -51,7 +51,7 @@ def new_engine(system: System, seed: np.random.SeedSequence) -> Engine:
         source = MemorylessEvents(system) if scenario.memoryless else SessionEvents(system, seed)
         return OwnRun(system, source)
     if scenario.sized:
-        return Unequal(system)
+        return Unequal(system) if scenario.memoryless else UnequalSessions(system, seed)
     if scenario.networked:
         return Network(system, seed)
     if not scenario.memoryless:

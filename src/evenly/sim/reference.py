@@ -38,8 +38,8 @@ def new_policy(scenario: Scenario) -> Policy:
     )
 
 
-class ReferenceSimulation:
-    """One replication of a scenario, one step per event."""
+class CoreSystem:
+    """A policy of core with the pools and tasks of time 0, the streams of a seed, and what is counted of a run."""
 
     def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
         self.scenario = scenario
@@ -47,20 +47,16 @@ class ReferenceSimulation:
         self.time = 0.0
         self.lost = 0
         self.arrivals = 0
-        self._mean_holding = mean_holding
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._position = 0
         self._choice_position = 0
-        self._others = random.Random(0)  # draws what does not matter
-        self._owners: list[int] = []  # the pool of each task
         self._class = [c for c, each in enumerate(scenario.classes) for _ in range(each.count)]
+        self._owners: list[int] = []  # the pool of each task
         for pool, tasks in enumerate(scenario.tasks_at_start().tolist()):
             self._join(pool, tasks)
             self._owners += [pool] * tasks
         self._joining = asdict(self.policy.messages)
         self._phase = 0
-        self._rate = self._current_rate()
-        self._next_time = self._time_after(float(self._streams.holding[0]))
 
     def _join(self, pool: int, tasks: int) -> None:
         if self.scenario.info.sized:
@@ -87,6 +83,27 @@ class ReferenceSimulation:
         """Return the number of pools with at least i tasks, up to the maximum."""
         tasks = self.tasks()
         return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
+
+    def _next_choice(self) -> float:
+        if self._choice_position == BUFFER:
+            self._refill_choices()
+        self._choice_position += 1
+        return float(self._streams.choices[self._choice_position - 1])
+
+    def _refill_choices(self) -> None:
+        refill_choices(self._streams)
+        self._choice_position = 0
+
+
+class ReferenceSimulation(CoreSystem):
+    """One replication of a scenario, one step per event."""
+
+    def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
+        super().__init__(scenario, seed, mean_holding=mean_holding)
+        self._mean_holding = mean_holding
+        self._others = random.Random(0)  # draws what does not matter
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(float(self._streams.holding[0]))
 
     def step(self) -> None:
         """Simulate one event, skipping arrivals rejected by thinning."""
@@ -174,16 +191,6 @@ class ReferenceSimulation:
         return sorted(
             candidates, key=lambda pool: (self._class[cast(int, pool)], self.policy.tasks(cast(int, pool)))
         )
-
-    def _next_choice(self) -> float:
-        if self._choice_position == BUFFER:
-            self._refill_choices()
-        self._choice_position += 1
-        return float(self._streams.choices[self._choice_position - 1])
-
-    def _refill_choices(self) -> None:
-        refill_choices(self._streams)
-        self._choice_position = 0
 
     def _depart(self, task: int) -> None:
         task = min(task, len(self._owners) - 1)

@@ -90,7 +90,8 @@ class Sessions:
         )
         self._table = table._replace(owner=np.zeros(0, np.int32))  # the heap knows the pool of each session
         sampled = scenario.sampled if policy == PolicyCode.POWER_OF_D else 0
-        self._open = _opened(tasks, self.arrivals.drawn.service, scenario.service_rate, sampled)
+        one_class = np.zeros_like(tasks)
+        self._open = opened(tasks, self.arrivals.drawn.service, scenario.service_rate, one_class, sampled)
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -115,20 +116,17 @@ class Sessions:
 
     def make_room(self) -> None:
         """Grow the heap if it is nearly full; the kernel returns before it overflows."""
-        due, numbers = self._open.due, self._open.sessions
-        if int(self._system.state["total"]) + 8 >= due.size:
-            self._open = self._open._replace(
-                due=np.concatenate([due, np.zeros_like(due)]),
-                sessions=np.concatenate([numbers, np.zeros_like(numbers)]),
-            )
+        self._open = with_room(self._open, int(self._system.state["total"]))
 
     def messages(self) -> dict[str, int]:
         """Return the messages so far, by kind."""
         return self._system.messages()
 
 
-def _opened(tasks: NDArray[np.int64], service: Draws, service_rate: float, sampled: int) -> Open:
-    """Return the sessions of time 0, and the pools in the order of their tasks, the fullest first."""
+def opened(
+    tasks: NDArray[np.int64], service: Draws, service_rate: float, classes: NDArray[np.int64], sampled: int = 0
+) -> Open:
+    """Return the sessions of time 0, and the pools by class and in the order of their tasks, the fullest first."""
     total = int(tasks.sum())
     ends = np.zeros(total)
     draw_many(service, ends)
@@ -137,7 +135,17 @@ def _opened(tasks: NDArray[np.int64], service: Draws, service_rate: float, sampl
     due, numbers = np.zeros(room), np.zeros(room, np.int64)
     due[:total] = ends[first] * (1.0 / service_rate)
     numbers[:total] = (first << POOL_BITS) | np.repeat(np.arange(tasks.size), tasks)[first]
-    order = np.argsort(-tasks, kind="stable").astype(np.int32)
+    order = np.lexsort((-tasks, classes)).astype(np.int32)
     place = np.zeros_like(order)
     place[order] = np.arange(order.size)
     return Open(due, numbers, order, place, np.zeros(sampled, np.int64))
+
+
+def with_room(open_: Open, total: int) -> Open:
+    """Return the same, with a heap of twice the size if it is nearly full."""
+    if total + 8 < open_.due.size:
+        return open_
+    due, numbers = open_.due, open_.sessions
+    return open_._replace(
+        due=np.append(due, np.zeros_like(due)), sessions=np.append(numbers, np.zeros_like(numbers))
+    )

@@ -52,7 +52,7 @@ class Open(NamedTuple):
 
 
 @inlined
-def _exchange(order: ShortArray, place: ShortArray, pool: int, edge: int) -> None:
+def exchange(order: ShortArray, place: ShortArray, pool: int, edge: int) -> None:
     """Swap the pool with the one at this place."""
     gap, other = place[at(pool)], order[at(edge)]
     order[at(gap)] = other
@@ -148,7 +148,7 @@ def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTa
     level = tasks[at(pool)]
     tasks[at(pool)] = level - 1
     if policy <= _RANDOM:
-        _exchange(open_.order, open_.place, pool, book.at_least[at(level)] - 1)
+        exchange(open_.order, open_.place, pool, book.at_least[at(level)] - 1)
     remove_task(state, book.at_least, book.full, book.area, book.max_time, level)
     if policy == _THRESHOLD:
         state.green += int(level == state.threshold)
@@ -198,7 +198,7 @@ def _arrive(
         tasks[at(pool)] = level
         push(open_.due, open_.sessions, state.total, state.time + service, (clock.serial << POOL_BITS) | pool)
         if policy <= _RANDOM:
-            _exchange(open_.order, open_.place, pool, at_least[at(level)])
+            exchange(open_.order, open_.place, pool, at_least[at(level)])
         add_task(state, at_least, book.full, book.area, book.max_time, level)
         if policy == _PULL:
             table.busy[pool * capacity + level - 1] = token % capacity
