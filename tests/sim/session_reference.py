@@ -136,7 +136,7 @@ class SessionReference(CoreSystem):
     # --- choices -------------------------------------------------------------------------------------------
 
     def _choose(self, candidates: Sequence[T], /) -> T:
-        index = int(self._next_choice() * len(candidates))
+        index = int(self._choices.next() * len(candidates))
         if self.scenario.policy in AGGREGATE:
             return self._order.ranked(candidates)[index]
         return candidates[index]

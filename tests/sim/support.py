@@ -19,6 +19,15 @@ from tests.sim.session_reference import SessionReference
 
 FALSE_ALARM = 1e-9  # of a single statistical comparison; a file makes fewer than a thousand of them
 
+LAWS = [
+    "deterministic",
+    "erlang:stages=3",
+    "hyperexponential:cv=4",
+    "coxian:means=0.5/4,next=0.2",
+    "lognormal:cv=4",
+    "weibull:shape=0.5",
+    "pareto:shape=1.5,ratio=1000",
+]  # of service
 STEPS: dict[str, dict[str, Any]] = {
     "threshold": {"alpha": 0.8},
     "jsq": {"capacity": 5},

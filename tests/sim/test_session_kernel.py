@@ -13,18 +13,12 @@ from evenly.sim.simulation import Simulation
 from evenly.workload.arrivals import ArrivalProcess, recorded_arrivals
 from evenly.workload.service import ServiceLaw, empirical_law
 from tests.sim.session_reference import SessionReference
-from tests.sim.support import LONG, OPTIONS, scenario_of
+from tests.sim.support import LAWS, LONG, OPTIONS, scenario_of
 from tests.sim.test_kernels_against_reference import FAR, assert_equal_now, scenarios
 
 SERVICES: list[str | ServiceLaw] = [
     "exponential",
-    "deterministic",
-    "erlang:stages=3",
-    "hyperexponential:cv=4",
-    "coxian:means=0.5/4,next=0.2",
-    "lognormal:cv=4",
-    "weibull:shape=0.5",
-    "pareto:shape=1.5,ratio=1000",
+    *LAWS,
     empirical_law([1, 2, 2, 7]),
 ]
 ARRIVALS: list[str | ArrivalProcess] = [

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +48,7 @@ class Arrivals:
     """The clock of the arrivals, and what is drawn of each task: its service time, and the gap to the next."""
 
     def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
-        scenario = system.scenario
+        self._system, scenario = system, system.scenario
         self.drawn = Drawn(service_draws(scenario, seed), gap_draws(scenario, seed))
         self.clock = np.zeros(1, CLOCK)[0]
         self.clock["serial"] = system.state["total"]
@@ -64,6 +66,22 @@ class Arrivals:
             clock["calm_length"], clock["burst_length"] = (each / rate for each in burst.lengths)
             clock["burst"] = int(system.streams.events[0] < burst.share)
             set_pace(system.state, system.streams, clock)
+
+    def run(self, kernel: Callable[..., None], open_: Open, table: NamedTuple, until: float, budget: int) -> None:
+        """Call a kernel of sessions once."""
+        system = self._system
+        kernel(
+            system.rules,
+            system.state,
+            system.book,
+            system.streams,
+            open_,
+            self.drawn,
+            table,
+            self.clock,
+            until,
+            budget,
+        )
 
     def end_phase(self, rules: Record, state: Record) -> None:
         """Read the clock, before the demand changes."""
@@ -100,19 +118,7 @@ class Sessions:
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
-        system, arrivals = self._system, self.arrivals
-        sessions.advance(
-            system.rules,
-            system.state,
-            system.book,
-            system.streams,
-            self._open,
-            arrivals.drawn,
-            self._table,
-            arrivals.clock,
-            until,
-            budget,
-        )
+        self.arrivals.run(sessions.advance, self._open, self._table, until, budget)
 
     def make_room(self) -> None:
         """Grow the heap if it is nearly full; the kernel returns before it overflows."""

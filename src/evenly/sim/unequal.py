@@ -154,26 +154,14 @@ class UnequalSessions(Unequal):
 
     def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
         super().__init__(system)
-        self._drawn = Arrivals(system, seed)
-        self.arrivals = self._drawn
+        self._clock = Arrivals(system, seed)
+        self.arrivals = self._clock
         classes = np.repeat(np.arange(len(system.scenario.classes)), self._table.pools)
-        self._open = opened(self._table.tasks, self._drawn.drawn.service, system.scenario.service_rate, classes)
+        self._open = opened(self._table.tasks, self._clock.drawn.service, system.scenario.service_rate, classes)
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
-        system, arrivals = self._system, self._drawn
-        sized_sessions.advance(
-            system.rules,
-            system.state,
-            system.book,
-            system.streams,
-            self._open,
-            arrivals.drawn,
-            self._table,
-            arrivals.clock,
-            until,
-            budget,
-        )
+        self._clock.run(sized_sessions.advance, self._open, self._table, until, budget)
 
     def make_room(self) -> None:
         """Grow the arrays that are nearly full; the kernel returns before they overflow."""

@@ -10,18 +10,18 @@ them.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.clock import pace
 from evenly.sim.kernels.draws import Drawn, draw
-from evenly.sim.kernels.heap import pop, push
+from evenly.sim.kernels.heap import push
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_events
+from evenly.sim.kernels.session_events import ARRIVAL, NONE, next_arrival, take_session
 from evenly.sim.kernels.wave import load_at
 
 IntArray = NDArray[np.int64]
@@ -148,19 +148,14 @@ def draw_sessions(
 ) -> tuple[int, bool]:
     """Draw up to `most` events up to the time `until`. Return their number, and whether there are no more."""
     numbers, due, sessions, total = tasks.numbers, tasks.due, tasks.sessions, tasks.total[0]
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
-    count, switches = 0, most
-    while True:
-        ends = due[0] if total > 0 else math.inf
-        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
-        time = min(ends, state.next_time)
-        if time > until or count == most or switches <= 0:
+    mean_service, rate = 1.0 / rules.service_rate, pace(rules)
+    count, event = 0, ARRIVAL
+    while count < most:
+        event = take_session(rules, state, streams, clock, due, sessions, total, until)
+        if event <= NONE:
             break
-        events.times[count] = time
-        if ends <= state.next_time:
-            number = sessions[0] & _NUMBER_MASK
-            pop(due, sessions, total)
+        if event >= 0:
+            number = event & _NUMBER_MASK
             total -= 1
             numbers[total] = number
             events.tasks[count] = number
@@ -168,10 +163,11 @@ def draw_sessions(
             clock.serial += 1
             number = numbers[total]
             service = draw(drawn.service) * mean_service
-            push(due, sessions, total, time + service, (clock.serial << NUMBER_BITS) | number)
+            push(due, sessions, total, state.time + service, (clock.serial << NUMBER_BITS) | number)
             total += 1
             events.tasks[count] = -1 - number
-            next_arrival(rules, state, clock, drawn.gaps, time, rate)
+            next_arrival(rules, state, clock, drawn.gaps, rate)
+        events.times[count] = state.time
         count += 1
     tasks.total[0] = total
-    return count, time > until and switches > 0
+    return count, event == NONE

@@ -17,15 +17,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.clock import pace
 from evenly.sim.kernels.draws import Drawn, draw
-from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
+from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.levels import at
 from evenly.sim.kernels.per_pool import PoolTable, discard_token, put_token
 from evenly.sim.kernels.rng import Streams, distinct_rank, next_choice
+from evenly.sim.kernels.session_events import NONE, next_arrival, take_session
 from evenly.sim.kernels.wave import load_at
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
@@ -223,35 +224,27 @@ def advance(
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
+    mean_service, rate = 1.0 / rules.service_rate, pace(rules)
     last_event = state.events + budget
-    switches = budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
     due, sessions = open_.due, open_.sessions
     top, room, path = book.at_least.size - 3, due.size, book.path_time.size
-
-    while True:
-        ends = due[0] if state.total > 0 else math.inf
-        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
-        time = min(ends, state.next_time)
-        full = (
-            max(state.max_level, state.threshold) >= top
-            or state.total >= room
-            or (path > 0 and state.path_length >= path)
-        )
-        if time > until or full or state.events >= last_event or switches <= 0:
+    while (
+        state.events < last_event
+        and max(state.max_level, state.threshold) < top
+        and state.total < room
+        and (path == 0 or state.path_length < path)
+    ):
+        event = take_session(rules, state, streams, clock, due, sessions, state.total, until)
+        if event == NONE:
+            state.time = until
+        if event <= NONE:
             break
-        state.time = time
-        pass_time(rules, state, book, edge, part, load_at(rules, time))
+        pass_time(rules, state, book, edge, part, load_at(rules, state.time))
         state.events += 1
-        if ends <= state.next_time:
-            pool = sessions[0] & POOL_MASK
-            pop(due, sessions, state.total)
-            _depart(rules, state, book, open_, table, pool)
+        if event >= 0:
+            _depart(rules, state, book, open_, table, event & POOL_MASK)
         else:
             clock.serial += 1
             _arrive(rules, state, book, streams, open_, table, clock, draw(drawn.service) * mean_service)
-            next_arrival(rules, state, clock, drawn.gaps, time, rate)
-    if time > until and not full and state.events < last_event and switches > 0:
-        state.time = until
+            next_arrival(rules, state, clock, drawn.gaps, rate)

@@ -19,13 +19,14 @@ from evenly.sim.kernels.classes import (
     pool_in_turn,
     remove_from_class,
 )
-from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.clock import pace
 from evenly.sim.kernels.draws import Drawn, draw
-from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
+from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, Record, add_task, remove_task
 from evenly.sim.kernels.rng import Streams, next_choice
+from evenly.sim.kernels.session_events import NONE, next_arrival, take_session
 from evenly.sim.kernels.sessions import Open, exchange
 from evenly.sim.kernels.wave import load_at
 
@@ -86,30 +87,22 @@ def advance(
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
+    mean_service, rate = 1.0 / rules.service_rate, pace(rules)
     last_event = state.events + budget
-    switches = budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
-    due, sessions = open_.due, open_.sessions
-    while True:
-        ends = due[0] if state.total > 0 else math.inf
-        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
-        time = min(ends, state.next_time)
-        if time > until or state.events >= last_event or switches <= 0:
+    while state.events < last_event:
+        event = take_session(rules, state, streams, clock, open_.due, open_.sessions, state.total, until)
+        if event == NONE:
+            state.time = until
+        if event <= NONE:
             break
-        state.time = time
-        pass_time(rules, state, book, edge, part, load_at(rules, time))
+        pass_time(rules, state, book, edge, part, load_at(rules, state.time))
         state.events += 1
-        if ends <= state.next_time:
-            pool = sessions[0] & POOL_MASK
-            pop(due, sessions, state.total)
-            _depart(rules, state, book, open_, table, pool)
+        if event >= 0:
+            _depart(rules, state, book, open_, table, event & POOL_MASK)
         else:
             clock.serial += 1
             service = draw(drawn.service) * mean_service
             if _arrive(rules, state, book, streams, open_, table, clock.serial, service):
                 last_event = state.events
-            next_arrival(rules, state, clock, drawn.gaps, time, rate)
-    if time > until and state.events < last_event and switches > 0:
-        state.time = until
+            next_arrival(rules, state, clock, drawn.gaps, rate)
