@@ -41,7 +41,8 @@ struct Point {  // a scenario
 
 struct Sums {  // what a replication records after its warm-up: integrals over time, and counts
   double time, tasks, spread, max_tasks, threshold, imbalance;
-  unsigned long long events, arrivals, green, yellow, resync, changes, without_token, plain;
+  unsigned long long events, arrivals, green, yellow, resync, changes, without_token;
+  unsigned long long plain, dropped;  // events outside the window, and tasks beyond the highest level
 };
 
 EVENLY_FN unsigned int high_product(unsigned int x, unsigned int y) {
@@ -233,7 +234,10 @@ EVENLY_FN void plain_step(const Point &p, Chain &chain, unsigned int mark, Sourc
       fall = chain.level[chain.threshold] <= p.fall_at;
     }
     const int at = dispatched_level(p, chain, source, sums) + 1;
-    if (at < LEVELS - 2) chain.add(at);
+    if (at < LEVELS - 2)
+      chain.add(at);
+    else
+      ++sums.dropped;
     if (rise != fall && (fall || chain.threshold < p.highest)) learn(p, chain, rise, sums);
   } else {
     const int at = chain.level_of_task((int)((mark - p.peak) >> p.shift));
@@ -320,7 +324,7 @@ EVENLY_UNROLL(1)
 // Up to `steps` events in the window. Returns the number of events; `mark` is that of the event that leaves it.
 template <class Source>
 EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, unsigned int &mark, Source &source, Records &records) {
-  const int pools = p.pools, almost = p.learning ? pools - 1 : 0x7fffffff, level2 = threshold, level3 = threshold + 1;
+  const int pools = p.pools, almost = p.learning ? pools - 1 : pools, level2 = threshold, level3 = threshold + 1;
   const int almost_empty = p.learning && p.fall_at > 0 ? p.fall_at : 0;
   const unsigned int peak = p.peak, one = 1u << p.shift;
   const float size = pools;
@@ -341,7 +345,7 @@ EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, un
     const bool from3 = task < (unsigned int)(level3 * at3 + w.tail4), from4 = task < (unsigned int)(w.level4 * at4 + w.above);
     const unsigned int green = pools - at2, rank = high_product(source.choice(), green);
     const bool lower = rank < (unsigned int)(pools - at1);  // goes to level 1
-    // Outside the window, or the next arrival changes the threshold, or no pool is at it.
+    // Outside the window, or no yellow token, or the next arrival changes the threshold, or no pool is at it.
     const bool leaves = (at2 <= almost_empty) | (at3 >= almost) | (task < (unsigned int)w.tasks_above) |
                         (arrival & (rank < (unsigned int)w.pools_below)) | !(arrival | from1);
     if (leaves) break;
@@ -384,8 +388,9 @@ EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, un
   return done;
 }
 
-EVENLY_FN int steps_until(double end, double time, double rate) {
-  const double steps = 0.9 * (end - time) * rate;
+// Events that surely happen before `end`: none takes longer than the mean time between arrivals. At least one.
+EVENLY_FN int steps_until(double end, double time, double arrival_rate) {
+  const double steps = (end - time) * arrival_rate;
   return steps >= CHUNK ? CHUNK : steps < 1 ? 1 : (int)steps;
 }
 
@@ -396,6 +401,7 @@ EVENLY_FN void run(const Point &p, Source &source, Records &records) {
   Window window;
   chain.start(p);
   records.clear();
+  const double arrival_rate = (double)p.peak / (1u << p.shift);
   double before = 0;  // time in the warm-up
   bool warm = p.warmup <= 0;
   if (Windowed) window.load(p, chain);
@@ -408,7 +414,7 @@ EVENLY_FN void run(const Point &p, Source &source, Records &records) {
     }
     if (time >= p.horizon) return;
     const double end = warm ? p.horizon : p.warmup;
-    int steps = steps_until(end, time, (double)p.peak / (1u << p.shift) + chain.total);
+    int steps = steps_until(end, time, arrival_rate);
     if (Windowed) {
       unsigned int mark = 0;
       const int done = run_window(p, window, chain.threshold, steps, mark, source, records);

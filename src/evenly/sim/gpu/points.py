@@ -16,6 +16,7 @@ from evenly.sim.scenario import Scenario
 
 SOURCE = Path(__file__).parent
 MAX_SAMPLED = 4
+POLICIES = ("threshold", "jsq", "random", "power-of-d")
 _LEVELS = (64, 256, 1024)
 _WORD = 2.0**32
 _MAX_POOLS = 2**20  # sums of squares fit into 32 bits, and counts into single precision
@@ -24,7 +25,10 @@ _DEVIATIONS = 12  # of a Poisson number, which are never seen
 # As `Point` and `Sums` in chain.h.
 POINT = np.dtype(
     [
-        *((name, np.int32) for name in ("policy", "pools", "learning", "fall_at", "highest", "sampled", "threshold")),
+        *(
+            (name, np.int32)
+            for name in ("policy", "pools", "learning", "fall_at", "highest", "sampled", "threshold")
+        ),
         *((name, np.int32) for name in ("tasks", "fuller", "shift")),
         ("peak", np.uint32),
         ("balanced", np.float32),
@@ -43,24 +47,26 @@ SUMS = np.dtype(
 
 
 def why_not(scenario: Scenario) -> str | None:
-    """Return why the chain cannot simulate a scenario; None if it can."""
-    if scenario.info.name not in ("threshold", "jsq", "random", "power-of-d"):
-        return f"the policy {scenario.info.name}"
-    if not scenario.memoryless:
-        return "other service laws and arrivals"
-    if scenario.sized or scenario.networked:
-        return "pools of different sizes" if scenario.sized else "late messages"
-    if scenario.capacity is not None:
-        return "a capacity"
-    if len(scenario.phases) > 1 or scenario.phases[0].amplitude:
-        return "a load that varies"
-    if scenario.policy == "power-of-d" and scenario.sampled > MAX_SAMPLED:
-        return f"a sample of more than {MAX_SAMPLED} pools"
-    if not np.isscalar(scenario.initial_tasks):
-        return "a number of initial tasks for each pool"
-    if scenario.pools > _MAX_POOLS or _levels_for(scenario) > _LEVELS[-1] or _shift(scenario) < 1:
-        return f"{scenario.pools} pools at load {scenario.load_at_start}"
-    return None
+    """Return what the chain cannot simulate about a scenario; None if it can."""
+    phase = scenario.phases[0]
+    reasons = {
+        f"the policy {scenario.info.name}": scenario.info.name not in POLICIES,
+        "other service laws and arrivals": not scenario.memoryless,
+        "pools of different sizes": scenario.sized,
+        "late messages": scenario.networked,
+        "a capacity": scenario.capacity is not None,
+        "a load that varies, or is 0": len(scenario.phases) > 1 or phase.amplitude != 0 or phase.load == 0,
+        f"a sample of more than {MAX_SAMPLED} pools": scenario.sampled > MAX_SAMPLED,
+        "a number of initial tasks for each pool": not isinstance(scenario.initial_tasks, int | float),
+    }
+    found = next((reason for reason, applies in reasons.items() if applies), None)
+    if found is None and not _fits(scenario):
+        return f"{scenario.pools} pools at load {phase.load}"
+    return found
+
+
+def _fits(scenario: Scenario) -> bool:
+    return scenario.pools <= _MAX_POOLS and _levels_for(scenario) <= _LEVELS[-1] and _shift(scenario) > 0
 
 
 def _most(mean: float) -> float:
@@ -76,7 +82,7 @@ def _start(scenario: Scenario) -> float:
 
 def _levels_for(scenario: Scenario) -> int:
     tallest = max(_most(scenario.load_at_start), _start(scenario) + 2)
-    return math.ceil(max(tallest, (scenario.first_threshold or 0) + 4)) + 4
+    return math.ceil(max(tallest, (scenario.initial_threshold or 0) + 4)) + 4
 
 
 def levels(scenarios: Sequence[Scenario]) -> int:
@@ -106,10 +112,12 @@ def as_points(scenarios: Sequence[Scenario], size: int) -> NDArray[Any]:
         point["fall_at"] = -1 if rule is None else rule.fall_at(scenario.pools)
         point["highest"] = size - 5
         point["sampled"] = scenario.sampled
-        point["threshold"] = scenario.first_threshold or 0
+        point["threshold"] = scenario.initial_threshold or 0
         point["tasks"], point["fuller"] = tasks.min(), (tasks > tasks.min()).sum()
         point["shift"] = _shift(scenario)
         point["peak"] = round(scenario.pools * scenario.load_at_start * 2 ** int(point["shift"]))
         point["balanced"] = scenario.pools * scenario.load_at_start
-        point["warmup"], point["horizon"] = (t * scenario.service_rate for t in (scenario.warmup, scenario.horizon))
+        point["warmup"], point["horizon"] = (
+            t * scenario.service_rate for t in (scenario.warmup, scenario.horizon)
+        )
     return points
