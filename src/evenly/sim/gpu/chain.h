@@ -7,7 +7,6 @@
 // per event: averages over time keep their expectation, and vary less.
 //
 // Define EVENLY_LEVELS, and EVENLY_IMBALANCE to record the imbalance.
-#pragma once
 
 #ifdef __CUDACC__
 #define EVENLY_FN __device__ __forceinline__
