@@ -48,21 +48,18 @@ class TwoWithMemory:
 
     def join(self, pool: int, tasks: int) -> None:
         """Add a pool."""
-        self.tasks[pool] = tasks
-        self.pools.append(pool)
+        self.tasks[pool], self.pools = tasks, [*self.pools, pool]
 
     def leave(self, pool: int) -> None:
         """Remove a pool."""
-        self.pools.remove(pool)
-        self.memory = []
+        self.pools, self.memory = [other for other in self.pools if other != pool], []
 
     def arrive(self, choose: Choose) -> int | None:
         """Place a task."""
         if not self.pools:
             return None
         seen = [choose(self.pools), choose(self.pools), *self.memory]
-        pool = min(seen, key=self.tasks.__getitem__)
-        self.tasks[pool] += 1
+        self.tasks[pool := min(seen, key=self.tasks.__getitem__)] += 1
         self.memory = [min(seen, key=self.tasks.__getitem__)]
         return pool
 
@@ -71,9 +68,19 @@ class TwoWithMemory:
         self.tasks[pool] -= 1
 
 
-def rate(policy: str | type[Any], horizon: float, capacity: int | None = None) -> float:
+def rate(
+    policy: str | type[Any], horizon: float, capacity: int | None = None, service: str = "exponential"
+) -> float:
     """Return the events per second of processor time of a policy, in millions, from a balanced start."""
-    scenario = Scenario(policy=policy, pools=POOLS, load=LOAD, capacity=capacity, initial_tasks=LOAD, horizon=1e6)
+    scenario = Scenario(
+        policy=policy,
+        pools=POOLS,
+        load=LOAD,
+        capacity=capacity,
+        service=service,
+        initial_tasks=LOAD,
+        horizon=1e6,
+    )
     simulation = Simulation(scenario, np.random.SeedSequence(1))
     simulation.advance(1.0)
     before = int(simulation.state["events"])
@@ -92,11 +99,15 @@ def own_policy(rounds: int, scale: float) -> Iterator[Figure]:
         lambda: rate(TwoWithMemory, horizon, 6),
         lambda: rate(Nothing, horizon),
         lambda: rate("jsq", horizon * 10),
+        lambda: rate(TwoWithMemory, horizon, service="lognormal:cv=4"),
+        lambda: rate(TwoWithMemory, horizon, 6, service="lognormal:cv=4"),
     )
     unit = "million events/s"
     yield Figure("the guide's power of two with memory", rows.median(0), unit, GOAL)
     yield Figure("a copy of JSQ in Python", rows.median(1), unit, GOAL)
     yield Figure("power of two with memory, capacity 6", rows.median(2), unit, GOAL)
+    yield Figure("power of two with memory, lognormal:cv=4", rows.median(5), unit, GOAL)
+    yield Figure("power of two with memory, lognormal:cv=4, capacity 6", rows.median(6), unit, GOAL)
     yield Figure("bound: a policy that does nothing", rows.median(3), unit)
     yield Figure("power of two with memory / the bound", rows.ratio(0, 3), "times")
     yield Figure("JSQ in the kernel", rows.median(4), unit)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import sessions
 from evenly.sim.kernels.clock import CLOCK, set_pace, start_clock, stop_clock
-from evenly.sim.kernels.draws import Draws, Method, draw_many, new_draws
+from evenly.sim.kernels.draws import Drawn, Draws, Method, draw_many, new_draws
 from evenly.sim.kernels.heap import POOL_BITS
-from evenly.sim.kernels.ledger import Book, PolicyCode, Record
+from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import new_pool_table
-from evenly.sim.kernels.rng import Streams
-from evenly.sim.kernels.sessions import Drawn, Open
+from evenly.sim.kernels.sessions import Open
 from evenly.sim.scenario import Scenario
+from evenly.sim.system import System
 from evenly.workload.service import Recipe
 
 _ROOM = 1024  # sessions, besides an eighth of those at time 0
@@ -42,83 +44,95 @@ def _draws(seed: np.random.SeedSequence, key: int, recipe: Recipe, values: Float
     return new_draws(seed, key, Method[recipe.method.upper()], np.array(recipe.numbers), values)
 
 
+class Arrivals:
+    """The clock of the arrivals, and what is drawn of each task: its service time, and the gap to the next."""
+
+    def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
+        self._system, scenario = system, system.scenario
+        self.drawn = Drawn(service_draws(scenario, seed), gap_draws(scenario, seed))
+        self.clock = np.zeros(1, CLOCK)[0]
+        self.clock["serial"] = system.state["total"]
+        self._begin(system)
+
+    def _begin(self, system: System) -> None:
+        """Set the clock. A burst may be under way at time 0, with the probability of any time."""
+        clock, burst = self.clock, system.scenario.arrival_process.burst
+        first = np.zeros(1)
+        draw_many(self.drawn.gaps, first)
+        clock["left"], clock["factor"], clock["next_switch"] = first[0], 1.0, math.inf
+        if burst is not None:
+            rate = system.scenario.service_rate
+            clock["calm_factor"], clock["burst_factor"] = burst.factors
+            clock["calm_length"], clock["burst_length"] = (each / rate for each in burst.lengths)
+            clock["burst"] = int(system.streams.events[0] < burst.share)
+            set_pace(system.state, system.streams, clock)
+
+    def run(self, kernel: Callable[..., None], open_: Open, table: NamedTuple, until: float, budget: int) -> None:
+        """Call a kernel of sessions once."""
+        system = self._system
+        kernel(
+            system.rules,
+            system.state,
+            system.book,
+            system.streams,
+            open_,
+            self.drawn,
+            table,
+            self.clock,
+            until,
+            budget,
+        )
+
+    def end_phase(self, rules: Record, state: Record) -> None:
+        """Read the clock, before the demand changes."""
+        stop_clock(rules, self.clock, float(state["time"]))
+
+    def begin_phase(self, rules: Record, state: Record) -> None:
+        """Set the time of the next arrival for the demand that is in force now."""
+        start_clock(rules, state, self.clock)
+
+
 class Sessions:
     """The arrays of `evenly.sim.kernels.sessions`, which grow as needed.
 
     Tasks at time 0 get service times like all others: their past is not known.
     """
 
-    def __init__(
-        self,
-        scenario: Scenario,
-        seed: np.random.SeedSequence,
-        streams: Streams,
-        rules: Record,
-        state: Record,
-    ) -> None:
+    def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
+        self._system, scenario, rules = system, system.scenario, system.rules
+        self.arrivals = Arrivals(system, seed)
         tasks = scenario.tasks_at_start()
         policy = PolicyCode(int(rules["policy"]))
-        table, state["tokens"] = new_pool_table(
+        table, system.state["tokens"] = new_pool_table(
             tasks, policy, threshold=int(rules["below"]), capacity=int(rules["capacity"])
         )
         self._table = table._replace(owner=np.zeros(0, np.int32))  # the heap knows the pool of each session
-        self._drawn = Drawn(service_draws(scenario, seed), gap_draws(scenario, seed))
         sampled = scenario.sampled if policy == PolicyCode.POWER_OF_D else 0
-        self._open = _opened(tasks, self._drawn.service, scenario.service_rate, sampled)
-        self._clock = np.zeros(1, CLOCK)[0]
-        self._clock["serial"] = tasks.sum()
-        self._begin(scenario, streams, state)
-
-    def _begin(self, scenario: Scenario, streams: Streams, state: Record) -> None:
-        """Set the clock of the arrivals. A burst may be under way at time 0, with the probability of any time."""
-        clock, burst = self._clock, scenario.arrival_process.burst
-        first = np.zeros(1)
-        draw_many(self._drawn.gaps, first)
-        clock["left"], clock["factor"], clock["next_switch"] = first[0], 1.0, math.inf
-        if burst is not None:
-            clock["calm_factor"], clock["burst_factor"] = burst.factors
-            clock["calm_length"], clock["burst_length"] = (each / scenario.service_rate for each in burst.lengths)
-            clock["burst"] = int(streams.events[0] < burst.share)
-            set_pace(state, streams, clock)
+        one_class = np.zeros_like(tasks)
+        self._open = opened(tasks, self.arrivals.drawn.service, scenario.service_rate, one_class, sampled)
 
     @property
     def tasks(self) -> NDArray[np.int64]:
         """Tasks of each pool."""
         return self._table.tasks.copy()
 
-    @property
-    def in_burst(self) -> bool:
-        """Whether a burst is under way."""
-        return bool(self._clock["burst"])
-
-    def end_phase(self, rules: Record, state: Record) -> None:
-        """Read the clock of the arrivals, before the demand changes."""
-        stop_clock(rules, self._clock, float(state["time"]))
-
-    def begin_phase(self, rules: Record, state: Record) -> None:
-        """Set the time of the next arrival for the demand that is in force now."""
-        start_clock(rules, state, self._clock)
-
-    def advance(
-        self, rules: Record, state: Record, book: Book, streams: Streams, until: float, budget: int
-    ) -> None:
+    def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
-        sessions.advance(
-            rules, state, book, streams, self._open, self._drawn, self._table, self._clock, until, budget
-        )
+        self.arrivals.run(sessions.advance, self._open, self._table, until, budget)
 
-    def make_room(self, state: Record) -> None:
+    def make_room(self) -> None:
         """Grow the heap if it is nearly full; the kernel returns before it overflows."""
-        due, numbers = self._open.due, self._open.sessions
-        if int(state["total"]) + 8 >= due.size:
-            self._open = self._open._replace(
-                due=np.concatenate([due, np.zeros_like(due)]),
-                sessions=np.concatenate([numbers, np.zeros_like(numbers)]),
-            )
+        self._open = with_room(self._open, int(self._system.state["total"]))
+
+    def messages(self) -> dict[str, int]:
+        """Return the messages so far, by kind."""
+        return self._system.messages()
 
 
-def _opened(tasks: NDArray[np.int64], service: Draws, service_rate: float, sampled: int) -> Open:
-    """Return the sessions of time 0, and the pools in the order of their tasks, the fullest first."""
+def opened(
+    tasks: NDArray[np.int64], service: Draws, service_rate: float, classes: NDArray[np.int64], sampled: int = 0
+) -> Open:
+    """Return the sessions of time 0, and the pools by class and in the order of their tasks, the fullest first."""
     total = int(tasks.sum())
     ends = np.zeros(total)
     draw_many(service, ends)
@@ -127,7 +141,17 @@ def _opened(tasks: NDArray[np.int64], service: Draws, service_rate: float, sampl
     due, numbers = np.zeros(room), np.zeros(room, np.int64)
     due[:total] = ends[first] * (1.0 / service_rate)
     numbers[:total] = (first << POOL_BITS) | np.repeat(np.arange(tasks.size), tasks)[first]
-    order = np.argsort(-tasks, kind="stable").astype(np.int32)
+    order = np.lexsort((-tasks, classes)).astype(np.int32)
     place = np.zeros_like(order)
     place[order] = np.arange(order.size)
     return Open(due, numbers, order, place, np.zeros(sampled, np.int64))
+
+
+def with_room(open_: Open, total: int) -> Open:
+    """Return the same, with a heap of twice the size if it is nearly full."""
+    if total + 8 < open_.due.size:
+        return open_
+    due, numbers = open_.due, open_.sessions
+    return open_._replace(
+        due=np.append(due, np.zeros_like(due)), sessions=np.append(numbers, np.zeros_like(numbers))
+    )
