@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels.clock import pace, start_clock, switch
 from evenly.sim.kernels.draws import Draws, draw
+from evenly.sim.kernels.given import Given, next_start, watch_change, watch_time
 from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
@@ -35,6 +36,7 @@ _RANDOM = int(PolicyCode.RANDOM)
 _ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
 _JBT = int(PolicyCode.JBT)
 _PULL = int(PolicyCode.PULL)
+_OBSERVED = int(PolicyCode.OBSERVED)
 
 Floats = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -134,10 +136,12 @@ def _take_token(rules: Record, state: Record, streams: Streams, table: PoolTable
 
 
 @inlined
-def _pool_of(rules: Record, state: Record, streams: Streams, token: int) -> int:
+def _pool_of(rules: Record, state: Record, streams: Streams, given: Given, number: int, token: int) -> int:
     """Return the pool of a task with this token, or without one; -1 if it is lost."""
     pool = token
-    if rules.policy == _ROUND_ROBIN:
+    if rules.policy == _OBSERVED:
+        pool = given.pools[number]
+    elif rules.policy == _ROUND_ROBIN:
         pool = state.turn
         state.turn = (state.turn + 1) % rules.pools
     elif rules.policy == _PULL:
@@ -149,8 +153,8 @@ def _pool_of(rules: Record, state: Record, streams: Streams, token: int) -> int:
 
 
 @inlined
-def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTable, pool: int) -> None:
-    """End a session of the pool."""
+def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTable, pool: int) -> int:
+    """End a session of the pool, and return how many it had."""
     policy, capacity, tasks = rules.policy, rules.capacity, table.tasks
     level = tasks[at(pool)]
     tasks[at(pool)] = level - 1
@@ -166,6 +170,7 @@ def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTa
     elif policy == _PULL:
         state.green += 1
         put_token(state, table.tokens, table.place, pool * capacity + table.busy[pool * capacity + level - 1])
+    return int(level)
 
 
 @inlined
@@ -177,14 +182,16 @@ def _arrive(
     open_: Open,
     table: PoolTable,
     clock: Record,
+    given: Given,
     service: float,
-) -> None:
-    """Place a task that takes this long."""
+) -> int:
+    """Place a task that takes this long, and return how many its pool has then; 0 if it is lost."""
     policy, pools, capacity, tasks = rules.policy, rules.pools, rules.capacity, table.tasks
     at_least = book.at_least
     state.arrivals += 1
     step = 0
     token = -1
+    level = 0
     if policy <= _RANDOM:
         if policy == _THRESHOLD and rules.learning != 0:
             # Learning looks at the counts right before the arrival; it acts right after the dispatch.
@@ -197,8 +204,11 @@ def _arrive(
         state.green += int(guided and tasks[at(pool)] + 1 < state.threshold)
     else:
         token = _take_token(rules, state, streams, table)
-        pool = _pool_of(rules, state, streams, token)
-    if pool < 0 or tasks[at(pool)] == capacity:
+        pool = _pool_of(rules, state, streams, given, clock.serial - 1, token)
+    lost = pool < 0 or tasks[at(pool)] == capacity
+    if given.pools.size > 0:
+        given.pools[clock.serial - 1] = -1 if lost else pool
+    if lost:
         state.lost += 1
     else:
         level = tasks[at(pool)] + 1
@@ -214,6 +224,18 @@ def _arrive(
             put_token(state, table.tokens, table.place, pool)
     if step < 0 or (step > 0 and state.threshold < rules.highest):
         _learn(rules, state, book, step)
+    return int(level)
+
+
+@inlined
+def set_next_arrival(rules: Record, state: Record, drawn: Drawn, clock: Record, rate: float) -> None:
+    """Draw the gap after an arrival right now; `rate` is the mean rate of arrivals in the phase in force."""
+    clock.left = draw(drawn.gaps)
+    clock.since = state.time
+    if rules.amplitude == 0.0 and rules.load > 0.0:
+        state.next_time = state.time + clock.left / (clock.factor * rate)
+    else:
+        start_clock(rules, state, clock)
 
 
 @kernel
@@ -226,13 +248,15 @@ def advance(
     drawn: Drawn,
     table: PoolTable,
     clock: Record,
+    given: Given,
+    watch: Record,
     until: float,
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
     mean_service = 1.0 / rules.service_rate
     rate = pace(rules)
-    steady = rules.amplitude == 0.0 and rules.load > 0.0
+    replayed = given.starts.size > 0
     last_event = state.events + budget
     switches = budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
@@ -255,19 +279,54 @@ def advance(
             break
         state.time = time
         pass_time(rules, state, book, edge, part, load_at(rules, time))
+        if replayed:
+            watch_time(watch, state, rules.pools)
         state.events += 1
         if ends <= state.next_time:
             pool = sessions[0] & POOL_MASK
             pop(due, sessions, state.total)
-            _depart(rules, state, book, open_, table, pool)
+            level = _depart(rules, state, book, open_, table, pool)
+            step = -1
         else:
+            service = given.durations[clock.serial] if replayed else draw(drawn.service) * mean_service
             clock.serial += 1
-            _arrive(rules, state, book, streams, open_, table, clock, draw(drawn.service) * mean_service)
-            clock.left = draw(drawn.gaps)
-            clock.since = time
-            if steady:
-                state.next_time = time + clock.left / (clock.factor * rate)
+            level = _arrive(rules, state, book, streams, open_, table, clock, given, service)
+            step = 1
+            if replayed:
+                state.next_time = next_start(given, clock.serial)
             else:
-                start_clock(rules, state, clock)
+                set_next_arrival(rules, state, drawn, clock, rate)
+        if replayed:
+            watch_change(watch, book.at_least, state.total, rules.pools, level, step)
     if time > until and not full and state.events < last_event and switches > 0:
         state.time = until
+
+
+@kernel
+def draw_sessions(
+    rules: Record,
+    state: Record,
+    streams: Streams,
+    drawn: Drawn,
+    clock: Record,
+    given: Given,
+    until: float,
+    room: int,
+) -> bool:
+    """Draw the sessions that begin up to the time `until`, as `advance` would. Return False if there is no room."""
+    mean_service = 1.0 / rules.service_rate
+    rate = pace(rules)
+    while True:
+        if clock.next_switch <= min(state.next_time, until):
+            switch(rules, state, streams, clock)
+        elif state.next_time > until:
+            state.time = until
+            return True
+        elif clock.serial >= room:
+            return False
+        else:
+            state.time = state.next_time
+            given.starts[clock.serial] = state.time
+            given.durations[clock.serial] = draw(drawn.service) * mean_service
+            clock.serial += 1
+            set_next_arrival(rules, state, drawn, clock, rate)
