@@ -38,6 +38,13 @@ ROOMS: dict[str, Room] = {
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
+    "logs.record": Room(holds="The lines of our own log of sessions, which `--record` writes."),
+    "logs": Room(
+        holds="Logs of sessions: readers of the formats of Envoy, HAProxy, nginx and others.",
+        may=("errors", "files", "inputs", "logs.record"),
+        packages=("numpy",),
+        lazily=(POLARS,),
+    ),
     "workload": Room(
         holds="What arrives, and where: demand, service laws, arrivals, sessions drawn ahead, sizes of pools.",
         may=("errors", "files", "inputs"),
