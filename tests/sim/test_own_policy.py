@@ -14,7 +14,8 @@ from evenly import InputError, Result, Scenario, compare, simulate, with_policie
 from evenly.core import Choose, JoinShortestQueue, RandomRouting, RoundRobin
 from evenly.policies import PARAMETERS
 from evenly.sim.reference import new_policy
-from evenly.sim.simulation import MAX_PATH, Simulation
+from evenly.sim.simulation import Simulation
+from evenly.sim.system import MAX_PATH
 from evenly.sim.tally import Averages, Tally, averages
 from tests.sim.own_policies import SMALL, Counting, First
 from tests.sim.support import FALSE_ALARM, ONE_SIZE, first_seed, scenario_of

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels import delayed
 from evenly.sim.kernels.flight import grown_flight, new_flight
-from evenly.sim.kernels.ledger import Book, Record
+from evenly.sim.kernels.given import next_start
+from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.parties import NETWORK, grown_parties, new_parties
 from evenly.sim.kernels.per_pool import owners
-from evenly.sim.kernels.rng import Streams
-from evenly.sim.scenario import Scenario
+from evenly.sim.sessions import opened, with_room
+from evenly.sim.system import System
 
 _ROOM = 1024  # messages on the way, besides one per pool
 
@@ -21,7 +22,8 @@ _ROOM = 1024  # messages on the way, besides one per pool
 class Network:
     """The arrays of `evenly.sim.kernels.delayed`, which grow as needed."""
 
-    def __init__(self, scenario: Scenario, seed: np.random.SeedSequence) -> None:
+    def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
+        self._system, scenario = system, system.scenario
         delay, rate = scenario.message_delay, scenario.service_rate
         tasks = scenario.tasks_at_start()
         self._net = np.zeros(1, NETWORK)[0]
@@ -38,9 +40,25 @@ class Network:
         self._parties = new_parties(
             tasks, owners(tasks), threshold=threshold, sampled=sampled, levels=scenario.levels
         )
+        total = int(tasks.sum())
+        self._net["dispatched"] = self._net["begun"] = total
+        self._open = opened(tasks, system.given.durations[:total], 0)
         if scenario.policy == "threshold":
             self._net["green"] = int((tasks < threshold).sum())
             self._net["yellow"] = int((tasks <= threshold).sum())
+
+    @property
+    def arrivals(self) -> Network | None:
+        """This, if sessions are given; None if their arrivals are Poisson."""
+        return self if self._system.given.starts.size else None
+
+    def end_phase(self, rules: Record, state: Record) -> None:
+        """Do nothing: given sessions do not depend on the demand."""
+
+    def begin_phase(self, rules: Record, state: Record) -> None:
+        """Set the time of the next event, whatever the demand."""
+        ends = float(self._open.due[0]) if state["total"] else math.inf
+        state["next_time"] = min(ends, next_start(self._system.given, int(self._net["dispatched"])))
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -68,39 +86,48 @@ class Network:
         """Tasks and messages on the way."""
         return int(self._net["flying"])
 
-    @property
-    def reports(self) -> int:
-        """Regular reports so far."""
-        return int(self._net["reports"])
+    def messages(self) -> dict[str, int]:
+        """Return the messages so far, by kind: those of pools that turn a task away, and regular reports, too."""
+        messages = self._system.messages()
+        if self._system.code in (PolicyCode.JSQ, PolicyCode.THRESHOLD):
+            messages["other"] += int(self._net["refusals"])
+        return messages | {
+            "acknowledgements": int(self._net["acknowledgements"]),
+            "other": messages["other"] + int(self._net["reports"]),
+        }
 
-    @property
-    def acknowledgements(self) -> int:
-        """Answers to changes of the threshold so far that brought no token."""
-        return int(self._net["acknowledgements"])
-
-    @property
-    def refusals(self) -> int:
-        """Tasks so far that came to a full pool."""
-        return int(self._net["refusals"])
-
-    def advance(
-        self, rules: Record, state: Record, book: Book, streams: Streams, until: float, budget: int
-    ) -> None:
+    def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
+        system = self._system
         delayed.advance(
-            rules, state, book, streams, self._net, self._flight, self._parties, self._ranks, until, budget
+            system.rules,
+            system.state,
+            system.book,
+            system.streams,
+            self._net,
+            self._flight,
+            self._parties,
+            self._ranks,
+            self._open.due,
+            self._open.sessions,
+            system.given,
+            system.watch,
+            until,
+            budget,
         )
 
-    def make_room(self, state: Record) -> None:
+    def make_room(self) -> None:
         """Grow the arrays that are nearly full; the kernel returns before they overflow."""
         parties, used = self._parties, self.flying
+        if self.arrivals is not None:
+            self._open = with_room(self._open, int(self._system.state["total"]))
         if used + 2 * (parties.tasks.size + self._ranks.size) + 8 >= self._flight.due.size:
             self._flight = grown_flight(self._flight, used, int(self._net["head"]))
             self._net["head"] = 0
         levels, tasks, polls = parties.first.size, parties.owner.size, parties.poll_free.size
         if int(self._net["highest"]) + 8 >= levels:
             levels *= 2
-        if int(state["total"]) + 8 >= tasks:
+        if int(self._system.state["total"]) + 8 >= tasks:
             tasks *= 2
         if polls and int(self._net["polls"]) + 8 >= polls:
             polls *= 2

@@ -20,10 +20,11 @@ from evenly.core import Choose, MessageCount
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.own_policy import FAILURES, failure, new_policy
-from evenly.sim.kernels.changes import Changes, draw, new_events, resume
-from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
+from evenly.sim.kernels.changes import Changes, draw, new_events, record, resume
+from evenly.sim.kernels.ledger import Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices
-from evenly.sim.scenario import MAX_LEVELS, Scenario
+from evenly.sim.scenario import MAX_LEVELS
+from evenly.sim.system import System
 
 T = TypeVar("T")
 
@@ -35,16 +36,19 @@ _KINDS = [each.name for each in fields(MessageCount)]
 class OwnRun:
     """A policy of the user's own, its pools and the tasks in them."""
 
-    def __init__(self, scenario: Scenario, streams: Streams) -> None:
-        self.tasks: NDArray[np.int64] = scenario.tasks_at_start()  # up to the last change recorded
+    arrivals = None
+
+    def __init__(self, system: System) -> None:
+        self._system, scenario = system, system.scenario
+        self._tasks: NDArray[np.int64] = scenario.tasks_at_start()  # up to the last change recorded
         self._name = scenario.info.name
         self._pools = scenario.pools
         self._capacity = scenario.capacity
-        self._streams = streams
+        self._streams = system.streams
         self._events = new_events()
         self._most = BUFFER  # events to draw at a time
-        self._choose = _choice(streams)
-        self._counts = self.tasks.tolist()  # kept up to date only if there is a capacity
+        self._choose = _choice(system.streams)
+        self._counts = self._tasks.tolist()  # kept up to date only if there is a capacity
         self._owners: list[int] = []  # the pool of each task
         self._policy = new_policy(scenario.policy, scenario.capacity)
         for pool, tasks in enumerate(self._counts):
@@ -54,16 +58,35 @@ class OwnRun:
         self._thresholds: list[int] = []  # after each event of a batch
         self._watched = self._read("threshold", None) is not None
 
+        if self._watched:
+            system.state["threshold"] = self._threshold()
+            system.make_room()
+
     @property
-    def threshold(self) -> int:
-        """The policy's threshold; -2 if it has none."""
-        return self._threshold() if self._watched else NO_THRESHOLD
+    def tasks(self) -> NDArray[np.int64]:
+        """Tasks of each pool, up to the last change recorded."""
+        return self._tasks.copy()
 
     def messages(self) -> dict[str, int]:
         """Return the messages by kind since the pools of time 0 joined; none if the policy does not count them."""
         return {kind: count - self._joining[kind] for kind, count in self._sent().items()}
 
-    def play(self, rules: Record, state: Record, until: float, budget: int) -> Changes:
+    def advance(self, until: float, budget: int) -> None:
+        """Let the policy decide a batch of events, and record them."""
+        system = self._system
+        state = system.state
+        changes = self._play(system.rules, state, until, budget)
+        system.make_room(int(changes.thresholds.max(initial=0)))
+        done, size = 0, changes.times.size
+        while (done := record(system.rules, state, system.book, self._tasks, changes, done)) < size:
+            system.make_room()
+        if state["next_time"] > until and size < budget:
+            state["time"] = until
+
+    def make_room(self) -> None:
+        """Do nothing: Python's lists grow by themselves."""
+
+    def _play(self, rules: Record, state: Record, until: float, budget: int) -> Changes:
         """Simulate up to the time `until`, for at most `budget` events, and return them to be recorded."""
         times: list[NDArray[np.float64]] = [np.zeros(0)]
         steps: list[int] = []

@@ -18,12 +18,13 @@ from evenly.inputs import check_function, is_listing, shown, true_or_false, whol
 from evenly.own_policy import find_class
 from evenly.policies import PARAMETERS, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
+from evenly.sim.compiling import compile_kernels
 from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import MANY, part_count
 from evenly.sim.replication import Plan, Replication, replicate
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
-from evenly.sim.simulation import Tick, compile_kernels
+from evenly.sim.simulation import Tick
 
 MAX_POLICIES = 1000
 MAX_REPLICATIONS = 10**5

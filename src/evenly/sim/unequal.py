@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import unequal
-from evenly.sim.kernels.ledger import Book, Record
+from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
 from evenly.sim.kernels.per_pool import owners
-from evenly.sim.kernels.rng import Streams
 from evenly.sim.kernels.unequal import ANY, CUT, HIGHEST, IN_TURN, ClassTable, move_cut
-from evenly.sim.scenario import Scenario
+from evenly.sim.system import System
 from evenly.workload.pools import find_utility, rounded
 
 _WAYS = {
@@ -30,11 +29,14 @@ _FIRST_LEVELS = 64
 class Unequal:
     """The arrays of `evenly.sim.kernels.unequal`, which grow as needed."""
 
-    def __init__(self, scenario: Scenario, rules: Record, state: Record) -> None:
-        self._scenario = scenario
+    arrivals = None
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._scenario = scenario = system.scenario
         self._utility = find_utility(scenario.measure)
         self._gains = np.zeros((0, 0))  # in utility, by class and tasks
-        rules["policy"] = _WAYS[scenario.info.name]
+        system.rules["policy"] = _WAYS[scenario.info.name]
         classes, tasks = scenario.classes, scenario.tasks_by_class()
         first = np.cumsum([0, *(each.count for each in classes)])[:-1]
         levels = max(_FIRST_LEVELS, max(int(of_class.size) for of_class in tasks) + 8)
@@ -62,9 +64,9 @@ class Unequal:
             owner=owners(of_pools) if in_turn else np.zeros(0, np.int32),
             told=np.zeros(1, np.int64),
         )
-        state["threshold"] = -2
+        system.state["threshold"] = NO_THRESHOLD
         if _WAYS[scenario.info.name] == CUT:
-            self._set_threshold(state, scenario.initial_threshold)
+            self._set_threshold(system.state, scenario.initial_threshold)
 
     @property
     def at_least(self) -> NDArray[np.int64]:
@@ -81,16 +83,14 @@ class Unequal:
         """Tasks of each pool, if pools are told apart."""
         return self._table.tasks.copy() if self._table.tasks.size else None
 
-    @property
-    def told(self) -> int:
-        """Pools that were told new thresholds so far, each time counted."""
-        return int(self._table.told[0])
-
-    def other_messages(self, state: Record) -> int:
-        """Return the messages of policies without tokens: every departure, if the dispatcher knows all pools."""
-        if _WAYS[self._scenario.info.name] == HIGHEST:
-            return int(state["events"]) - int(state["arrivals"])
-        return 0
+    def messages(self) -> dict[str, int]:
+        """Return the messages so far, by kind. Every departure is one if the dispatcher knows all pools."""
+        state = self._system.state
+        known = _WAYS[self._scenario.info.name] == HIGHEST
+        return self._system.messages() | {
+            "acknowledgements": int(self._table.told[0]) - int(state["resync"]),
+            "other": int(state["events"]) - int(state["arrivals"]) if known else 0,
+        }
 
     def integrals(self, time: float) -> tuple[float, NDArray[np.float64]]:
         """Return the time integrals of the utility of all pools, and of the tasks of each class."""
@@ -99,19 +99,18 @@ class Unequal:
             self._gains = self._by_level(self._utility.exact_marginal, counts.shape[1])
         return float((counts[:, 1:] * self._gains[:, :-1]).sum()), counts[:, 1:].sum(axis=1)
 
-    def advance(
-        self, rules: Record, state: Record, book: Book, streams: Streams, until: float, budget: int
-    ) -> None:
+    def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
-        unequal.advance(rules, state, book, streams, self._table, until, budget)
+        system = self._system
+        unequal.advance(system.rules, system.state, system.book, system.streams, self._table, until, budget)
 
-    def make_room(self, state: Record) -> None:
+    def make_room(self) -> None:
         """Grow the arrays that are nearly full; the kernel returns before they overflow."""
         table = self._table
         levels = table.at_least.shape[1]
         if max(int(table.highest.max()), int(table.upper.max())) + 8 >= levels:
             self._grow(2 * levels)
-        if table.tasks.size and int(state["total"]) + 8 >= table.owner.size:
+        if table.tasks.size and int(self._system.state["total"]) + 8 >= table.owner.size:
             self._table = self._table._replace(owner=np.concatenate([table.owner, np.zeros_like(table.owner)]))
 
     def _grow(self, levels: int) -> None:

@@ -60,8 +60,8 @@ def _folder(out: str) -> Path:
 
 def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
     from evenly.paper.reproduce import check_targets, draw, reproduce
+    from evenly.sim.compiling import compile_all_kernels
     from evenly.sim.run import usable_cores
-    from evenly.sim.simulation import compile_all_kernels
 
     check_targets(chosen, folder)
     with progress_bar("drawing" if chosen else "reproducing") as progress:

@@ -24,7 +24,8 @@ from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential
 from evenly.sim.kernels.rng import Floats
 from evenly.sim.run import MAX_CELLS, MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
 from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario
-from evenly.sim.simulation import MAX_PATH, stops
+from evenly.sim.simulation import stops
+from evenly.sim.system import MAX_PATH
 from evenly.sim.trajectory import Trajectory
 from evenly.workload.demand import Phase
 

@@ -92,7 +92,7 @@ def settle_watch(watch: Record, state: Record, pools: int) -> None:
     watch_time(watch, state, pools)
 
 
-@inlined
+@kernel
 def next_start(given: Given, number: int) -> float:
     """Return when the session of this number begins; infinity after the last."""
     return float(given.starts[number]) if number < given.starts.size else math.inf

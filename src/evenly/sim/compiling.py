@@ -1,0 +1,54 @@
+"""Compile the kernels before a run, or load them from disk, so that no run is charged for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from evenly.core import RoundRobin
+from evenly.sim.scenario import Scenario
+from evenly.sim.simulation import Simulation
+
+_KERNELS: tuple[tuple[Any, str], ...] = (  # policy and service of a small system, one for each kernel
+    ("jsq", "exponential"),
+    ("round-robin", "exponential"),
+    ("stale-reports", "exponential"),
+    ("greedy-utility", "exponential"),
+    (RoundRobin, "exponential"),  # any class will do for policies of the user's own
+    ("jsq", "deterministic"),
+)
+
+
+def compile_kernels(scenarios: Iterable[Scenario]) -> None:
+    """Compile the kernels that the scenarios need."""
+    for scenario in scenarios:
+        _compile(*_smallest(scenario))
+
+
+def compile_all_kernels() -> None:
+    """Compile all kernels: workers that are forked later have them."""
+    for policy, service in _KERNELS:
+        _compile(policy, service)
+
+
+def _smallest(scenario: Scenario) -> tuple[Any, str]:
+    """Return policy and service of a small system that needs the same kernel."""
+    service = "exponential" if scenario.memoryless else "deterministic"
+    if scenario.info.own:
+        return RoundRobin, service
+    if scenario.sized:
+        return "greedy-utility", service
+    if scenario.networked:
+        return "stale-reports", service
+    return ("jsq" if scenario.aggregate or not scenario.memoryless else "round-robin"), service
+
+
+@cache
+def _compile(policy: str | type[Any], service: str) -> None:
+    """Run a kernel once, on the smallest system."""
+    simulation = Simulation(Scenario(policy=policy, pools=1, load=1.0, service=service), np.random.SeedSequence(0))
+    simulation.advance(1.0, max_events=1)
+    simulation.tally()
