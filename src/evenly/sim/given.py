@@ -1,4 +1,4 @@
-"""Sessions that a run is given instead of drawing them: those of a log, or drawn ahead so that they can be kept."""
+"""Sessions that a run is given instead of drawing them: those of a log, or drawn ahead to be recorded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class GivenSessions:
         return tuple(np.bincount(self.pools[: self.open_at_start], minlength=pools).tolist())
 
     def arrays(self, *, kept: bool, observed: bool) -> Given:
-        """Return the arrays for a kernel. It gets the pools if they are observed, and writes them if they are kept."""
+        """Return the arrays for a kernel, with the pools if they are observed, or room for them if they are kept."""
         pools = np.zeros(0, np.int32)
         if observed:
             assert self.pools is not None
@@ -66,5 +66,5 @@ class GivenSessions:
             if self.pools is not None:
                 pools[: self.open_at_start] = self.pools[: self.open_at_start]
         # Numba compiles anew for arrays that are read-only.
-        starts, durations = (np.require(each, np.float64, "CW") for each in (self.starts, self.durations))
+        starts, durations = (np.require(each, np.float64, ["C", "W"]) for each in (self.starts, self.durations))
         return Given(starts, durations, pools)

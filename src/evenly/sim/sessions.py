@@ -60,7 +60,7 @@ class Arrivals:
         first = np.zeros(1)
         draw_many(self.drawn.gaps, first)
         clock["left"], clock["factor"], clock["next_switch"] = first[0], 1.0, math.inf
-        if burst is not None:
+        if burst is not None and not self._given.starts.size:
             rate = system.scenario.service_rate
             clock["calm_factor"], clock["burst_factor"] = burst.factors
             clock["calm_length"], clock["burst_length"] = (each / rate for each in burst.lengths)

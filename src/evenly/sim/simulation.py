@@ -101,7 +101,7 @@ class Simulation:
 
     @property
     def pools_of_sessions(self) -> NDArray[np.int32]:
-        """The pool of each given session so far, -1 if it was lost or has not begun; empty unless they are kept."""
+        """The pool of each given session, -1 if it was lost or has not begun; empty unless they are kept."""
         return self._system.given.pools
 
     @property
@@ -192,9 +192,7 @@ class Simulation:
         left, rate = float(self._system.streams.holding[state["position"]]), float(state["rate"])
         if not first and rate > 0:
             left = (float(state["next_time"]) - self.time) * rate
-        rules["load"], rules["amplitude"] = phase.load, phase.amplitude
-        rules["period"], rules["start"] = phase.period, phase.start
-        rules["frequency"] = 2.0 * math.pi / phase.period
+        set_phase(rules, phase)
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
         rate = peak + int(state["total"]) * self.scenario.service_rate
         state["rate"] = rate
@@ -233,6 +231,13 @@ class Simulation:
             self._budget = max(self._budget // 2, 1)
         elif budget == self._budget and seconds < _SECONDS_PER_CALL / 4:
             self._budget = min(2 * self._budget, _MAX_EVENTS)
+
+
+def set_phase(rules: Record, phase: Phase) -> None:
+    """Let the rules hold a phase of the demand."""
+    rules["load"], rules["amplitude"] = phase.load, phase.amplitude
+    rules["period"], rules["start"] = phase.period, phase.start
+    rules["frequency"] = 2.0 * math.pi / phase.period
 
 
 def stops(horizon: float, *more: Iterable[float]) -> list[float]:

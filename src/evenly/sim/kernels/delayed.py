@@ -31,7 +31,15 @@ from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
 from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
-from evenly.sim.kernels.rng import BUFFER, Floats, Streams, distinct_rank, next_choice, refill_choices, refill_events
+from evenly.sim.kernels.rng import (
+    BUFFER,
+    Floats,
+    Streams,
+    distinct_rank,
+    next_choice,
+    refill_choices,
+    refill_events,
+)
 from evenly.sim.kernels.wave import load_at
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)

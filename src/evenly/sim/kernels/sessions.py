@@ -311,9 +311,8 @@ def draw_sessions(
     clock: Record,
     given: Given,
     until: float,
-    room: int,
 ) -> bool:
-    """Draw the sessions that begin up to the time `until`, as `advance` would. Return False if there is no room."""
+    """Draw the sessions that begin up to the time `until`, as `advance` would. Return False if room runs out."""
     mean_service = 1.0 / rules.service_rate
     rate = pace(rules)
     while True:
@@ -322,7 +321,7 @@ def draw_sessions(
         elif state.next_time > until:
             state.time = until
             return True
-        elif clock.serial >= room:
+        elif clock.serial >= given.starts.size:
             return False
         else:
             state.time = state.next_time
