@@ -35,6 +35,7 @@ class SessionLog:
     written_at_end: bool  # each line is written when its session ends, so sessions open at the cut are missing
     has_clock: bool  # starts are wall-clock times
     utc_offset_known: bool  # False where the log's times name no time zone; they are then read as UTC
+    open_at_start: int = 0  # the first sessions, if the log marks them: open at time 0, where durations count from
     still_open: int = 0  # sessions that the log itself marks as open when it stopped; durations run up to then
 
     def __len__(self) -> int:

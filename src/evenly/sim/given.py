@@ -56,7 +56,7 @@ class GivenSessions:
         return tuple(np.bincount(self.pools[: self.open_at_start], minlength=pools).tolist())
 
     def arrays(self, *, kept: bool, observed: bool) -> Given:
-        """Return the arrays for a kernel, with the pools if they are observed, or room for them if they are kept."""
+        """Return the arrays for a kernel, with the pools if they are observed, or with room for them."""
         pools = np.zeros(0, np.int32)
         if observed:
             assert self.pools is not None

@@ -1,0 +1,44 @@
+"""What a replay assumed, in sentences."""
+
+from __future__ import annotations
+
+from evenly.logs import SessionLog
+from evenly.whatif.result import LogFacts
+from evenly.whatif.window import MISSING, Window
+
+
+def notes_of(
+    facts: LogFacts, window: Window, log: SessionLog, *, alpha: float | None, servers: int
+) -> tuple[str, ...]:
+    """Return the sentences about the window, the cut, the servers and the tuned alpha."""
+    found = [*_window_notes(window, log)]
+    if facts.unnamed:
+        found.append(f"{facts.unnamed:,} sessions name no server and are missing in the observed row.")
+    if facts.servers_named and facts.servers_named != servers:
+        found.append(f"The log names {facts.servers_named:,} servers; the policies ran on {servers:,}.")
+    if alpha is not None:
+        found.append(f"alpha {alpha} is tuned for {servers:,} servers and the highest load.")
+    return tuple(found)
+
+
+def _window_notes(window: Window, log: SessionLog) -> list[str]:
+    found = []
+    left = f"all but {100 * MISSING:.0f} % of the open sessions"
+    if window.warmup_chosen and window.warmup > window.begin:
+        found.append(
+            f"The first {window.warmup:,.6g} s are warm-up: after that, {left} began within the log."
+            if not window.short
+            else f"Sessions last long compared with the log: only the first {window.warmup:,.6g} s are warm-up."
+        )
+    if log.written_at_end:
+        found.append(
+            f"The log is written when sessions end: {window.began_before:,} began before its first line, "
+            f"and about {window.missing:,} were still open at its end and are missing."
+        )
+        if window.until_chosen:
+            found.append(f"The replay ends at {window.until:,.6g} s, {window.margin:,.6g} s before the log does.")
+    elif window.missing:
+        found.append(f"About {window.missing:,} sessions were open when the log begins and are missing.")
+    if log.still_open:
+        found.append(f"{log.still_open:,} sessions were still open when the recording stopped, and end there.")
+    return found
