@@ -43,7 +43,7 @@ ROOMS: dict[str, Room] = {
         holds="Logs of sessions: readers of the formats of Envoy, HAProxy, nginx and others.",
         may=("errors", "files", "inputs", "logs.record"),
         packages=("numpy",),
-        lazily=(POLARS,),
+        lazily=(POLARS, "backports", "compression"),  # the last two: Zstandard, of Python 3.14 or for older
     ),
     "workload": Room(
         holds="What arrives, and where: demand, service laws, arrivals, sessions drawn ahead, sizes of pools.",

@@ -1,6 +1,11 @@
-"""Logs of sessions: read the ones of other programs, write our own."""
+"""Logs of sessions: read those of other programs, write our own."""
 
-from evenly.logs.read import read_log
-from evenly.logs.session_log import BadLine, SessionLog
+from evenly.lazy import front_door
 
-__all__ = ["BadLine", "SessionLog", "read_log"]
+_HOMES = {
+    "evenly.logs.detect": "FORMATS",
+    "evenly.logs.read": "read_log",
+    "evenly.logs.session_log": "BadLine SessionLog",
+}
+
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES)
