@@ -71,9 +71,19 @@ class TwoWithMemory:
         self.tasks[pool] -= 1
 
 
-def rate(policy: str | type[Any], horizon: float, capacity: int | None = None) -> float:
+def rate(
+    policy: str | type[Any], horizon: float, capacity: int | None = None, service: str = "exponential"
+) -> float:
     """Return the events per second of processor time of a policy, in millions, from a balanced start."""
-    scenario = Scenario(policy=policy, pools=POOLS, load=LOAD, capacity=capacity, initial_tasks=LOAD, horizon=1e6)
+    scenario = Scenario(
+        policy=policy,
+        pools=POOLS,
+        load=LOAD,
+        capacity=capacity,
+        service=service,
+        initial_tasks=LOAD,
+        horizon=1e6,
+    )
     simulation = Simulation(scenario, np.random.SeedSequence(1))
     simulation.advance(1.0)
     before = int(simulation.state["events"])
@@ -92,11 +102,15 @@ def own_policy(rounds: int, scale: float) -> Iterator[Figure]:
         lambda: rate(TwoWithMemory, horizon, 6),
         lambda: rate(Nothing, horizon),
         lambda: rate("jsq", horizon * 10),
+        lambda: rate(TwoWithMemory, horizon, service="lognormal:cv=4"),
+        lambda: rate(TwoWithMemory, horizon, 6, service="lognormal:cv=4"),
     )
     unit = "million events/s"
     yield Figure("the guide's power of two with memory", rows.median(0), unit, GOAL)
     yield Figure("a copy of JSQ in Python", rows.median(1), unit, GOAL)
     yield Figure("power of two with memory, capacity 6", rows.median(2), unit, GOAL)
+    yield Figure("power of two with memory, lognormal:cv=4", rows.median(5), unit, GOAL)
+    yield Figure("power of two with memory, lognormal:cv=4, capacity 6", rows.median(6), unit, GOAL)
     yield Figure("bound: a policy that does nothing", rows.median(3), unit)
     yield Figure("power of two with memory / the bound", rows.ratio(0, 3), "times")
     yield Figure("JSQ in the kernel", rows.median(4), unit)

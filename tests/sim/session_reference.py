@@ -40,7 +40,7 @@ class SessionReference:
         self._serial = 0
         self._open: list[tuple[float, int, int]] = []  # end, serial number, pool
         tasks = scenario.tasks_at_start().tolist()
-        self._order = sorted(range(scenario.pools), key=lambda pool: -tasks[pool])  # the fullest first
+        self._order = PoolOrder(tasks)
         for pool, count in enumerate(tasks):
             self.policy.join(pool, count)
             for _ in range(count):
@@ -87,7 +87,7 @@ class SessionReference:
             elif ends == first:
                 self.time = ends
                 pool = heapq.heappop(self._open)[2]
-                self._move(pool, -1)
+                self._order.move(pool, -1)
                 self.policy.depart(pool)
                 return
             else:
@@ -152,7 +152,7 @@ class SessionReference:
             self._serial += 1
             _next(self._service)  # it would have taken this long: the next task must not
         else:
-            self._move(cast(int, pool), 1)
+            self._order.move(cast(int, pool), 1)
             self._begin(cast(int, pool))
 
     def _begin(self, pool: int) -> None:
@@ -169,22 +169,28 @@ class SessionReference:
         index = int(float(self._streams.choices[self._choice_position]) * len(candidates))
         self._choice_position += 1
         if self.scenario.policy in AGGREGATE:
-            place = {pool: where for where, pool in enumerate(self._order)}
-            return sorted(candidates, key=lambda pool: -place[cast(int, pool)])[index]
+            return self._order.ranked(candidates)[index]
         return candidates[index]
 
-    def _move(self, pool: int, change: int) -> None:
-        """Swap the pool with the one at the edge of its level, towards which it moves.
 
-        A task that has arrived is in the policy's count already, and one that departs is in it still.
-        """
-        before = self.policy.tasks(pool) - (change > 0)
-        level = [other for other in self._order if other != pool and self.policy.tasks(other) == before]
-        edge = [*level, pool]
-        edge.sort(key=self._order.index)
-        other = edge[0] if change > 0 else edge[-1]
-        one, two = self._order.index(pool), self._order.index(other)
-        self._order[one], self._order[two] = other, pool
+class PoolOrder:
+    """The pools in the order in which the session kernel keeps them: by tasks, the fullest first."""
+
+    def __init__(self, tasks: Sequence[int]) -> None:
+        self._tasks = list(tasks)
+        self._order = sorted(range(len(tasks)), key=lambda pool: -tasks[pool])
+
+    def ranked(self, candidates: Sequence[T]) -> list[T]:
+        """Return the candidates as the kernel counts them, from the emptiest."""
+        place = {pool: where for where, pool in enumerate(self._order)}
+        return sorted(candidates, key=lambda pool: -place[cast(int, pool)])
+
+    def move(self, pool: int, change: int) -> None:
+        """Swap the pool with the one at the edge of its level, towards which it moves."""
+        edge = [other for other in self._order if self._tasks[other] == self._tasks[pool]]
+        one, two = self._order.index(pool), self._order.index(edge[0] if change > 0 else edge[-1])
+        self._order[one], self._order[two] = self._order[two], self._order[one]
+        self._tasks[pool] += change
 
 
 def _next(draws: Draws) -> float:

@@ -18,6 +18,7 @@ _KERNELS: tuple[tuple[Any, str], ...] = (  # policy and service of a small syste
     ("stale-reports", "exponential"),
     ("greedy-utility", "exponential"),
     (RoundRobin, "exponential"),  # any class will do for policies of the user's own
+    (RoundRobin, "deterministic"),
     ("jsq", "deterministic"),
 )
 

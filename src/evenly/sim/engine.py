@@ -11,6 +11,7 @@ from evenly.sim.kernels import aggregate, per_pool
 from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.network import Network
+from evenly.sim.own_events import MemorylessEvents, SessionEvents
 from evenly.sim.own_run import OwnRun
 from evenly.sim.sessions import Sessions
 from evenly.sim.system import System
@@ -59,7 +60,8 @@ def new_engine(system: System, seed: np.random.SeedSequence) -> Engine:
     """Return what simulates the system. It may draw further random numbers from the seed."""
     scenario = system.scenario
     if scenario.info.own:
-        return OwnRun(system)
+        memoryless = scenario.memoryless and not system.given.starts.size
+        return OwnRun(system, MemorylessEvents(system) if memoryless else SessionEvents(system, seed))
     if scenario.sized:
         return Unequal(system)
     if scenario.networked:

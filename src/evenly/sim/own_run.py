@@ -1,8 +1,9 @@
 """One system under a policy of the user's own: the events of the kernels, and every decision from Python.
 
-Holding times, events and choices come from the same streams as in the kernels, so a policy gets exactly the
-arrivals and departures that the built-in ones get. The loop calls the policy and remembers the pool of each task;
-the rest is compiled (`evenly.sim.kernels.changes`). What the policy returns is checked, always.
+Events and choices come from the same streams as in the kernels, so a policy gets exactly the arrivals and
+departures that the built-in ones get. The loop calls the policy and remembers the pool of each task; the rest is
+compiled: events drawn ahead (`evenly.sim.own_events`) and records (`evenly.sim.kernels.changes`). What the policy
+returns is checked, always.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from evenly.core import Choose, MessageCount
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.own_policy import FAILURES, failure, new_policy
-from evenly.sim.kernels.changes import Changes, draw, new_events, record, resume
-from evenly.sim.kernels.ledger import Record
-from evenly.sim.kernels.rng import BUFFER, Streams, refill_choices
+from evenly.sim.kernels.changes import NOTHING, Changes, record
+from evenly.sim.kernels.rng import Streams, refill_choices
+from evenly.sim.own_events import EventSource
 from evenly.sim.scenario import MAX_LEVELS
+from evenly.sim.sessions import Arrivals
 from evenly.sim.system import System
 
 T = TypeVar("T")
 
-_FEW = 8  # events to draw after a lost task; the next may be lost soon
 _MAX_MESSAGES = 2**62
 _KINDS = [each.name for each in fields(MessageCount)]
 
@@ -36,20 +37,17 @@ _KINDS = [each.name for each in fields(MessageCount)]
 class OwnRun:
     """A policy of the user's own, its pools and the tasks in them."""
 
-    arrivals = None
-
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, source: EventSource) -> None:
         self._system, scenario = system, system.scenario
+        self._source = source
         self._tasks: NDArray[np.int64] = scenario.tasks_at_start()  # up to the last change recorded
         self._name = scenario.info.name
         self._pools = scenario.pools
         self._capacity = scenario.capacity
-        self._streams = system.streams
-        self._events = new_events()
-        self._most = BUFFER  # events to draw at a time
         self._choose = _choice(system.streams)
+        self._open_at_start = int(system.state["total"])
         self._counts = self._tasks.tolist()  # kept up to date only if there is a capacity
-        self._owners: list[int] = []  # the pool of each task
+        self._owners: list[int] = []  # the pool of each task, by its number; -1 if it was lost
         self._policy = new_policy(scenario.policy, scenario.capacity)
         for pool, tasks in enumerate(self._counts):
             self._call("join", pool, tasks)
@@ -57,10 +55,14 @@ class OwnRun:
         self._joining = self._sent()
         self._thresholds: list[int] = []  # after each event of a batch
         self._watched = self._read("threshold", None) is not None
-
         if self._watched:
             system.state["threshold"] = self._threshold()
             system.make_room()
+
+    @property
+    def arrivals(self) -> Arrivals | None:
+        """The clock of the arrivals."""
+        return self._source.arrivals
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -75,40 +77,54 @@ class OwnRun:
         """Let the policy decide a batch of events, and record them."""
         system = self._system
         state = system.state
-        changes = self._play(system.rules, state, until, budget)
+        changes, last = self._play(until, budget)
         system.make_room(int(changes.thresholds.max(initial=0)))
         done, size = 0, changes.times.size
-        while (done := record(system.rules, state, system.book, self._tasks, changes, done)) < size:
+        replayed = system.given.starts.size > 0
+        while done < size:
+            done = record(system.rules, state, system.book, self._tasks, changes, done, system.watch, replayed)
             system.make_room()
-        if state["next_time"] > until and size < budget:
+        if system.given.pools.size:
+            self._keep_pools(changes.steps)
+        if last and size < budget:
             state["time"] = until
+
+    def _keep_pools(self, steps: NDArray[np.int64]) -> None:
+        """Write down where the given sessions went that arrived; -1 where they were lost."""
+        pools = steps[steps >= 0] - 1
+        last = int(self._system.state["arrivals"]) + self._open_at_start
+        self._system.given.pools[last - pools.size : last] = pools
 
     def make_room(self) -> None:
         """Do nothing: Python's lists grow by themselves."""
 
-    def _play(self, rules: Record, state: Record, until: float, budget: int) -> Changes:
-        """Simulate up to the time `until`, for at most `budget` events, and return them to be recorded."""
+    def _play(self, until: float, budget: int) -> tuple[Changes, bool]:
+        """Let the policy decide at most `budget` events up to a time. Also return whether these are all."""
+        source = self._source
         times: list[NDArray[np.float64]] = [np.zeros(0)]
         steps: list[int] = []
         self._thresholds.clear()
-        back, drawn = -1, 1
-        while len(steps) < budget and (drawn or state["position"] == BUFFER):
-            events, before, total = self._events, len(steps), len(self._owners)
-            most = min(self._most, budget - before)
-            drawn = draw(rules, state, self._streams, events, total, until, most, back)
+        last = False
+        drawn = 1
+        while drawn and len(steps) < budget and not last:  # without events, the caller can stop the run
+            before = len(steps)
+            events, drawn, last = source.draw(until, budget - before)
+            self._owners += [-1] * (source.size - len(self._owners))
             lost = self._decide(events.tasks[:drawn].tolist(), steps)
             used = len(steps) - before
             times.append(events.times[:used].copy())
-            back = used - 1 if lost else -1  # the events after it were drawn for one task more
-            self._most = max(used, _FEW) if lost else min(2 * self._most, BUFFER)
-        resume(rules, state, self._streams, self._events, len(self._owners), back)
-        return Changes(np.concatenate(times), np.array(steps, np.int64), np.array(self._thresholds, np.int64))
+            if lost:
+                source.lose(used - 1)
+                last = False
+        return Changes(
+            np.concatenate(times), np.array(steps, np.int64), np.array(self._thresholds, np.int64)
+        ), last
 
     def _decide(self, tasks: list[int], steps: list[int]) -> bool:
-        """Let the policy decide about the events in turn, up to a lost task. Return True if there was one."""
+        """Let the policy decide about the events in turn. Return True if a lost task changes those after it."""
         owners, counts, pools, choose = self._owners, self._counts, self._pools, self._choose
         arrive, depart, note = self._policy.arrive, self._policy.depart, steps.append
-        limited, watched = self._capacity is not None, self._watched
+        limited, watched, redraws = self._capacity is not None, self._watched, self._source.redraws
         for task in tasks:
             if task < 0:
                 try:
@@ -119,16 +135,9 @@ class OwnRun:
                     pool = -1 if pool is None else self._checked(pool)
                 if limited and pool >= 0:
                     pool = self._admitted(pool)
+                owners[~task] = pool
                 note(pool + 1)
-                if watched:
-                    self._thresholds.append(self._threshold())
-                if pool < 0:
-                    return True
-                owners.append(pool)
-            else:
-                pool = owners[task]
-                owners[task] = owners[-1]
-                owners.pop()
+            elif (pool := owners[task]) >= 0:
                 if limited:
                     counts[pool] -= 1
                 try:
@@ -136,8 +145,12 @@ class OwnRun:
                 except FAILURES as error:
                     raise failure(self._name, "depart", error) from error
                 note(-1 - pool)
-                if watched:
-                    self._thresholds.append(self._threshold())
+            else:
+                note(NOTHING)
+            if watched:
+                self._thresholds.append(self._threshold())
+            if redraws and pool < 0:
+                return True
         return False
 
     def _admitted(self, pool: int) -> int:

@@ -15,7 +15,7 @@ from evenly.errors import InputError
 from evenly.inputs import check_function, whole_number
 from evenly.sim.compiling import compile_kernels
 from evenly.sim.given import MAX_GIVEN, GivenSessions
-from evenly.sim.kernels import sessions
+from evenly.sim.kernels.ahead import list_sessions
 from evenly.sim.kernels.given import Given
 from evenly.sim.replication import Plan
 from evenly.sim.result import Result
@@ -72,9 +72,7 @@ def check_recordable(scenario: object) -> Scenario:
 
 def compile_given(scenarios: list[Scenario]) -> None:
     """Compile the kernels that take given sessions, so that no run is charged for it."""
-    compile_kernels(
-        each if each.networked or each.info.own else replace(each, service="deterministic") for each in scenarios
-    )
+    compile_kernels(each if each.networked else replace(each, service="deterministic") for each in scenarios)
 
 
 def draw_sessions(scenario: Scenario, seed: np.random.SeedSequence) -> GivenSessions:
@@ -97,7 +95,7 @@ def draw_sessions(scenario: Scenario, seed: np.random.SeedSequence) -> GivenSess
             arrivals.end_phase(rules, state)
         set_phase(rules, phase)
         arrivals.begin_phase(rules, state)
-        while not sessions.draw_sessions(rules, state, system.streams, arrivals.drawn, clock, given, end):
+        while not list_sessions(rules, state, system.streams, arrivals.drawn, clock, given, end):
             given = _grown(given)
     size = int(clock["serial"])
     if size == 0:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels import sessions
 from evenly.sim.kernels.clock import CLOCK, set_pace, start_clock, stop_clock
-from evenly.sim.kernels.draws import Draws, Method, draw_many, new_draws
+from evenly.sim.kernels.draws import Drawn, Draws, Method, draw_many, new_draws
 from evenly.sim.kernels.given import next_start
 from evenly.sim.kernels.heap import POOL_BITS
 from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import new_pool_table
-from evenly.sim.kernels.sessions import Drawn, Open
+from evenly.sim.kernels.sessions import Open
 from evenly.sim.scenario import Scenario
 from evenly.sim.system import System
 from evenly.workload.service import Recipe

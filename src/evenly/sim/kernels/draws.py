@@ -57,6 +57,13 @@ class Draws(NamedTuple):
     position: NDArray[np.int64]  # in the buffer, and of a replay in its values
 
 
+class Drawn(NamedTuple):
+    """What is drawn of each task: its service time, and the gap to the next arrival."""
+
+    service: Draws
+    gaps: Draws
+
+
 def new_draws(seed: np.random.SeedSequence, key: int, method: Method, numbers: Floats, values: Floats) -> Draws:
     """Return the draws of a law, which depend on the seed and the key alone, with the first buffer filled."""
     spawned = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, key))

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import pace, start_clock, switch
-from evenly.sim.kernels.draws import Draws, draw
+from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.draws import Drawn, draw
 from evenly.sim.kernels.given import Given, next_start, watch_change, watch_time
 from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
 from evenly.sim.kernels.integrals import part_of, pass_time
@@ -51,13 +51,6 @@ class Open(NamedTuple):
     order: ShortArray
     place: ShortArray  # of a pool in `order`
     ranks: IntArray  # scratch space for power-of-d
-
-
-class Drawn(NamedTuple):
-    """What is drawn: service times, and the gaps between arrivals."""
-
-    service: Draws
-    gaps: Draws
 
 
 @inlined
@@ -227,17 +220,6 @@ def _arrive(
     return int(level)
 
 
-@inlined
-def set_next_arrival(rules: Record, state: Record, drawn: Drawn, clock: Record, rate: float) -> None:
-    """Draw the gap after an arrival right now; `rate` is the mean rate of arrivals in the phase in force."""
-    clock.left = draw(drawn.gaps)
-    clock.since = state.time
-    if rules.amplitude == 0.0 and rules.load > 0.0:
-        state.next_time = state.time + clock.left / (clock.factor * rate)
-    else:
-        start_clock(rules, state, clock)
-
-
 @kernel
 def advance(
     rules: Record,
@@ -265,16 +247,13 @@ def advance(
 
     while True:
         ends = due[0] if state.total > 0 else math.inf
+        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
         time = min(ends, state.next_time)
         full = (
             max(state.max_level, state.threshold) >= top
             or state.total >= room
             or (path > 0 and state.path_length >= path)
         )
-        if clock.next_switch <= min(time, until) and switches > 0:
-            switches -= 1
-            switch(rules, state, streams, clock)
-            continue
         if time > until or full or state.events >= last_event or switches <= 0:
             break
         state.time = time
@@ -295,37 +274,8 @@ def advance(
             if replayed:
                 state.next_time = next_start(given, clock.serial)
             else:
-                set_next_arrival(rules, state, drawn, clock, rate)
+                next_arrival(rules, state, clock, drawn.gaps, time, rate)
         if replayed:
             watch_change(watch, book.at_least, state.total, rules.pools, level, step)
     if time > until and not full and state.events < last_event and switches > 0:
         state.time = until
-
-
-@kernel
-def draw_sessions(
-    rules: Record,
-    state: Record,
-    streams: Streams,
-    drawn: Drawn,
-    clock: Record,
-    given: Given,
-    until: float,
-) -> bool:
-    """Draw the sessions that begin up to the time `until`, as `advance` would. Return False if room runs out."""
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
-    while True:
-        if clock.next_switch <= min(state.next_time, until):
-            switch(rules, state, streams, clock)
-        elif state.next_time > until:
-            state.time = until
-            return True
-        elif clock.serial >= given.starts.size:
-            return False
-        else:
-            state.time = state.next_time
-            given.starts[clock.serial] = state.time
-            given.durations[clock.serial] = draw(drawn.service) * mean_service
-            clock.serial += 1
-            set_next_arrival(rules, state, drawn, clock, rate)
