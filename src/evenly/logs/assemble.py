@@ -49,8 +49,17 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
         written_at_end=by_end if parser.written_at_end is None else parser.written_at_end,
         has_clock=has_clock,
         utc_offset_known=has_clock and parser.utc_offset_known,
+        open_at_start=_open_at_start(collector, parser, sessions),
         still_open=int(sessions.still_open.sum()),
     )
+
+
+def _open_at_start(collector: Collector, parser: Parser, sessions: Gathered) -> int:
+    """Return how many sessions were open at time 0; 0 if the log was tampered with, so that nothing is certain."""
+    count = parser.open_at_start
+    first = sessions.starts[:count]
+    known = collector.skipped == 0 and len(first) == count and not first.any()
+    return count if known and bool(np.all(sessions.servers[:count] >= 0)) else 0
 
 
 def merge_repeated(sessions: Gathered) -> tuple[Gathered, int]:

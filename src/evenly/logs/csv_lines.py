@@ -6,6 +6,7 @@ Each line is a record: a quoted field may hold commas, but no line break.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -154,6 +155,9 @@ class BurstGpt(_Preset):
     written_at_end = False
 
 
+_OPEN_AT_START = re.compile(r", open=(\d{1,8})$")
+
+
 class Recorded(CsvParser):
     """Our own log."""
 
@@ -172,6 +176,8 @@ class Recorded(CsvParser):
             self._marked = True
             self.clock = "clock=unix" in text
             self.written_at_end = True if self.clock else None
+            already = _OPEN_AT_START.search(text)
+            self.open_at_start = int(already[1]) if already and not self.clock else 0
 
     def layout(self, names: list[str]) -> Layout:
         """Return where the columns are, if the first line was ours."""

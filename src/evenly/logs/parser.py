@@ -24,6 +24,7 @@ class Parser(ABC):
     names_unserved: bool = False  # a line can say that no server was reached
     clock: bool = True  # False: starts are no wall-clock times, however large
     utc_offset_known: bool = True
+    open_at_start: int = 0  # the first sessions of the log, which were open at its time 0
 
     @abstractmethod
     def parse(self, texts: list[str]) -> Batch:

@@ -2,7 +2,8 @@
 
 Two lines of header, then one line per session, in CSV: start and duration in seconds, the server, and `open` if
 the session had not ended when the recording did. Numbers are written as Python's `repr`, so that a recorded
-simulation replays exactly.
+simulation replays exactly. `open=N` in the header says that the first N sessions of a simulation were open at time
+0, on the servers that they name, which are numbered from 0.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ COLUMNS = "start,duration,server,state"
 OPEN = "open"
 
 
-def record_header(*, clock: str = "unix") -> str:
+def record_header(*, clock: str = "unix", open_at_start: int = 0) -> str:
     """Return the header: what the file is, whether its starts are wall-clock times, and its columns."""
-    return f"{MARK}, clock={clock}\n{COLUMNS}\n"
+    already = f", open={open_at_start}" if open_at_start else ""
+    return f"{MARK}, clock={clock}{already}\n{COLUMNS}\n"
 
 
 def record_line(start: float, duration: float, server: str, *, still_open: bool = False) -> str:

@@ -83,10 +83,10 @@ class Outcome(ReadOnly):
             if beyond < most:
                 grade = word
                 break
+        crowded = percent(self.crowded_share) if self.crowded_share > 0 else "none"
         sentence = (
             f"{grade}: the fullest server has {self.max_tasks:.1f} sessions on average, "
-            f"{self.balanced:.1f} with perfect balance, and {percent(self.crowded_share)} of sessions "
-            "are on crowded servers"
+            f"{self.balanced:.1f} with perfect balance, and {crowded} of the sessions are on crowded servers"
         )
         return f"{sentence}{self._sizing_words()}."
 

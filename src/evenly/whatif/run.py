@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -75,6 +75,8 @@ def replay_log(
     limit: int | None = None,
     seed: int = 1,
     format: str | None = None,
+    unit: str | None = None,
+    columns: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> WhatIf:
     """Replay the sessions of a log under several policies: what would have happened?
@@ -97,7 +99,7 @@ def replay_log(
     limit: sessions per server that should not be exceeded for 99.9 % of the time: how many servers does each
         policy need?
     seed: whole number from 0 to 2**64 - 1 (default: 1).
-    format: of the log, if a path is given (default: detected).
+    format, unit, columns: how to read the log, if a path is given; those of `evenly.logs.read_log`.
     progress: called from time to time with the fraction done, 0 to 1.
     """
     check_function("progress", progress)
@@ -115,7 +117,7 @@ def replay_log(
         limit = whole_number("limit", limit, 1, MAX_LEVELS)
     if servers is not None:
         servers = whole_number("servers", servers, 1, MAX_SERVERS)
-    read, name = _read(log, format, progress)
+    read, name = _read(log, progress, format=format, unit=unit, columns=columns)
     count, servers_from = _server_count(read, servers, OBSERVED in names)
     given = _given(read, count)
     window = choose_window(read, complete=read.open_at_start > 0, warmup=warmup, until=until)
@@ -184,13 +186,13 @@ def _decided(names: Sequence[str | type[Any]]) -> list[str | type[Any]]:
     return [each for each in names if each != OBSERVED]
 
 
-def _read(log: object, format_: str | None, progress: Progress | None) -> tuple[SessionLog, str]:
+def _read(log: object, progress: Progress | None, **how: Any) -> tuple[SessionLog, str]:  # noqa: ANN401
     """Return the sessions and the name of the log."""
     if isinstance(log, SessionLog):
         read, name = log, "the log"
     elif isinstance(log, str | Path):
         share = None if progress is None else lambda done: progress(_READING * done)
-        read, name = read_log(Path(log), format=format_, progress=share), str(log)
+        read, name = read_log(Path(log), **how, progress=share), str(log)
     else:
         raise InputError(f"log must be the path of a log or a SessionLog, not {shown(log)}.")
     if not len(read):
@@ -216,7 +218,7 @@ def _server_count(log: SessionLog, servers: int | None, observed: bool) -> tuple
     if servers is not None:
         return servers, "as given"
     if log.servers is None:
-        raise InputError("The log names no servers: give their number with servers, such as servers 20.")
+        raise InputError("The log names no servers: give their number, --servers 20 or servers=20.")
     return whole_number("servers of the log", len(log.server_names), 1, MAX_SERVERS), "named in the log"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evenly.logs import SessionLog
-from evenly.whatif.result import LogFacts
+from evenly.whatif.result import LogFacts, WhatIf
 from evenly.whatif.window import MISSING, Window
 
 
@@ -42,3 +42,30 @@ def _window_notes(window: Window, log: SessionLog) -> list[str]:
     if log.still_open:
         found.append(f"{log.still_open:,} sessions were still open when the recording stopped, and end there.")
     return found
+
+
+def log_words(result: WhatIf) -> str:
+    """Return what was read, in one line."""
+    log = result.log
+    skipped = f", {log.skipped:,} of {log.lines:,} lines skipped" if log.skipped else ""
+    load = result.mean_sessions / result.servers
+    return (
+        f"{log.name}: {log.format}, {log.sessions:,} sessions{skipped}; {result.servers:,} servers "
+        f"({result.servers_from}), {load:.2f} sessions per server on average, "
+        f"{result.highest_sessions:,} in all at most"
+    )
+
+
+def window_words(result: WhatIf) -> str:
+    """Return the measured part of the log, in one line."""
+    window = result.window
+    return (
+        f"averages from {window.warmup:,.6g} s to {window.until:,.6g} s, "
+        f"where {window.sessions:,} sessions begin; a session lasts {result.mean_duration:,.4g} s on average"
+    )
+
+
+def hours_words(result: WhatIf) -> str:
+    """Return the title of the servers needed by hour."""
+    zone = "UTC" if result.log.utc else "the log's clock"
+    return f"servers needed by hour of the day ({zone}), at most {result.limit} sessions on each"
