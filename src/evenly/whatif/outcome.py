@@ -83,7 +83,7 @@ class Outcome(ReadOnly):
             if beyond < most:
                 grade = word
                 break
-        crowded = percent(self.crowded_share) if self.crowded_share > 0 else "none"
+        crowded = percent(self.crowded_share).replace("< ", "less than ") if self.crowded_share > 0 else "none"
         sentence = (
             f"{grade}: the fullest server has {self.max_tasks:.1f} sessions on average, "
             f"{self.balanced:.1f} with perfect balance, and {crowded} of the sessions are on crowded servers"

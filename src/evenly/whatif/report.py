@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -32,7 +33,7 @@ def report_text(result: WhatIf) -> str:
     )
     environment.filters["percent"] = percent
     rows, window = result.outcomes, result.window
-    about = {"begin": window.begin, "warmup": window.warmup}
+    about: dict[str, Any] = {"begin": window.begin, "warmup": window.warmup}
     charts = [
         draw_chart(
             "Sessions on the fullest server",

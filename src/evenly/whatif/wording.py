@@ -60,7 +60,7 @@ def window_words(result: WhatIf) -> str:
     """Return the measured part of the log, in one line."""
     window = result.window
     return (
-        f"averages from {window.warmup:,.6g} s to {window.until:,.6g} s, "
+        f"Averages from {window.warmup:,.6g} s to {window.until:,.6g} s, "
         f"where {window.sessions:,} sessions begin; a session lasts {result.mean_duration:,.4g} s on average"
     )
 
