@@ -150,8 +150,8 @@ ROOMS: dict[str, Room] = {
     ),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(
-        holds="What all live rooms use: settings, admin token, log, work in steps, child processes, signals.",
-        may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
+        holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",
+        may=("core", "errors", "files", "inputs", "live.addresses", "logs.record", "policies"),
         packages=("pydantic",),
     ),
     "live.agents": Room(
