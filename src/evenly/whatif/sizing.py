@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 TARGET = 0.999  # share of the time
-_MOST_TIMES = 16  # the search goes up to this many times the bound
+_MOST_TIMES, _FEW = 16, 16  # the search goes up to this many times the bound, or these few servers
 
 Hour = int | None  # of the day; None for all of the time
 Shares = Mapping[Hour, float]  # of the time within the limit
@@ -72,7 +72,7 @@ def find_servers(measure: Callable[[int], Shares], bounds: Mapping[Hour, int], l
 
 def _smallest(meets: Callable[[int], bool], bound: int, guess: int) -> int | None:
     """Return a number from `bound` on that meets the limit while the one below does not; None if it is too far."""
-    most = _MOST_TIMES * bound
+    most = _MOST_TIMES * max(bound, _FEW)
     low, high = bound - 1, guess  # `low` does not meet it
     step = 1
     if meets(guess):
