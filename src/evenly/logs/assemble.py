@@ -21,6 +21,11 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
             f"{_lines(merged)} about sessions that other lines are about too, as a flush interval writes them: "
             "the last line of each session counts."
         )
+    if parser.repeats and _looks_repeated(sessions):
+        notes.append(
+            "Most lines have the start and the server of another line, and no id: if Envoy has a flush interval, "
+            "sessions count more than once. Log %STREAM_ID%."
+        )
     sessions, unserved = _only_served(sessions) if parser.names_unserved else (sessions, 0)
     if unserved:
         notes.append(f"{_lines(unserved)} requests that reached no server; they are left out.")
@@ -84,6 +89,16 @@ def _in_order_of_ends(sessions: Gathered) -> bool:
     """Return True for lines in the order in which sessions ended, not in that of their starts."""
     ends = sessions.starts + sessions.durations
     return bool(np.any(np.diff(sessions.starts) < 0) and np.all(np.diff(ends) >= -_ROUNDED_S))
+
+
+def _looks_repeated(sessions: Gathered) -> bool:
+    """Return True if most lines without a key have the start and the server of another one."""
+    pairs = np.column_stack((sessions.starts, sessions.servers))[sessions.keys == 0]
+    if len(pairs) < 2:
+        return False
+    pairs = pairs[np.lexsort(pairs.T)]
+    same = np.all(pairs[1:] == pairs[:-1], axis=1)
+    return bool(2 * same.sum() >= len(pairs))
 
 
 def _only_served(sessions: Gathered) -> tuple[Gathered, int]:

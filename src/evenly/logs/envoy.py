@@ -27,6 +27,7 @@ class EnvoyText(PatternParser):
     format: ClassVar[str] = "envoy"
     title: ClassVar[str] = "Envoy's default access log"
     names_unserved = True
+    repeats = True
     pattern: ClassVar[re.Pattern[str]] = re.compile(
         r'^\[([^\]]+)\] "[^"]*" \S+ \S+ (?:\S+ \S+ "[^"]*" )?(?:\d+|-) (?:\d+|-) (\d+|-) \S+ '
         r'"[^"]*" ".*" "([^"]*)" "[^"]*" "([^"]*)"(?: [^"]*)?$'

@@ -62,6 +62,7 @@ class EnvoyJson(JsonParser):
     title: ClassVar[str] = "Envoy's access log in JSON, with start_time and duration"
     keys: ClassVar[tuple[str, str]] = ("start_time", "duration")
     names_unserved = True
+    repeats = True
     _IDS = ("stream_id", "request_id", "x_request_id", "connection_id")
 
     def convert(self, objects: Objects) -> Batch:

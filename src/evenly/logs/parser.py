@@ -21,6 +21,7 @@ class Parser(ABC):
     format: ClassVar[str]
     title: ClassVar[str]  # as in "no line of FILE is a line of TITLE"
     written_at_end: bool | None = True  # None: the order of the lines tells
+    repeats: bool = False  # several lines can be about one session
     names_unserved: bool = False  # a line can say that no server was reached
     clock: bool = True  # False: starts are no wall-clock times, however large
     utc_offset_known: bool = True

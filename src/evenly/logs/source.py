@@ -68,19 +68,26 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     if path == STDIN:
         if sys.stdin is None:
             raise InputError("Cannot read standard input: it is closed.")
-        yield sys.stdin.buffer
+        given = sys.stdin.buffer
+        yield (
+            given if hasattr(given, "peek") else io.BufferedReader(cast("io.RawIOBase", given))
+        )  # a stream in its place
         return
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # also a null byte in the path
         raise _unreadable(path, _words(error)) from None
-    with os.fdopen(number, "rb", buffering=_BLOCK) as file:
+    try:
         kind = os.fstat(number).st_mode
         if stat.S_ISDIR(kind):
             raise _unreadable(path, "it is a directory")
         if not stat.S_ISREG(kind):
             _wait_for_data(path, number)
         os.set_blocking(number, True)
+    except BaseException:
+        os.close(number)
+        raise
+    with os.fdopen(number, "rb", buffering=_BLOCK) as file:
         yield file
 
 
