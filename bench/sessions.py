@@ -21,16 +21,25 @@ LAWS = (
     "pareto:shape=1.5,ratio=1000",
 )
 POLICIES = ("threshold", "jsq", "power-of-d", "random", "round-robin", "jiq")
+SIZES = "400*1,100*4"
 GOAL = 5.0  # million events per second
 
 
-def rate(policy: str, law: str, horizon: float, arrivals: str = "poisson", pools: int = POOLS) -> float:
+def rate(
+    policy: str,
+    law: str,
+    horizon: float,
+    arrivals: str = "poisson",
+    pools: int = POOLS,
+    sizes: str | None = None,
+) -> float:
     """Return the million events per second of a policy, from a balanced start."""
     scenario = Scenario(
         policy=policy,
         pools=pools,
+        sizes=sizes,
         load=LOAD,
-        alpha="0.93" if policy == "threshold" else None,
+        alpha="0.93" if policy.startswith("threshold") else None,
         service=law,
         arrivals=arrivals,
         initial_tasks=LOAD,
@@ -53,6 +62,9 @@ def speed(rounds: int, scale: float) -> Iterator[Figure]:
     for policy in POLICIES[1:]:
         rows = Rows(rounds, lambda policy=policy: rate(policy, "lognormal:cv=4", horizon))  # type: ignore[misc]
         yield Figure(f"{policy}, lognormal:cv=4", rows.median(0), "million events/s", GOAL)
+    for policy in ("threshold-utility", "greedy-utility", "weighted-round-robin"):
+        rows = Rows(rounds, lambda policy=policy: rate(policy, "lognormal:cv=4", horizon, sizes=SIZES))  # type: ignore[misc]
+        yield Figure(f"{policy}, {SIZES}, lognormal:cv=4", rows.median(0), "million events/s", GOAL)
     bursty = "bursty:ratio=10,share=0.1,length=2"
     rows = Rows(rounds, lambda: rate("threshold", "lognormal:cv=4", horizon, bursty))
     yield Figure(f"threshold, lognormal:cv=4, {bursty}", rows.median(0), "million events/s", GOAL)

@@ -18,7 +18,8 @@ import numpy as np
 from evenly.core import JoinShortestQueue, LearningRule, RandomRouting, StaleReports
 from evenly.core.protocol import DispatcherPeer, PoolPeer, ToDispatcher
 from evenly.sim.kernels.flight import Delays, new_flight, refill_delays
-from evenly.sim.kernels.rng import BUFFER, new_streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, new_streams, refill_events
+from evenly.sim.reference import Choices
 from evenly.sim.scenario import Scenario
 
 T = TypeVar("T")
@@ -61,7 +62,8 @@ class NetworkReference:
         self.tasks: list[int] = scenario.tasks_at_start().tolist()
         self._streams = new_streams(seed)
         self._flight = new_flight(seed, 1)
-        self._position = self._choice_position = 0
+        self._position = 0
+        self._choices = Choices(self._streams)
         self._delay_position = {"travel": 0, "signal": 0}
         self._owners = [pool for pool, tasks in enumerate(self.tasks) for _ in range(tasks)]
         self._sessions: list[Any] = [("start", index) for index in range(len(self._owners))]
@@ -281,9 +283,8 @@ class NetworkReference:
 
     def _poll(self) -> None:
         pools = list(range(self.scenario.pools))
-        if self._choice_position + self.scenario.sampled > BUFFER:
-            self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
-        sampled = [pools.pop(int(self._next_choice() * len(pools))) for _ in range(self.scenario.sampled)]
+        self._choices.have(self.scenario.sampled)  # the kernel takes all of a task's uniforms from one buffer
+        sampled = [pools.pop(int(self._choices.next() * len(pools))) for _ in range(self.scenario.sampled)]
         answers: dict[int, int] = {}
         for pool in sampled:
             self._send("signal", lambda pool=pool: self._polled(sampled, answers, pool))  # type: ignore[misc]
@@ -316,20 +317,10 @@ class NetworkReference:
 
     # --- choices ---
 
-    def _next_choice(self) -> float:
-        if self._choice_position == BUFFER:
-            self._refill_choices()
-        self._choice_position += 1
-        return float(self._streams.choices[self._choice_position - 1])
-
-    def _refill_choices(self) -> None:
-        refill_choices(self._streams)
-        self._choice_position = 0
-
     def _uniform(self, candidates: Sequence[T], /) -> T:
-        return candidates[int(self._next_choice() * len(candidates))]
+        return candidates[int(self._choices.next() * len(candidates))]
 
     def _from_ranking(self, candidates: Sequence[T], /) -> T:
         lowest = self._ranking.lowest()
         assert sorted(cast("Sequence[int]", candidates)) == sorted(lowest)
-        return cast(T, lowest[int(self._next_choice() * len(lowest))])
+        return cast(T, lowest[int(self._choices.next() * len(lowest))])

@@ -9,65 +9,38 @@ among equals as the kernel keeps them.
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TypeVar, cast
 
 import numpy as np
 
-from evenly.core import ThresholdPolicy
 from evenly.policies import AGGREGATE
 from evenly.sim import Scenario
 from evenly.sim.kernels.draws import Draws, draw_many
-from evenly.sim.kernels.rng import BUFFER, new_streams, refill_choices, refill_events
-from evenly.sim.reference import new_policy
+from evenly.sim.kernels.rng import BUFFER, refill_events
+from evenly.sim.reference import CoreSystem
 from evenly.sim.sessions import gap_draws, service_draws
 
 T = TypeVar("T")
 
 
-class SessionReference:
+class SessionReference(CoreSystem):
     """One replication of a scenario, one step per event."""
 
     def __init__(self, scenario: Scenario, seed: np.random.SeedSequence) -> None:
-        self.scenario = scenario
-        self.policy = new_policy(scenario)
-        self.time = 0.0
-        self.lost = self.arrivals = 0
+        super().__init__(scenario, seed)
         self.in_burst = False
-        self._streams = new_streams(seed)
         self._service, self._gaps = service_draws(scenario, seed), gap_draws(scenario, seed)
-        self._position = self._choice_position = 0
         self._serial = 0
         self._open: list[tuple[float, int, int]] = []  # end, serial number, pool
-        tasks = scenario.tasks_at_start().tolist()
-        self._order = PoolOrder(tasks)
-        for pool, count in enumerate(tasks):
-            self.policy.join(pool, count)
-            for _ in range(count):
-                self._begin(pool)
-        self._joining = asdict(self.policy.messages)
-        self._phase = 0
+        self._order = PoolOrder(self.tasks(), self._class)
+        for pool in self._owners:
+            self._begin(pool)
         self._left, self._since = _next(self._gaps), 0.0
         self._switch_time = math.inf
         burst = scenario.arrival_process.burst
         if burst is not None:
             self.in_burst = float(self._streams.events[0]) < burst.share
             self._set_switch()
-
-    @property
-    def threshold(self) -> int | None:
-        return self.policy.threshold if isinstance(self.policy, ThresholdPolicy) else None
-
-    @property
-    def messages(self) -> dict[str, int]:
-        return {kind: count - self._joining[kind] for kind, count in asdict(self.policy.messages).items()}
-
-    def tasks(self) -> list[int]:
-        return [self.policy.tasks(pool) for pool in range(self.scenario.pools)]
-
-    def at_least(self) -> list[int]:
-        tasks = self.tasks()
-        return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
 
     def step(self) -> None:
         """Simulate one event."""
@@ -163,11 +136,7 @@ class SessionReference:
     # --- choices -------------------------------------------------------------------------------------------
 
     def _choose(self, candidates: Sequence[T], /) -> T:
-        if self._choice_position == BUFFER:
-            refill_choices(self._streams)
-            self._choice_position = 0
-        index = int(float(self._streams.choices[self._choice_position]) * len(candidates))
-        self._choice_position += 1
+        index = int(self._choices.next() * len(candidates))
         if self.scenario.policy in AGGREGATE:
             return self._order.ranked(candidates)[index]
         return candidates[index]
@@ -176,18 +145,19 @@ class SessionReference:
 class PoolOrder:
     """The pools in the order in which the session kernel keeps them: by tasks, the fullest first."""
 
-    def __init__(self, tasks: Sequence[int]) -> None:
-        self._tasks = list(tasks)
+    def __init__(self, tasks: Sequence[int], classes: Sequence[int]) -> None:
+        self._tasks, self._class = list(tasks), classes
         self._order = sorted(range(len(tasks)), key=lambda pool: -tasks[pool])
 
     def ranked(self, candidates: Sequence[T]) -> list[T]:
-        """Return the candidates as the kernel counts them, from the emptiest."""
+        """Return the candidates as the kernel counts them: by class, and there from the emptiest."""
         place = {pool: where for where, pool in enumerate(self._order)}
-        return sorted(candidates, key=lambda pool: -place[cast(int, pool)])
+        return sorted(candidates, key=lambda pool: (self._class[cast(int, pool)], -place[cast(int, pool)]))
 
     def move(self, pool: int, change: int) -> None:
         """Swap the pool with the one at the edge of its level, towards which it moves."""
-        edge = [other for other in self._order if self._tasks[other] == self._tasks[pool]]
+        kind = (self._class[pool], self._tasks[pool])
+        edge = [other for other in self._order if (self._class[other], self._tasks[other]) == kind]
         one, two = self._order.index(pool), self._order.index(edge[0] if change > 0 else edge[-1])
         self._order[one], self._order[two] = self._order[two], self._order[one]
         self._tasks[pool] += change

@@ -13,11 +13,21 @@ from scipy.stats import chi2, poisson, t
 
 from evenly.policies import find_policy
 from evenly.sim import Result, Scenario
-from evenly.sim.reference import ReferenceSimulation
+from evenly.sim.reference import CoreSystem, ReferenceSimulation
 from evenly.sim.tally import Averages, averages
+from tests.sim.session_reference import SessionReference
 
 FALSE_ALARM = 1e-9  # of a single statistical comparison; a file makes fewer than a thousand of them
 
+LAWS = [
+    "deterministic",
+    "erlang:stages=3",
+    "hyperexponential:cv=4",
+    "coxian:means=0.5/4,next=0.2",
+    "lognormal:cv=4",
+    "weibull:shape=0.5",
+    "pareto:shape=1.5,ratio=1000",
+]  # of service
 STEPS: dict[str, dict[str, Any]] = {
     "threshold": {"alpha": 0.8},
     "jsq": {"capacity": 5},
@@ -161,7 +171,9 @@ def reference_path(
     scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False
 ) -> list[Moment]:
     """Return every state of the reference from time 0 up to the horizon."""
-    reference = ReferenceSimulation(scenario, seed, mean_holding=mean_holding)
+    reference: ReferenceSimulation | SessionReference = SessionReference(scenario, seed)
+    if scenario.memoryless:
+        reference = ReferenceSimulation(scenario, seed, mean_holding=mean_holding)
     path = [_moment(reference)]
     while True:
         reference.step()
@@ -170,7 +182,7 @@ def reference_path(
         path.append(_moment(reference))
 
 
-def _moment(reference: ReferenceSimulation) -> Moment:
+def _moment(reference: CoreSystem) -> Moment:
     return Moment(
         reference.time,
         tuple(reference.tasks()),

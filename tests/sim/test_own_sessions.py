@@ -33,7 +33,7 @@ def in_python(scenario: Scenario) -> Scenario:
     class Wrapped:
         def __init__(self) -> None:
             self.policy = new_policy(scenario)
-            self.order = PoolOrder(scenario.tasks_at_start().tolist())
+            self.order = PoolOrder(scenario.tasks_at_start().tolist(), [0] * scenario.pools)
 
         @property
         def messages(self) -> object:

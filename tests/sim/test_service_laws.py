@@ -18,18 +18,9 @@ from evenly.sim.coupling import simulate_sizes
 from evenly.sim.simulation import Simulation
 from evenly.sim.summary import labels
 from evenly.workload import empirical_law, recorded_arrivals
-from tests.sim.support import FALSE_ALARM, assert_poisson
+from tests.sim.support import FALSE_ALARM, LAWS, assert_poisson
 from tests.workload.laws import counterpart, mean_within
 
-LAWS = [
-    "deterministic",
-    "erlang:stages=3",
-    "hyperexponential:cv=4",
-    "coxian:means=0.5/4,next=0.2",
-    "lognormal:cv=4",
-    "weibull:shape=0.5",
-    "pareto:shape=1.5,ratio=1000",
-]
 STARTS = 300
 
 

@@ -19,9 +19,13 @@ SIZES = "6*1,4*4,2*2.5"
 
 
 @pytest.mark.parametrize("policy", ["random", "greedy-utility", "threshold-utility", "weighted-round-robin"])
-@pytest.mark.parametrize("utility", UTILITIES)
-def test_utility_is_the_time_average_over_the_path(policy: str, utility: str) -> None:
-    scenario = Scenario(policy=policy, sizes=SIZES, load=3.3, horizon=9.0, warmup=2.0, utility=utility)
+@pytest.mark.parametrize(
+    ("utility", "service"), [*((each, "exponential") for each in UTILITIES), ("log", "weibull:shape=0.5")]
+)
+def test_utility_is_the_time_average_over_the_path(policy: str, utility: str, service: str) -> None:
+    scenario = Scenario(
+        policy=policy, sizes=SIZES, load=3.3, horizon=9.0, warmup=2.0, utility=utility, service=service
+    )
     result = simulate(scenario, seed=5)
     sizes = [1.0] * 6 + [4.0] * 4 + [2.5] * 2
     total = find_utility(utility).total
@@ -45,9 +49,12 @@ def test_utility_is_the_time_average_over_the_path(policy: str, utility: str) ->
         ({"policy": "random"}, {"policy": "random"}),
     ],
 )
-def test_one_size_gives_exactly_the_result_of_equal_pools(sized: dict[str, Any], equal: dict[str, Any]) -> None:
+@pytest.mark.parametrize("service", ["exponential", "lognormal:cv=4"])
+def test_one_size_gives_exactly_the_result_of_equal_pools(
+    sized: dict[str, Any], equal: dict[str, Any], service: str
+) -> None:
     """Two kernels, one path: pools, messages, threshold and all integrals are the same."""
-    demand: dict[str, Any] = {"schedule": "0:5.5,20:8~2/6", "horizon": 40.0, "warmup": 5.0}
+    demand: dict[str, Any] = {"schedule": "0:5.5,20:8~2/6", "horizon": 40.0, "warmup": 5.0, "service": service}
     ours = simulate(Scenario(sizes="50*2.5", **demand, **sized), seed=3)
     theirs = simulate(Scenario(pools=50, **demand, **equal), seed=3)
     assert ours.events == theirs.events

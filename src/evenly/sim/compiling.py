@@ -20,6 +20,7 @@ _KERNELS: tuple[tuple[Any, str], ...] = (  # policy and service of a small syste
     (RoundRobin, "exponential"),  # any class will do for policies of the user's own
     (RoundRobin, "deterministic"),
     ("jsq", "deterministic"),
+    ("greedy-utility", "deterministic"),
 )
 
 

@@ -15,7 +15,7 @@ from evenly.sim.own_events import MemorylessEvents, SessionEvents
 from evenly.sim.own_run import OwnRun
 from evenly.sim.sessions import Sessions
 from evenly.sim.system import System
-from evenly.sim.unequal import Unequal
+from evenly.sim.unequal import Unequal, UnequalSessions
 
 
 class Arrivals(Protocol):
@@ -63,7 +63,7 @@ def new_engine(system: System, seed: np.random.SeedSequence) -> Engine:
         memoryless = scenario.memoryless and not system.given.starts.size
         return OwnRun(system, MemorylessEvents(system) if memoryless else SessionEvents(system, seed))
     if scenario.sized:
-        return Unequal(system)
+        return Unequal(system) if scenario.memoryless else UnequalSessions(system, seed)
     if scenario.networked:
         return Network(system, seed)
     if not scenario.memoryless or system.given.starts.size:

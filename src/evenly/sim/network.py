@@ -42,7 +42,7 @@ class Network:
         )
         total = int(tasks.sum())
         self._net["dispatched"] = self._net["begun"] = total
-        self._open = opened(tasks, system.given.durations[:total], 0)
+        self._open = opened(tasks, system.given.durations[:total], np.zeros_like(tasks))
         if scenario.policy == "threshold":
             self._net["green"] = int((tasks < threshold).sum())
             self._net["yellow"] = int((tasks <= threshold).sum())

@@ -102,7 +102,7 @@ class SessionEvents:
         self._events = new_events()
         self.arrivals = Arrivals(system, seed)
         total = int(system.state["total"])
-        ends = self.arrivals.durations_at_start(total, system.scenario.service_rate)
+        ends = self.arrivals.durations_at_start()
         first = np.argsort(ends, kind="stable")  # what is sorted is a heap
         more = np.zeros(BUFFER)
         self._tasks = Tasks(

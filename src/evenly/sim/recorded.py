@@ -84,7 +84,7 @@ def draw_sessions(scenario: Scenario, seed: np.random.SeedSequence) -> GivenSess
     arrivals = Arrivals(system, seed)
     rules, state, clock = system.rules, system.state, arrivals.clock
     tasks = scenario.tasks_at_start()
-    first = arrivals.durations_at_start(int(tasks.sum()), scenario.service_rate)
+    first = arrivals.durations_at_start()
     room = first.size + _ROOM
     given = Given(np.zeros(room), np.zeros(room), np.zeros(0, np.int32))
     given.durations[: first.size] = first

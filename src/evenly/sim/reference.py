@@ -17,7 +17,7 @@ import numpy as np
 
 from evenly import own_policy
 from evenly.core import Choose, Policy, ThresholdPolicy, make_policy
-from evenly.sim.kernels.rng import BUFFER, FEW, lowest_rank, new_streams, refill_choices, refill_events
+from evenly.sim.kernels.rng import BUFFER, FEW, Streams, lowest_rank, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
 
 T = TypeVar("T")
@@ -38,8 +38,28 @@ def new_policy(scenario: Scenario) -> Policy:
     )
 
 
-class ReferenceSimulation:
-    """One replication of a scenario, one step per event."""
+class Choices:
+    """The uniforms of the stream of choices, one by one, as the kernels take them."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._position = 0
+
+    def next(self) -> float:
+        """Return the next uniform."""
+        self.have(1)
+        self._position += 1
+        return float(self._streams.choices[self._position - 1])
+
+    def have(self, count: int) -> None:
+        """Go on to the next buffer unless this one has so many left."""
+        if self._position + count > BUFFER:
+            refill_choices(self._streams)
+            self._position = 0
+
+
+class CoreSystem:
+    """A policy of core with the pools and tasks of time 0, the streams of a seed, and what is counted of a run."""
 
     def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
         self.scenario = scenario
@@ -47,20 +67,16 @@ class ReferenceSimulation:
         self.time = 0.0
         self.lost = 0
         self.arrivals = 0
-        self._mean_holding = mean_holding
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._position = 0
-        self._choice_position = 0
-        self._others = random.Random(0)  # draws what does not matter
-        self._owners: list[int] = []  # the pool of each task
+        self._choices = Choices(self._streams)
         self._class = [c for c, each in enumerate(scenario.classes) for _ in range(each.count)]
+        self._owners: list[int] = []  # the pool of each task
         for pool, tasks in enumerate(scenario.tasks_at_start().tolist()):
             self._join(pool, tasks)
             self._owners += [pool] * tasks
         self._joining = asdict(self.policy.messages)
         self._phase = 0
-        self._rate = self._current_rate()
-        self._next_time = self._time_after(float(self._streams.holding[0]))
 
     def _join(self, pool: int, tasks: int) -> None:
         if self.scenario.info.sized:
@@ -87,6 +103,17 @@ class ReferenceSimulation:
         """Return the number of pools with at least i tasks, up to the maximum."""
         tasks = self.tasks()
         return [sum(count >= level for count in tasks) for level in range(max(tasks) + 1)]
+
+
+class ReferenceSimulation(CoreSystem):
+    """One replication of a scenario, one step per event."""
+
+    def __init__(self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool = False) -> None:
+        super().__init__(scenario, seed, mean_holding=mean_holding)
+        self._mean_holding = mean_holding
+        self._others = random.Random(0)  # draws what does not matter
+        self._rate = self._current_rate()
+        self._next_time = self._time_after(float(self._streams.holding[0]))
 
     def step(self) -> None:
         """Simulate one event, skipping arrivals rejected by thinning."""
@@ -141,8 +168,8 @@ class ReferenceSimulation:
         if self.scenario.policy == "power-of-d":
             if self.scenario.sampled > FEW:
                 choose = self._sample()
-            elif self._choice_position + self.scenario.sampled > BUFFER:
-                self._refill_choices()  # the kernel takes all of a task's uniforms from one buffer
+            else:
+                self._choices.have(self.scenario.sampled)  # the kernel takes all of a task's from one buffer
         pool = self.policy.arrive(choose)
         if pool is None:
             self.lost += 1
@@ -150,7 +177,7 @@ class ReferenceSimulation:
             self._owners.append(cast(int, pool))
 
     def _choose(self, candidates: Sequence[T], /) -> T:
-        index = int(self._next_choice() * len(candidates))
+        index = int(self._choices.next() * len(candidates))
         return self._ranked(candidates)[index] if self.scenario.aggregate else candidates[index]
 
     def _sample(self) -> Choose:
@@ -159,7 +186,7 @@ class ReferenceSimulation:
         Given the lowest, the others are uniform among the ranks above it, which makes the sample uniform. They
         come from a generator of their own: their pools have no fewer tasks, so the kernel does without them.
         """
-        lowest = lowest_rank(self._next_choice(), self.scenario.sampled, self.scenario.pools)
+        lowest = lowest_rank(self._choices.next(), self.scenario.sampled, self.scenario.pools)
         index = lowest
 
         def choose(candidates: Sequence[T], /) -> T:
@@ -174,16 +201,6 @@ class ReferenceSimulation:
         return sorted(
             candidates, key=lambda pool: (self._class[cast(int, pool)], self.policy.tasks(cast(int, pool)))
         )
-
-    def _next_choice(self) -> float:
-        if self._choice_position == BUFFER:
-            self._refill_choices()
-        self._choice_position += 1
-        return float(self._streams.choices[self._choice_position - 1])
-
-    def _refill_choices(self) -> None:
-        refill_choices(self._streams)
-        self._choice_position = 0
 
     def _depart(self, task: int) -> None:
         task = min(task, len(self._owners) - 1)

@@ -377,10 +377,6 @@ class Scenario:
         for name, law in (("service", self.service_law), ("arrivals", self.arrival_process)):
             has_numbers = law.name in ("empirical", "recorded")
             self._keep(name, law if has_numbers else str(law))
-        if not self.memoryless and self.sized:
-            raise InputError(
-                f"Pools with sizes need exponential service and Poisson arrivals, not {' and '.join(self.laws)}."
-            )
         if not self.memoryless and self.networked:
             late = "policy stale-reports" if self.policy == "stale-reports" else "a delay"
             raise InputError(

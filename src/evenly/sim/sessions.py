@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +49,7 @@ class Arrivals:
     """The clock of the arrivals, and what is drawn of each task: its service time, and the gap to the next."""
 
     def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
-        scenario = system.scenario
+        self._system, scenario = system, system.scenario
         self._given = system.given
         self.drawn = Drawn(service_draws(scenario, seed), gap_draws(scenario, seed))
         self.clock = np.zeros(1, CLOCK)[0]
@@ -67,6 +69,22 @@ class Arrivals:
             clock["burst"] = int(system.streams.events[0] < burst.share)
             set_pace(system.state, system.streams, clock)
 
+    def run(self, kernel: Callable[..., None], open_: Open, table: NamedTuple, until: float, budget: int) -> None:
+        """Call a kernel of sessions once."""
+        system = self._system
+        kernel(
+            system.rules,
+            system.state,
+            system.book,
+            system.streams,
+            open_,
+            self.drawn,
+            table,
+            self.clock,
+            until,
+            budget,
+        )
+
     def end_phase(self, rules: Record, state: Record) -> None:
         """Read the clock, before the demand changes."""
         if not self._given.starts.size:
@@ -79,13 +97,14 @@ class Arrivals:
         else:
             start_clock(rules, state, self.clock)
 
-    def durations_at_start(self, tasks: int, service_rate: float) -> Floats:
-        """Return how long the tasks of time 0 take: as given, else drawn."""
+    def durations_at_start(self) -> Floats:
+        """Return how long the tasks of time 0 take, pool by pool: as given, else drawn."""
+        total = int(self._system.state["total"])
         if self._given.starts.size:
-            return self._given.durations[:tasks]
-        found = np.zeros(tasks)
+            return self._given.durations[:total]
+        found = np.zeros(total)
         draw_many(self.drawn.service, found)
-        return found * (1.0 / service_rate)
+        return found * (1.0 / self._system.scenario.service_rate)
 
 
 class Sessions:
@@ -104,8 +123,7 @@ class Sessions:
         )
         self._table = table._replace(owner=np.zeros(0, np.int32))  # the heap knows the pool of each session
         sampled = scenario.sampled if policy == PolicyCode.POWER_OF_D else 0
-        ends = self.arrivals.durations_at_start(int(tasks.sum()), scenario.service_rate)
-        self._open = opened(tasks, ends, sampled)
+        self._open = opened(tasks, self.arrivals.durations_at_start(), np.zeros_like(tasks), sampled)
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -139,26 +157,25 @@ class Sessions:
         return self._system.messages()
 
 
-def with_room(open_: Open, total: int) -> Open:
-    """Return the open sessions with twice the room if it is nearly used up."""
-    due, numbers = open_.due, open_.sessions
-    if total + 8 < due.size:
-        return open_
-    return open_._replace(
-        due=np.concatenate([due, np.zeros_like(due)]),
-        sessions=np.concatenate([numbers, np.zeros_like(numbers)]),
-    )
-
-
-def opened(tasks: NDArray[np.int64], ends: Floats, sampled: int) -> Open:
-    """Return the sessions of time 0, which are listed pool by pool, and the pools in the order of their tasks."""
+def opened(tasks: NDArray[np.int64], ends: Floats, classes: NDArray[np.int64], sampled: int = 0) -> Open:
+    """Return the sessions of time 0, listed pool by pool, and the pools by class, the fullest of each first."""
     total = ends.size
     first = np.argsort(ends, kind="stable")  # what is sorted is a heap
     room = total + max(_ROOM, total // 8)
     due, numbers = np.zeros(room), np.zeros(room, np.int64)
     due[:total] = ends[first]
     numbers[:total] = (first << POOL_BITS) | np.repeat(np.arange(tasks.size), tasks)[first]
-    order = np.argsort(-tasks, kind="stable").astype(np.int32)  # the fullest first
+    order = np.lexsort((-tasks, classes)).astype(np.int32)
     place = np.zeros_like(order)
     place[order] = np.arange(order.size)
     return Open(due, numbers, order, place, np.zeros(sampled, np.int64))
+
+
+def with_room(open_: Open, total: int) -> Open:
+    """Return the same, with a heap of twice the size if it is nearly full."""
+    if total + 8 < open_.due.size:
+        return open_
+    due, numbers = open_.due, open_.sessions
+    return open_._replace(
+        due=np.append(due, np.zeros_like(due)), sessions=np.append(numbers, np.zeros_like(numbers))
+    )

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels import unequal
+from evenly.sim.kernels import sized_sessions, unequal
+from evenly.sim.kernels.classes import ANY, CUT, HIGHEST, IN_TURN, ClassTable, move_cut
 from evenly.sim.kernels.ledger import NO_THRESHOLD, Record
 from evenly.sim.kernels.per_pool import owners
-from evenly.sim.kernels.unequal import ANY, CUT, HIGHEST, IN_TURN, ClassTable, move_cut
+from evenly.sim.sessions import Arrivals, opened, with_room
 from evenly.sim.system import System
 from evenly.workload.pools import find_utility, rounded
 
@@ -29,7 +30,7 @@ _FIRST_LEVELS = 64
 class Unequal:
     """The arrays of `evenly.sim.kernels.unequal`, which grow as needed."""
 
-    arrivals = None
+    arrivals: Arrivals | None = None
 
     def __init__(self, system: System) -> None:
         self._system = system
@@ -44,7 +45,8 @@ class Unequal:
         for c, of_class in enumerate(tasks):
             at_least[c, : of_class.size] = of_class
         in_turn = scenario.info.name == "weighted-round-robin"
-        of_pools = scenario.tasks_at_start() if in_turn else np.zeros(0, np.int64)
+        told_apart = in_turn or not scenario.memoryless
+        of_pools = scenario.tasks_at_start() if told_apart else np.zeros(0, np.int64)
         zeros = np.zeros(len(classes), np.int64)
         self._table = ClassTable(
             pools=np.array([each.count for each in classes]),
@@ -61,7 +63,7 @@ class Unequal:
             turn=np.full(len(classes), 0.5),
             served=zeros.copy(),
             tasks=of_pools,
-            owner=owners(of_pools) if in_turn else np.zeros(0, np.int32),
+            owner=owners(of_pools) if in_turn and scenario.memoryless else np.zeros(0, np.int32),
             told=np.zeros(1, np.int64),
         )
         system.state["threshold"] = NO_THRESHOLD
@@ -110,7 +112,7 @@ class Unequal:
         levels = table.at_least.shape[1]
         if max(int(table.highest.max()), int(table.upper.max())) + 8 >= levels:
             self._grow(2 * levels)
-        if table.tasks.size and int(self._system.state["total"]) + 8 >= table.owner.size:
+        if table.owner.size and int(self._system.state["total"]) + 8 >= table.owner.size:
             self._table = self._table._replace(owner=np.concatenate([table.owner, np.zeros_like(table.owner)]))
 
     def _grow(self, levels: int) -> None:
@@ -145,3 +147,23 @@ class Unequal:
     def _by_level(self, function: Callable[[float, int], float], levels: int) -> NDArray[np.float64]:
         sizes = [each.size for each in self._scenario.classes]
         return np.array([[function(size, tasks) for tasks in range(levels)] for size in sizes], float)
+
+
+class UnequalSessions(Unequal):
+    """The same with any service law and arrival process: the arrays of `evenly.sim.kernels.sized_sessions`."""
+
+    def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
+        super().__init__(system)
+        self._clock = Arrivals(system, seed)
+        self.arrivals = self._clock
+        classes = np.repeat(np.arange(len(system.scenario.classes)), self._table.pools)
+        self._open = opened(self._table.tasks, self._clock.durations_at_start(), classes)
+
+    def advance(self, until: float, budget: int) -> None:
+        """Call the kernel once."""
+        self._clock.run(sized_sessions.advance, self._open, self._table, until, budget)
+
+    def make_room(self) -> None:
+        """Grow the arrays that are nearly full; the kernel returns before they overflow."""
+        super().make_room()
+        self._open = with_room(self._open, int(self._system.state["total"]))

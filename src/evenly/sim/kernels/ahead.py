@@ -10,19 +10,19 @@ them.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import next_arrival, pace, pass_switches, switch
+from evenly.sim.kernels.clock import pace, switch
 from evenly.sim.kernels.draws import Drawn, draw
 from evenly.sim.kernels.given import Given, next_start
-from evenly.sim.kernels.heap import pop, push
+from evenly.sim.kernels.heap import push
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_events
+from evenly.sim.kernels.session_events import ARRIVAL, NONE, next_arrival, take_session
 from evenly.sim.kernels.wave import load_at
 
 IntArray = NDArray[np.int64]
@@ -154,19 +154,14 @@ def draw_sessions(
     """
     replayed = given.starts.size > 0
     numbers, due, sessions, total = tasks.numbers, tasks.due, tasks.sessions, tasks.total[0]
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
-    count, switches = 0, most
-    while True:
-        ends = due[0] if total > 0 else math.inf
-        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
-        time = min(ends, state.next_time)
-        if time > until or count == most or switches <= 0:
+    mean_service, rate = 1.0 / rules.service_rate, pace(rules)
+    count, event = 0, ARRIVAL
+    while count < most:
+        event = take_session(rules, state, streams, clock, due, sessions, total, until)
+        if event <= NONE:
             break
-        events.times[count] = time
-        if ends <= state.next_time:
-            number = sessions[0] & _NUMBER_MASK
-            pop(due, sessions, total)
+        if event >= 0:
+            number = event & _NUMBER_MASK
             total -= 1
             numbers[total] = number
             events.tasks[count] = number
@@ -174,16 +169,17 @@ def draw_sessions(
             service = given.durations[clock.serial] if replayed else draw(drawn.service) * mean_service
             clock.serial += 1
             number = numbers[total]
-            push(due, sessions, total, time + service, (clock.serial << NUMBER_BITS) | number)
+            push(due, sessions, total, state.time + service, (clock.serial << NUMBER_BITS) | number)
             total += 1
             events.tasks[count] = -1 - number
             if replayed:
                 state.next_time = next_start(given, clock.serial)
             else:
-                next_arrival(rules, state, clock, drawn.gaps, time, rate)
+                next_arrival(rules, state, clock, drawn.gaps, rate)
+        events.times[count] = state.time
         count += 1
     tasks.total[0] = total
-    return count, time > until and switches > 0
+    return count, event == NONE
 
 
 @kernel
@@ -199,8 +195,9 @@ def list_sessions(
         if state.next_time > until:
             state.time = until
             return True
-        given.starts[clock.serial] = state.next_time
+        state.time = state.next_time
+        given.starts[clock.serial] = state.time
         given.durations[clock.serial] = draw(drawn.service) * mean_service
         clock.serial += 1
-        next_arrival(rules, state, clock, drawn.gaps, state.next_time, rate)
+        next_arrival(rules, state, clock, drawn.gaps, rate)
     return False

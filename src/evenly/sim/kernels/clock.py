@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from evenly.sim.kernels.draws import Draws, draw
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
 from evenly.sim.kernels.rng import BUFFER, Streams, refill_events
@@ -94,31 +93,6 @@ def start_clock(rules: Record, state: Record, clock: Record) -> None:
         state.next_time = clock.since + clock.left / speed if speed > 0.0 else math.inf
     else:
         state.next_time = clock.since + time_for(rules, clock.since, clock.left / speed * rules.load)
-
-
-@inlined
-def next_arrival(rules: Record, state: Record, clock: Record, gaps: Draws, time: float, rate: float) -> None:
-    """Draw the gap that follows an arrival at this time, and set the time of the next. `rate` is the `pace`."""
-    clock.left = draw(gaps)
-    clock.since = time
-    if rules.amplitude == 0.0 and rate > 0.0:
-        state.next_time = time + clock.left / (clock.factor * rate)
-    else:
-        start_clock(rules, state, clock)
-
-
-@inlined
-def pass_switches(
-    rules: Record, state: Record, streams: Streams, clock: Record, until: float, switches: int
-) -> int:
-    """Begin and end bursts up to the next arrival or a time, whichever is first, at most `switches` times.
-
-    Return how many more there may be; 0 if there were too many.
-    """
-    while switches > 0 and clock.next_switch <= min(state.next_time, until):
-        switch(rules, state, streams, clock)
-        switches -= 1
-    return switches
 
 
 @kernel

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.normal import normal_quantile
-from evenly.sim.kernels.rng import BUFFER, LANES, Bits, Floats, fill_exponential, fill_uniform, seed_lanes
+from evenly.sim.kernels.rng import BUFFER, Bits, Floats, fill_exponential, fill_uniform, generator
 
 
 class Method(IntEnum):
@@ -72,9 +72,9 @@ def new_draws(seed: np.random.SeedSequence, key: int, method: Method, numbers: F
         method=np.array([int(method)], np.int64),
         numbers=numbers,
         values=values,
-        exponential_state=np.zeros((4, LANES), np.uint64),
-        uniform_state=np.zeros((4, LANES), np.uint64),
-        spare=np.zeros((4, 1), np.uint64),
+        exponential_state=generator(words[0]),
+        uniform_state=generator(words[1]),
+        spare=generator(words[2], lanes=1),
         buffer=np.ones(BUFFER),
         exponentials=np.ones(BUFFER),
         uniforms=np.ones(BUFFER),
@@ -82,8 +82,6 @@ def new_draws(seed: np.random.SeedSequence, key: int, method: Method, numbers: F
         rejected=np.zeros(BUFFER + 1, np.int64),
         position=np.zeros(2, np.int64),
     )
-    for word, state in zip(words, (draws.exponential_state, draws.uniform_state, draws.spare), strict=True):
-        seed_lanes(word, state)
     refill(draws)
     return draws
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
-from evenly.sim.kernels.rng import BUFFER, LANES, Bits, Floats, fill_exponential, seed_lanes
+from evenly.sim.kernels.rng import BUFFER, Bits, Floats, fill_exponential, generator
 
 IntArray = NDArray[np.int64]
 
@@ -89,15 +89,13 @@ def grown_flight(flight: Flight, used: int, head: int) -> Flight:
 
 def _new_delays(words: Bits) -> Delays:
     delays = Delays(
-        state=np.zeros((4, LANES), np.uint64),
-        spare=np.zeros((4, 1), np.uint64),
+        state=generator(words[0]),
+        spare=generator(words[1], lanes=1),
         buffer=np.ones(BUFFER),
         scratch=np.zeros(BUFFER, np.uint64),
         rejected=np.zeros(BUFFER + 1, np.int64),
         position=np.zeros(1, np.int64),
     )
-    seed_lanes(words[0], delays.state)
-    seed_lanes(words[1], delays.spare)
     refill_delays(delays)
     return delays
 

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.integrals import part_of, pass_time
+from evenly.sim.kernels.integrals import part_of
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
-from evenly.sim.kernels.rng import BUFFER, Streams, next_choice, refill_events
-from evenly.sim.kernels.wave import load_at
+from evenly.sim.kernels.proposals import ARRIVAL, draw_next, peak_rate, take_event
+from evenly.sim.kernels.rng import Streams, next_choice
 
 _ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
 _JBT = int(PolicyCode.JBT)
@@ -93,12 +93,9 @@ def advance(
     rules: Record, state: Record, book: Book, streams: Streams, table: PoolTable, until: float, budget: int
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
-    policy, pools, capacity, service_rate = rules.policy, rules.pools, rules.capacity, rules.service_rate
-    peak = pools * service_rate * (rules.load + rules.amplitude)
-    wave = rules.amplitude != 0.0
-    mean_service = 1.0 / service_rate
+    policy, pools, capacity = rules.policy, rules.pools, rules.capacity
+    peak, mean_service = peak_rate(rules), 1.0 / rules.service_rate
     at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
-    holding, events, choices = streams.holding, streams.events, streams.choices
     tasks, owner, tokens, place, busy = table.tasks, table.owner, table.tokens, table.place, table.busy
     last_event = state.events + budget
     edge, part = math.floor(rules.load) + 1, part_of(pools, rules.load)
@@ -109,18 +106,10 @@ def advance(
         and state.max_level + 3 < at_least.size
         and state.total < owner.size
     ):
-        state.time = state.next_time
-        mark = events[state.position] * state.rate
-        load = load_at(rules, state.time)
-        # Under a wave, arrivals are proposed at the peak rate, and some of them rejected.
-        rejected = wave and mark < peak and mark >= pools * service_rate * load
-        if not rejected:
-            pass_time(rules, state, book, edge, part, load)
-        if mark >= peak:  # a departure
-            state.events += 1
-            task = min(int((mark - peak) * mean_service), state.total - 1)
-            pool = owner[task]
-            owner[task] = owner[state.total - 1]
+        event = take_event(rules, state, book, streams, peak, mean_service, edge, part)
+        if event >= 0:  # a departure
+            pool = owner[event]
+            owner[event] = owner[state.total - 1]
             level = tasks[pool]
             tasks[pool] = level - 1
             remove_task(state, at_least, full, area, max_time, level)
@@ -130,22 +119,21 @@ def advance(
             elif policy == _PULL:
                 state.green += 1
                 put_token(state, tokens, place, pool * capacity + busy[pool * capacity + level - 1])
-        elif not rejected:  # an arrival
-            state.events += 1
+        elif event == ARRIVAL:
             state.arrivals += 1
             slot = -1
             if policy == _ROUND_ROBIN:
                 pool = state.turn
                 state.turn = (state.turn + 1) % pools
             elif state.tokens > 0:
-                token = tokens[int(next_choice(state, streams, choices) * state.tokens)]
+                token = tokens[int(next_choice(state, streams, streams.choices) * state.tokens)]
                 discard_token(state, tokens, place, token)
                 pool = token // capacity if policy == _PULL else token
                 slot = token % capacity
             elif policy == _PULL:
                 pool = -1
             else:
-                pool = int(next_choice(state, streams, choices) * pools)
+                pool = int(next_choice(state, streams, streams.choices) * pools)
                 state.without_token += 1
             if pool < 0 or tasks[pool] == capacity:
                 state.lost += 1
@@ -159,11 +147,6 @@ def advance(
                 elif policy == _JBT and slot >= 0 and level < rules.below:
                     state.green += 1
                     put_token(state, tokens, place, pool)
-        state.position += 1
-        if state.position == BUFFER:
-            refill_events(streams, rules.mean_holding != 0)
-            state.position = 0
-        state.rate = peak + state.total * service_rate
-        state.next_time = state.time + holding[state.position] / state.rate
+        draw_next(rules, state, streams, peak)
     if state.next_time > until and state.events < last_event:
         state.time = until

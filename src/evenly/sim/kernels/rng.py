@@ -49,21 +49,26 @@ def new_streams(seed: np.random.SeedSequence, *, mean_holding: bool = False) -> 
     """Return the streams of one replication, with the first buffers filled."""
     words = np.asarray(seed.generate_state(4, np.uint64), np.uint64)
     streams = Streams(
-        holding_state=np.zeros((4, LANES), np.uint64),
-        event_state=np.zeros((4, LANES), np.uint64),
-        choice_state=np.zeros((4, LANES), np.uint64),
-        spare_state=np.zeros((4, 1), np.uint64),
+        holding_state=generator(words[0]),
+        event_state=generator(words[1]),
+        choice_state=generator(words[2]),
+        spare_state=generator(words[3], lanes=1),
         holding=np.ones(BUFFER),
         events=np.ones(BUFFER),
         choices=np.ones(BUFFER),
         scratch=np.zeros(BUFFER, np.uint64),
         rejected=np.zeros(BUFFER + 1, np.int64),
     )
-    for word, state in zip(words, streams[:4], strict=True):
-        seed_lanes(word, state)
     refill_events(streams, mean_holding)
     refill_choices(streams)
     return streams
+
+
+def generator(word: np.uint64, lanes: int = LANES) -> Bits:
+    """Return the state of a generator that a word seeds."""
+    state = np.zeros((4, lanes), np.uint64)
+    _seed_lanes(word, state)
+    return state
 
 
 def _ziggurat_tables() -> tuple[Bits, Floats, Floats]:
@@ -95,7 +100,7 @@ def _rotate(x: np.uint64, k: int) -> np.uint64:
 
 
 @kernel
-def seed_lanes(word: np.uint64, state: Bits) -> None:
+def _seed_lanes(word: np.uint64, state: Bits) -> None:
     """Spread one word over all the words of the state by SplitMix64, as the generator's authors advise."""
     for row in range(state.shape[0]):
         for lane in range(state.shape[1]):

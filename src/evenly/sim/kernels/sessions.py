@@ -17,16 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import next_arrival, pace, pass_switches
+from evenly.sim.kernels.clock import pace
 from evenly.sim.kernels.draws import Drawn, draw
 from evenly.sim.kernels.given import Given, next_start, watch_change, watch_time
-from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
+from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.levels import at
 from evenly.sim.kernels.per_pool import PoolTable, discard_token, put_token
 from evenly.sim.kernels.rng import Streams, distinct_rank, next_choice
+from evenly.sim.kernels.session_events import NONE, next_arrival, take_session
 from evenly.sim.kernels.wave import load_at
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
@@ -54,7 +55,7 @@ class Open(NamedTuple):
 
 
 @inlined
-def _exchange(order: ShortArray, place: ShortArray, pool: int, edge: int) -> None:
+def exchange(order: ShortArray, place: ShortArray, pool: int, edge: int) -> None:
     """Swap the pool with the one at this place."""
     gap, other = place[at(pool)], order[at(edge)]
     order[at(gap)] = other
@@ -152,7 +153,7 @@ def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTa
     level = tasks[at(pool)]
     tasks[at(pool)] = level - 1
     if policy <= _RANDOM:
-        _exchange(open_.order, open_.place, pool, book.at_least[at(level)] - 1)
+        exchange(open_.order, open_.place, pool, book.at_least[at(level)] - 1)
     remove_task(state, book.at_least, book.full, book.area, book.max_time, level)
     if policy == _THRESHOLD:
         state.green += int(level == state.threshold)
@@ -208,7 +209,7 @@ def _arrive(
         tasks[at(pool)] = level
         push(open_.due, open_.sessions, state.total, state.time + service, (clock.serial << POOL_BITS) | pool)
         if policy <= _RANDOM:
-            _exchange(open_.order, open_.place, pool, at_least[at(level)])
+            exchange(open_.order, open_.place, pool, at_least[at(level)])
         add_task(state, at_least, book.full, book.area, book.max_time, level)
         if policy == _PULL:
             table.busy[pool * capacity + level - 1] = token % capacity
@@ -236,35 +237,29 @@ def advance(
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
-    mean_service = 1.0 / rules.service_rate
-    rate = pace(rules)
+    mean_service, rate = 1.0 / rules.service_rate, pace(rules)
     replayed = given.starts.size > 0
     last_event = state.events + budget
-    switches = budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
     due, sessions = open_.due, open_.sessions
     top, room, path = book.at_least.size - 3, due.size, book.path_time.size
-
-    while True:
-        ends = due[0] if state.total > 0 else math.inf
-        switches = pass_switches(rules, state, streams, clock, min(ends, until), switches)
-        time = min(ends, state.next_time)
-        full = (
-            max(state.max_level, state.threshold) >= top
-            or state.total >= room
-            or (path > 0 and state.path_length >= path)
-        )
-        if time > until or full or state.events >= last_event or switches <= 0:
+    while (
+        state.events < last_event
+        and max(state.max_level, state.threshold) < top
+        and state.total < room
+        and (path == 0 or state.path_length < path)
+    ):
+        event = take_session(rules, state, streams, clock, due, sessions, state.total, until)
+        if event == NONE:
+            state.time = until
+        if event <= NONE:
             break
-        state.time = time
-        pass_time(rules, state, book, edge, part, load_at(rules, time))
+        pass_time(rules, state, book, edge, part, load_at(rules, state.time))
         if replayed:
             watch_time(watch, state, rules.pools)
         state.events += 1
-        if ends <= state.next_time:
-            pool = sessions[0] & POOL_MASK
-            pop(due, sessions, state.total)
-            level = _depart(rules, state, book, open_, table, pool)
+        if event >= 0:
+            level = _depart(rules, state, book, open_, table, event & POOL_MASK)
             step = -1
         else:
             service = given.durations[clock.serial] if replayed else draw(drawn.service) * mean_service
@@ -274,8 +269,6 @@ def advance(
             if replayed:
                 state.next_time = next_start(given, clock.serial)
             else:
-                next_arrival(rules, state, clock, drawn.gaps, time, rate)
+                next_arrival(rules, state, clock, drawn.gaps, rate)
         if replayed:
             watch_change(watch, book.at_least, state.total, rules.pools, level, step)
-    if time > until and not full and state.events < last_event and switches > 0:
-        state.time = until
