@@ -123,6 +123,13 @@ ROOMS: dict[str, Room] = {
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),
+    "whatif": Room(
+        holds="What the policies would have done with the sessions of a log: replay, window, sizing, report.",
+        may=("advice", "errors", "files", "frames", "inputs", "lazy", "logs", "logs.record", "own_policy", "policies",
+             "sim", "sim.kernels", "workload"),
+        packages=("jinja2", "numpy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They produce data and do not judge it.",
         may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
@@ -228,18 +235,18 @@ ROOMS: dict[str, Room] = {
     ),
     "cli.text": Room(
         holds="Results as text.",
-        may=("frames", "live.demo", "live.demo.fleet", "sim"),
+        may=("frames", "live.demo", "live.demo.fleet", "sim", "whatif"),
         packages=("rich", "typer"),
         lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
     ),
     "cli.commands": Room(
         holds="One module per subcommand: parse, call, print.",
-        may=("cli", "errors", "files", "policies"),
+        may=("cli", "errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
                 "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
                 "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
-                "theory.diffusion", "theory.exact", "theory.fluid"),
+                "theory.diffusion", "theory.exact", "theory.fluid", "whatif"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

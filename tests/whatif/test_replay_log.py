@@ -122,7 +122,7 @@ def test_sessions_without_a_server_are_left_out_of_the_observed_row() -> None:
     log = log_of([0.0, 0.0, 0.0], [4.0, 4.0, 4.0], [0, 1, -1])
     result = replay_log(log, policies=["jsq"], warmup=0.0, until=4.0)
     assert result.observed is not None and result.observed.max_tasks == pytest.approx(1.0)
-    assert any("1 sessions name no server" in note for note in result.notes)
+    assert any("leaves out: 1." in note for note in result.notes)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

@@ -14,7 +14,10 @@ from evenly.whatif.outcome import OBSERVED, Outcome
 from evenly.whatif.window import Window
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from evenly.plots.whatif import Line, Span
 
 _TIMELINE_UNITS = {
     "time": "seconds since the log's beginning, where a part of the replay ends",
@@ -112,22 +115,31 @@ class WhatIf(Tabular):
             _TIMELINE_UNITS,
         )
 
-    def plot(self, *, figure: Figure | None = None) -> Figure:
-        """Draw fullest server and spread over time, one line per policy."""
+    def plot(self, *, ax: Axes | None = None) -> Axes:
+        """Draw the sessions on the fullest server over time, one line per policy, on `ax` or on a new figure."""
+        from evenly.plots.style import axes_or_new
+        from evenly.plots.whatif import draw_fullest
+
+        return draw_fullest(axes_or_new(ax), self._lines(), self._span())
+
+    def plot_panels(self, *, figure: Figure | None = None) -> Figure:
+        """Draw the picture of `evenly whatif --plot`: fullest server and spread over time."""
         from evenly.plots.style import figure_or_new
-        from evenly.plots.whatif import Line, draw_timeline
+        from evenly.plots.whatif import draw_timeline
 
         return draw_timeline(
-            figure_or_new(figure, 8.0, 6.4),
-            [
-                Line(each.label, each.times, each.fullest_at, each.spread_at, each.mean_at)
-                for each in self.outcomes
-            ],
-            begin=self.window.begin,
-            warmup=self.window.warmup,
-            limit=self.limit,
-            title=self._headline(),
+            figure_or_new(figure, 8.0, 6.4), self._lines(), self._span(), title=self._headline()
         )
+
+    def _lines(self) -> list[Line]:
+        from evenly.plots.whatif import Line
+
+        return [Line(each.label, each.times, each.fullest_at, each.spread_at, each.mean_at) for each in self.outcomes]
+
+    def _span(self) -> Span:
+        from evenly.plots.whatif import Span
+
+        return Span(begin=self.window.begin, warmup=self.window.warmup, until=self.window.until, limit=self.limit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly whatif --json`."""

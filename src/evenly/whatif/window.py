@@ -87,7 +87,8 @@ def choose_window(
     short = margin > _MOST * (end - begin)
     margin = min(margin, _MOST * (end - begin))
     first = begin + margin if warmup is None else number_from("warmup", warmup, 0)
-    last = (end - margin if log.written_at_end else end) if until is None else number_from("until", until, 0)
+    chosen = min(end - margin, float(log.starts[-1])) if log.written_at_end else end
+    last = chosen if until is None else number_from("until", until, 0)
     if first >= last:
         raise InputError(_empty(first, last, warmup is not None, until is not None, float(ends.max())))
     sessions = int(np.searchsorted(log.starts, last) - np.searchsorted(log.starts, first))

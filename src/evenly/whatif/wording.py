@@ -13,7 +13,7 @@ def notes_of(
     """Return the sentences about the window, the cut, the servers and the tuned alpha."""
     found = [*_window_notes(window, log)]
     if facts.unnamed:
-        found.append(f"{facts.unnamed:,} sessions name no server and are missing in the observed row.")
+        found.append(f"Sessions without a server, which the observed row leaves out: {facts.unnamed:,}.")
     if facts.servers_named and facts.servers_named != servers:
         found.append(f"The log names {facts.servers_named:,} servers; the policies ran on {servers:,}.")
     if alpha is not None:
@@ -32,15 +32,15 @@ def _window_notes(window: Window, log: SessionLog) -> list[str]:
         )
     if log.written_at_end:
         found.append(
-            f"The log is written when sessions end: {window.began_before:,} began before its first line, "
-            f"and about {window.missing:,} were still open at its end and are missing."
+            f"The log is written when sessions end: sessions that began before its first line: {window.began_before:,}; "
+            f"sessions still open at its end, which are missing: about {window.missing:,}."
         )
         if window.until_chosen:
-            found.append(f"The replay ends at {window.until:,.6g} s, {window.margin:,.6g} s before the log does.")
+            found.append(f"The replay ends at {window.until:,.6g} s: after that, too many sessions are missing.")
     elif window.missing:
-        found.append(f"About {window.missing:,} sessions were open when the log begins and are missing.")
+        found.append(f"Sessions that were open when the log begins, which are missing: about {window.missing:,}.")
     if log.still_open:
-        found.append(f"{log.still_open:,} sessions were still open when the recording stopped, and end there.")
+        found.append(f"Sessions still open when the recording stopped, which end there: {log.still_open:,}.")
     return found
 
 

@@ -58,7 +58,7 @@ def command(
         from evenly.plots.style import saved_figure
 
         with saved_figure(picture, 8.0, 6.4) as figure:
-            result.plot(figure=figure)
+            result.plot_panels(figure=figure)
     if report:
         from evenly.whatif.report import write_report
 
