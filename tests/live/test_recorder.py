@@ -131,6 +131,10 @@ def test_only_our_own_files_are_written_to(tmp_path: Path) -> None:
     foreign.write_text("important\n")
     with pytest.raises(InputError, match="it exists and is no record of sessions"):
         check_record(foreign)
+    simulated = tmp_path / "simulated"
+    simulated.write_text(record_header(clock="none"))
+    with pytest.raises(InputError, match="is no record of sessions"):
+        check_record(simulated)
     with pytest.raises(InputError, match="it is a directory"):
         check_record(tmp_path)
     with pytest.raises(InputError, match="there is no directory"):

@@ -132,6 +132,11 @@ def test_bad_json(write: Write, line: str, reason: str) -> None:
     assert log.bad_lines[0].number == 4
 
 
+def test_json_after_other_lines(write: Write) -> None:
+    log = read_log(write("[info] starting\n" + support.ENVOY_JSON))
+    assert (log.format, len(log), log.skipped) == ("envoy-json", 1, 1)
+
+
 def test_a_log_that_names_no_server_keeps_all(write: Write) -> None:
     log = read_log(write(support.NGINX.splitlines(keepends=True)[1]))
     assert len(log) == 1

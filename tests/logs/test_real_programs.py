@@ -68,7 +68,7 @@ def test_a_tcp_connection(written: Written, name: str) -> None:
 
 def test_logasap_has_no_duration(written: Written) -> None:
     with pytest.raises(InputError, match="logasap"):
-        read_log(written.logs["haproxy-asap"], format="haproxy")
+        read_log(written.logs["haproxy-asap"])
 
 
 def test_combined_is_refused_with_the_line_to_add(written: Written) -> None:

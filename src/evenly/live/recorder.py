@@ -17,7 +17,7 @@ from pathlib import Path
 from evenly.errors import InputError
 from evenly.files import check_writable, path_text
 from evenly.live.log import Log
-from evenly.logs.record import MARK, record_header, record_line
+from evenly.logs.record import record_header, record_line
 
 MAX_PENDING = 100_000  # sessions that wait for the disk
 MAX_BYTES = 64_000_000  # of one file, about a million sessions
@@ -25,6 +25,8 @@ MAX_FILES = 6  # FILE, and FILE.1 to FILE.5, the oldest
 _PERIOD_S = 0.5  # between two writes
 _CLOSE_S = 5.0  # for the last write: a disk that hangs must not keep the process
 _DIGITS = 6  # of a second
+_OURS = record_header().partition("\n")[0].encode()  # a recorded simulation has another clock
+_LINES = 256  # of one write; making them takes less than a millisecond
 
 
 class Recorder:
@@ -89,20 +91,22 @@ class Recorder:
         self._file.close()
 
     def _write(self) -> None:
-        batch = [self._pending.popleft() for _ in range(len(self._pending))]
-        if not batch:
-            return
-        lines = [
-            record_line(
-                round(end - duration, _DIGITS), round(duration, _DIGITS), str(server), still_open=still_open
-            )
-            for end, duration, server, still_open in batch
-        ]
-        try:
-            self._file.append("".join(lines).encode())
-        except OSError as error:
-            self._reason = error.strerror or str(error)
-            self._failed += len(batch)
+        """Write what is there, a few lines at a time: the event loop goes on during a write, not before it."""
+        left = len(self._pending)
+        while left > 0:
+            batch = [self._pending.popleft() for _ in range(min(left, _LINES))]
+            left -= len(batch)
+            try:
+                self._file.append("".join(map(_line, batch)).encode())
+            except OSError as error:
+                self._reason = error.strerror or str(error)
+                self._failed += len(batch)
+
+
+def _line(session: tuple[float, float, object, bool]) -> str:
+    end, duration, server, still_open = session
+    start = round(end - duration, _DIGITS)
+    return record_line(start, round(duration, _DIGITS), str(server), still_open=still_open)
 
 
 @contextmanager
@@ -174,14 +178,14 @@ def check_record(path: Path) -> None:
     check_writable(path)
     try:
         with path.open("rb") as file:
-            begin = file.read(len(MARK))
+            begin = file.read(len(_OURS))
     except FileNotFoundError:
         return
     except OSError as error:
         raise InputError(
             f"Cannot record in {path_text(path)}: {(error.strerror or str(error)).lower()}."
         ) from None
-    if begin and begin != MARK.encode():
+    if begin and begin != _OURS:
         raise InputError(
             f"Cannot record in {path_text(path)}: it exists and is no record of sessions. Name another file."
         )

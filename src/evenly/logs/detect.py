@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from evenly.logs.collect import shortened
 from evenly.logs.csv_lines import AzureFunctions, BurstGpt, CsvParser, Recorded, split_fields
 from evenly.logs.envoy import EnvoyText
 from evenly.logs.haproxy import HAProxy
-from evenly.logs.json_lines import EnvoyJson, NginxJson
+from evenly.logs.json_lines import EnvoyJson, NginxJson, decoded
 from evenly.logs.nginx import COMBINED, LOG_FORMAT, NginxText
 from evenly.logs.parser import Parser, PatternParser
 from evenly.logs.record import MARK
@@ -73,9 +72,14 @@ def detect(texts: list[str], file: str, *, columns: Mapping[str, str] | None = N
             f"{file} has no durations: the stock formats of nginx and Apache have none. For nginx, add this line "
             f"to http {{ }} and use it with access_log PATH evenly: {LOG_FORMAT}"
         )
+    if _json_lines(lines):
+        raise InputError(
+            f"Cannot tell the format of {file}: its JSON needs the keys start_time and duration, as of Envoy, or "
+            f"msec and request_time, as of nginx."
+        )
     raise InputError(
         f"Cannot tell the format of {file} from its first line, {shown(shortened(lines[0]))}: "
-        f"give --format {' or '.join(['csv', 'envoy'])}, or another of {', '.join(FORMATS)}."
+        f"give --format with one of {', '.join(FORMATS)}."
     )
 
 
@@ -83,21 +87,20 @@ def _detect(lines: list[str], columns: Mapping[str, str] | None) -> str | None:
     first = lines[0].lstrip("\ufeff")
     if first.startswith(MARK.rstrip("0123456789")):
         return Recorded.format
-    if first.startswith("{"):
-        return _detect_json(first)
-    for kind in _TEXTS:  # before CSV: a header of HAProxy or nginx may have commas, a table has no such lines
-        if any(kind.pattern.search(line) for line in lines):
+    for one in _json_lines(lines):
+        for json_kind in _JSONS:
+            if all(key in one for key in json_kind.keys):
+                return json_kind.format
+    for kind in _TEXTS:
+        if any((kind.sign or kind.pattern).search(line) for line in lines):
             return kind.format
     header = next((line for line in lines if not line.startswith("#")), "")
     return _detect_table([name.strip() for name in split_fields(header.lstrip("\ufeff"))], columns)
 
 
-def _detect_json(line: str) -> str | None:
-    try:
-        one: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return next((kind.format for kind in _JSONS if all(key in one for key in kind.keys)), None)
+def _json_lines(lines: list[str]) -> list[dict[str, Any]]:
+    """Return the lines that are JSON objects."""
+    return [one for one in decoded([line for line in lines if line.startswith("{")]) if isinstance(one, dict)]
 
 
 def _detect_table(names: list[str], columns: Mapping[str, str] | None) -> str | None:

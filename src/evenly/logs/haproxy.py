@@ -29,6 +29,7 @@ class HAProxy(PatternParser):
     names_unserved = True
     utc_offset_known = False
     pattern: ClassVar[re.Pattern[str]] = re.compile(_HEAD + r"(\d+) ")
+    sign: ClassVar[re.Pattern[str] | None] = _ANY_END
 
     def convert(self, groups: Sequence[Row], where: NDArray[np.intp], bad: list[tuple[int, str]]) -> Batch:
         """Return the sessions."""

@@ -36,6 +36,9 @@ class PatternParser(Parser):
     """A format whose lines match a regular expression, from which `convert` makes sessions."""
 
     pattern: ClassVar[re.Pattern[str]]
+    sign: ClassVar[re.Pattern[str] | None] = (
+        None  # tells the format from others, if lines without a session do too
+    )
 
     def parse(self, texts: list[str]) -> Batch:
         """Return the sessions in the lines that match."""

@@ -69,9 +69,8 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
         if sys.stdin is None:
             raise InputError("Cannot read standard input: it is closed.")
         given = sys.stdin.buffer
-        yield (
-            given if hasattr(given, "peek") else io.BufferedReader(cast("io.RawIOBase", given))
-        )  # a stream in its place
+        # Without a file behind it, as when a program replaces it, it may be any stream.
+        yield given if hasattr(given, "peek") else io.BufferedReader(cast("io.RawIOBase", given))
         return
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -63,7 +63,7 @@ def find_layout(
     if len(layout.times) < 2:
         raise InputError(
             f"{file} must have a column start and a column duration or end (with a unit: start_ms), "
-            f"not {shown(', '.join(names))}: rename them, or give --column start=NAME."
+            f"not {shown(', '.join(names))}: rename them, or give --columns start=NAME."
         )
     return layout
 
