@@ -125,8 +125,8 @@ ROOMS: dict[str, Room] = {
     ),
     "whatif": Room(
         holds="What the policies would have done with the sessions of a log: replay, window, sizing, report.",
-        may=("advice", "errors", "files", "frames", "inputs", "lazy", "logs", "logs.record", "own_policy", "policies",
-             "sim", "sim.kernels", "workload"),
+        may=("advice", "errors", "files", "frames", "inputs", "lazy", "logs", "logs.record", "own_policy",
+             "policies", "sim", "sim.kernels", "workload"),
         packages=("jinja2", "numpy"),
         lazily=("plots", MATPLOTLIB),
     ),

@@ -127,14 +127,14 @@ class WhatIf(Tabular):
         from evenly.plots.style import figure_or_new
         from evenly.plots.whatif import draw_timeline
 
-        return draw_timeline(
-            figure_or_new(figure, 8.0, 6.4), self._lines(), self._span(), title=self._headline()
-        )
+        return draw_timeline(figure_or_new(figure, 8.0, 6.4), self._lines(), self._span(), title=self._headline())
 
     def _lines(self) -> list[Line]:
         from evenly.plots.whatif import Line
 
-        return [Line(each.label, each.times, each.fullest_at, each.spread_at, each.mean_at) for each in self.outcomes]
+        return [
+            Line(each.label, each.times, each.fullest_at, each.spread_at, each.mean_at) for each in self.outcomes
+        ]
 
     def _span(self) -> Span:
         from evenly.plots.whatif import Span

@@ -32,8 +32,8 @@ def _window_notes(window: Window, log: SessionLog) -> list[str]:
         )
     if log.written_at_end:
         found.append(
-            f"The log is written when sessions end: sessions that began before its first line: {window.began_before:,}; "
-            f"sessions still open at its end, which are missing: about {window.missing:,}."
+            f"The log is written when sessions end. Sessions that began before its first line: "
+            f"{window.began_before:,}; sessions still open at its end, which are missing: about {window.missing:,}."
         )
         if window.until_chosen:
             found.append(f"The replay ends at {window.until:,.6g} s: after that, too many sessions are missing.")
