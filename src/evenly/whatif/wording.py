@@ -33,7 +33,7 @@ def _window_notes(window: Window, log: SessionLog) -> list[str]:
     if log.written_at_end:
         found.append(
             f"The log is written when sessions end. Sessions that began before its first line: "
-            f"{window.began_before:,}; sessions still open at its end, which are missing: about {window.missing:,}."
+            f"{window.began_before:,}; sessions open at its end, which are missing: about {window.missing:,}."
         )
         if window.until_chosen:
             found.append(f"The replay ends at {window.until:,.6g} s: after that, too many sessions are missing.")
