@@ -145,7 +145,7 @@ def _check_targets(request: Request) -> None:
 
 def _read_file(path: Path) -> dict[str, Any]:
     raw = read_toml(path)
-    from evenly.sim.scenario import OLD_NAMES
+    from evenly.sim.old_names import OLD_NAMES
 
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
     values: dict[str, Any] = {}

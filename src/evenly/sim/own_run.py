@@ -23,8 +23,8 @@ from evenly.inputs import shown, whole_number
 from evenly.own_policy import FAILURES, failure, new_policy
 from evenly.sim.kernels.changes import NOTHING, Changes, record
 from evenly.sim.kernels.rng import Streams, refill_choices
+from evenly.sim.limits import MAX_LEVELS
 from evenly.sim.own_events import EventSource
-from evenly.sim.scenario import MAX_LEVELS
 from evenly.sim.sessions import Arrivals
 from evenly.sim.system import System
 

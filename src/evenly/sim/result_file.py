@@ -22,8 +22,9 @@ from evenly.inputs import number_from, positive_number, shown, true_or_false, wh
 from evenly.policies import PARAMETERS, find_policy
 from evenly.sim.intervals import COLUMNS, part_row
 from evenly.sim.law_file import described_laws, law_arrays, laws_of
+from evenly.sim.old_names import with_new_names
 from evenly.sim.result import Result
-from evenly.sim.scenario import Scenario, with_new_names
+from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
 from evenly.workload.demand import Phase

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property, wraps
-from typing import Any, TypeVar
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,66 +15,24 @@ from numpy.typing import NDArray
 from evenly.core import LearningRule
 from evenly.core.make import DEFAULT_SAMPLE_SIZE
 from evenly.errors import InputError
-from evenly.inputs import number_from, positive_number, shown, whole_number
-from evenly.own_policy import check_class
-from evenly.policies import DEFAULT, DELAYED, PolicyInfo, check_parameters, find_policy
-from evenly.sim.sizes import best_index, check_sizes, most_tasks, tasks_by_class
+from evenly.inputs import shown
+from evenly.policies import DEFAULT, PolicyInfo, find_policy
+from evenly.sim import start
+from evenly.sim.limits import DEFAULT_INTERVAL
+from evenly.sim.old_names import accept_old_names
+from evenly.sim.scenario_checks import check
+from evenly.sim.sizes import best_index, most_tasks
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import Delay, parse_delay
-from evenly.workload.demand import MAX_LOAD, Phase, check_schedule, parse_schedule
-from evenly.workload.pools import DEFAULT_UTILITY, PoolClass, parse_sizes, sizes_text
+from evenly.workload.demand import Phase, check_schedule, parse_schedule
+from evenly.workload.pools import DEFAULT_UTILITY, PoolClass, parse_sizes
 from evenly.workload.service import ServiceLaw, parse_service
 
-MAX_POOLS = 10**9  # counts, not pools, are stored
-MAX_NAMED_POOLS = 10**7  # where every pool is stored
-MAX_TASKS = 10**8  # where every task is stored
-MAX_SESSIONS = 2 * 10**7  # where every task is stored with the time at which it ends
-MAX_SLOTS = 10**7  # where every slot is stored
-MAX_FLYING = 10**6  # messages on the way
-MAX_SQUARES = 2**62  # pools times tasks squared, which is summed in 64 bits
-SHORTEST = 1e-15  # horizon
-LONGEST = 1e100  # horizon; beyond it, areas under the curves overflow
-SHORTEST_WINDOW = 1e-9  # in horizons
-SERVICE_RATES = (1e-100, 1e100)
-MAX_EVENTS = 1e15  # by the horizon; a clock with 53 bits cannot tell more apart
-MAX_TURNS = 1e12  # periods of a wave by the horizon; beyond it, a sine is mostly rounding
-MAX_SAMPLE_SIZE = 512
-INTERVALS = (1e-6, 1e6)  # between two reports, in mean task times
-DEFAULT_INTERVAL = 0.1
 _CYCLES = 50
-MAX_LEVELS = 10**6
 _SHORT = 72  # characters of the setting in a one-line summary
 
 
-OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
-
-_Class = TypeVar("_Class")
-
-
-def _accept_old_names(scenario: type[_Class]) -> type[_Class]:
-    """Let the constructor accept the former names of fields."""
-    init: Any = scenario.__init__
-
-    @wraps(init)
-    def renaming(self: _Class, **values: object) -> None:
-        init(self, **with_new_names(values))
-
-    scenario.__init__ = renaming  # type: ignore[assignment]  # mypy keeps the signature of the dataclass
-    return scenario
-
-
-def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values under the current names; reject a name given in both spellings."""
-    renamed: dict[str, Any] = {}
-    for name, value in values.items():
-        new = OLD_NAMES.get(name, name)
-        if new in renamed:
-            raise InputError(f"Give {new} once: {name} is its old name.")
-        renamed[new] = value
-    return renamed
-
-
-@_accept_old_names
+@accept_old_names
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """`pools` pools under a policy and a demand, from an initial state up to the horizon.
@@ -131,34 +89,7 @@ class Scenario:
     warmup: float = 0.0
 
     def __post_init__(self) -> None:
-        if isinstance(self.policy, type):
-            check_class(self.policy)
-        _ = self.info  # checks the name
-        self._keep("delay", self._checked_delay())
-        self._keep_laws()
-        if self.sizes is not None:
-            self._keep("sizes", sizes_text(parse_sizes(self.sizes)))
-            if self.pools == 0:
-                self._keep("pools", sum(each.count for each in self.classes))
-        self._keep("pools", whole_number("pools", self.pools, 1, MAX_POOLS if self.aggregate else MAX_NAMED_POOLS))
-        if self.load is None and self.schedule is None:
-            raise InputError("Give the load in tasks per pool, or a schedule.")
-        if self.load is not None:
-            self._keep("load", positive_number("load", self.load, MAX_LOAD))
-            if self.schedule is not None:
-                raise InputError("A scenario takes a load or a schedule, not both.")
-        self._keep("service_rate", number_from("service_rate", self.service_rate, *SERVICE_RATES))
-        phases = self.phases  # checks the schedule
-        if not isinstance(self.schedule, str | None):
-            self._keep("schedule", phases)
-        self._check_times()
-        self._check_policy()
-        check_sizes(self)
-        self._check_size(self._checked_start())
-
-    def _keep(self, name: str, value: object) -> None:
-        """Set a field to its checked value: plain numbers, also where NumPy's were given."""
-        object.__setattr__(self, name, value)
+        check(self)
 
     @cached_property
     def info(self) -> PolicyInfo:
@@ -337,173 +268,15 @@ class Scenario:
 
     def tasks_at_start(self) -> NDArray[np.int64]:
         """Return the tasks of each pool at time 0."""
-        if isinstance(self.initial_tasks, Sequence | np.ndarray):
-            return np.asarray(self.initial_tasks, np.int64)
-        low, fuller = self._even_split(self.initial_tasks)
-        tasks = np.full(self.pools, low, np.int64)
-        tasks[:fuller] += 1
-        return tasks
+        return start.tasks_of_pools(self)
 
     def tasks_by_class(self) -> list[NDArray[np.int64]]:
         """Return the number of pools of each class with at least i tasks at time 0."""
-        return tasks_by_class(self)
+        return start.tasks_by_class(self)
 
     def at_least_at_start(self) -> NDArray[np.int64]:
         """Return the number of pools with at least i tasks at time 0, for i = 0, 1, ... up to the maximum."""
-        if isinstance(self.initial_tasks, Sequence | np.ndarray):
-            exactly = np.bincount(self.tasks_at_start())
-            return np.cumsum(exactly[::-1])[::-1].astype(np.int64)
-        low, fuller = self._even_split(self.initial_tasks)
-        counts = [self.pools] * (low + 1) + [fuller] * (fuller > 0)
-        return np.array(counts, np.int64)
-
-    def _even_split(self, mean: float) -> tuple[int, int]:
-        """Return the tasks that every pool has, and how many pools have one more, for this mean per pool."""
-        low = math.floor(mean)
-        return low, round((mean - low) * self.pools)
-
-    def _checked_delay(self) -> str | float:
-        """Return the delay as it is written, or raise InputError if the policy or the pools do not take one."""
-        delay = parse_delay(self.delay)
-        if delay.mean > 0 and self.policy not in DELAYED:
-            raise InputError(f"delay is for policy {', '.join(DELAYED)}, not {self.info.name}.")
-        return delay.written
-
-    def _keep_laws(self) -> None:
-        """Keep a law as it is written; one that a file or the caller filled with numbers stays an object.
-
-        Its file is read once, and a saved result does not need it.
-        """
-        for name, law in (("service", self.service_law), ("arrivals", self.arrival_process)):
-            has_numbers = law.name in ("empirical", "recorded")
-            self._keep(name, law if has_numbers else str(law))
-        if not self.memoryless and self.networked:
-            late = "policy stale-reports" if self.policy == "stale-reports" else "a delay"
-            raise InputError(
-                f"{late[0].upper()}{late[1:]} needs exponential service and Poisson arrivals, "
-                f"not {' and '.join(self.laws)}."
-            )
-
-    def _check_times(self) -> None:
-        self._keep("horizon", number_from("horizon", positive_number("horizon", self.horizon), SHORTEST, LONGEST))
-        self._keep("warmup", number_from("warmup", self.warmup, 0))
-        if self.horizon - self.warmup < SHORTEST_WINDOW * self.horizon:
-            raise InputError(
-                f"The warm-up must end before the horizon {self.horizon:g}, not at {self.warmup:.12g}."
-            )
-        for phase in self.phases:
-            if phase.amplitude and self.horizon / phase.period > MAX_TURNS:
-                raise InputError(
-                    f"A wave's period must be at least {self.horizon / MAX_TURNS:g} with the horizon "
-                    f"{self.horizon:g}, not {phase.period:g}."
-                )
-
-    def _check_policy(self) -> None:
-        if self.threshold is not None:
-            lowest = 1 if self.policy == "jbt" else 0
-            self._keep("threshold", whole_number("threshold", self.threshold, lowest, MAX_LEVELS))
-        check_parameters([self.policy], vars(self))
-        _ = self.rule  # checks alpha
-        if isinstance(self.alpha, Decimal):
-            self._keep("alpha", str(self.alpha))  # the same number, and what a saved result reads back
-        elif isinstance(self.alpha, np.floating):
-            self._keep("alpha", float(str(self.alpha)))  # the decimal that was written, also in 32 bits
-        if self.sample_size is not None:
-            self._keep("sample_size", whole_number("sample_size", self.sample_size, 1, MAX_SAMPLE_SIZE))
-        if self.report_interval is not None:
-            interval = number_from("report_interval", self.report_interval, *INTERVALS)
-            self._keep("report_interval", interval)
-        if self.policy == "power-of-d":
-            whole_number("sample_size", self.sampled, 1, self.pools, why="the number of pools")
-        if self.capacity is None:
-            if self.policy == "pull":
-                raise InputError("The policy pull needs a capacity: it holds one token for each free slot.")
-            return
-        self._keep("capacity", whole_number("capacity", self.capacity, 1, MAX_LEVELS))
-        if self.policy == "pull" and self.pools * self.capacity > MAX_SLOTS:
-            raise InputError(
-                f"The policy pull stores every slot: at most {MAX_SLOTS} in total, "
-                f"not {self.pools} pools with {self.capacity} each."
-            )
-        limit = {"threshold": self.capacity - 1, "jbt": self.capacity}.get(self.info.name)
-        if limit is not None and self.initial_threshold > limit:
-            raise InputError(
-                f"The threshold must be at most {limit} with capacity {self.capacity}, "
-                f"not {self.initial_threshold}."
-            )
-
-    def _checked_start(self) -> int:
-        """Check the tasks at time 0, and return those of the fullest pool."""
-        start: Any = self.initial_tasks
-        if isinstance(start, np.ndarray) and start.ndim != 1:
-            raise InputError(
-                "initial_tasks must be a number or a flat list with one for each pool, "
-                f"not an array of {start.ndim} dimensions."
-            )
-        if isinstance(start, Sequence | np.ndarray) and not isinstance(start, str | bytes):
-            if len(start) != self.pools:
-                raise InputError(
-                    f"initial_tasks must have {self.pools} numbers, one for each pool, not {len(start)}."
-                )
-            tasks = tuple(whole_number("initial_tasks", count, 0, MAX_LEVELS) for count in start)
-            self._keep("initial_tasks", tasks)
-            most = max(tasks)
-        else:
-            mean = number_from("initial_tasks", start, 0, MAX_LEVELS)
-            self._keep("initial_tasks", mean)
-            most = math.ceil(mean)
-        if self.capacity is not None and most > self.capacity:
-            raise InputError(f"initial_tasks must be at most the capacity {self.capacity}, not {most}.")
-        return most
-
-    def _messages_on_the_way(self, peak: float) -> float:
-        """Return about how many tasks and messages are on the way at the highest load."""
-        if not self.networked:
-            return 0.0
-        per_task = {"power-of-d": 1 + 2 * self.sampled, "threshold": 3, "jsq": 2}.get(self.info.name, 1)
-        flying = self.pools * peak * self.message_delay.mean * per_task
-        if self.policy == "threshold":
-            flying += 2 * self.pools  # a change of the threshold, and the answers
-        if self.policy == "stale-reports":
-            flying += self.pools * self.message_delay.mean / self.interval
-        return flying
-
-    def _check_size(self, most: int) -> None:
-        """Reject a scenario that needs too much memory, or has too many events.
-
-        `most` is the largest initial number of tasks in a pool.
-        """
-        peak = max(most, *(phase.load + phase.amplitude for phase in self.phases))
-        if not self.aggregate and self.pools * peak > MAX_TASKS:
-            raise InputError(
-                f"The policy {self.info.name} stores every task: at most {MAX_TASKS} in total, "
-                f"not {self.pools} pools with {peak:g} each."
-            )
-        burst = self.arrival_process.burst
-        most_open = self.pools * (peak if burst is None else max(most, peak * burst.factors[1]))
-        if not self.memoryless and most_open > MAX_SESSIONS:
-            raise InputError(
-                f"With {' and '.join(self.laws)}, every session is stored: at most {MAX_SESSIONS} in total, "
-                f"not about {most_open:.2g}."
-            )
-        flying = self._messages_on_the_way(peak)
-        if flying > MAX_FLYING:
-            raise InputError(
-                f"About {flying:.2g} messages would be on the way, more than {MAX_FLYING:.2g}: "
-                "reduce delay, pools or load, or let pools report less often."
-            )
-        if self.pools * (2 * peak + 100) ** 2 > MAX_SQUARES:
-            raise InputError(
-                f"{self.pools} pools with {peak:g} tasks each are too many: reduce pools, load or initial_tasks."
-            )
-        events = max(2 * peak * self.pools, 1) * self.service_rate * self.horizon
-        if self.policy == "stale-reports":
-            events += self.pools / self.interval * self.service_rate * self.horizon
-        if events > MAX_EVENTS:
-            raise InputError(
-                f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "
-                "cannot be told apart. Reduce horizon, service_rate, pools or load."
-            )
+        return start.at_least(self)
 
 
 def checked_scenario(scenario: object) -> Scenario:

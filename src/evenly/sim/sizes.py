@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from evenly.core.cut import Cut
 from evenly.errors import InputError
 from evenly.inputs import whole_number
 from evenly.policies import SIZED
-from evenly.workload.pools import PoolClass, find_utility
+from evenly.workload.pools import find_utility
 
 if TYPE_CHECKING:
     from evenly.sim.scenario import Scenario
@@ -58,24 +55,3 @@ def best_index(scenario: Scenario, load: float) -> int:
     for each in scenario.classes:
         cut.add(each.size, keep_index=True, pools=each.count)
     return cut.index_for(load * scenario.pools)
-
-
-def tasks_by_class(scenario: Scenario) -> list[NDArray[np.int64]]:
-    """Return the number of pools of each class with at least i tasks at time 0."""
-    start, first, found = scenario.initial_tasks, 0, []
-    for each in scenario.classes:
-        if isinstance(start, float):
-            low, fuller = _split(scenario, start, first, each)
-            counts = [each.count] * (low + 1) + [fuller] * (fuller > 0)
-            found.append(np.array(counts, np.int64))
-        else:
-            exactly = np.bincount(np.asarray(start[first : first + each.count], np.int64))
-            found.append(np.cumsum(exactly[::-1])[::-1].astype(np.int64))
-        first += each.count
-    return found
-
-
-def _split(scenario: Scenario, mean: float, first: int, each: PoolClass) -> tuple[int, int]:
-    """Return the tasks of every pool of a class, and how many have one more: the first pools of all do."""
-    low = int(mean)
-    return low, min(max(round((mean - low) * scenario.pools) - first, 0), each.count)

@@ -17,7 +17,8 @@ from evenly.sim.kernels.ledger import (
     new_book,
 )
 from evenly.sim.kernels.rng import new_streams
-from evenly.sim.scenario import MAX_LEVELS, Scenario
+from evenly.sim.limits import MAX_LEVELS
+from evenly.sim.scenario import Scenario
 
 _CODES = {
     **{code.name.lower().replace("_", "-"): code for code in PolicyCode},

@@ -21,7 +21,7 @@ from evenly.paper.experiments.inputs import (
 )
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.sim.scenario import MAX_POOLS
+from evenly.sim.limits import MAX_POOLS
 from evenly.theory.inputs import MAX_LOAD
 from evenly.theory.stability.predict import predict_stability
 from evenly.theory.stability.result import Stability

@@ -16,7 +16,7 @@ from evenly.paper.experiments.inputs import check_events, checked_alpha, checked
 from evenly.paper.experiments.lab import Lab
 from evenly.policies import COMPARED
 from evenly.sim import Result, Scenario, compare, with_policies
-from evenly.sim.scenario import MAX_NAMED_POOLS
+from evenly.sim.limits import MAX_NAMED_POOLS
 from evenly.sim.tally import averages
 from evenly.theory.inputs import MAX_LOAD
 from evenly.theory.tuning import Alpha

@@ -17,7 +17,7 @@ from evenly.inputs import whole_number
 from evenly.paper.experiments.inputs import check_events, checked_alpha, checked_time, keep
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, Trajectory, simulate
-from evenly.sim.scenario import MAX_POOLS
+from evenly.sim.limits import MAX_POOLS
 from evenly.theory.fluid.inputs import MAX_HORIZON, MAX_TURNS, check_turns, fluid_alpha
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid

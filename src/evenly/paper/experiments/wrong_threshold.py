@@ -20,7 +20,7 @@ from evenly.paper.experiments.inputs import (
 )
 from evenly.paper.experiments.lab import Lab
 from evenly.sim import Result, Scenario, compare
-from evenly.sim.scenario import MAX_POOLS
+from evenly.sim.limits import MAX_POOLS
 from evenly.theory.balance import FloatArray, optimal_thresholds
 from evenly.theory.equilibrium import threshold_kind
 from evenly.theory.inputs import MAX_LOAD, MAX_THRESHOLD

@@ -22,8 +22,9 @@ from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 from evenly.sim.kernels.common import SYSTEM, Book, Shared, advance, exponential, generator
 from evenly.sim.kernels.rng import Floats
+from evenly.sim.limits import MAX_LEVELS
 from evenly.sim.run import MAX_CELLS, MAX_POINTS, MAX_SNAPSHOTS, MAX_WORKERS, usable_cores
-from evenly.sim.scenario import MAX_LEVELS, Scenario, checked_scenario
+from evenly.sim.scenario import Scenario, checked_scenario
 from evenly.sim.simulation import stops
 from evenly.sim.system import MAX_PATH
 from evenly.sim.trajectory import Trajectory
