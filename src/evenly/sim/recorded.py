@@ -17,10 +17,11 @@ from evenly.sim.compiling import compile_kernels
 from evenly.sim.given import MAX_GIVEN, GivenSessions
 from evenly.sim.kernels.ahead import list_sessions
 from evenly.sim.kernels.given import Given
+from evenly.sim.limits import MAX_NAMED_POOLS
 from evenly.sim.replication import Plan
 from evenly.sim.result import Result
 from evenly.sim.run import Progress, gather, run_all
-from evenly.sim.scenario import MAX_NAMED_POOLS, Scenario, checked_scenario
+from evenly.sim.scenario import Scenario, checked_scenario
 from evenly.sim.sessions import Arrivals
 from evenly.sim.simulation import set_phase
 from evenly.sim.system import System

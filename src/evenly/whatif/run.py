@@ -17,9 +17,10 @@ from evenly.logs import SessionLog, read_log
 from evenly.own_policy import find_class
 from evenly.policies import DELAYED, PARAMETERS, check_distinct, check_parameters, find_policy
 from evenly.sim.given import MAX_GIVEN, GivenSessions
+from evenly.sim.limits import MAX_LEVELS
 from evenly.sim.recorded import compile_given
 from evenly.sim.run import usable_cores
-from evenly.sim.scenario import MAX_LEVELS, Scenario
+from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Tick
 from evenly.whatif.concurrency import Concurrency, concurrency
 from evenly.whatif.hours import Hours, hours_of
