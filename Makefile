@@ -32,9 +32,9 @@ check: setup ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates.
+# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers.
 tools:
-	missing=; for tool in curl nodejs:node openssl redis-server; do \
+	missing=; for tool in curl haproxy nginx nodejs:node openssl redis-server; do \
 		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 

@@ -19,11 +19,13 @@ _HOMES = {
         "predict_equilibrium predict_fluid predict_settling predict_stability settle_time_bound "
         "solve_exact stable_pools"
     ),
+    "evenly.logs": "SessionLog read_log",
+    "evenly.whatif": "WhatIf replay_log",
     "evenly.workload": "Phase",
 }
 _ROOMS = (
-    *("advice", "core", "errors", "faults", "frames", "live", "paper"),
-    *("plots", "policies", "sim", "testing", "theory", "workload"),
+    *("advice", "core", "errors", "faults", "frames", "live", "logs", "paper"),
+    *("plots", "policies", "sim", "testing", "theory", "whatif", "workload"),
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

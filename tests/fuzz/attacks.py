@@ -26,6 +26,7 @@ BASES: dict[str, dict[str, str]] = {
     "tune": {"--load": "5.5", "--alpha": "0.9"},
     "equilibrium": {"--load": "2.5", "--threshold": "2"},
     "diffusion": {"--load": "2.5", "--paths": "2"},
+    "whatif": {"log": "sessions.csv", "--servers": "3", "--alpha": "0.5"},
     "paper": {"figures": "fig2", "--out": "report"},
     "demo": {"--seconds": "1"},
     "demo fleet": {"--seconds": "1"},
@@ -44,6 +45,9 @@ _NEEDED = {  # what an option needs to have an effect
     ("simulate", "--utility"): {"--policy": "threshold-utility", "--sizes": "3*1,2*4"},
     ("compare", "--utility"): {"--sizes": "3*1,2*4"},
     ("tune", "--delay"): {"--load-max": "2", "--pools": "5"},
+    ("whatif", "--report-interval"): {"--policies": "stale-reports"},
+    ("whatif", "--capacity"): {"--policies": "pull,threshold"},
+    ("whatif", "--sample-size"): {"--policies": "power-of-d,threshold", "--limit": "2"},
 }
 STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
     "demo": signal.SIGTERM,

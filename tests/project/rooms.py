@@ -38,6 +38,13 @@ ROOMS: dict[str, Room] = {
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
     ),
+    "logs.record": Room(holds="The lines of our own log of sessions, which `--record` writes."),
+    "logs": Room(
+        holds="Logs of sessions: readers of the formats of Envoy, HAProxy, nginx and others.",
+        may=("errors", "files", "inputs", "logs.record"),
+        packages=("numpy",),
+        lazily=(POLARS, "backports", "compression"),  # the last two: Zstandard, of Python 3.14 or for older
+    ),
     "workload": Room(
         holds="What arrives, and where: demand, service laws, arrivals, sessions drawn ahead, sizes of pools.",
         may=("errors", "files", "inputs"),
@@ -116,6 +123,13 @@ ROOMS: dict[str, Room] = {
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),
+    "whatif": Room(
+        holds="What the policies would have done with the sessions of a log: replay, window, sizing, report.",
+        may=("advice", "errors", "files", "frames", "inputs", "lazy", "logs", "logs.record", "own_policy",
+             "policies", "sim", "sim.kernels", "workload"),
+        packages=("jinja2", "numpy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They produce data and do not judge it.",
         may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
@@ -143,8 +157,8 @@ ROOMS: dict[str, Room] = {
     ),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(
-        holds="What all live rooms use: settings, admin token, log, work in steps, child processes, signals.",
-        may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
+        holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",
+        may=("core", "errors", "files", "inputs", "live.addresses", "logs.record", "policies"),
         packages=("pydantic",),
     ),
     "live.agents": Room(
@@ -221,18 +235,18 @@ ROOMS: dict[str, Room] = {
     ),
     "cli.text": Room(
         holds="Results as text.",
-        may=("frames", "live.demo", "live.demo.fleet", "sim"),
+        may=("frames", "live.demo", "live.demo.fleet", "sim", "whatif"),
         packages=("rich", "typer"),
         lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
     ),
     "cli.commands": Room(
         holds="One module per subcommand: parse, call, print.",
-        may=("cli", "errors", "files", "policies"),
+        may=("cli", "errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
                 "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
                 "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
-                "theory.diffusion", "theory.exact", "theory.fluid"),
+                "theory.diffusion", "theory.exact", "theory.fluid", "whatif"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
 _PREDICTION_KEYS = ("points",)
-_OUTPUT_KEYS = ("plot", "save", "json")
+_OUTPUT_KEYS = ("plot", "save", "record", "json")
 _LONGEST_KEY = 40  # characters to compare with the known keys
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -32,6 +32,7 @@ class Request:
     run: dict[str, Any]
     plot: Path | None
     save: Path | None
+    record: Path | None
     json: bool
 
 
@@ -47,6 +48,7 @@ def read_request(
     policies = values.pop("policies")
     if default_policies is not None:
         values.pop("save", None)
+        values.pop("record", None)
     if "pools" not in values and "sizes" not in values:
         raise InputError("Give the number of pools: --pools N.")
     request = Request(
@@ -54,6 +56,7 @@ def read_request(
         run=_run(values),
         plot=picture_path(values.get("plot")),
         save=_path("save", values.get("save"), (".npz",)),
+        record=_path("record", values.get("record"), None),
         json=true_or_false("json", values.get("json", False)),
     )
     _check_targets(request)
@@ -66,7 +69,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
 
     infos = [find_policy(policy, own=True) for policy in policies]
     if any(info.own for info in infos):
-        _import_from_here()
+        import_from_here()
     check_distinct(policies)
     check_parameters(policies, values)
     keys = [key for key in scenario_keys() if key in values and key != "policy"]
@@ -79,7 +82,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
     ]
 
 
-def _import_from_here() -> None:
+def import_from_here() -> None:
     """Let Python find a policy in the current folder, as `python -m` does; a command on the PATH would not."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
@@ -110,7 +113,7 @@ def read_values(
         values.pop("pools", None)
     if "sizes" in values and default_sized is not None:
         default_policies = default_sized
-    compared = _split(values.get("policies", default_policies or DEFAULT))
+    compared = split_names(values.get("policies", default_policies or DEFAULT))
     values["policies"] = [values.get("policy", DEFAULT)] if default_policies is None else compared
     for name in PARAMETERS:
         if name not in given and not any(name in POLICIES[each].parameters for each in _known(values["policies"])):
@@ -135,7 +138,7 @@ def scenario_keys() -> list[str]:
 
 def _check_targets(request: Request) -> None:
     """Fail before the work, not after it."""
-    for path in (request.plot, request.save):
+    for path in (request.plot, request.save, request.record):
         if path is not None:
             check_writable(path)
 
@@ -182,7 +185,7 @@ def _check_key(path: Path, key: str, known: list[str]) -> None:
     raise InputError(f"{path_text(path)}: there is no key {shown(key)}; did you mean {nearest!r}?")
 
 
-def _split(names: object) -> list[str]:
+def split_names(names: object) -> list[str]:
     """Return the names in "a,b" or in a list."""
     parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in parts):
@@ -198,9 +201,14 @@ def picture_path(value: object) -> Path | None:
     return _path("plot", value, PICTURES)
 
 
-def _path(key: str, value: object, endings: tuple[str, ...]) -> Path | None:
+def _path(key: str, value: object, endings: tuple[str, ...] | None) -> Path | None:
+    """Return the path, or raise InputError unless it has one of the endings; None allows all."""
     if value is None:
         return None
+    if endings is None:
+        if not isinstance(value, str | Path) or not str(value).strip():
+            raise InputError(f"{key} must name a file, not {shown(value)}.")
+        return Path(value)
     if not isinstance(value, str | Path) or Path(value).suffix not in endings:
         raise InputError(f"{key} must name a file that ends in {' or '.join(endings)}, not {shown(str(value))}.")
     return Path(value)

@@ -139,6 +139,16 @@ StateFile = Annotated[
         parser=file_path,
     ),
 ]
+Record = Annotated[
+    Path | None,
+    option(
+        _OPERATION,
+        "Write one line per finished session to this file, for evenly whatif. It is rotated at 64 MB; "
+        "five older files are kept.",
+        "FILE",
+        parser=file_path,
+    ),
+]
 Store = Annotated[
     str | None,
     option(

@@ -23,6 +23,7 @@ from evenly.cli.commands import (
     picker,
     simulate,
     tune,
+    whatif,
 )
 from evenly.cli.refusals import with_options
 from evenly.errors import InputError, WorkerKilledError
@@ -50,6 +51,7 @@ app.command("fluid", epilog=fluid.EXAMPLE)(fluid.command)
 app.command("tune", epilog=tune.EXAMPLE)(tune.command)
 app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
+app.command("whatif", epilog=whatif.EXAMPLE)(whatif.command)
 app.command("paper", epilog=paper.EXAMPLE)(paper.command)
 app.add_typer(demo.app, name="demo")
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)

@@ -206,4 +206,8 @@ Plot = Annotated[
 Save = Annotated[
     Path | None, option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
 ]
+Record = Annotated[
+    Path | None,
+    option(_OUTPUT, "Write the sessions of the run to this log, for evenly whatif.", "FILE", parser=file_path),
+]
 Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

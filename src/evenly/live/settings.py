@@ -130,6 +130,7 @@ class Settings(BaseModel):
     drain_timeout: Annotated[float, seconds_field("drain-timeout")] = 30.0
     store: StoreField = None
     fleet: FleetField = DEFAULT_FLEET
+    record: Annotated[Path | None, Field(strict=False), file_field("record")] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -45,6 +45,7 @@ class OwnRun:
         self._pools = scenario.pools
         self._capacity = scenario.capacity
         self._choose = _choice(system.streams)
+        self._open_at_start = int(system.state["total"])
         self._counts = self._tasks.tolist()  # kept up to date only if there is a capacity
         self._owners: list[int] = []  # the pool of each task, by its number; -1 if it was lost
         self._policy = new_policy(scenario.policy, scenario.capacity)
@@ -79,10 +80,20 @@ class OwnRun:
         changes, last = self._play(until, budget)
         system.make_room(int(changes.thresholds.max(initial=0)))
         done, size = 0, changes.times.size
-        while (done := record(system.rules, state, system.book, self._tasks, changes, done)) < size:
+        replayed = system.given.starts.size > 0
+        while done < size:
+            done = record(system.rules, state, system.book, self._tasks, changes, done, system.watch, replayed)
             system.make_room()
+        if system.given.pools.size:
+            self._keep_pools(changes.steps)
         if last and size < budget:
             state["time"] = until
+
+    def _keep_pools(self, steps: NDArray[np.int64]) -> None:
+        """Write down where the given sessions went that arrived; -1 where they were lost."""
+        pools = steps[steps >= 0] - 1
+        last = int(self._system.state["arrivals"]) + self._open_at_start
+        self._system.given.pools[last - pools.size : last] = pools
 
     def make_room(self) -> None:
         """Do nothing: Python's lists grow by themselves."""

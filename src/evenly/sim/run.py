@@ -146,10 +146,10 @@ def compare(
             find_class(scenario.policy)  # fail before the work
     compile_kernels(given)
     started = time.perf_counter()
-    outcomes = _run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
+    outcomes = run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
     seconds = time.perf_counter() - started
     results = (
-        _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
+        gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
         for place, (scenario, plan) in enumerate(zip(given, plans, strict=True))
     )
     return Comparison(results=tuple(results))
@@ -230,7 +230,8 @@ def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
         )
 
 
-def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
+def gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
+    """Return the result of all replications of a scenario."""
     return Result(
         scenario=scenario,
         seed=plan.seed,
@@ -250,7 +251,7 @@ class _Stopped(Exception):  # noqa: N818  (not an error: another replication fai
     pass
 
 
-def _run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
+def run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
     """Run all replications in threads: the kernels release the GIL."""
     stop = threading.Event()
     finished = threading.Event()  # set when all are done, or one has failed

@@ -35,7 +35,8 @@ class Balancer:
     report open sessions there. `report` is called with every event.
 
     With several balancers, `counted` is called after each change of a pool's own sessions, and `elsewhere` returns
-    the sessions of other balancers at the endpoint of a new pool.
+    the sessions of other balancers at the endpoint of a new pool. `record` is called with the pool of each session
+    that ends, and with the seconds that it lasted, from its pick.
     """
 
     def __init__(
@@ -50,8 +51,10 @@ class Balancer:
         restart_grace: float = 0.0,
         counted: Callable[[LivePool], None] | None = None,
         elsewhere: Callable[[Address], int] | None = None,
+        record: Callable[[LivePool, float], None] | None = None,
     ) -> None:
         self.name = name
+        self._record = record
         self.rotation = Rotation(
             policy,
             name=name,
@@ -158,6 +161,15 @@ class Balancer:
         session = Session(self, via, None)
         session.served_by(endpoint)
         return session
+
+    def opened(self) -> float:
+        """Return the time, for a session that begins; 0.0 if nothing is recorded."""
+        return 0.0 if self._record is None else self._clock()
+
+    def ended(self, pool: LivePool, opened: float) -> None:
+        """Record a session that ends at the pool."""
+        if self._record is not None:
+            self._record(pool, self._clock() - opened)
 
     def set_unpicked(self, pool: LivePool, count: int) -> None:
         """Set the number of open sessions at the pool that only the gateways' admin ports show."""

@@ -40,12 +40,14 @@ from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.ready import Ready
 from evenly.live.processes import raise_fd_limit
+from evenly.live.recorder import Recorder, recording
 from evenly.live.signals import on_signals
 
 _TICKS_PER_HEARTBEAT = 8
 _MAX_TICK_S = 0.25
 _WATCH_S = 0.5
 _SWEEP_S = 1.0
+_REPORT_S = 1.0
 
 
 class DispatcherServer:
@@ -62,14 +64,18 @@ class DispatcherServer:
         hub: Hub,
         counters: Counters,
         opened: OpenStore,
+        recorder: Recorder | None = None,
     ) -> None:
         self._settings = settings
+        self._recorder = recorder
         self._log = log
         tls = tls_context(settings)
         self._store = store = opened.store
         self.fleet = Fleet(name=settings.fleet, open_store=opened, hub=hub, counters=counters)
         shared = opened.kind != EMBEDDED
-        self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared)
+        self._agents = Agents(
+            store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared, recorder=recorder
+        )
         self.watch = Watch(self.fleet, log)
         api = Api(
             sessions=Sessions(store, counters),
@@ -94,6 +100,8 @@ class DispatcherServer:
             repeat(self.watch.look, _WATCH_S, log),
             repeat(self._sweep, _SWEEP_S, log),
         ]
+        if self._recorder is not None:
+            work.append(repeat(self._recorder.report, _REPORT_S, log))
         if settings.alpha is None:
             use = self._store.use_alpha
             work.append(Advisor(lambda: self.watch.serving, use, settings.load_max, log).run())
@@ -136,7 +144,11 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
     tokens = read_tokens(settings, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)
-    with listening_socket(settings.listen) as listen, listening_socket(settings.admin) as admin:
+    with (
+        listening_socket(settings.listen) as listen,
+        listening_socket(settings.admin) as admin,
+        recording(settings.record, log) as recorder,
+    ):
         bound = Address(settings.listen.host, listen.getsockname()[1])
         admin_bound = Address(settings.admin.host, admin.getsockname()[1])
         counters = Counters()
@@ -152,6 +164,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 hub=hub,
                 counters=counters,
                 opened=opened,
+                recorder=recorder,
             )
             _take_uvicorn_log(log)
             admin_app = dispatcher_admin(

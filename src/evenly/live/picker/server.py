@@ -42,12 +42,14 @@ from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerp
 from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
+from evenly.live.recorder import Recorder, recording
 from evenly.live.settings import Settings, new_policy, read_settings
 from evenly.live.signals import on_signals
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
 _SAVE_S = 0.5
+_REPORT_S = 1.0
 _RESTART_GRACE_S = 5.0  # all Envoys have reported their open sessions by then
 _MAX_CONNECTIONS = 4096
 
@@ -57,7 +59,8 @@ class PickerServer:
 
     `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
     the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
-    files. `gateway` is the folder of the gateway that runs this picker, None if there is none.
+    files. `gateway` is the folder of the gateway that runs this picker, None if there is none. `recorder` gets the
+    sessions that end.
     """
 
     def __init__(
@@ -72,8 +75,10 @@ class PickerServer:
         files: int,
         seen: Fingerprint | None,
         gateway: GatewayFolder | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.log = log
+        self._recorder = recorder
         self._gateway = gateway
         self._event_log = EventLog(log)
         self.latency = Latency()
@@ -95,6 +100,7 @@ class PickerServer:
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
             counted=None if settings.store is None else self._counted,
             elsewhere=None if settings.store is None else self._elsewhere,
+            record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
@@ -129,6 +135,8 @@ class PickerServer:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         if self._sharing is not None:
             work.append(self._sharing.run())
+        if self._recorder is not None:
+            work.append(repeat(self._recorder.report, _REPORT_S, self.log))
         return work
 
     async def wait_shared(self) -> None:
@@ -168,6 +176,8 @@ class PickerServer:
         """Close the connections of the Envoys, whose sessions continue, and save the state."""
         self._tick()  # the last changes of the threshold, before sessions seem to end
         self._event_log.close()
+        if self._recorder is not None:
+            self._recorder.stopping()
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -270,7 +280,11 @@ async def serve(
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
-    with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
+    with (
+        listening_socket(settings.listen) as grpc,
+        listening_socket(settings.admin) as admin,
+        recording(settings.record, log) as recorder,
+    ):
         service = PickerServer(
             settings,
             given=given,
@@ -281,6 +295,7 @@ async def serve(
             files=files,
             seen=seen,
             gateway=gateway,
+            recorder=recorder,
         )
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(

@@ -1,0 +1,71 @@
+"""What a replay assumed, in sentences."""
+
+from __future__ import annotations
+
+from evenly.logs import SessionLog
+from evenly.whatif.result import LogFacts, WhatIf
+from evenly.whatif.window import MISSING, Window
+
+
+def notes_of(
+    facts: LogFacts, window: Window, log: SessionLog, *, alpha: float | None, servers: int
+) -> tuple[str, ...]:
+    """Return the sentences about the window, the cut, the servers and the tuned alpha."""
+    found = [*_window_notes(window, log)]
+    if facts.unnamed:
+        found.append(f"Sessions without a server, which the observed row leaves out: {facts.unnamed:,}.")
+    if facts.servers_named and facts.servers_named != servers:
+        found.append(f"The log names {facts.servers_named:,} servers; the policies ran on {servers:,}.")
+    if alpha is not None:
+        found.append(f"alpha {alpha} is tuned for {servers:,} servers and the highest load.")
+    return tuple(found)
+
+
+def _window_notes(window: Window, log: SessionLog) -> list[str]:
+    found = []
+    left = f"all but {100 * MISSING:.0f} % of the open sessions"
+    if window.warmup_chosen and window.warmup > window.begin:
+        found.append(
+            f"The first {window.warmup:,.6g} s are warm-up: after that, {left} began within the log."
+            if not window.short
+            else f"Sessions last long compared with the log: only the first {window.warmup:,.6g} s are warm-up."
+        )
+    if log.written_at_end:
+        found.append(
+            f"The log is written when sessions end. Sessions that began before its first line: "
+            f"{window.began_before:,}; sessions open at its end, which are missing: about {window.missing:,}."
+        )
+        if window.until_chosen:
+            found.append(f"The replay ends at {window.until:,.6g} s: after that, too many sessions are missing.")
+    elif window.missing:
+        found.append(f"Sessions that were open when the log begins, which are missing: about {window.missing:,}.")
+    if log.still_open:
+        found.append(f"Sessions still open when the recording stopped, which end there: {log.still_open:,}.")
+    return found
+
+
+def log_words(result: WhatIf) -> str:
+    """Return what was read, in one line."""
+    log = result.log
+    skipped = f", {log.skipped:,} of {log.lines:,} lines skipped" if log.skipped else ""
+    load = result.mean_sessions / result.servers
+    return (
+        f"{log.name}: {log.format}, {log.sessions:,} sessions{skipped}; {result.servers:,} servers "
+        f"({result.servers_from}), {load:.2f} sessions per server on average, "
+        f"{result.highest_sessions:,} in all at most"
+    )
+
+
+def window_words(result: WhatIf) -> str:
+    """Return the measured part of the log, in one line."""
+    window = result.window
+    return (
+        f"Averages from {window.warmup:,.6g} s to {window.until:,.6g} s, "
+        f"where {window.sessions:,} sessions begin; a session lasts {result.mean_duration:,.4g} s on average"
+    )
+
+
+def hours_words(result: WhatIf) -> str:
+    """Return the title of the servers needed by hour."""
+    zone = "UTC" if result.log.utc else "the log's clock"
+    return f"servers needed by hour of the day ({zone}), at most {result.limit} sessions on each"
