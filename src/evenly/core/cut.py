@@ -6,7 +6,7 @@ place of this order, its index. A pool is below the cut while the marginal utili
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 Marginal = Callable[[float, int], float]  # of size and tasks; falls with the tasks
@@ -37,14 +37,19 @@ class Cut:
     @property
     def index(self) -> int:
         """The number of different marginal utilities before the cut."""
+        if self._index is None and len(self._bounds) == 1:
+            [self._index] = (bounds.lower for bounds in self._bounds.values())
         if self._index is None:
             before = ((size, range(bounds.lower)) for size, bounds in self._bounds.items())
             self._index = len({self._marginal(size, tasks) for size, counts in before for tasks in counts})
         return self._index
 
     def bounds(self, size: float) -> Bounds:
-        """Return the thresholds of a size that is present."""
-        return self._bounds[size]
+        """Return the thresholds of a size; of one that is not present, those that it would get."""
+        found = self._bounds.get(size)
+        if found is None:
+            found = Bounds(0, 0) if self._value is None else self._bounds_at(size, self._value)
+        return found
 
     def all_bounds(self) -> dict[float, Bounds]:
         """Return the thresholds of all sizes that are present."""
@@ -60,8 +65,9 @@ class Cut:
         if size in self._bounds:
             return False
         if keep_index or self._value is None:
+            others = bool(self._bounds)
             self._restart(self._first)
-            return True
+            return others
         self._bounds[size] = self._bounds_at(size, self._value)
         self._index = None
         return False
@@ -70,9 +76,9 @@ class Cut:
         """Count out a pool. The thresholds of the other sizes stay."""
         self._pools[size] -= 1
         if self._pools[size] == 0:
+            self._index = self.index if len(self._bounds) == 1 else None  # without pools, it stays
             del self._pools[size]
             del self._bounds[size]
-            self._index = None if self._bounds else self._index
 
     def up(self) -> None:
         """Move to the next place in the order."""
@@ -109,12 +115,36 @@ class Cut:
 
     def index_for(self, tasks: float) -> int:
         """Return the largest index whose thresholds add up to at most `tasks` tasks over all pools."""
-        cut = Cut(self._marginal)
-        cut._pools = dict(self._pools)
-        cut._restart(0)
-        while cut._bounds and sum(cut._bounds[size].upper * count for size, count in cut._pools.items()) <= tasks:
-            cut.up()
-        return cut.index
+        return self._best_for(tasks, self._pools).index
+
+    def fit(self, tasks: float, pools: Mapping[float, int]) -> None:
+        """Move to the largest index whose thresholds add up to at most `tasks` tasks in `pools` pools by size."""
+        self._value = self._best_for(tasks, pools)._value
+        if self._value is not None:
+            self._bounds = {size: self._bounds_at(size, self._value) for size in self._pools}
+            self._index = None
+
+    def _best_for(self, tasks: float, pools: Mapping[float, int]) -> Cut:
+        """Return the cut at the largest index whose thresholds add up to at most `tasks` tasks.
+
+        The largest size has the largest marginal utilities, and the most. So it leads close to the place, which is
+        then at most a few steps away.
+        """
+        best = Cut(self._marginal)
+        best._pools = dict(pools)
+        if pools:
+            largest = max(pools)
+
+            def fits(count: int) -> bool:
+                value = self._marginal(largest, count)
+                return sum(self._bounds_at(size, value).lower * many for size, many in pools.items()) <= tasks
+
+            best._value = self._marginal(largest, max(_count(fits) - 1, 0))
+            best._bounds = {size: best._bounds_at(size, best._value) for size in pools}
+            best._index = None
+        while best._bounds and sum(best._bounds[size].upper * many for size, many in pools.items()) <= tasks:
+            best.up()
+        return best
 
     def _restart(self, index: int) -> None:
         """Go to the index from the beginning of the order."""

@@ -7,24 +7,27 @@ cycle of a pool in `lifecycle.py`, what a session may do in `session.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from math import floor
+from collections.abc import Callable, Mapping
 
-from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy
+from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy, UtilityThreshold
 from evenly.errors import InputError
-from evenly.live.addresses import MAX_POOLS, Address
+from evenly.live.addresses import MAX_POOLS, Address, check_weights
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
     PoolAdded,
     PoolGone,
     PoolStateChanged,
+    PoolWeightChanged,
     ThresholdChanged,
 )
 from evenly.live.balancer.lifecycle import Event, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.rotation import Rotation
 from evenly.live.balancer.session import Ledger, Session
+from evenly.policies import check_live_weight
+
+_BY_WEIGHT = {"threshold": "threshold-utility"}  # the name of a policy once weights differ
 
 
 class Balancer:
@@ -51,7 +54,7 @@ class Balancer:
         counted: Callable[[LivePool], None] | None = None,
         elsewhere: Callable[[Address], int] | None = None,
     ) -> None:
-        self.name = name
+        self._name = name
         self.rotation = Rotation(
             policy,
             name=name,
@@ -72,6 +75,12 @@ class Balancer:
         self._reported = None if self._dispatcher is None else (self._dispatcher.threshold, 0)  # with its epoch
 
     # --- read-only views ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the policy, which depends on whether all pools have the same weight."""
+        same = len({pool.weight for pool in self._pools.values() if not pool.leaving}) <= 1
+        return self._name if same else _BY_WEIGHT.get(self._name, self._name)
 
     @property
     def policy(self) -> Policy:
@@ -95,7 +104,15 @@ class Balancer:
 
     @property
     def threshold(self) -> int | None:
-        """The threshold in force; None for a policy without one."""
+        """The threshold in force, of the smallest weight if there are several; None for a policy without one."""
+        if self.rotation.weights:
+            return self.threshold_for(min(self.rotation.weights))
+        return None if self._dispatcher is None else self._dispatcher.threshold
+
+    def threshold_for(self, weight: float) -> int | None:
+        """Return the threshold of pools of this weight; None for a policy without one."""
+        if isinstance(self.policy, UtilityThreshold):
+            return self.policy.threshold_for(weight)
         return None if self._dispatcher is None else self._dispatcher.threshold
 
     @property
@@ -169,8 +186,9 @@ class Balancer:
 
     # --- pools -------------------------------------------------------------------------------------------------
 
-    def add(self, address: Address, endpoint: Address, *, slowly: bool = True) -> LivePool:
+    def add(self, address: Address, endpoint: Address, *, weight: float = 1.0, slowly: bool = True) -> LivePool:
         """Add a pool, or bring back one that is leaving."""
+        check_live_weight(self._name, weight)
         old = self._pools.get(address)
         same = self._by_endpoint.get(endpoint)
         if old is not None and not old.leaving:
@@ -183,14 +201,17 @@ class Balancer:
             )
         if same is None and len(self._pools) >= MAX_POOLS:
             raise InputError(f"There can be at most {MAX_POOLS} pools.")
+        if weight not in self.rotation.weights:
+            check_weights([weight, *(pool.weight for pool in self._pools.values() if not pool.leaving)])
         pool = same or LivePool(address, endpoint)
         if pool.address != address:  # the same server under a new name
             del self._pools[pool.address]
             pool.address = address
         if same is None and self._elsewhere is not None:  # before it joins: slow start begins with these
             self.rotation.set_elsewhere(pool, self._elsewhere(endpoint))
+        self.rotation.set_weight(pool, weight)
         self._pools[address] = self._by_endpoint[endpoint] = pool
-        self._report(PoolAdded(pool=address, endpoint=endpoint))
+        self._report(PoolAdded(pool=address, endpoint=endpoint, weight=weight))
         self._apply(pool, Event.ADD, slowly=slowly)
         return pool
 
@@ -213,6 +234,24 @@ class Balancer:
         if not pool.own:
             self._forget_after_grace(pool)
 
+    def set_weights(self, weights: Mapping[Address, float]) -> None:
+        """Change the weights of pools. The open sessions stay, and the thresholds are fitted to them."""
+        changed = {
+            pool: weight
+            for pool, weight in ((self.pool(address), weight) for address, weight in weights.items())
+            if pool.weight != weight
+        }
+        for weight in changed.values():
+            check_live_weight(self._name, weight)
+        check_weights(changed.get(pool, pool.weight) for pool in self._pools.values() if not pool.leaving)
+        before = {pool: pool.weight for pool in changed}
+        for pool, weight in changed.items():
+            self.rotation.set_weight(pool, weight)
+        if changed:
+            self.rotation.fit()
+        for pool, weight in changed.items():
+            self._report(PoolWeightChanged(pool=pool.address, before=before[pool], weight=weight))
+
     def set_failing(self, pool: LivePool, failing: bool) -> None:
         """Record the verdict of the data plane's health checks."""
         if pool.failing != failing:
@@ -233,9 +272,7 @@ class Balancer:
         Call it when sessions become known that this balancer did not learn from: those of an earlier balancer, or
         of others.
         """
-        mean = floor(self.rotation.mean())
-        if isinstance(self.policy, ThresholdPolicy) and self.policy.threshold < mean - slack:
-            self.policy.raise_threshold(mean)
+        self.rotation.catch_up(slack=slack)
 
     def tick(self) -> None:
         """Raise slow-start caps, forget empty pools that are leaving, and report changes of the threshold."""
@@ -244,10 +281,10 @@ class Balancer:
                 self._forget_after_grace(pool)
         self.rotation.tick()
         if self._dispatcher is not None and self._reported is not None:
-            (old, seen), now = self._reported, (self._dispatcher.threshold, self._dispatcher.epoch)
-            if now[1] != seen:
-                self._reported = now
-                self._report(ThresholdChanged(before=old, threshold=now[0], changes=now[1] - seen))
+            (old, seen), epoch, threshold = self._reported, self._dispatcher.epoch, self.threshold
+            if epoch != seen and threshold is not None:
+                self._reported = threshold, epoch
+                self._report(ThresholdChanged(before=old, threshold=threshold, changes=epoch - seen))
 
     # --- the life cycle ----------------------------------------------------------------------------------------
 

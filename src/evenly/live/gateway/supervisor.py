@@ -224,7 +224,7 @@ def _check(settings: Settings) -> None:
         check_regular(settings.admin_token_file)  # a restarted picker reads it again
     read_token(settings.admin, settings.admin_token_file, os.environ)
     endpoints: dict[Address, Address] = {}
-    for pool in settings.pool:
+    for pool, _ in settings.pool:
         other = endpoints.setdefault(resolve(pool), pool)
         if other != pool:
             raise InputError(f"Pools {other} and {pool} are the same server.")
