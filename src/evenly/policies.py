@@ -190,8 +190,10 @@ def own_name(policy: str | type[Any]) -> str:
 def check_live_weight(name: str, weight: float) -> None:
     """Reject a weight other than 1 if the live balancer's policy would ignore it."""
     if weight != 1 and name not in LIVE_WEIGHTED:
-        able = " or ".join(LIVE_WEIGHTED)
-        raise InputError(f"The policy {name} ignores weights; use {able}, or leave out the weights.")
+        *some, last = LIVE_WEIGHTED
+        raise InputError(
+            f"The policy {name} ignores weights; use {', '.join(some)} or {last}, or leave out the weights."
+        )
 
 
 def check_distinct(policies: Iterable[str | type[Any]]) -> None:
