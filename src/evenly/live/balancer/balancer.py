@@ -282,7 +282,8 @@ class Balancer:
         self.rotation.tick()
         if self._dispatcher is not None and self._reported is not None:
             (old, seen), epoch, threshold = self._reported, self._dispatcher.epoch, self.threshold
-            if epoch != seen and threshold is not None:
+            moved = threshold != old or bool(self.picks)  # pools that join at the start may begin epochs too
+            if epoch != seen and threshold is not None and moved:
                 self._reported = threshold, epoch
                 self._report(ThresholdChanged(before=old, threshold=threshold, changes=epoch - seen))
 
