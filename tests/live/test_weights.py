@@ -257,6 +257,20 @@ def test_weights_of_pools_out_of_rotation_count_from_their_return() -> None:
     assert scene.sessions() == [10, 30]
 
 
+def test_weights_changed_while_no_pool_can_be_picked_keep_what_was_learned() -> None:
+    scene = Scene([1, 1])
+    scene.open(20)
+    for number in (0, 1):
+        scene.balancer.drain(at(number))
+    scene.balancer.set_weights({at(1): 4})
+    for number in (0, 1):
+        scene.balancer.undrain(at(number))
+    light, heavy = scene.thresholds()
+    assert light is not None and light >= 9
+    assert heavy is not None and heavy >= 36
+    assert scene.sessions() == [10, 10]
+
+
 def test_weights_that_cannot_be_are_refused_and_change_nothing() -> None:
     scene = Scene(range(1, MAX_WEIGHTS + 1))
     with pytest.raises(InputError, match="at most 64 different weights, not 65"):

@@ -25,7 +25,18 @@ class Room:
     standard: tuple[str, ...] | None = None
 
 
-_PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "math", "typing")
+_PURE = (
+    "__future__",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "math",
+    "typing",
+)
 
 ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors: packages that load their public names when first used."),

@@ -7,7 +7,10 @@ place of this order, its index. A pool is below the cut while the marginal utili
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
+
+_KEPT = 1024  # marginal utilities
 
 Marginal = Callable[[float, int], float]  # of size and tasks; falls with the tasks
 
@@ -27,7 +30,7 @@ class Cut:
     """
 
     def __init__(self, marginal: Marginal, index: int = 0) -> None:
-        self._marginal = marginal
+        self._marginal = lru_cache(maxsize=_KEPT)(marginal)  # a step asks for those of the step before again
         self._first = index  # as long as nothing has moved the cut
         self._value: float | None = None  # the marginal utility at the cut
         self._pools: dict[float, int] = {}  # of each size
@@ -115,34 +118,34 @@ class Cut:
 
     def index_for(self, tasks: float) -> int:
         """Return the largest index whose thresholds add up to at most `tasks` tasks over all pools."""
-        return self._best_for(tasks, self._pools).index
+        return self._best_for(tasks, self._pools).index if self._pools else 0
 
     def fit(self, tasks: float, pools: Mapping[float, int]) -> None:
-        """Move to the largest index whose thresholds add up to at most `tasks` tasks in `pools` pools by size."""
-        self._value = self._best_for(tasks, pools)._value
-        if self._value is not None:
-            self._bounds = {size: self._bounds_at(size, self._value) for size in self._pools}
-            self._index = None
+        """Move to the largest index whose thresholds add up to at most `tasks` tasks.
+
+        `pools` are the numbers of pools by size, at least one, whether they are counted in or not.
+        """
+        best = self._best_for(tasks, pools)
+        self._value, self._index = best._value, None
+        self._bounds = {size: best.bounds(size) for size in self._pools}
 
     def _best_for(self, tasks: float, pools: Mapping[float, int]) -> Cut:
         """Return the cut at the largest index whose thresholds add up to at most `tasks` tasks.
 
-        The largest size has the largest marginal utilities, and the most. So it leads close to the place, which is
-        then at most a few steps away.
+        The marginal utilities of the largest size are the largest ones, and the closest to each other. Bisection
+        among them ends a few steps before the place.
         """
+        largest = max(pools)
+
+        def fits(count: int) -> bool:
+            value = self._marginal(largest, count)
+            return sum(self._bounds_at(size, value).lower * many for size, many in pools.items()) <= tasks
+
         best = Cut(self._marginal)
-        best._pools = dict(pools)
-        if pools:
-            largest = max(pools)
-
-            def fits(count: int) -> bool:
-                value = self._marginal(largest, count)
-                return sum(self._bounds_at(size, value).lower * many for size, many in pools.items()) <= tasks
-
-            best._value = self._marginal(largest, max(_count(fits) - 1, 0))
-            best._bounds = {size: best._bounds_at(size, best._value) for size in pools}
-            best._index = None
-        while best._bounds and sum(best._bounds[size].upper * many for size, many in pools.items()) <= tasks:
+        best._value = value = self._marginal(largest, _count(fits) - 1)
+        best._bounds = {size: self._bounds_at(size, value) for size in pools}
+        best._index = None
+        while sum(best._bounds[size].upper * many for size, many in pools.items()) <= tasks:
             best.up()
         return best
 

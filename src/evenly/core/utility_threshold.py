@@ -119,7 +119,7 @@ class SizedDispatcher(Dispatcher):
         return self._begin_epoch({pool: None for pool in self._pools if self._sizes[pool] in changed})
 
     def _begin_epoch(self, told: dict[PoolId, None]) -> ThresholdNotice:
-        # The index is not needed, and can take long to count if a size has come or gone.
+        # Without the index, which `notice` adds: it takes long to count if a size has come or gone.
         self._notice = ThresholdNotice(0, self.epoch + 1)
         self._unsettled = told
         self._green, self._yellow = PoolSet(), PoolSet()
@@ -181,13 +181,14 @@ class UtilityThreshold(ThresholdPolicy):
             self._rethreshold(self._dispatcher.restart(threshold))
 
     def catch_up(self, tasks: int, pools: Mapping[float, int], slack: int = 0) -> None:
-        """Fit the index if its thresholds leave out more than `slack` tasks of every pool, for `pools` by size."""
-        if pools and sum(count * (self.threshold_for(size) + slack + 1) for size, count in pools.items()) <= tasks:
+        """Fit the index if its thresholds leave out more than `slack` tasks of each of the `pools`, by size."""
+        if sum(count * (self.threshold_for(size) + slack + 1) for size, count in pools.items()) <= tasks:
             self.fit(tasks, pools)
 
     def fit(self, tasks: int, pools: Mapping[float, int]) -> None:
-        """Set the index to the best one for `tasks` tasks in `pools` pools of each size."""
-        self._rethreshold(self._sized.fit(tasks, pools))
+        """Set the index to the best one for `tasks` tasks in `pools` pools of each size, if there are any."""
+        if pools:
+            self._rethreshold(self._sized.fit(tasks, pools))
 
     def _rethreshold(self, notice: ThresholdNotice) -> None:
         self._tell()

@@ -236,21 +236,17 @@ class Balancer:
 
     def set_weights(self, weights: Mapping[Address, float]) -> None:
         """Change the weights of pools. The open sessions stay, and the thresholds are fitted to them."""
-        changed = {
-            pool: weight
-            for pool, weight in ((self.pool(address), weight) for address, weight in weights.items())
-            if pool.weight != weight
-        }
-        for weight in changed.values():
+        new = {self.pool(address): weight for address, weight in weights.items()}
+        for weight in new.values():
             check_live_weight(self._name, weight)
-        check_weights(changed.get(pool, pool.weight) for pool in self._pools.values() if not pool.leaving)
-        before = {pool: pool.weight for pool in changed}
-        for pool, weight in changed.items():
-            self.rotation.set_weight(pool, weight)
+        check_weights(new.get(pool, pool.weight) for pool in self._pools.values() if not pool.leaving)
+        changed = [(pool, pool.weight) for pool, weight in new.items() if pool.weight != weight]
+        for pool, _ in changed:
+            self.rotation.set_weight(pool, new[pool])
         if changed:
             self.rotation.fit()
-        for pool, weight in changed.items():
-            self._report(PoolWeightChanged(pool=pool.address, before=before[pool], weight=weight))
+        for pool, before in changed:
+            self._report(PoolWeightChanged(pool=pool.address, before=before, weight=pool.weight))
 
     def set_failing(self, pool: LivePool, failing: bool) -> None:
         """Record the verdict of the data plane's health checks."""
@@ -282,8 +278,8 @@ class Balancer:
         self.rotation.tick()
         if self._dispatcher is not None and self._reported is not None:
             (old, seen), epoch, threshold = self._reported, self._dispatcher.epoch, self.threshold
-            moved = threshold != old or bool(self.picks)  # pools that join at the start may begin epochs too
-            if epoch != seen and threshold is not None and moved:
+            news = epoch != seen and (threshold != old or self.picks)  # at the start, joining pools begin epochs
+            if news and threshold is not None:
                 self._reported = threshold, epoch
                 self._report(ThresholdChanged(before=old, threshold=threshold, changes=epoch - seen))
 

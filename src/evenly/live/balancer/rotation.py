@@ -1,9 +1,8 @@
 """The pools in rotation: those that may get sessions now, and what the policy knows about them.
 
 What must be here: every change of a pool's session counts, of its weight, of its membership in the policy and of
-its slow start.
-`Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or reports of
-changes.
+its slow start. `Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses,
+or reports of changes.
 
 A session counts from its pick, so a burst spreads evenly. The sessions of a pool out of rotation (draining,
 failing, removed) and of a pool at its slow-start cap are counted too, and the policy gets them when the pool joins
