@@ -25,7 +25,18 @@ class Room:
     standard: tuple[str, ...] | None = None
 
 
-_PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "math", "typing")
+_PURE = (
+    "__future__",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "math",
+    "typing",
+)
 
 ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors: packages that load their public names when first used."),
@@ -155,7 +166,9 @@ ROOMS: dict[str, Room] = {
         holds="Runs the whole reproduction in parallel: `evenly paper`.",
         may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
-    "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
+    "live.addresses": Room(
+        holds="HOST:PORT, and the weights of pools, parsed and checked.", may=("errors", "inputs", "workload")
+    ),
     "live": Room(
         holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",
         may=("core", "errors", "files", "inputs", "live.addresses", "logs.record", "policies"),
@@ -177,7 +190,7 @@ ROOMS: dict[str, Room] = {
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
-        may=("core", "errors", "live.addresses"),
+        may=("core", "errors", "live.addresses", "policies"),
         standard=_PURE,
     ),
     "live.envoy": Room(

@@ -43,7 +43,7 @@ from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
-from evenly.live.settings import Settings, new_policy, read_settings
+from evenly.live.settings import Settings, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
 from evenly.live.wire.http2 import Connection
 
@@ -114,7 +114,9 @@ class PickerServer:
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._add_pools(
-            restored.pools_now(settings.pool) if restored else [KnownPool(address=each) for each in settings.pool]
+            restored.pools_now(settings.pool)
+            if restored
+            else [KnownPool(address=pool.address, weight=pool.weight) for pool in settings.pool]
         )
         if state is not None:
             self._saver = StateSaver(state, self._state, self._state_source, self.log)
@@ -131,7 +133,7 @@ class PickerServer:
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
-        if self._settings.policy == "threshold" and self._settings.alpha is None:
+        if learns(self._settings.policy) and self._settings.alpha is None:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         if self._sharing is not None:
             work.append(self._sharing.run())
@@ -186,7 +188,7 @@ class PickerServer:
 
     def _add_pools(self, pools: list[KnownPool]) -> None:
         for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
-            self.balancer.add(pool.address, endpoint, slowly=False)
+            self.balancer.add(pool.address, endpoint, weight=pool.weight, slowly=False)
             if pool.draining:
                 self.balancer.drain(pool.address)
             if pool.leaving:
@@ -223,7 +225,8 @@ class PickerServer:
         """Return what the state is made of. Stages stand for draining and leaving."""
         pools = self.balancer.pools
         addresses = [(pool.address, pool.endpoint) for pool in pools]
-        return self._settings, self.balancer.alpha, addresses, [pool.stage for pool in pools]
+        stages, weights = [pool.stage for pool in pools], [pool.weight for pool in pools]
+        return self._settings, self.balancer.alpha, addresses, stages, weights
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha
@@ -231,7 +234,11 @@ class PickerServer:
             settings=self._settings,
             pools=[
                 KnownPool(
-                    address=pool.address, endpoint=pool.endpoint, draining=pool.draining, leaving=pool.leaving
+                    address=pool.address,
+                    endpoint=pool.endpoint,
+                    weight=pool.weight,
+                    draining=pool.draining,
+                    leaving=pool.leaving,
                 )
                 for pool in self.balancer.pools
             ],
@@ -318,7 +325,7 @@ async def serve(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
                 admin=bound,
                 pools=len(service.balancer.pools),
-                policy=settings.policy,
+                policy=service.balancer.name,
             )
             print(ready.to_json() if ready_json else ready.sentence(), flush=True)
             gc.freeze()  # long-lived objects need no further GC scans
