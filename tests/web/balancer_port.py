@@ -1,4 +1,4 @@
-"""A real admin port on a real balancer, whose sessions start and end without a network: for any number of pools."""
+"""A real admin port on a real balancer, whose sessions start and end without a network, at any number of pools."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@
 import { Surface } from "../common/canvas.js";
 import { setText } from "../common/dom.js";
 import { counted } from "../common/format.js";
+import { hatched } from "../common/patterns.js";
 import { color, prefersStillness } from "../common/theme.js";
 import { TOKEN_VARIABLES, drawToken } from "../common/tokens.js";
 import { TOKENS } from "./model.js";
@@ -69,7 +70,6 @@ export class Bars {
       this.shown = Float32Array.from(this.model.sessions);
     }
     this.arrange(count);
-    setText(this.canvas, "");
     this.surface.invalidate();
     if (this.pointed >= 0) this.describe();
   }
@@ -270,7 +270,7 @@ export class Bars {
     if (known !== undefined) return known;
     const variable = TOKEN_VARIABLES[/** @type {import("../common/tokens.js").Token} */ (token)];
     const base = color(state === "failing" ? "--token-red" : variable);
-    const made = state === "warming" || state === "full" || state === "failing" ? hatched(context, base, state) : base;
+    const made = state === "warming" || state === "full" || state === "failing" ? hatched(context, base, state === "failing") : base;
     this.fills.set(key, made);
     return made;
   }
@@ -375,36 +375,4 @@ export class Bars {
     const sessions = counted(model.sessions[pointed] ?? 0, "session");
     setText(this.label, `${model.names[pointed] ?? ""} · ${sessions} · ${model.stateOf(pointed)}`);
   }
-}
-
-/**
- * Return stripes of a color: a second sign, besides the color, for the state of a pool.
- *
- * @param {CanvasRenderingContext2D} context
- * @param {string} base
- * @param {string} state
- */
-function hatched(context, base, state) {
-  const size = 6;
-  const tile = document.createElement("canvas");
-  tile.width = tile.height = size;
-  const pen = tile.getContext("2d");
-  if (pen === null) return base;
-  pen.globalAlpha = 0.35;
-  pen.fillStyle = base;
-  pen.fillRect(0, 0, size, size);
-  pen.globalAlpha = 1;
-  pen.strokeStyle = base;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  for (const shift of [-size, 0, size]) {
-    pen.moveTo(shift, size);
-    pen.lineTo(shift + size, 0);
-    if (state === "failing") {
-      pen.moveTo(shift, 0);
-      pen.lineTo(shift + size, size);
-    }
-  }
-  pen.stroke();
-  return context.createPattern(tile, "repeat") ?? base;
 }
