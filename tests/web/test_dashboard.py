@@ -68,6 +68,7 @@ def test_a_drained_pool_empties_before_the_readers_eyes(
     watch: Watched, gateway: Gateway, pools: list[PoolProcess]
 ) -> None:
     dashboard = opened(watch, gateway.admin).wait_live()
+    expect(dashboard.page).to_have_title(f"evenly gateway 127.0.0.1:{gateway.admin}")
     drained = pools[0]
     with ExitStack() as stack:
         with sessions(gateway.port, 6):  # an idle balancer fills empty pools first, so each pool has some

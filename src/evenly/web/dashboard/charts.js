@@ -5,6 +5,7 @@ import { clock, number } from "../common/format.js";
 import { color, onColorsChange } from "../common/theme.js";
 
 const HOUR = 3600;
+const LEAST = 600; // seconds shown, at least
 const HEIGHT = 150;
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
 const GAP_S = 20; // a longer pause between two points is drawn as a gap
@@ -102,7 +103,8 @@ class Chart {
     const times = pick(model, 0).map((time) => time ?? 0);
     const columns = this.plan.columns(model);
     this.plot.setData([times, ...columns.map((column) => withGaps(times, column))], false);
-    this.plot.setScale("x", { min: model.time - HOUR, max: model.time });
+    const since = Math.min(times[0] ?? model.time, model.time - LEAST);
+    this.plot.setScale("x", { min: Math.max(since, model.time - HOUR), max: model.time });
     const values = (columns[0] ?? []).filter((value) => value !== null);
     const last = values.at(-1);
     setText(this.now, last === undefined ? "" : number(last));
