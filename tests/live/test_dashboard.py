@@ -189,6 +189,23 @@ def test_readers_that_come_at_different_times_know_the_same() -> None:
     asyncio.run(run())
 
 
+def test_a_pool_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
+    port = BalancerPort(3, 0)
+
+    async def run() -> None:
+        page = Page(port.feed.subscribe())
+        await port.feed.tick()
+        port.balancer.remove(port.balancer.pools[0].address)  # idle, so it is gone at once
+        port.balancer.add(Address("10.9.9.9", 80), Address("10.9.9.9", 80), slowly=False)
+        await port.feed.tick()
+        await page.read()
+        assert page.events == ["hello", "frame"]
+        assert page.pools() == truth(port)
+        assert page.names[-1] == "10.9.9.9:80"
+
+    asyncio.run(run())
+
+
 class CountingSource:
     """Counts how often it is looked at."""
 

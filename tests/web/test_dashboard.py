@@ -7,10 +7,12 @@ import random
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from evenly.live.dashboard.source import Figures, Pools, Source
 from evenly.theory import solve_exact
 from evenly.web.assets import Page as WebPage
 from tests.live.clients import Traffic, sessions
@@ -258,6 +260,33 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
         )
         expect(chart).to_be_visible()
         expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
+
+
+class WeightedSource:
+    """Shows the pools of another source with weights 1 and 4, each with a threshold of its own."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.about = source.about
+        self.parts = source.parts
+
+    def figures(self) -> Figures:
+        return replace(self._source.figures(), thresholds={1.0: 3, 4.0: 12})
+
+    def pools(self) -> Pools:
+        pools = self._source.pools()
+        return replace(pools, weights=[1.0, 4.0] * (len(pools.names) // 2))
+
+
+def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
+    port = BalancerPort(4, 3)
+    port.feed.source = WeightedSource(port.feed.source)
+    with port.serving():
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        expect(page.get_by_role("columnheader", name="Weight")).to_be_visible()
+        assert page.locator("#rows td:nth-child(2)").all_inner_texts() == ["1", "4", "1", "4"]
+        expect(page.locator("#tiles")).to_contain_text("pools have different weights")
+        eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
 
 
 def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
