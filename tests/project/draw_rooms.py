@@ -22,7 +22,7 @@ HOUSE = {
     "whatif": (3, 1),
     "paper": (0, 2), "advice": (1, 2), "live": (2, 2),
     "theory": (0, 3), "sim": (1, 3), "faults": (4, 3), "testing": (5, 3),
-    "plots": (0, 4), "own_policy": (0.95, 4),
+    "plots": (0, 4), "own_policy": (0.95, 4), "web": (3, 4),
     "workload": (1, 5), "core": (2, 5), "logs": (3, 5),
     "hallway": (1.5, 6),
 }  # fmt: skip
@@ -31,7 +31,7 @@ LIVE = {
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
     "admin": (3, 2), "gateway": (4, 2),
     "http": (0.5, 3), "store": (1.35, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
-    "wire": (2.1, 4), "balancer": (3, 4),
+    "wire": (2.1, 4), "balancer": (3, 4), "dashboard": (4, 4),
     "addresses": (0, 5),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row
