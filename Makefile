@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
+NODE_READY := node_modules/.ready
 
 .PHONY: setup help demo paper quick test coverage fuzz chaos tools check bench docs wheel lock clean
 
@@ -27,14 +28,20 @@ demo: setup ## a minute of real traffic through Envoy, watched live
 paper: setup ## reproduce the paper: figures, claims and a report in out/paper
 	$(BIN)/evenly paper --out out/paper
 
-check: setup ## style and types
+check: setup $(NODE_READY) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	node_modules/.bin/tsc --project tsconfig.json
 
-# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates.
+# What checks our JavaScript, pinned and hashed. Nothing of it runs in a browser, and users need none of it.
+$(NODE_READY): package.json package-lock.json | tools
+	npm ci --silent --no-audit --no-fund --ignore-scripts
+	touch $@
+
+# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, a browser.
 tools:
-	missing=; for tool in curl nodejs:node openssl redis-server; do \
+	missing=; for tool in chromium curl nodejs:node npm openssl redis-server; do \
 		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
@@ -81,4 +88,4 @@ lock: setup ## renew the pinned requirements after a change of dependencies
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(DOCS_VENV) dist out site
+	rm -rf $(VENV) $(DOCS_VENV) node_modules dist out site

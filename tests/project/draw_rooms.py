@@ -21,7 +21,7 @@ HOUSE = {
     "cli": (1, 0),
     "paper": (0, 1), "advice": (1, 1), "live": (2, 1),
     "theory": (0, 2), "sim": (1, 2), "faults": (3, 2), "testing": (4, 2),
-    "plots": (0, 3), "own_policy": (0.95, 3),
+    "plots": (0, 3), "own_policy": (0.95, 3), "web": (3, 3),
     "workload": (1, 4), "core": (2, 4),
     "hallway": (1.5, 5),
 }  # fmt: skip

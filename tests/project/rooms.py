@@ -141,6 +141,7 @@ ROOMS: dict[str, Room] = {
         holds="Runs the whole reproduction in parallel: `evenly paper`.",
         may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
+    "web": Room(holds="Pages for browsers, as static files: what they share, and how they are served."),
     "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
     "live": Room(
         holds="What all live rooms use: settings, admin token, log, work in steps, child processes, signals.",

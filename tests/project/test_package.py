@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import evenly
+from evenly.web.assets import CONTENT_TYPES
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
@@ -31,6 +32,9 @@ def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -
     assert {"evenly/py.typed", "evenly/paper/report/paper-map.md", "evenly/paper/report/report.html.jinja"} <= set(
         names
     )
+    static = {path for path in (ROOT / "src" / "evenly" / "web").rglob("*") if path.suffix in CONTENT_TYPES}
+    assert {f"evenly/{path.relative_to(ROOT / 'src' / 'evenly').as_posix()}" for path in static} <= set(names)
+    assert "evenly/web/vendor/uPlot.LICENSE" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "bench/", "chaos/")) for name in names)
 
