@@ -86,7 +86,10 @@ export class CountingPolicy {
 
 /** Each task goes to any pool. */
 export class RandomRouting extends CountingPolicy {
-  /** @param {import("./messages.js").Choose} choose */
+  /**
+   * @param {import("./messages.js").Choose} choose
+   * @override
+   */
   pick(choose) {
     return choose(this.pools, this.pools.length);
   }
@@ -102,19 +105,26 @@ export class RoundRobin extends CountingPolicy {
     this.next = 0;
   }
 
+  /** @override */
   pick() {
     const pool = this.turns[this.next];
     this.next = (this.next + 1) % this.turns.length;
     return pool;
   }
 
-  /** @param {number} pool */
+  /**
+   * @param {number} pool
+   * @override
+   */
   joined(pool) {
     this.turns.splice(this.next, 0, pool); // a new pool waits for a full round
     this.next = (this.next + 1) % this.turns.length;
   }
 
-  /** @param {number} pool */
+  /**
+   * @param {number} pool
+   * @override
+   */
   left(pool) {
     const turn = this.turns.indexOf(pool);
     this.turns.splice(turn, 1);
@@ -134,7 +144,10 @@ export class PowerOfD extends CountingPolicy {
     this.sampleSize = sampleSize;
   }
 
-  /** @param {import("./messages.js").Choose} choose */
+  /**
+   * @param {import("./messages.js").Choose} choose
+   * @override
+   */
   pick(choose) {
     let best = -1;
     const last = Math.max(0, this.pools.length - this.sampleSize);
@@ -160,7 +173,10 @@ export class JoinShortestQueue extends CountingPolicy {
     this.lowest = 0;
   }
 
-  /** @param {import("./messages.js").Choose} choose */
+  /**
+   * @param {import("./messages.js").Choose} choose
+   * @override
+   */
   pick(choose) {
     const candidates = this.levels[this.lowest];
     return choose(candidates, candidates.length);
@@ -169,6 +185,7 @@ export class JoinShortestQueue extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   joined(pool, tasks) {
     this._level(tasks).add(pool);
@@ -178,6 +195,7 @@ export class JoinShortestQueue extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   left(pool, tasks) {
     this._level(tasks).discard(pool);
@@ -187,6 +205,7 @@ export class JoinShortestQueue extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   arrived(pool, tasks) {
     this._level(tasks - 1).discard(pool);
@@ -197,6 +216,7 @@ export class JoinShortestQueue extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   departed(pool, tasks) {
     this.messages.count(OTHER, pool);
@@ -232,7 +252,10 @@ export class JoinBelowThreshold extends CountingPolicy {
     this.withoutToken = 0;
   }
 
-  /** @param {import("./messages.js").Choose} choose */
+  /**
+   * @param {import("./messages.js").Choose} choose
+   * @override
+   */
   pick(choose) {
     if (this.tokens.length === 0) {
       this.withoutToken += 1;
@@ -246,12 +269,16 @@ export class JoinBelowThreshold extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   joined(pool, tasks) {
     if (tasks < this.below) this._send(RESYNC, pool);
   }
 
-  /** @param {number} pool */
+  /**
+   * @param {number} pool
+   * @override
+   */
   left(pool) {
     this.tokens.discard(pool);
   }
@@ -259,6 +286,7 @@ export class JoinBelowThreshold extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   arrived(pool, tasks) {
     if (tasks < this.below) this._send(GREEN, pool);
@@ -267,6 +295,7 @@ export class JoinBelowThreshold extends CountingPolicy {
   /**
    * @param {number} pool
    * @param {number} tasks
+   * @override
    */
   departed(pool, tasks) {
     if (tasks === this.below - 1) this._send(GREEN, pool);
