@@ -25,8 +25,8 @@ import { Streams } from "./rng.js";
 
 /**
  * What a visitor does to a run at some time. `load`: set the load. `kill`: remove a pool; its tasks arrive again at
- * once. `revive`: bring it back, empty. `threshold`: set the threshold.
- * @typedef {{type: "load" | "kill" | "revive" | "threshold", value: number}} Action
+ * once. `revive`: bring it back, empty. `threshold`: set the threshold. `average`: take averages from now on.
+ * @typedef {{type: "load" | "kill" | "revive" | "threshold" | "average", value: number}} Action
  */
 
 /**
@@ -170,6 +170,6 @@ export class BaseSystem {
     if (type === "kill") return this.alive[value] === 1 && this.ranked.count > 1;
     if (type === "revive") return this.alive[value] === 0 && value < this.spec.pools;
     if (type === "threshold") return this.spec.policy === "threshold" && value !== this.ledger.threshold;
-    return value !== this.load;
+    return type === "average" ? this.time > 0 : value !== this.load;
   }
 }

@@ -49,6 +49,7 @@ export class InstantSystem extends BaseSystem {
     if (!this.accepts(action)) return;
     const { type, value } = action;
     if (type === "load") this._setLoad(value);
+    else if (type === "average") this.ledger.startAverages(this._sent(), this._withoutToken());
     else if (type === "kill") this._kill(value);
     else if (type === "revive") this._revive(value);
     else if (this.policy instanceof ThresholdPolicy) {
@@ -62,12 +63,17 @@ export class InstantSystem extends BaseSystem {
   }
 
   averages() {
+    return this.ledger.averages(this._sent(), this._withoutToken());
+  }
+
+  _sent() {
+    return this.policy.messages.sent;
+  }
+
+  _withoutToken() {
     const { policy } = this;
-    const without = policy instanceof ThresholdPolicy ? policy.dispatcher.withoutToken : 0;
-    return this.ledger.averages(
-      policy.messages.sent,
-      policy instanceof JoinBelowThreshold ? policy.withoutToken : without,
-    );
+    if (policy instanceof ThresholdPolicy) return policy.dispatcher.withoutToken;
+    return policy instanceof JoinBelowThreshold ? policy.withoutToken : 0;
   }
 
   /**

@@ -91,6 +91,7 @@ export class LateSystem extends BaseSystem {
     if (!this.accepts(action)) return;
     const { type, value } = action;
     if (type === "load") this._setLoad(value);
+    else if (type === "average") this.ledger.startAverages(this._sent(), this._withoutToken());
     else if (type === "kill") this._kill(value);
     else if (type === "revive") this._revive(value);
     else {
@@ -104,7 +105,15 @@ export class LateSystem extends BaseSystem {
   }
 
   averages() {
-    return this.ledger.averages(this.sent, this.dispatcher.withoutToken);
+    return this.ledger.averages(this._sent(), this._withoutToken());
+  }
+
+  _sent() {
+    return this.sent;
+  }
+
+  _withoutToken() {
+    return this.dispatcher.withoutToken;
   }
 
   /** @param {number} pool */

@@ -53,6 +53,8 @@ export class Ledger {
     this.pools = ranked.count;
     this.poolTime = -1; // pools times time, once the number of pools has changed
     this.poolsSince = 0;
+    /** @type {Tally | null} where averages begin */
+    this.first = null;
     this.recount(load);
   }
 
@@ -159,58 +161,91 @@ export class Ledger {
   }
 
   /**
-   * Return the averages from time 0 to now.
+   * Return the integrals and counts up to now.
+   * @param {number[]} sent messages by kind
+   * @param {number} withoutToken
+   */
+  tally(sent, withoutToken) {
+    const { time } = this;
+    const step = time - this.since;
+    const counts = this._counts();
+    const levels = Math.max(counts.length, this.area.length);
+    return {
+      time,
+      scale: this.poolTime < 0 ? time * this.pools : this._poolTime(),
+      atLeast: Array.from({ length: levels }, (_, level) => (this.area[level] ?? 0) + (counts[level] ?? 0) * time),
+      maxTime: this._copied(this.maxTime, this.maxLevel, time - this.maxSince),
+      thresholdTime:
+        this.threshold < 0 ? [] : this._copied(this.thresholdTime, this.threshold, time - this.thresholdSince),
+      gap: this.gapArea + this._distance() * step,
+      spread: this.spreadArea + this._spread() * step,
+      sent: [...sent],
+      arrivals: this.arrivals,
+      withoutToken,
+      changes: this.changes,
+    };
+  }
+
+  /**
+   * Take averages from now on, not from time 0.
+   * @param {number[]} sent
+   * @param {number} withoutToken
+   */
+  startAverages(sent, withoutToken) {
+    this.first = this.tally(sent, withoutToken);
+  }
+
+  /**
+   * Return the averages up to now, from time 0 or from `startAverages` on.
    * @param {number[]} sent messages by kind
    * @param {number} withoutToken
    * @returns {Averages}
    */
   averages(sent, withoutToken) {
-    const { time } = this;
-    const step = time - this.since;
-    const scale = this.poolTime < 0 ? time * this.pools : this._poolTime();
-    const atLeast = this._counts().map((count, level) => ((this.area[level] ?? 0) + count * time) / scale);
-    for (let level = atLeast.length; level < this.area.length; level += 1) atLeast[level] = (this.area[level] ?? 0) / scale;
+    const window = this.first === null ? this.tally(sent, withoutToken) : since(this.first, this.tally(sent, withoutToken));
+    const time = window.time;
+    const scale = this.first === null || this.poolTime >= 0 ? window.scale : time * this.pools;
+    const atLeast = window.atLeast.map((area) => area / scale);
     const exactly = atLeast.map((share, level) => {
       const difference = share - (atLeast[level + 1] ?? 0);
       return difference > 1e-15 ? difference : 0;
     });
-    const maxTime = this._copied(this.maxTime, this.maxLevel, time - this.maxSince);
-    const maxima = trimmed(maxTime.map((share) => share / time));
-    const [green, yellow, resync, acknowledgements, other] = sent;
+    const maxima = trimmed(window.maxTime.map((length) => length / time));
+    const [green, yellow, resync, acknowledgements, other] = window.sent;
     return {
       time,
       events: this.events,
       mean_tasks: pairwiseSum(atLeast.slice(1)),
       pools_with_exactly: trimmed(exactly),
       max_tasks: { mean: maxima.reduce((sum, share, level) => sum + share * level, 0), distribution: maxima },
-      spread: { mean: (this.spreadArea + this._spread() * step) / time },
-      imbalance: { mean: (this.gapArea + this._distance() * step) / scale },
-      threshold: this.threshold < 0 ? null : this._thresholdAverages(),
+      spread: { mean: window.spread / time },
+      imbalance: { mean: window.gap / scale },
+      threshold: this.threshold < 0 ? null : this._thresholdAverages(window),
       messages: {
         green,
         yellow,
         resync,
         acknowledgements,
         other,
-        tasks: this.arrivals,
-        per_task: this.arrivals > 0 ? (green + yellow + other) / this.arrivals : 0,
+        tasks: window.arrivals,
+        per_task: window.arrivals > 0 ? (green + yellow + other) / window.arrivals : 0,
       },
-      without_token: withoutToken,
+      without_token: window.withoutToken,
     };
   }
 
-  _thresholdAverages() {
-    const { time } = this;
-    const spent = this._copied(this.thresholdTime, this.threshold, time - this.thresholdSince);
+  /** @param {Tally} window */
+  _thresholdAverages(window) {
     /** @type {Record<string, number>} */
     const shares = {};
     let mean = 0;
-    spent.forEach((length, level) => {
-      const share = length / time;
-      if (share > 0) shares[level] = share;
-      if (share > 0) mean += level * share;
+    window.thresholdTime.forEach((length, level) => {
+      const share = length / window.time;
+      if (share <= 0) return;
+      shares[level] = share;
+      mean += level * share;
     });
-    return { final: this.threshold, mean, changes: this.changes, settled_at: this.lastChange, time_at: shares };
+    return { final: this.threshold, mean, changes: window.changes, settled_at: this.lastChange, time_at: shares };
   }
 
   /** Pools with at least i tasks, up to the fullest. */
@@ -267,6 +302,32 @@ export class Ledger {
     this._set(copy, index, change);
     return copy;
   }
+}
+
+/** @typedef {ReturnType<Ledger["tally"]>} Tally */
+
+/**
+ * Return what is new in a later tally.
+ * @param {Tally} first
+ * @param {Tally} last
+ * @returns {Tally}
+ */
+function since(first, last) {
+  const difference = (/** @type {number[]} */ later, /** @type {number[]} */ earlier) =>
+    Array.from({ length: Math.max(later.length, earlier.length) }, (_, at) => (later[at] ?? 0) - (earlier[at] ?? 0));
+  return {
+    time: last.time - first.time,
+    scale: last.scale - first.scale,
+    atLeast: difference(last.atLeast, first.atLeast),
+    maxTime: difference(last.maxTime, first.maxTime),
+    thresholdTime: difference(last.thresholdTime, first.thresholdTime),
+    gap: last.gap - first.gap,
+    spread: last.spread - first.spread,
+    sent: difference(last.sent, first.sent),
+    arrivals: last.arrivals - first.arrivals,
+    withoutToken: last.withoutToken - first.withoutToken,
+    changes: last.changes - first.changes,
+  };
 }
 
 /**

@@ -1,0 +1,284 @@
+/**
+ * The stage: pools as columns of tasks, the tokens that the dispatcher holds, the threshold and what flies between.
+ *
+ * Pure drawing, from a lane's last frame. Geometry is kept apart, for the pointer.
+ */
+
+import { color } from "../../common/theme.js";
+import { drawFlights } from "./flights.js";
+
+/** @typedef {import("./painter.js").Painter} Painter */
+
+/**
+ * @typedef {object} Look what the stage needs to know about a lane
+ * @property {import("../engine/engine.js").LaneFrame} frame
+ * @property {import("./flights.js").Flights | null} flights
+ * @property {boolean} hasTokens
+ * @property {boolean} hasThreshold
+ * @property {number} levels rows that fit
+ * @property {number} selected pool, -1 for none
+ * @property {boolean} focused
+ * @property {number | null} dragged threshold under the pointer
+ * @property {number} time
+ */
+
+/** @typedef {ReturnType<typeof geometry>} Geometry */
+
+const LEFT = 30;
+const RIGHT = 14;
+const BOTTOM = 20;
+
+/**
+ * @param {number} width
+ * @param {number} height
+ * @param {number} pools
+ * @param {number} levels
+ */
+export function geometry(width, height, pools, levels) {
+  const top = height < 220 ? 46 : 58;
+  const columns = Math.max(width - LEFT - RIGHT, 10);
+  const column = columns / pools;
+  const row = (height - top - BOTTOM) / levels;
+  const gap = column > 5 ? Math.min(column * 0.18, 6) : column > 2.5 ? 0.8 : 0;
+  const base = height - BOTTOM;
+  return {
+    width,
+    height,
+    top,
+    left: LEFT,
+    columns,
+    column,
+    row,
+    gap,
+    base,
+    tokenRow: top - 12,
+    /** @param {number} pool */
+    x: (pool) => LEFT + pool * column,
+    /** @param {number} level */
+    y: (level) => base - level * row,
+    /** @param {number} x */
+    poolAt: (x) => Math.floor((x - LEFT) / column),
+    /** @param {number} y */
+    levelAt: (y) => (base - y) / row,
+  };
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+export function drawStage(painter, g, look) {
+  drawAxis(painter, g, look);
+  drawTasks(painter, g, look);
+  drawDispatcher(painter, g, look);
+  if (look.hasTokens) drawTokens(painter, g, look);
+  drawEvenShare(painter, g, look);
+  if (look.hasThreshold) drawThreshold(painter, g, look);
+  if (look.flights !== null) drawFlights(painter, g, look.flights, look.time);
+  drawSelection(painter, g, look);
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawAxis(painter, g, look) {
+  const every = [1, 2, 5, 10, 20].find((step) => g.row * step >= 16) ?? 50;
+  for (let level = 0; level <= look.levels; level += every) {
+    painter.line([g.left, g.y(level), g.left + g.columns, g.y(level)], color("--line"), 1, []);
+    if (level > 0 || every === 1) {
+      painter.text(String(level), g.left - 6, g.y(level), { fill: color("--text-soft"), size: 11, align: "right" });
+    }
+  }
+  const count = look.frame.tasks.length;
+  painter.text(`${count} pools`, g.left + g.columns, g.height - 8, {
+    fill: color("--text-soft"),
+    size: 11,
+    align: "right",
+  });
+}
+
+/**
+ * Draw tasks as cells, those above an even share in another color, or as bars where there is no room for cells.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawTasks(painter, g, look) {
+  const { tasks, loadPerPool } = look.frame;
+  const even = Math.ceil(loadPerPool - 1e-9);
+  const cells = g.row >= 5 && g.column >= 5;
+  const inset = cells ? Math.min(1, g.row * 0.1) : 0;
+  const width = Math.max(g.column - g.gap, 0.5);
+  /** @type {number[]} */
+  const within = [];
+  /** @type {number[]} */
+  const above = [];
+  /** @type {number[]} */
+  const dead = [];
+  for (let pool = 0; pool < tasks.length; pool += 1) {
+    const x = g.x(pool) + g.gap / 2;
+    if (tasks[pool] < 0) {
+      dead.push(x, g.top, width, g.base - g.top);
+      continue;
+    }
+    const count = tasks[pool] - (look.flights?.landing[pool] ?? 0);
+    if (!cells) {
+      const full = Math.min(count, even);
+      if (full > 0) within.push(x, g.y(full), width, g.base - g.y(full));
+      if (count > even) above.push(x, g.y(count), width, g.y(even) - g.y(count));
+      continue;
+    }
+    for (let level = 0; level < count; level += 1) {
+      (level < even ? within : above).push(x, g.y(level + 1) + inset, width, g.row - 2 * inset);
+    }
+  }
+  painter.boxes(dead, color("--sunken"));
+  painter.boxes(within, color("--series-1"));
+  painter.boxes(above, color("--token-red"));
+  if (cells) drawMarks(painter, above);
+  for (let at = 0; at < dead.length && g.column >= 8; at += 4) {
+    const [x, y] = [dead[at] + dead[at + 2] / 2, g.base - 12];
+    const ink = color("--text-soft");
+    painter.line([x - 4, y - 4, x + 4, y + 4], ink, 2, []);
+    painter.line([x - 4, y + 4, x + 4, y - 4], ink, 2, []);
+  }
+}
+
+/**
+ * Mark cells above an even share with a dot, for readers who cannot tell the colors apart.
+ * @param {Painter} painter
+ * @param {number[]} cells
+ */
+function drawMarks(painter, cells) {
+  /** @type {number[]} */
+  const marks = [];
+  for (let at = 0; at < cells.length; at += 4) {
+    const size = Math.min(cells[at + 2], cells[at + 3]) / 3;
+    if (size < 2) continue;
+    marks.push(cells[at] + (cells[at + 2] - size) / 2, cells[at + 1] + (cells[at + 3] - size) / 2, size, size);
+  }
+  painter.boxes(marks, color("--surface"));
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawDispatcher(painter, g, look) {
+  const { averages } = look.frame;
+  const { green, yellow, other, resync, acknowledgements, tasks } = averages.messages;
+  const y = 15;
+  painter.boxes([g.left, 4, g.columns, 22], color("--sunken"));
+  const ink = { fill: color("--text"), size: 12, align: /** @type {const} */ ("left") };
+  painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
+  const narrow = g.columns < 330;
+  painter.text(`${tasks} ${narrow ? "tasks" : "tasks placed"}`, g.left + 84, y, { ...ink, fill: color("--text-soft") });
+  let x = g.left + g.columns - 8;
+  const right = { ...ink, align: /** @type {const} */ ("right") };
+  if (look.hasTokens) {
+    const yellows = String(yellow + resync);
+    painter.text(yellows, x, y, right);
+    x -= 8 * yellows.length + 9;
+    painter.token("yellow", x, y, 5);
+    x -= 12;
+    painter.text(String(green), x, y, right);
+    x -= 8 * String(green).length + 9;
+    painter.token("green", x, y, 4.5);
+    if (acknowledgements > 0 && g.columns > 520) {
+      painter.text(`${acknowledgements} answers`, x - 12, y, { ...right, fill: color("--text-soft") });
+    }
+  } else {
+    const word = other === 1 ? "message" : "messages";
+    painter.text(`${other} ${word}`, x, y, { ...right, fill: color("--text-soft") });
+  }
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawTokens(painter, g, look) {
+  const { tokens } = look.frame;
+  const radius = Math.min(g.column * 0.32, 6);
+  if (radius < 1.6) {
+    // No room for shapes: green marks are tall, yellow ones are short.
+    /** @type {number[]} */
+    const greens = [];
+    /** @type {number[]} */
+    const yellows = [];
+    for (let pool = 0; pool < tokens.length; pool += 1) {
+      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 7, g.column, 12);
+      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow - 1, g.column, 6);
+    }
+    painter.boxes(greens, color("--token-green"));
+    painter.boxes(yellows, color("--token-yellow"));
+    return;
+  }
+  for (let pool = 0; pool < tokens.length; pool += 1) {
+    if (tokens[pool] === 0) continue;
+    painter.token(tokens[pool] === 2 ? "green" : "yellow", g.x(pool) + g.column / 2, g.tokenRow, radius);
+  }
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawEvenShare(painter, g, look) {
+  const { loadPerPool } = look.frame;
+  if (loadPerPool > look.levels) return;
+  painter.line([g.left, g.y(loadPerPool), g.left + g.columns, g.y(loadPerPool)], color("--text"), 1.5, [2, 4]);
+  if (look.hasThreshold) return;
+  const words = { fill: color("--text"), size: 11, align: /** @type {const} */ ("left"), bold: true };
+  label(painter, `even share ${round(loadPerPool)}`, g.left + 4, g.y(loadPerPool) - 9, words);
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawThreshold(painter, g, look) {
+  const at = look.dragged ?? look.frame.threshold;
+  const y = g.y(Math.min(at, look.levels));
+  const ink = color("--threshold");
+  painter.line([g.left, y, g.left + g.columns, y], ink, 2.5, []);
+  const x = g.left + g.columns;
+  painter.shape([x - 1, y, x + 11, y - 8, x + 11, y + 8], ink);
+  label(painter, `threshold ${at}`, g.left + 4, y - 10, { fill: ink, size: 12, align: "left", bold: true });
+}
+
+/**
+ * @param {Painter} painter
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {import("./painter.js").TextLook} look
+ */
+function label(painter, text, x, y, look) {
+  painter.boxes([x - 3, y - 8, text.length * look.size * 0.56 + 6, 15], color("--surface"));
+  painter.text(text, x, y, look);
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawSelection(painter, g, look) {
+  if (look.selected < 0 || look.selected >= look.frame.tasks.length) return;
+  const x = g.x(look.selected);
+  const points = [x, g.top - 2, x + g.column, g.top - 2, x + g.column, g.base + 2, x, g.base + 2, x, g.top - 2];
+  painter.line(points, color(look.focused ? "--focus" : "--line-strong"), look.focused ? 2.5 : 1, []);
+}
+
+/** @param {number} value */
+function round(value) {
+  return String(Math.round(value * 100) / 100);
+}
