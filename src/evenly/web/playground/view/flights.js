@@ -6,7 +6,7 @@ import { ACK, GREEN, OTHER, RESYNC, YELLOW } from "../core/messages.js";
 import { NOTICE, POLL, REPLY, TASK } from "../sim/base.js";
 import { color } from "../../common/theme.js";
 
-const MOST = 160; // in flight at once; more would be a blur
+const MOST = 80; // in flight at once; more would be a blur
 const DOWN_MS = 420;
 const UP_MS = 520;
 const FADE_MS = 700; // of a threshold that changes

@@ -20,12 +20,13 @@ import { drawFlights } from "./flights.js";
  * @property {boolean} focused
  * @property {number | null} dragged threshold under the pointer
  * @property {number} time
+ * @property {number[] | null} settled predicted share of pools with exactly i tasks, once settled
+ * @property {number[] | null} fluid the same right now
  */
 
 /** @typedef {ReturnType<typeof geometry>} Geometry */
 
 const LEFT = 30;
-const RIGHT = 14;
 const BOTTOM = 20;
 
 /**
@@ -35,8 +36,9 @@ const BOTTOM = 20;
  * @param {number} levels
  */
 export function geometry(width, height, pools, levels) {
-  const top = height < 220 ? 46 : 58;
-  const columns = Math.max(width - LEFT - RIGHT, 10);
+  const top = 62;
+  const side = width < 520 ? 64 : Math.min(width * 0.16, 150);
+  const columns = Math.max(width - LEFT - side - 18, 10);
   const column = columns / pools;
   const row = (height - top - BOTTOM) / levels;
   const gap = column > 5 ? Math.min(column * 0.18, 6) : column > 2.5 ? 0.8 : 0;
@@ -48,10 +50,11 @@ export function geometry(width, height, pools, levels) {
     left: LEFT,
     columns,
     column,
+    side: { x: LEFT + columns + 18, width: side - 4 },
     row,
     gap,
     base,
-    tokenRow: top - 12,
+    tokenRow: 39,
     /** @param {number} pool */
     x: (pool) => LEFT + pool * column,
     /** @param {number} level */
@@ -71,6 +74,7 @@ export function geometry(width, height, pools, levels) {
 export function drawStage(painter, g, look) {
   drawAxis(painter, g, look);
   drawTasks(painter, g, look);
+  drawShares(painter, g, look);
   drawDispatcher(painter, g, look);
   if (look.hasTokens) drawTokens(painter, g, look);
   drawEvenShare(painter, g, look);
@@ -110,7 +114,7 @@ function drawTasks(painter, g, look) {
   const { tasks, loadPerPool } = look.frame;
   const even = Math.ceil(loadPerPool - 1e-9);
   const cells = g.row >= 5 && g.column >= 5;
-  const inset = cells ? Math.min(1, g.row * 0.1) : 0;
+  const inset = cells ? Math.min(1.5, g.row * 0.1) : 0;
   const width = Math.max(g.column - g.gap, 0.5);
   /** @type {number[]} */
   const within = [];
@@ -164,6 +168,42 @@ function drawMarks(painter, cells) {
 }
 
 /**
+ * Draw the share of pools at each height beside the columns, and what theory predicts.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawShares(painter, g, look) {
+  const { x, width } = g.side;
+  const soft = { fill: color("--text-soft"), size: 11, align: /** @type {const} */ ("left") };
+  painter.text(width > 90 ? "share of pools" : "share", x, g.top - 12, soft);
+  /** @type {number[]} */
+  const counts = new Array(look.levels + 1).fill(0);
+  let alive = 0;
+  for (const tasks of look.frame.tasks) {
+    if (tasks >= 0) alive += 1;
+    if (tasks >= 0 && tasks <= look.levels) counts[tasks] += 1;
+  }
+  const thick = Math.min(g.row * 0.62, 16);
+  /** @type {number[]} */
+  const bars = [];
+  counts.forEach((count, level) => {
+    if (count > 0) bars.push(x, g.y(level) - thick / 2, (count / alive) * width, thick);
+  });
+  painter.boxes(bars, color("--line-strong"));
+  painter.line([x, g.top, x, g.base], color("--line-strong"), 1, []);
+  /** @type {number[]} */
+  const ticks = [];
+  look.settled?.forEach((share, level) => {
+    if (share > 0.002 && level <= look.levels) ticks.push(x + share * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
+  });
+  painter.boxes(ticks, color("--text"));
+  look.fluid?.forEach((share, level) => {
+    if (share > 0.002 && level <= look.levels) painter.token("none", x + share * width, g.y(level), 4);
+  });
+}
+
+/**
  * @param {Painter} painter
  * @param {Geometry} g
  * @param {Look} look
@@ -172,9 +212,10 @@ function drawDispatcher(painter, g, look) {
   const { averages } = look.frame;
   const { green, yellow, other, resync, acknowledgements, tasks } = averages.messages;
   const y = 15;
-  painter.boxes([g.left, 4, g.columns, 22], color("--sunken"));
+  painter.boxes([g.left, 3, g.columns, look.hasTokens ? 48 : 24], color("--sunken"));
   const ink = { fill: color("--text"), size: 12, align: /** @type {const} */ ("left") };
   painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
+  if (look.hasTokens) painter.line([g.left, 27, g.left + g.columns, 27], color("--line"), 1, []);
   const narrow = g.columns < 330;
   painter.text(`${tasks} ${narrow ? "tasks" : "tasks placed"}`, g.left + 84, y, { ...ink, fill: color("--text-soft") });
   let x = g.left + g.columns - 8;
@@ -212,8 +253,8 @@ function drawTokens(painter, g, look) {
     /** @type {number[]} */
     const yellows = [];
     for (let pool = 0; pool < tokens.length; pool += 1) {
-      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 7, g.column, 12);
-      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow - 1, g.column, 6);
+      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 8, g.column, 16);
+      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow, g.column, 8);
     }
     painter.boxes(greens, color("--token-green"));
     painter.boxes(yellows, color("--token-yellow"));
@@ -235,8 +276,7 @@ function drawEvenShare(painter, g, look) {
   if (loadPerPool > look.levels) return;
   painter.line([g.left, g.y(loadPerPool), g.left + g.columns, g.y(loadPerPool)], color("--text"), 1.5, [2, 4]);
   if (look.hasThreshold) return;
-  const words = { fill: color("--text"), size: 11, align: /** @type {const} */ ("left"), bold: true };
-  label(painter, `even share ${round(loadPerPool)}`, g.left + 4, g.y(loadPerPool) - 9, words);
+  pill(painter, `even share ${round(loadPerPool)}`, g.left + 4, g.y(loadPerPool) - 10, "--text");
 }
 
 /**
@@ -248,22 +288,23 @@ function drawThreshold(painter, g, look) {
   const at = look.dragged ?? look.frame.threshold;
   const y = g.y(Math.min(at, look.levels));
   const ink = color("--threshold");
-  painter.line([g.left, y, g.left + g.columns, y], ink, 2.5, []);
+  painter.line([g.left, y, g.left + g.columns, y], ink, 3, []);
   const x = g.left + g.columns;
-  painter.shape([x - 1, y, x + 11, y - 8, x + 11, y + 8], ink);
-  label(painter, `threshold ${at}`, g.left + 4, y - 10, { fill: ink, size: 12, align: "left", bold: true });
+  painter.shape([x - 1, y, x + 12, y - 9, x + 12, y + 9], ink);
+  pill(painter, `threshold ${at}`, g.left + 4, y - 12, "--threshold");
 }
 
 /**
+ * A label on a ground of its own, readable on top of the columns.
  * @param {Painter} painter
  * @param {string} text
  * @param {number} x
  * @param {number} y
- * @param {import("./painter.js").TextLook} look
+ * @param {string} ground
  */
-function label(painter, text, x, y, look) {
-  painter.boxes([x - 3, y - 8, text.length * look.size * 0.56 + 6, 15], color("--surface"));
-  painter.text(text, x, y, look);
+function pill(painter, text, x, y, ground) {
+  painter.boxes([x, y - 9, text.length * 6.6 + 12, 18], color(ground));
+  painter.text(text, x + 6, y, { fill: color("--surface"), size: 12, align: "left", bold: true });
 }
 
 /**

@@ -182,9 +182,13 @@ export function readState(fragment, defaults) {
     if (lanes.length > MOST_LANES || lanes.includes(null)) return null;
     state.lanes = /** @type {Lane[]} */ (lanes);
   }
-  const actions = given.get("do")?.split(";").map((text) => readAction(text, state.pools)) ?? [];
-  if (actions.length > MOST_ACTIONS || actions.includes(null)) return null;
-  state.actions = /** @type {TimedAction[]} */ (actions);
+  const actions = given.get("do")?.split(";").map((text) => readAction(text, state.pools));
+  if (actions !== undefined) {
+    if (actions.length > MOST_ACTIONS || actions.includes(null)) return null;
+    state.actions = /** @type {TimedAction[]} */ (actions);
+  } else if (given.has("t")) {
+    state.actions = []; // a link to a moment lists all that was done
+  }
   return state;
 }
 
@@ -211,7 +215,7 @@ export function specsOf(state) {
  */
 export function laneTitle(lane) {
   if (lane.policy === "threshold") {
-    return lane.alpha === null ? "Tokens, threshold by hand" : `Tokens, learning threshold (α ${lane.alpha})`;
+    return lane.alpha === null ? "Threshold set by hand" : `Learning threshold, α ${lane.alpha}`;
   }
   if (lane.policy === "power-of-d") return lane.choices === 1 ? "One choice: random" : `Best of ${lane.choices} choices`;
   return lane.policy === "jbt" ? `Join below ${lane.threshold}` : POLICIES[lane.policy].title;
