@@ -155,10 +155,10 @@ export const SCENES = [
     controls: ["restart"],
     metric: "threshold",
     start: {
-      lanes: [lane("threshold", { alpha: "0.93" }), lane("threshold")],
+      lanes: [lane("threshold", { alpha: "0.92" }), lane("threshold")],
       load: 5.5,
-      pools: 60,
-      speed: 0.5,
+      pools: 100,
+      speed: 0.3,
     },
   },
   {
@@ -171,17 +171,18 @@ export const SCENES = [
     ],
     task: "Press Double the load. Then halve it again.",
     theory:
-      "With alpha above L / (L + 1), the threshold settles at most one above floor(load) for every load up to L: 0.93 " +
-      "serves all loads up to 13.",
+      "With alpha above L / (L + 1), the threshold settles at most one above floor(load) for every load up to L: 0.92 " +
+      "serves all loads up to 11.",
     labels: ["eq. (13)", "Fig. 6"],
     controls: ["demand"],
     metric: "threshold",
     start: {
-      lanes: [lane("threshold", { alpha: "0.93", threshold: 5 }), lane("threshold", { threshold: 5 })],
+      lanes: [lane("threshold", { alpha: "0.92", threshold: 5 }), lane("threshold", { threshold: 5 })],
       load: 5.5,
       initial: 5,
-      pools: 60,
-      speed: 0.8,
+      pools: 100,
+      speed: 0.4,
+      time: 2,
     },
   },
   {
@@ -201,7 +202,7 @@ export const SCENES = [
     controls: ["delay"],
     metric: "spread",
     start: {
-      lanes: [lane("threshold", { alpha: "0.93", threshold: 5 }), lane("jsq"), lane("power-of-d")],
+      lanes: [lane("threshold", { alpha: "0.92", threshold: 5 }), lane("jsq"), lane("power-of-d")],
       load: 5.5,
       initial: 5,
       pools: 30,
@@ -227,7 +228,7 @@ export const SCENES = [
     controls: ["pools", "load", "delay", "lanes", "demand", "kill", "seed"],
     metric: "spread",
     start: {
-      lanes: [lane("threshold", { alpha: "0.93" }), lane("jsq"), lane("power-of-d"), lane("random")],
+      lanes: [lane("threshold", { alpha: "0.92" }), lane("jsq"), lane("power-of-d"), lane("random")],
       load: 5.5,
       pools: 100,
       speed: 1,

@@ -28,7 +28,7 @@ export function predict(spec, load, threshold, pools) {
     spread: occupancy === null ? null : spreadOf(occupancy),
     fullest: fullest(spec, occupancy, pools),
     messages: messages(spec),
-    threshold: settled === null ? null : thresholds(settled, spec, load),
+    threshold: settled === null || spec.delay > 0 ? null : thresholds(settled, spec, load),
   };
 }
 

@@ -239,7 +239,7 @@ function laneRow(lane, index, state, wishes) {
       const learning = select.value === "learning";
       const policy = learning ? "threshold" : select.value;
       const threshold = learning ? 0 : Math.floor(state.load) + (policy === "jbt" ? 1 : 0);
-      changed.lanes[index] = { policy, threshold, alpha: learning ? "0.93" : null, choices: 2 };
+      changed.lanes[index] = { policy, threshold, alpha: learning ? "0.92" : null, choices: 2 };
     }),
   );
   const swatch = make("span", { class: `swatch series-${index + 1}`, "aria-hidden": "true" });

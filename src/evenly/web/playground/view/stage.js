@@ -214,10 +214,11 @@ function drawDispatcher(painter, g, look) {
   const y = 15;
   painter.boxes([g.left, 3, g.columns, look.hasTokens ? 48 : 24], color("--sunken"));
   const ink = { fill: color("--text"), size: 12, align: /** @type {const} */ ("left") };
-  painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
-  if (look.hasTokens) painter.line([g.left, 27, g.left + g.columns, 27], color("--line"), 1, []);
   const narrow = g.columns < 330;
-  painter.text(`${tasks} ${narrow ? "tasks" : "tasks placed"}`, g.left + 84, y, { ...ink, fill: color("--text-soft") });
+  if (!narrow) painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
+  if (look.hasTokens) painter.line([g.left, 27, g.left + g.columns, 27], color("--line"), 1, []);
+  const placed = `${tasks} ${narrow ? "tasks" : "tasks placed"}`;
+  painter.text(placed, g.left + (narrow ? 8 : 84), y, { ...ink, fill: color("--text-soft") });
   let x = g.left + g.columns - 8;
   const right = { ...ink, align: /** @type {const} */ ("right") };
   if (look.hasTokens) {
