@@ -27,11 +27,14 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, Readiness, StateView, Status, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.dashboard.feed import Feed
+from evenly.live.log import Log
 
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 60.0
@@ -48,6 +51,8 @@ class Port(httpx.Client):
         self.balancer = balancer
         self.ready = True
         self.store: StoreView | None = None
+        self.log = Log(None)
+        self.feed = Feed(BalancerSource(balancer, list), self.log)
 
     def add(self, address: str) -> httpx.Response:
         return self.post("/pools", json={"address": address})
@@ -91,6 +96,7 @@ def admin_port(token: str | None = None) -> Iterator[Port]:
         resolve=resolve,
         ready=lambda: port.ready,
         publish=lambda: None,
+        feed=port.feed,
         store=lambda: port.store,
     )
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
@@ -286,6 +292,7 @@ SECRET = [
     ("POST", "/pools/127.0.0.1:9001/drain"),
     ("POST", "/pools/127.0.0.1:9001/undrain"),
     ("DELETE", "/pools/127.0.0.1:9001"),
+    ("GET", "/dashboard/events"),
     ("GET", "/nothing"),
 ]
 EVERYTHING = PAGES + SECRET
@@ -315,11 +322,11 @@ def test_with_a_token_nothing_but_probes_and_pages_is_open(guarded: Port) -> Non
 
 @pytest.mark.slow
 def test_a_browser_can_open_the_pages_although_it_sends_no_token(guarded: Port) -> None:
-    """It follows the redirect from / to /docs, and sends these headers when its user types an address."""
+    """It sends these headers when its user types an address."""
     navigation = {"Accept": "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
     with httpx.Client(base_url=guarded.base_url, headers=navigation, timeout=PATIENCE, trust_env=False) as browser:
-        page = browser.get("/", follow_redirects=True)
-        assert (page.status_code, page.url.path) == (200, "/docs")
+        assert 'href="docs"' in browser.get("/").text
+        page = browser.get("/docs")
         assert "<h1" in page.text
         assert 'Authorization: Bearer $EVENLY_ADMIN_TOKEN"' in html.unescape(page.text)
         assert browser.get("/openapi.json").json()["paths"].keys() >= {"/state", "/pools"}
@@ -462,12 +469,6 @@ def test_operations_are_grouped_and_documented(port: Port) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_page_leads_to_the_documentation(port: Port) -> None:
-    answer = port.get("/")
-    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
-
-
-@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: Port) -> None:
     answer = port.get("/docs")
     page = answer.text
@@ -587,6 +588,7 @@ def serve_and(body: Callable[[Address], None]) -> None:
             resolve=never,
             ready=lambda: True,
             publish=lambda: None,
+            feed=Feed(BalancerSource(balancer(), list), Log(None)),
         )
         async with asyncio.timeout(PATIENCE), serve_admin(app, sock):
             await asyncio.to_thread(body, address)

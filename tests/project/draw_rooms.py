@@ -20,7 +20,7 @@ _DOORS = ("__init__", "__main__")
 HOUSE = {
     "cli": (1, 0),
     "paper": (0, 1), "advice": (1, 1), "live": (2, 1),
-    "theory": (0, 2), "sim": (1, 2), "faults": (3, 2), "testing": (4, 2),
+    "theory": (0, 2), "sim": (1, 2), "faults": (3, 2), "testing": (4.7, 2),
     "plots": (0, 3), "own_policy": (0.95, 3), "web": (3, 3),
     "workload": (1, 4), "core": (2, 4),
     "hallway": (1.5, 5),
@@ -30,7 +30,7 @@ LIVE = {
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
     "admin": (3, 2), "gateway": (4, 2),
     "http": (0.5, 3), "store": (1.35, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
-    "wire": (2.1, 4), "balancer": (3, 4),
+    "wire": (2.1, 4), "balancer": (3, 4), "dashboard": (4, 4),
     "addresses": (0, 5),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row

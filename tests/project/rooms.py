@@ -171,19 +171,23 @@ ROOMS: dict[str, Room] = {
         holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
         may=("errors", "inputs", "live", "live.addresses", "live.balancer", "live.wire"),
     ),
+    "live.dashboard": Room(
+        holds="What the dashboard shows, as data: figures, the last hour, logins, the stream.", may=("live",)
+    ),
     "live.admin.schema": Room(
         holds="The JSON of the admin port.", may=("live.balancer",), packages=("pydantic",)
     ),
     "live.admin": Room(
-        holds="The admin port: routes, metrics, authentication, its documentation page.",
-        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.http"),
-        packages=("fastapi", "jinja2", "starlette", "uvicorn"),
+        holds="The admin port: routes, metrics, authentication, its documentation page, the dashboard.",
+        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.dashboard",
+             "live.http", "web"),
+        packages=("fastapi", "jinja2", "pydantic", "starlette", "uvicorn"),
     ),
     "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
     "live.picker": Room(
         holds="The picker process: server, routes, background work, state file, settings watch.",
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
-             "live.envoy", "live.picker.ready", "live.wire"),
+             "live.dashboard", "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
         lazily=("live.store",),
     ),
@@ -195,7 +199,8 @@ ROOMS: dict[str, Room] = {
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",
         may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
-             "live.admin.schema", "live.balancer", "live.http", "live.picker.ready", "live.store"),
+             "live.admin.schema", "live.balancer", "live.dashboard", "live.http", "live.picker.ready",
+             "live.store"),
         packages=("fastapi", "pydantic", "starlette", "uvicorn", "uvloop"),
     ),
     "live.gateway": Room(

@@ -1,4 +1,4 @@
-"""One browser for all tests of a worker. Each test gets pages of its own, which are watched."""
+"""One browser for all tests of a module. Each test gets pages of its own, which are watched."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, sync_playwright
 from tests.web.support import CHROMIUM, FLAGS, Watched, watched
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not the session: while Playwright runs, no other module can run an event loop
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))

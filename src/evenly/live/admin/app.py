@@ -26,6 +26,7 @@ from evenly.live.admin.shell import Responses, admin_shell, answer, problem, ref
 from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.dashboard.feed import Feed
 
 _ABOUT = """Inspect the balancer, change its pools while it runs, and check its health.
 A rejected request is answered with {"detail": "the reason, in one sentence"}."""
@@ -45,6 +46,7 @@ def admin_app(
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
     publish: Callable[[], None],
+    feed: Feed,
     store: Callable[[], StoreView | None] = lambda: None,
     refused: Callable[[], RefusedView | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
@@ -52,6 +54,7 @@ def admin_app(
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
+    `feed` is what the dashboard shows.
     """
 
     async def why_not_ready() -> str | None:
@@ -69,6 +72,7 @@ def admin_app(
         },
         why_not_ready=why_not_ready,
         store_available=lambda: None if (seen := store()) is None else seen.available,
+        feed=feed,
         refusing=refusing,
     )
 

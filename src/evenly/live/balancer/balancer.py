@@ -7,7 +7,7 @@ cycle of a pool in `lifecycle.py`, what a session may do in `session.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from math import floor
 
 from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy
@@ -108,6 +108,11 @@ class Balancer:
     def tokens(self) -> tuple[int, int] | None:
         """The numbers of green and yellow tokens held; None for a policy without tokens."""
         return None if self._dispatcher is None else (len(self._dispatcher.green), len(self._dispatcher.yellow))
+
+    @property
+    def token_holders(self) -> tuple[Container[object], Container[object]] | None:
+        """The pools with a green and those with a yellow token out; None for a policy without tokens."""
+        return None if self._dispatcher is None else (self._dispatcher.green, self._dispatcher.yellow)
 
     @property
     def messages(self) -> MessageCount:

@@ -17,12 +17,14 @@ from evenly.live.addresses import Address
 from evenly.live.admin.server import serve_admin, serving
 from evenly.live.alpha_updates import Advisor
 from evenly.live.background import Work, log_faults, repeat, running
+from evenly.live.dashboard.feed import Feed
 from evenly.live.dispatcher.access import Access
 from evenly.live.dispatcher.admin import dispatcher_admin
 from evenly.live.dispatcher.agents import Agents
 from evenly.live.dispatcher.app import Api
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.fleet import Fleet
+from evenly.live.dispatcher.fleet_source import FleetSource
 from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.pages import Pages
 from evenly.live.dispatcher.protocol import MAX_CONNECTIONS, ApiServer
@@ -71,6 +73,7 @@ class DispatcherServer:
         shared = opened.kind != EMBEDDED
         self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared)
         self.watch = Watch(self.fleet, log)
+        self.feed = Feed(FleetSource(self.fleet, self.watch), log)
         api = Api(
             sessions=Sessions(store, counters),
             agents=self._agents,
@@ -93,6 +96,7 @@ class DispatcherServer:
             repeat(self._tick, tick, log),
             repeat(self.watch.look, _WATCH_S, log),
             repeat(self._sweep, _SWEEP_S, log),
+            self.feed.run(),
         ]
         if settings.alpha is None:
             use = self._store.use_alpha
@@ -155,7 +159,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
             )
             _take_uvicorn_log(log)
             admin_app = dispatcher_admin(
-                server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log
+                server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log, feed=server.feed
             )
             admin_tls = None if settings.admin.loopback else server.tls
             async with (
@@ -169,6 +173,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 print(ready.to_json() if ready_json else sentence, flush=True)
                 gc.freeze()  # long-lived objects need no further GC scans
                 await stop.wait()
+                server.feed.close()
                 await server.watch.close()
         finally:
             await opened.close()

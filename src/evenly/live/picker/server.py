@@ -18,6 +18,7 @@ from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import EnvoyView, RefusedView, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
@@ -27,6 +28,8 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.pool import LivePool
+from evenly.live.dashboard.feed import Feed
+from evenly.live.dashboard.source import Part
 from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
@@ -104,6 +107,7 @@ class PickerServer:
             time.monotonic,
             own=None if gateway is None else AdminSocket(gateway.admin_socket),
         )
+        self.feed = Feed(BalancerSource(self.balancer, self.parts), log)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -121,7 +125,7 @@ class PickerServer:
 
     def background(self) -> list[Work]:
         """Return the work to run beside the picks."""
-        work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log)]
+        work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log), self.feed.run()]
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
@@ -150,6 +154,28 @@ class PickerServer:
                 unknown_pools=[str(pool.address) for pool in self.envoys.unknown_pools(envoy)],
             )
 
+    def parts(self) -> list[Part]:
+        """Return the other processes as the dashboard shows them: the Envoys, and pickers that share the store."""
+        now = time.monotonic()
+        envoys = [
+            Part(
+                kind="Envoy",
+                name=str(envoy.admin),
+                reachable=envoy.hosts is not None,
+                age=now - envoy.seen,
+                heard=now - envoy.answered,
+                sessions=envoy.sessions,
+                note=f"cannot reach {lost} of the pools"
+                if (lost := len(self.envoys.unknown_pools(envoy)))
+                else "",
+            )
+            for envoy in self.envoys.all
+        ]
+        others = {} if self._sharing is None else self._sharing.heard()
+        return envoys + [
+            Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()
+        ]
+
     @property
     def ready(self) -> bool:
         """Whether new sessions can be placed, and the gateway, if there is one, accepts clients."""
@@ -168,6 +194,7 @@ class PickerServer:
         """Close the connections of the Envoys, whose sessions continue, and save the state."""
         self._tick()  # the last changes of the threshold, before sessions seem to end
         self._event_log.close()
+        self.feed.close()
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -292,6 +319,7 @@ async def serve(
             resolve=resolved,
             ready=lambda: service.ready,
             publish=service.publish,
+            feed=service.feed,
             store=service.store_view,
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,

@@ -3,7 +3,7 @@
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 /**
- * Write a number with three significant digits at most, whole numbers in full: 0.0512, 3.14, 12,345.
+ * Write a number with three significant digits at most, whole numbers in full: 0.051, 3.14, 12,345.
  *
  * @param {number | null | undefined} value
  */
@@ -11,7 +11,7 @@ export function number(value) {
   if (value === null || value === undefined || !Number.isFinite(value)) return "–";
   const size = Math.abs(value);
   if (Number.isInteger(value) || size >= 1000) return whole.format(value);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 1 || size === 0 ? 2 : 3);
+  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 || size === 0 ? 2 : 3);
 }
 
 /**
