@@ -21,6 +21,7 @@ from evenly.cli.commands import (
     gateway,
     paper,
     picker,
+    play,
     simulate,
     tune,
 )
@@ -51,6 +52,7 @@ app.command("tune", epilog=tune.EXAMPLE)(tune.command)
 app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
 app.command("paper", epilog=paper.EXAMPLE)(paper.command)
+app.command("play", epilog=play.EXAMPLE)(play.command)
 app.add_typer(demo.app, name="demo")
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)

@@ -12,7 +12,7 @@ from evenly.theory.fluid.other_policies import power_of_d_fluid, random_fluid
 from tests.web.playground.node import in_node
 
 LOADS = (0.5, 1.0, 3.0, 5.5, 9.99, 20.0)
-EQUILIBRIA = [
+EQUILIBRIA: list[dict[str, Any]] = [
     *(
         {"policy": "threshold", "load": load, "threshold": at}
         for load in LOADS
@@ -21,7 +21,7 @@ EQUILIBRIA = [
     *({"policy": policy, "load": load} for policy in ("random", "jsq") for load in LOADS),
     *({"policy": "power-of-d", "load": load, "choices": d} for d in (1, 2, 4) for load in LOADS),
 ]
-SETTLING = [
+SETTLING: list[dict[str, Any]] = [
     {"load": load, "alpha": alpha, "start": start}
     for load in (0.5, 5.5, 5.57, 7.0, 9.3)
     for alpha in ("0.5", "0.57", "0.93", "0.99")

@@ -32,7 +32,7 @@ LATE = {
     for exponential in (False, True)
     if exponential or name != "random"
 }
-_WARMUP = {"time": 4.5, "type": "average", "value": 0}
+_WARMUP: dict[str, Any] = {"time": 4.5, "type": "average", "value": 0}
 _STEPS = [{"time": 6.0, "type": "load", "value": 11}, {"time": 9.13, "type": "load", "value": 2.25}]
 _HORIZON = 16.0
 _EVENTS = 1500
