@@ -1,4 +1,4 @@
-"""Histories of joins, leaves, arrivals and departures with random choices, played on the policies of `evenly.core`.
+"""Histories of joins, leaves, arrivals and departures with random choices, played on policies of `evenly.core`.
 
 Each event carries the uniforms that its choices use. What `evenly.core` decides is recorded after every event: the
 pool, the threshold, the tokens in the dispatcher's order, and the messages so far.

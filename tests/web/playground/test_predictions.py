@@ -47,7 +47,7 @@ TIMES = np.linspace(0.0, 14.0, 57)
 
 @pytest.fixture(scope="module")
 def predicted() -> dict[str, Any]:
-    return in_node(
+    found: dict[str, Any] = in_node(
         "theory.mjs",
         {
             "equilibria": EQUILIBRIA,
@@ -55,6 +55,7 @@ def predicted() -> dict[str, Any]:
             "fluids": [{**spec, "times": TIMES.tolist()} for spec in FLUIDS.values()],
         },
     )
+    return found
 
 
 def test_equilibria(predicted: dict[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -57,4 +59,10 @@ def _serve(listen: str) -> None:
     with PageServer(Page("playground"), listening_socket(address)) as server:
         shown = Address(address.host, server.port)
         typer.echo(f"The playground is at http://{shown}/ (Ctrl-C stops it).")
-        server.serve_forever()
+        signal.signal(signal.SIGTERM, _stop)
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _stop(*_: object) -> None:
+    raise KeyboardInterrupt

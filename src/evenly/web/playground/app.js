@@ -43,7 +43,8 @@ class App {
     /** @type {number[]} */
     this.thresholds = [];
     this.makers = controlMakers({
-      setLoad: (load) => this.act({ type: "load", value: load, lane: -1 }, `Load ${load}.`),
+      setLoad: (load) => this.setLoad(load),
+      scaleLoad: (factor) => this.setLoad((this.frame?.lanes[0].load ?? this.state.load) * factor),
       change: (change) => this.change(change),
       setThreshold: (lane, threshold) => this.setThreshold(lane, threshold),
       killFullest: () => this.killFullest(),
@@ -196,7 +197,7 @@ class App {
    * @param {string} sentence
    */
   act(action, sentence) {
-    if (action.type === "load" && this.player.time === 0) {
+    if (action.type === "load" && this.state.time === 0) {
       this.change((state) => {
         state.load = action.value;
       });
@@ -206,13 +207,20 @@ class App {
     announce(sentence);
   }
 
+  /** @param {number} wanted */
+  setLoad(wanted) {
+    const [low, high] = LIMITS.load;
+    const load = Math.min(Math.max(Math.round(wanted * 1000) / 1000, low), high);
+    this.act({ type: "load", value: load, lane: -1 }, `Load ${load}.`);
+  }
+
   /**
    * @param {number} lane
    * @param {number} threshold
    */
   setThreshold(lane, threshold) {
     if (threshold > LIMITS.threshold[1] || threshold === this.frame?.lanes[lane].threshold) return;
-    if (this.player.time > 0) {
+    if (this.state.time > 0) {
       void this.player.act({ type: "threshold", value: threshold, lane });
       return;
     }
@@ -258,9 +266,9 @@ class App {
       if (this.state.time > 0) void offerText("As a command", commandText(this.state), commandNote(this.state));
       else announce("Let some time pass first.");
     });
-    press("png", () => downloadPng(this.state, this.views));
-    press("svg", () => downloadSvg(this.state, this.views));
-    press("csv", () => downloadCsv(this.state, this.chart.rows));
+    press("png", () => player.after(() => downloadPng(this.state, this.views)));
+    press("svg", () => player.after(() => downloadSvg(this.state, this.views)));
+    press("csv", () => player.after(() => downloadCsv(this.state, this.chart.rows)));
     byId("skip", HTMLAnchorElement).addEventListener("click", (event) => {
       event.preventDefault(); // the address holds the state
       byId("scene-title", HTMLElement).focus();

@@ -10,6 +10,7 @@ import { laneTitle, MOST_LANES } from "./state.js";
 /**
  * @typedef {object} Wishes what a visitor wants
  * @property {(load: number) => void} setLoad
+ * @property {(factor: number) => void} scaleLoad
  * @property {(change: (state: State) => void) => void} change something that runs the past again
  * @property {(lane: number, threshold: number) => void} setThreshold
  * @property {() => void} killFullest
@@ -113,14 +114,11 @@ export function controlMakers(wishes) {
       return { element, update: (state, frame) => updateThresholds(element, state, frame, wishes) };
     },
     demand() {
-      /** @type {{load: number}} */
-      const now = { load: 1 };
-      const twice = button("Double the load", () => wishes.setLoad(Math.min(now.load * 2, 30)), "primary");
-      const half = button("Halve the load", () => wishes.setLoad(Math.max(now.load / 2, 0.5)));
+      const twice = button("Double the load", () => wishes.scaleLoad(2), "primary");
+      const half = button("Halve the load", () => wishes.scaleLoad(0.5));
       const output = make("span", { class: "soft" });
       const update = (/** @type {State} */ state, /** @type {import("../engine/engine.js").Frame | null} */ frame) => {
-        now.load = frame?.lanes[0].load ?? state.load;
-        setText(output, `Load ${now.load}`);
+        setText(output, `Load ${frame?.lanes[0].load ?? state.load}`);
       };
       return { element: make("div", { class: "buttons" }, twice, half, output), update };
     },

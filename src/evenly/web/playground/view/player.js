@@ -76,6 +76,14 @@ export class Player {
   }
 
   /**
+   * Do something once all requests so far are answered.
+   * @param {() => void} work
+   */
+  after(work) {
+    void this._do(async () => work());
+  }
+
+  /**
    * Go to a time that was never reached, in parts that keep the page alive.
    * @param {number} time
    * @param {Frame} first
