@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from bench.measure import Figure
@@ -33,13 +34,14 @@ window.requestAnimationFrame = (work) => ask((now) => {
 });
 """
 _WORKER = """async ([until]) => {
-  const worker = new Worker(new URL(document.documentElement.dataset.worker, document.baseURI), { type: "module" });
+  const address = new URL(document.documentElement.dataset.worker, document.baseURI);
+  const worker = new Worker(address, { type: "module" });
   const ask = (request) => new Promise((resolve) => {
     worker.onmessage = (event) => resolve(event.data);
     worker.postMessage(request);
   });
-  const spec = { policy: "threshold", threshold: 0, alpha: "0.92", choices: 2, exponential: false, initial: 5, seed: 1,
-    pools: 500, load: 5.5, delay: 0 };
+  const spec = { policy: "threshold", threshold: 0, alpha: "0.92", choices: 2, exponential: false, initial: 5,
+    seed: 1, pools: 500, load: 5.5, delay: 0 };
   await ask({ type: "start", specs: [spec], actions: [] });
   const first = await ask({ type: "advance", until: 5, milliseconds: Infinity });
   const begin = performance.now();
@@ -88,7 +90,7 @@ def playground(scale: float) -> Iterator[Figure]:
             page.evaluate("() => { frames_ms.length = 0; frame_times.length = 0; }")
             page.wait_for_timeout(int(6000 * scale))
             spent, times = page.evaluate("() => [frames_ms, frame_times]")
-            gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+            gaps = [later - earlier for earlier, later in pairwise(times)]
             what = f"{POOLS} pools, {lanes} {'policy' if lanes == 1 else 'policies'}"
             late = sorted(spent)[int(0.95 * len(spent))]
             yield Figure(f"{what}: our part of a frame, median", statistics.median(spent), "ms", 8, at_least=False)

@@ -130,19 +130,18 @@ function readAction(text, pools) {
  * @param {State} state
  */
 export function writeState(state) {
-  const parts = [
+  return [
     `scene=${state.scene}`,
     `seed=${state.seed}`,
     `pools=${state.pools}`,
     `load=${state.load}`,
     `lanes=${state.lanes.map(writeLane).join(",")}`,
+    `delay=${state.delay}`,
+    `initial=${state.initial}`,
     `speed=${state.speed}`,
-  ];
-  if (state.delay > 0) parts.push(`delay=${state.delay}`);
-  if (state.initial > 0) parts.push(`initial=${state.initial}`);
-  if (state.actions.length > 0) parts.push(`do=${state.actions.map(writeAction).join(";")}`);
-  if (state.time > 0) parts.push(`t=${state.time}`);
-  return parts.join("&");
+    `do=${state.actions.map(writeAction).join(";")}`,
+    `t=${state.time}`,
+  ].join("&");
 }
 
 /**
@@ -182,12 +181,11 @@ export function readState(fragment, defaults) {
     if (lanes.length > MOST_LANES || lanes.includes(null)) return null;
     state.lanes = /** @type {Lane[]} */ (lanes);
   }
-  const actions = given.get("do")?.split(";").map((text) => readAction(text, state.pools));
-  if (actions !== undefined) {
+  if (given.has("do")) {
+    const texts = (given.get("do") ?? "").split(";").filter((text) => text !== "");
+    const actions = texts.map((text) => readAction(text, state.pools));
     if (actions.length > MOST_ACTIONS || actions.includes(null)) return null;
     state.actions = /** @type {TimedAction[]} */ (actions);
-  } else if (given.has("t")) {
-    state.actions = []; // a link to a moment lists all that was done
   }
   return state;
 }
