@@ -28,6 +28,7 @@ class App {
       this.state,
       (frame, jumped) => this.show(frame, jumped),
       () => this.showPlaying(),
+      (busy) => byId("lanes", HTMLElement).setAttribute("aria-busy", String(busy)),
     );
     this.chart = new Chart(byId("chart", HTMLElement));
     this.numbers = new Numbers(byId("numbers", HTMLElement));
@@ -68,6 +69,7 @@ class App {
   /** Show what the address says. */
   open() {
     const fragment = window.location.hash.slice(1);
+    this.address = fragment;
     const found = readState(fragment, (scene) => startOf(scene === "" ? SCENES[0].id : scene));
     byId("bad-link", HTMLElement).hidden = found !== null;
     const state = found ?? /** @type {State} */ (startOf(SCENES[0].id));
@@ -164,6 +166,7 @@ class App {
   }
 
   writeAddress() {
+    if (window.location.hash.slice(1) !== this.address) return; // a visitor wants to go elsewhere: `open` follows
     this.written = performance.now();
     this.address = writeState(this.state);
     window.history.replaceState(null, "", `#${this.address}`);

@@ -14,12 +14,14 @@ export class Player {
    * @param {State} state
    * @param {(frame: Frame, jumped: boolean) => void} show
    * @param {() => void} changed when it starts or stops
+   * @param {(busy: boolean) => void} tellBusy when it works on something that was asked for
    */
-  constructor(client, state, show, changed) {
+  constructor(client, state, show, changed, tellBusy) {
     this.client = client;
     this.state = state;
     this.show = show;
     this.changed = changed;
+    this.tellBusy = tellBusy;
     this.playing = false;
     this.time = 0;
     this.furthest = 0;
@@ -44,6 +46,7 @@ export class Player {
   play() {
     if (this.playing || this.time >= LIMITS.time[1]) return;
     this.playing = true;
+    this.tellBusy(false);
     this.last = performance.now();
     requestAnimationFrame(this.loop);
     this.changed();
@@ -139,10 +142,12 @@ export class Player {
         resolve();
       });
     });
+    if (!this.playing) this.tellBusy(true);
     if (!this.working) {
       this.working = true;
       while (this.queue.length > 0) await this.queue.shift()?.();
       this.working = false;
+      if (!this.playing) this.tellBusy(false);
     }
     return finished;
   }
