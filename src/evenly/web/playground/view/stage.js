@@ -304,7 +304,7 @@ function drawThreshold(painter, g, look) {
  * @param {string} ground
  */
 function pill(painter, text, x, y, ground) {
-  painter.boxes([x, y - 9, text.length * 6.6 + 12, 18], color(ground));
+  painter.boxes([x, y - 9, text.length * 7.3 + 12, 18], color(ground));
   painter.text(text, x + 6, y, { fill: color("--surface"), size: 12, align: "left", bold: true });
 }
 
