@@ -28,6 +28,7 @@ BASES: dict[str, dict[str, str]] = {
     "diffusion": {"--load": "2.5", "--paths": "2"},
     "whatif": {"log": "sessions.csv", "--servers": "3", "--alpha": "0.5"},
     "paper": {"figures": "fig2", "--out": "report"},
+    "play": {"--listen": "127.0.0.1:0"},
     "demo": {"--seconds": "1"},
     "demo fleet": {"--seconds": "1"},
     "gateway": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
@@ -55,6 +56,7 @@ STOPPED_BY = {  # commands that run until they are stopped, or for long, and how
     "picker": signal.SIGTERM,
     "dispatcher": signal.SIGTERM,
     "agent": signal.SIGTERM,
+    "play": signal.SIGTERM,
     "paper": signal.SIGINT,
 }
 

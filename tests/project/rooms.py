@@ -265,7 +265,7 @@ ROOMS: dict[str, Room] = {
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
                 "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
                 "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
-                "theory.diffusion", "theory.exact", "theory.fluid", "whatif"),
+                "theory.diffusion", "theory.exact", "theory.fluid", "web", "whatif"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

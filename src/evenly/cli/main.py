@@ -21,6 +21,7 @@ from evenly.cli.commands import (
     gateway,
     paper,
     picker,
+    play,
     simulate,
     tune,
     whatif,
@@ -53,6 +54,7 @@ app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
 app.command("whatif", epilog=whatif.EXAMPLE)(whatif.command)
 app.command("paper", epilog=paper.EXAMPLE)(paper.command)
+app.command("play", epilog=play.EXAMPLE)(play.command)
 app.add_typer(demo.app, name="demo")
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
