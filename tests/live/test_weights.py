@@ -18,12 +18,14 @@ from evenly.core import LearningRule, Policy, ThresholdPolicy, UtilityThreshold,
 from evenly.errors import InputError
 from evenly.live.addresses import MAX_WEIGHTS, Address, WeightedPool, parse_pool
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.metrics import balancer_metrics
 from evenly.live.admin.schema import StateView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolWeightChanged
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.lifecycle import State
+from evenly.live.dashboard.feed import Feed
 from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.log import Log
 from evenly.live.picker.settings_watch import SettingsFile
@@ -361,6 +363,7 @@ class Port:
             resolve=resolve,
             ready=lambda: True,
             publish=lambda: None,
+            feed=Feed(BalancerSource(balancer, list), Log(None)),
         )
 
     def ask(self, method: str, path: str, body: str | None = None) -> httpx.Response:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
-from math import floor
 
 from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy, UtilityThreshold
 from evenly.errors import InputError
