@@ -103,6 +103,7 @@ class App {
   /** Start the run of the state, up to its time. */
   begin() {
     const { state } = this;
+    state.actions = state.actions.filter(({ type, value }) => !(type === "kill" || type === "revive") || value < state.pools);
     this.frame = null;
     this.thresholds = [];
     this.views = specsOf(state).map(

@@ -54,6 +54,7 @@ export const COLUMNS = 7; // of each lane in a row
 const GRID = 1 / 16; // time between two points of the charts
 const MOST_TRAFFIC = 300; // tasks and messages of a lane in a frame
 const MOST_CHECKPOINTS = 48;
+export const MOST_ACTIONS = 400; // in an address
 
 /** @typedef {{time: number, done: number, lanes: import("../sim/system.js").System[], fluids: (Fluid | null)[]}} Checkpoint */
 
@@ -155,13 +156,14 @@ export class Engine {
   }
 
   /**
-   * Do something now. What was going to be done later is forgotten.
+   * Do something now. What was going to be done later is forgotten, except for the start of averages.
    * @param {TimedAction} action
    */
   _act(action) {
     const affects = this.lanes.some((lane, index) => concerns(action, index) && lane.accepts(action));
-    if (!affects) return;
-    this.actions = [...this.actions.slice(0, this.done), action];
+    if (!affects || this.done >= MOST_ACTIONS) return;
+    const later = this.actions.slice(this.done).filter((each) => each.type === "average");
+    this.actions = [...this.actions.slice(0, this.done), action, ...later];
     this.done += 1;
     this.checkpoints = this.checkpoints.filter((each) => each.time <= this.time);
     this.sampled = Math.min(this.sampled, Math.floor(this.time / GRID));

@@ -88,7 +88,7 @@ export const SCENES = [
     title: "Ask everyone, and the price of it",
     text: [
       "Join the shortest queue: the dispatcher knows how many tasks every pool has and always takes the emptiest. The " +
-        "columns stay as even as whole tasks allow.",
+        "columns stay almost as even as whole tasks allow.",
       "To know that, it must hear of every task that ends, in every pool (pink triangles), and search all pools for the " +
         "least loaded one, all the time.",
     ],

@@ -10,7 +10,9 @@
  */
 export function commandOf(state, lane, index, delay) {
   const loads = state.actions.filter((action) => action.type === "load" && (action.lane < 0 || action.lane === index));
-  const past = loads.filter((action) => action.time < state.time);
+  const past = loads.filter(
+    (action, at) => action.time < state.time && action.time !== loads[at + 1]?.time, // the last one at a time counts
+  );
   const parts = ["evenly simulate", `--policy ${lane.policy}`, `--pools ${state.pools}`];
   if (past.length === 0) {
     parts.push(`--load ${state.load}`);

@@ -214,6 +214,18 @@ function fillLanes(element, state, wishes) {
   if (focused !== "") document.getElementById(focused)?.focus();
 }
 
+/**
+ * Remove a lane, with what was done to it alone.
+ * @param {State} state
+ * @param {number} index
+ */
+function removeLane(state, index) {
+  state.lanes.splice(index, 1);
+  state.actions = state.actions
+    .filter((action) => action.lane !== index)
+    .map((action) => ({ ...action, lane: action.lane > index ? action.lane - 1 : action.lane }));
+}
+
 /** @param {Lane} lane */
 function kindOf(lane) {
   return lane.policy === "threshold" && lane.alpha !== null ? "learning" : lane.policy;
@@ -245,7 +257,7 @@ function laneRow(lane, index, state, wishes) {
   const parameter = laneParameter(lane, index, wishes);
   if (parameter !== null) row.append(parameter);
   if (state.lanes.length > 1) {
-    const remove = button("✕", () => wishes.change((changed) => void changed.lanes.splice(index, 1)), "quiet");
+    const remove = button("✕", () => wishes.change((changed) => removeLane(changed, index)), "quiet");
     remove.setAttribute("aria-label", `Remove ${laneTitle(lane)}`);
     row.append(remove);
   }

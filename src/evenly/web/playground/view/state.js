@@ -5,6 +5,7 @@
  */
 
 import { POLICIES } from "../core/policies.js";
+import { MOST_ACTIONS } from "../engine/engine.js";
 
 /**
  * @typedef {object} Lane one policy
@@ -44,9 +45,8 @@ export const LIMITS = {
   time: [0, 500],
 };
 export const MOST_LANES = 4;
-const MOST_ACTIONS = 200;
-const ACTION = /^(load|kill|revive|threshold|average)@([0-9.]{1,24})=([0-9.]{1,12})(?:\/([0-3]))?$/;
-const NUMBER = /^[0-9]{1,16}(\.[0-9]{1,18})?$/;
+const ACTION = /^(load|kill|revive|threshold|average)@([0-9.e-]{1,32})=([0-9.]{1,12})(?:\/([0-3]))?$/;
+const NUMBER = /^[0-9]{1,16}(\.[0-9]{1,26})?(e-[0-9]{1,2})?$/; // as browsers write numbers, without a sign
 
 /**
  * Read a plain decimal within limits; null if it is none.
@@ -151,7 +151,7 @@ export function writeState(state) {
  * @returns {State | null}
  */
 export function readState(fragment, defaults) {
-  if (fragment.length > 20_000) return null;
+  if (fragment.length > 40_000) return null;
   /** @type {Map<string, string>} */
   const given = new Map();
   for (const part of fragment.split("&")) {

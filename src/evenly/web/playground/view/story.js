@@ -43,7 +43,8 @@ function statement(label) {
   const made = make("button", { type: "button", class: "label", text: label });
   made.addEventListener("click", () => {
     byId("statement-title", HTMLElement).textContent = `The paper, ${label}`;
-    byId("statement-text", HTMLElement).textContent = `${STATEMENTS[label]}.`;
+    const words = STATEMENTS[label];
+    byId("statement-text", HTMLElement).textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
     byId("statement", HTMLDialogElement).showModal();
   });
   return made;
