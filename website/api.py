@@ -17,6 +17,7 @@ PACKAGES = (
     "evenly.core.protocol",
     "evenly.faults",
     "evenly.live.agents",
+    "evenly.logs",
     "evenly.workload",
     "evenly.policies",
 )

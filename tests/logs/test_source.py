@@ -56,7 +56,7 @@ def test_a_pipe(write: Write, tmp_path: Path) -> None:
     writer.join(60)
 
 
-def test_a_pipe_that_nobody_writes_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_without_a_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source_module, "_WAIT_S", 0.01)
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="no data within"):
