@@ -69,6 +69,15 @@ def test_crowded_servers_have_two_more_than_the_average_rounded_up() -> None:
     assert observed.crowded_share == pytest.approx((5 * 4 + 5 * 4) / (6 * 4 + 7 * 4))
 
 
+def test_crowding_before_the_warm_up_ends_does_not_count() -> None:
+    starts, durations = [*[0.0] * 6, 8.0, 8.0, 8.0], [*[5.0] * 6, 4.0, 4.0, 4.0]
+    log = log_of(starts, durations, [*[0] * 6, 0, 1, 2])
+    whole, late = (replay_log(log, policies=["jsq"], warmup=warmup, until=12.0) for warmup in (0.0, 6.0))
+    assert whole.observed is not None and late.observed is not None
+    assert whole.observed.crowded_share == pytest.approx(30 / 42)
+    assert late.observed.crowded_share == 0 and late.observed.highest == 1
+
+
 def test_sessions_end_before_others_begin() -> None:
     log = log_of([0.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 1.0])
     result = replay_log(log, policies=["jsq"], servers=2, warmup=0.0, until=3.0)
