@@ -144,7 +144,7 @@ a block shows in each, and a busy machine does not. With no requests, it is what
 
 {table}
 """,
-    "dashboards": """### What dashboards cost
+    "live-dashboards": """### What dashboards cost
 
 A picker with 1,000 pools and 5,500 open sessions, of which 1,000 per second end and as many start. Without a
 dashboard, with one and with ten, in turn in each round: the picker's time on a core, and the p99 of a pick.
