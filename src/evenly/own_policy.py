@@ -96,10 +96,10 @@ def takes_capacity(kind: type[Any]) -> bool:
 
 def failure(name: str, where: str, error: BaseException) -> InputError:
     """Return the error for an exception that the policy raised."""
-    return InputError(f"The policy {name} failed in {where}: {_told(error)}.")
+    return InputError(f"The policy {name} failed in {where}: {told(error)}.")
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """Return the exception in one line."""
     try:
         text = " ".join(str(error).split()).rstrip(".")
@@ -141,7 +141,7 @@ def _imported(name: str) -> object:
 
 
 def _import_failure(name: str, error: BaseException) -> InputError:
-    return InputError(f"The module of the policy {name} cannot be imported: {_told(error)}.")
+    return InputError(f"The module of the policy {name} cannot be imported: {told(error)}.")
 
 
 def _missing(owner: Any, part: str) -> str:  # noqa: ANN401
