@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import (
+    dashboards,
     fleet_balance,
     fleet_recovery,
     fleet_scale,
@@ -79,6 +80,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),
+        "live-dashboards": dashboards.dashboards(rounds, scale),
         "live-memory": live_memory.memory(scale),
         "siege": siege.siege(scale),
         "fleet-balance": fleet_balance.evenness(scale),

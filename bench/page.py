@@ -145,6 +145,18 @@ a block shows in each, and a busy machine does not. With no requests, it is what
 
 {table}
 """,
+    "live-dashboards": """### What dashboards cost
+
+A picker with 1,000 pools and 5,500 open sessions, of which 1,000 per second end and as many start. Without a
+dashboard, with one and with ten, in turn in each round: the picker's time on a core, and the p99 of a pick.
+Then a dashboard in Chromium, headless and without a graphics card: the time that its script takes for a
+frame, and the time between frames, on the cores that also run the picker and its load. Columns are in motion
+all the time, since most pools change between two messages.
+
+- Machine: {machine}
+
+{table}
+""",
     "live-memory": """### How much memory
 
 Idle WebSocket sessions through Envoy, compared with the same processes before the first session.

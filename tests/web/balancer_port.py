@@ -105,11 +105,15 @@ class BalancerPort:
             await stop.wait()
             self.feed.close()
 
+    def turn_over(self) -> None:
+        """End a session, and start one."""
+        if self.sessions:
+            self._end()
+        self._open()
+
     def _step(self) -> None:
         for _ in range(round(self.rate * _STEP_S)):
-            if self.sessions:
-                self._end()
-            self._open()
+            self.turn_over()
         self.balancer.tick()
 
     def _open(self) -> None:

@@ -15,16 +15,15 @@ _POSITIONS = {stage: _STATES.index(state) for stage, state in SHOWN.items()}
 
 
 class BalancerSource:
-    """Shows a balancer; `parts` returns the other processes."""
+    """Shows a balancer. `parts` returns the other processes, `kind` is the process that has this one."""
 
-    about = About(
-        kind="picker",
-        states=tuple(state.value for state in _STATES),
-        even_states=(State.SERVING.value,),
-        actions=("add", "drain", "undrain", "remove"),
-    )
-
-    def __init__(self, balancer: Balancer, parts: Callable[[], list[Part]]) -> None:
+    def __init__(self, balancer: Balancer, parts: Callable[[], list[Part]], kind: str = "picker") -> None:
+        self.about = About(
+            kind=kind,
+            states=tuple(state.value for state in _STATES),
+            even_states=(State.SERVING.value,),
+            actions=("add", "drain", "undrain", "remove"),
+        )
         self._balancer = balancer
         self.parts = parts
 

@@ -98,7 +98,6 @@ def spread_of(sessions: Sequence[int]) -> float:
     """Return the standard deviation of the sessions over the pools, 0 without pools."""
     if not sessions:
         return 0.0
-    count = len(sessions)
-    mean = sum(sessions) / count
+    count, total = len(sessions), sum(sessions)
     squares = sum([each * each for each in sessions])
-    return sqrt(max(squares / count - mean * mean, 0.0))
+    return sqrt(count * squares - total * total) / count  # whole numbers until here, so nothing cancels

@@ -107,7 +107,8 @@ class PickerServer:
             time.monotonic,
             own=None if gateway is None else AdminSocket(gateway.admin_socket),
         )
-        self.feed = Feed(BalancerSource(self.balancer, self.parts), log)
+        kind = "picker" if gateway is None else "gateway"
+        self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()

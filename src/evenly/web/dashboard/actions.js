@@ -8,7 +8,7 @@ import { send } from "./api.js";
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {{ title: string, text: string, yes: string, danger?: boolean }} Question */
 
-const REPORT_MS = 12_000;
+const BRIEF_MS = 30_000; // what the reader has just done; other reports stay until they are dismissed
 const MAX_REPORTS = 5;
 
 /** Asks, acts and reports. */
@@ -22,6 +22,8 @@ export class Actions {
     this.yes = byId("confirm-yes", HTMLButtonElement);
     /** @private @type {{ action: string, name: string }} */
     this.asked = { action: "", name: "" };
+    /** @private @type {Set<string>} pools that the reader changed, and waits for */
+    this.waiting = new Set();
     this.form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.confirmed();
@@ -50,13 +52,17 @@ export class Actions {
     (action === "add" ? this.input : byId("confirm-no", HTMLButtonElement)).focus();
   }
 
-  /** Report what the last message of the server brought. */
+  /** Report what the last message of the server brought. What the reader did not ask for is only announced. */
   update() {
-    for (const happening of this.model.happenings) this.report(happening.text, happening.kind);
+    for (const { name, kind, text } of this.model.happenings) {
+      if (kind === "empty" || kind === "failing" || this.waiting.has(name)) this.report(text, kind);
+      else announce(text);
+      if (kind === "gone" || kind === "serving") this.waiting.delete(name);
+    }
   }
 
   /**
-   * Show a sentence for a while, and announce it.
+   * Show a sentence, and announce it.
    *
    * @param {string} text
    * @param {string} kind
@@ -69,7 +75,7 @@ export class Actions {
     close.addEventListener("click", () => box.remove());
     parent.append(box);
     while (parent.childElementCount > MAX_REPORTS) parent.firstElementChild?.remove();
-    setTimeout(() => box.remove(), REPORT_MS);
+    if (kind === "done") setTimeout(() => box.remove(), BRIEF_MS);
   }
 
   /**
@@ -124,6 +130,7 @@ export class Actions {
     try {
       const pool = await this.carryOut(action, name);
       this.dialog.close();
+      this.waiting.add(name);
       this.report(this.done(action, name, pool.sessions ?? 0), "done");
     } catch (error) {
       setText(byId("confirm-problem", HTMLElement), error instanceof Error ? error.message : String(error));

@@ -5,8 +5,10 @@ import { clock, number } from "../common/format.js";
 import { color, onColorsChange } from "../common/theme.js";
 
 const HOUR = 3600;
+const LEAST = 600; // seconds shown, at least
 const HEIGHT = 150;
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+const MINUTE = 12; // points
 const GAP_S = 20; // a longer pause between two points is drawn as a gap
 
 /** @typedef {import("./model.js").Model} Model */
@@ -45,12 +47,12 @@ const PLANS = [
   },
   {
     title: "Spread",
-    note: "standard deviation over pools",
+    note: "minute mean",
     series: [
       { label: "measured", color: "--series-1" },
       { label: "JSQ", color: "--series-2", dash: [6, 4] },
     ],
-    columns: (model) => [pick(model, 4), jsq(model)],
+    columns: (model) => [smooth(pick(model, 4)), jsq(model)],
   },
 ];
 
@@ -102,7 +104,8 @@ class Chart {
     const times = pick(model, 0).map((time) => time ?? 0);
     const columns = this.plan.columns(model);
     this.plot.setData([times, ...columns.map((column) => withGaps(times, column))], false);
-    this.plot.setScale("x", { min: model.time - HOUR, max: model.time });
+    const since = Math.min(times[0] ?? model.time, model.time - LEAST);
+    this.plot.setScale("x", { min: Math.max(since, model.time - HOUR), max: model.time });
     const values = (columns[0] ?? []).filter((value) => value !== null);
     const last = values.at(-1);
     setText(this.now, last === undefined ? "" : number(last));
@@ -126,7 +129,7 @@ class Chart {
     return {
       width: this.box.clientWidth || 300,
       height: HEIGHT,
-      padding: [8, 6, 0, 0],
+      padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "hour" }, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true }, y: { range: (_plot, low, high) => range(low, high) } },
@@ -203,6 +206,19 @@ function rates(model) {
     const seconds = (row[0] ?? 0) - (before?.[0] ?? 0);
     if (before === undefined || seconds <= 0 || seconds > GAP_S) return null;
     return Math.max(((row[2] ?? 0) - (before[2] ?? 0)) / seconds, 0);
+  });
+}
+
+/**
+ * Return the means over the last minute.
+ *
+ * @param {Column} column
+ * @returns {Column}
+ */
+function smooth(column) {
+  return column.map((_, at) => {
+    const minute = column.slice(Math.max(at + 1 - MINUTE, 0), at + 1);
+    return minute.reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) / minute.length;
   });
 }
 
