@@ -7,7 +7,7 @@ DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 NODE_READY := node_modules/.ready
 
-.PHONY: setup help demo paper quick test coverage fuzz chaos tools check bench docs wheel lock clean
+.PHONY: setup help play demo paper quick test coverage fuzz chaos tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -21,6 +21,9 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	$(BIN)/evenly simulate --pools 2 --load 1 --horizon 1 --json > /dev/null # compiles the kernel, once and for all
 	touch $@
+
+play: setup ## the playground: see in your browser what the policies do
+	$(BIN)/evenly play
 
 demo: setup ## a minute of real traffic through Envoy, watched live
 	$(BIN)/evenly demo

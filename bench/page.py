@@ -81,10 +81,11 @@ deterministic. The kernel uses the heap with four children, whose cost is bounde
 """,
     "playground": """## The playground
 
-The simulator of `evenly play` in JavaScript, with the random numbers of `evenly simulate`: in Node, per second
-of processor time, and in a worker of Debian's Chromium, per second, with the points of the charts and the
-copies that it keeps for going back in time. A frame is what the page draws at 60 frames per second with 500
-pools: our part of it is the time in our code, drawing included. Chromium draws without a graphics card here.
+The simulator of `evenly play` in JavaScript, with the random numbers of `evenly simulate`: in Node, per
+second of processor time, and in a worker of Debian's Chromium, per second, with the points of the charts and
+the copies that it keeps for going back in time. A frame is what the page draws at 60 frames per second with
+500 pools: our part of it is the time in our code, drawing included. Chromium draws without a graphics card
+here.
 
 - Machine: {machine}
 

@@ -86,9 +86,9 @@ def playground(scale: float) -> Iterator[Figure]:
             policies = ",".join(["threshold:t0:a0.92", "jsq", "power-of-d:d2", "random"][:lanes])
             page.goto("about:blank")
             page.goto(f"{address}#scene=sandbox&pools={POOLS}&load=5.5&lanes={policies}&speed=1")
-            page.wait_for_timeout(2000)
+            page.wait_for_timeout(int(1000 + 1000 * scale))
             page.evaluate("() => { frames_ms.length = 0; frame_times.length = 0; }")
-            page.wait_for_timeout(int(6000 * scale))
+            page.wait_for_timeout(int(500 + 5500 * scale))
             spent, times = page.evaluate("() => [frames_ms, frame_times]")
             gaps = [later - earlier for earlier, later in pairwise(times)]
             what = f"{POOLS} pools, {lanes} {'policy' if lanes == 1 else 'policies'}"

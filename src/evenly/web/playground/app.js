@@ -152,7 +152,7 @@ class App {
     setText(byId("time", HTMLElement), frame.time.toFixed(2));
     const first = frame.actions.filter((action) => action.type === "average" && action.time < frame.time).pop();
     const from = first === undefined ? "Averages since the start" : `Averages since time ${first.time}`;
-    setText(byId("numbers-from", HTMLElement), `${from}, next to what theory predicts for a large system.`);
+    setText(byId("numbers-since", HTMLElement), `${from}, next to what theory predicts for a large system.`);
   }
 
   /** @param {Frame} frame */

@@ -51,7 +51,7 @@ export const SCENES = [
     text: [
       "Each square is a task that stays for a while: a video call, a game, an answer that a language model types out. " +
         "It comes in at the top, goes to one of 20 servers (we call them pools), and leaves when it is done.",
-      "Here nobody looks before choosing. The dotted line is an even share: 5 tasks each. Some pools have far more, " +
+      "Here the choice is blind. The dotted line is an even share: 5 tasks each. Some pools have far more, " +
         "marked in orange, and everyone in them shares one server. Others stand almost empty.",
     ],
     task: "Make it busier: move the load, and watch the columns drift further apart.",
@@ -106,8 +106,8 @@ export const SCENES = [
     short: "Tokens",
     title: "Let the pools speak up",
     text: [
-      "Turn it around: nobody asks. A pool with fewer tasks than the threshold gives the dispatcher a green token, a " +
-        "disc. A pool exactly at the threshold gives a yellow one, a diamond. A busier pool stays silent.",
+      "Turn it around: do not ask, let them report. A pool with fewer tasks than the threshold gives the dispatcher a " +
+        "green token, a disc. A pool exactly at the threshold gives a yellow one, a diamond. A busier pool stays silent.",
       "A task goes to a pool with a green token, else to one with a yellow token, else anywhere. The row of tokens is " +
         "all that the dispatcher knows, and it is enough.",
     ],
@@ -143,7 +143,7 @@ export const SCENES = [
     short: "Learning",
     title: "Learn it, from the tokens alone",
     text: [
-      "Nobody tells the dispatcher the load. But the tokens do: if hardly a pool has a token left, the threshold is too " +
+      "The dispatcher is never told the load. But the tokens show it: if hardly a pool has a token left, the threshold is too " +
         "low, and it goes up by one. If too many are green, it is too high, and goes down by one.",
       "The upper system learns. The lower one is yours: both start empty, at threshold 0, with the same tasks.",
     ],
