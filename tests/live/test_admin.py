@@ -149,9 +149,24 @@ def test_the_state_is_the_balancers(port: Port) -> None:
         "alpha": 0.6,
         "threshold": port.balancer.threshold,
         "pools": [
-            {"address": "127.0.0.1:9001", "sessions": 7, "unpicked": 2, "elsewhere": 3, "state": "serving"},
-            {"address": "127.0.0.1:9002", "sessions": 3, "unpicked": 0, "elsewhere": 0, "state": "serving"},
+            {
+                "address": "127.0.0.1:9001",
+                "sessions": 7,
+                "unpicked": 2,
+                "elsewhere": 3,
+                "state": "serving",
+                "weight": 1,
+            },
+            {
+                "address": "127.0.0.1:9002",
+                "sessions": 3,
+                "unpicked": 0,
+                "elsewhere": 0,
+                "state": "serving",
+                "weight": 1,
+            },
         ],
+        "classes": [{"weight": 1, "pools": 2, "threshold": 2}],
         "sessions": 10,
         "tokens": dict(zip(("green", "yellow"), port.balancer.tokens or (), strict=True)),
         "messages": asdict(port.balancer.messages),
@@ -204,7 +219,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     added = port.add(name)
     assert (added.status_code, added.json()) == (
         201,
-        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming"},
+        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming", "weight": 1},
     )
     port.balancer.adopt(Address("127.0.0.1", 9003))
 
@@ -257,7 +272,7 @@ def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None
         "null",
         "{}",
         '{"address": 1}',
-        '{"address": "a:1", "weight": 2}',
+        '{"address": "a:1", "size": 2}',
         "\xff",
         "[" * 60_000,
     ]:
@@ -476,7 +491,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: P
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     assert set(re.findall(r"\w+://[^/\s<]*", page)) == {f"http://{port.address}"}
     assert not re.search(r"<script|<img|<link|@import|url\(|\bsrc=", page)
-    assert len(operations(port)) == 8
+    assert len(operations(port)) == 9
     for method, path, described in operations(port):
         assert f"{method}</b> <code>{path}</code> <small>{described['summary']}" in page
         for parameter in described.get("parameters", []):
@@ -517,7 +532,7 @@ def test_the_examples_of_the_page_work(token: str | None) -> None:
 
         answers = [carry_out(port, command) for command in commands(page)]
 
-    assert [answer.status_code for answer in answers] == [200, 200, 201, 200, 200, 200, 200, 200]
+    assert [answer.status_code for answer in answers] == [200, 200, 201, *[200] * 6]
     assert all(answer.request.url.host == "127.0.0.1" for answer in answers)
     assert ("EVENLY_ADMIN_TOKEN" in page) == (token is not None)
 
