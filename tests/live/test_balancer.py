@@ -250,7 +250,7 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         pools = {pool for number in numbers if (pool := self.staying(number)) is not None}
         if weight != 1 and not self.weighted and pools:
             if self.balancer.name == "threshold":
-                return  # the same with equal weights only is the better check: with others, see threshold-utility
+                return  # keep the weights equal here; threshold-utility has them different
             with pytest.raises(InputError, match="ignores weights"):
                 self.balancer.set_weights({pool.address: weight for pool in pools})
             return

@@ -205,6 +205,27 @@ def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> Non
     assert load(tmp_path / "state.json") == Counted(1).state()
 
 
+def test_a_weight_of_the_state_file_is_dropped_if_the_policy_ignores_it(tmp_path: Path) -> None:
+    """The policy was changed before the restart. The picker starts all the same."""
+    state = tmp_path / "state.json"
+    state.write_text(
+        STATE.replace('"draining":true,"leaving":false', '"weight":4,"draining":true,"leaving":false')
+    )
+    before = load(state)
+    assert before is not None
+    given: dict[str, Any] = {"listen": "127.0.0.1:4000", "pool": [str(ONE), str(TWO)]}
+
+    async def weights(**more: str) -> list[float]:
+        settings = read_settings({**given, **more}, None)
+        made = PickerServer(
+            settings, given=given, config=None, state=None, restored=before, log=Log(None), files=1000, seen=None
+        )
+        return [pool.weight for pool in made.balancer.pools]
+
+    assert asyncio.run(weights()) == [4, 1, 1, 1]
+    assert asyncio.run(weights(policy="jsq")) == [1, 1, 1, 1]
+
+
 def test_a_settings_file_that_has_become_invalid_is_replaced_by_the_saved_settings(tmp_path: Path) -> None:
     state, config, lines = tmp_path / "state.json", tmp_path / "settings.toml", io.StringIO()
     state.write_text(STATE)

@@ -32,7 +32,15 @@ from evenly.live.addresses import (
     parse_pool,
 )
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
-from evenly.policies import DEFAULT, LIVE, POLICIES, check_live_weight, check_parameters, find_policy
+from evenly.policies import (
+    DEFAULT,
+    LIVE,
+    LIVE_WEIGHTED,
+    POLICIES,
+    check_live_weight,
+    check_parameters,
+    find_policy,
+)
 
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
@@ -207,6 +215,11 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
 def learns(policy: str) -> bool:
     """Return whether the policy has a threshold that it learns."""
     return "alpha" in POLICIES[policy].parameters
+
+
+def follows_weights(policy: str) -> bool:
+    """Return whether the policy gives pools sessions by their weights."""
+    return policy in LIVE_WEIGHTED
 
 
 def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:

@@ -114,7 +114,7 @@ class StateView(BaseModel):
         int | None,
         Field(
             description="The threshold in force; null for a policy without one. With different weights: that of "
-            "the smallest weight that can be picked."
+            "the smallest weight of a pool that can be picked."
         ),
     ]
     pools: Annotated[list[PoolView], Field(description="All pools, in the order they were added.")]

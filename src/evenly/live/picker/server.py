@@ -46,7 +46,7 @@ from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
-from evenly.live.settings import Settings, learns, new_policy, read_settings
+from evenly.live.settings import Settings, follows_weights, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
 from evenly.live.wire.http2 import Connection
 
@@ -215,8 +215,10 @@ class PickerServer:
         self._save()
 
     def _add_pools(self, pools: list[KnownPool]) -> None:
+        weighs = follows_weights(self._settings.policy)  # else a weight set under an earlier policy has no effect
         for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
-            self.balancer.add(pool.address, endpoint, weight=pool.weight, slowly=False)
+            weight = pool.weight if weighs and not pool.leaving else 1.0
+            self.balancer.add(pool.address, endpoint, weight=weight, slowly=False)
             if pool.draining:
                 self.balancer.drain(pool.address)
             if pool.leaving:

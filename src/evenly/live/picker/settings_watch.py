@@ -59,9 +59,8 @@ class SettingsFile:
         for pool in removed:  # first: a pool may be listed under another name now
             with suppress(InputError):  # the operator has removed it already
                 self._balancer.remove(pool.address)
-        present = {
-            pool.address for pool in self._balancer.pools if not pool.leaving
-        }  # others may have changed them
+        # The operator may have added or removed some already.
+        present = {pool.address for pool in self._balancer.pools if not pool.leaving}
         weighed = [pool for pool in (*reweighted, *added) if pool.address in present]
         refused = set() if self._weigh(weighed) else set(weighed)
         refused |= {pool for pool in added if pool.address not in present and not self._add(pool, endpoints[pool])}

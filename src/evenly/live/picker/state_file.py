@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ValidationError, model_validato
 
 from evenly.errors import InputError
 from evenly.files import atomic_write, read_text
-from evenly.live.addresses import WeightedPool, check_pools, check_weights, checked_weight
+from evenly.live.addresses import WeightedPool, check_pools, checked_weight
 from evenly.live.settings import AddressField, AlphaField, Settings
 
 MAX_BYTES = 16_000_000  # 10,000 pools with the longest names take less than half of it
@@ -40,7 +40,6 @@ class PickerState(BaseModel):
     @model_validator(mode="after")
     def _check(self) -> PickerState:
         check_pools([pool.address for pool in self.pools])
-        check_weights(pool.weight for pool in self.pools)
         return self
 
     def pools_now(self, configured: Sequence[WeightedPool]) -> list[KnownPool]:
