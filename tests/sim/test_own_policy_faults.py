@@ -1,5 +1,8 @@
 """A policy of the user's own that is wrong: one sentence names it, and shows what it did."""
 
+import _thread
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -116,3 +119,21 @@ def test_policies_are_compared_once_each_and_not_without_end() -> None:
     endless = (type("Some", (First,), {}) for _ in iter(int, 1))
     with pytest.raises(InputError, match="at most 1000"):
         with_policies(SMALL, endless)  # type: ignore[arg-type]
+
+
+class Endless(First):
+    """Presses Ctrl-C, so to speak, and then loops."""
+
+    def arrive(self, choose: Choose) -> object:
+        _thread.interrupt_main()
+        while True:
+            time.sleep(0.001)
+
+
+def test_an_interrupt_ends_a_policy_that_loops() -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        simulate(replace(SMALL, policy=Endless))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()

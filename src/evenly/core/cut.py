@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+_HALVINGS = 100  # of an interval of marginal utilities: far below the 40 bits to which these are rounded
+
 Marginal = Callable[[float, int], float]  # of size and tasks; falls with the tasks
 
 
@@ -109,12 +111,31 @@ class Cut:
 
     def index_for(self, tasks: float) -> int:
         """Return the largest index whose thresholds add up to at most `tasks` tasks over all pools."""
+        if not self._pools:
+            return 0
         cut = Cut(self._marginal)
-        cut._pools = dict(self._pools)
-        cut._restart(0)
-        while cut._bounds and sum(cut._bounds[size].upper * count for size, count in cut._pools.items()) <= tasks:
-            cut.up()
+        cut._index, cut._value = None, self._value_for(tasks)
+        cut._bounds = {size: cut._bounds_at(size, cut._value) for size in self._pools}
         return cut.index
+
+    def _value_for(self, tasks: float) -> float:
+        """Return the first marginal utility in the order that does not fit: with it, there are more tasks.
+
+        Found by bisection: with high loads and many sizes, there are many places before it.
+        """
+        high = max(self._marginal(size, 0) for size in self._pools) + 1.0
+        low = max(self._marginal(size, int(tasks / pools) + 1) for size, pools in self._pools.items())
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            if sum(pools * self._at_least(size, middle) for size, pools in self._pools.items()) <= tasks:
+                high = middle
+            else:
+                low = middle
+        return max(self._marginal(size, self._at_least(size, high)) for size in self._pools)
+
+    def _at_least(self, size: float, value: float) -> int:
+        """Return the number of marginal utilities of the size that are not below a value."""
+        return _count(lambda tasks: self._marginal(size, tasks) >= value)
 
     def _restart(self, index: int) -> None:
         """Go to the index from the beginning of the order."""
