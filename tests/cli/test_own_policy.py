@@ -138,6 +138,21 @@ def test_the_installed_command_finds_it_in_the_current_folder(module: str) -> No
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_what_a_policy_prints_does_not_mix_with_the_result(run: Run, module: str, tmp_path: Path) -> None:
+    source = 'print("imported")\n' + SOURCE + "\n\nclass Talks(Mine):\n    def arrive(self, choose):\n"
+    source += '        print("arrived")\n        return super().arrive(choose)\n'
+    (tmp_path / f"{module}_talks.py").write_text(source)
+    done = run("simulate", "--policy", f"{module}_talks:Talks", *OPTIONS, "--json")
+    assert done.json()["policy"] == f"{module}_talks:Talks"
+    assert done.err.startswith("imported\narrived\n")
+
+
+def test_the_ending_of_the_file_is_no_part_of_the_name(run: Run, module: str) -> None:
+    done = run("simulate", "--policy", f"{module}.py:Mine", *OPTIONS)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"evenly: The policy {module}.py:Mine must be written {module}:Mine, without .py.\n"
+
+
 @pytest.mark.slow
 def test_one_interrupt_ends_a_policy_that_does_not_return(module: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evenly", "simulate", "--policy", f"{module}:Asleep", *map(str, OPTIONS)]
@@ -145,8 +160,9 @@ def test_one_interrupt_ends_a_policy_that_does_not_return(module: str, tmp_path:
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "asleep\n"
+        assert process.stderr is not None
+        while process.stderr.readline() != "asleep\n":  # after notes on compilation, if any
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, error = process.communicate(timeout=120)
     finally:

@@ -21,6 +21,7 @@ from evenly.sim.intervals import MANY, part_count
 from evenly.sim.replication import Plan, Replication
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
+from evenly.sim.scenario_checks import check_memoryless
 from evenly.sim.workers import Progress, run_all
 
 MAX_POLICIES = 1000
@@ -110,11 +111,8 @@ def compare(
     for scenario in given:
         if mean_holding_times and not scenario.steady:
             raise InputError("mean_holding_times needs a constant load, not a schedule.")
-        if mean_holding_times and not scenario.memoryless:
-            raise InputError(
-                "mean_holding_times needs exponential service and Poisson arrivals, "
-                f"not {' and '.join(scenario.laws)}."
-            )
+        if mean_holding_times:
+            check_memoryless("mean_holding_times", scenario)
         if mean_holding_times and scenario.networked:
             raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
         parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)

@@ -6,7 +6,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import emit
+from evenly.cli.output import emit, foreign_output_apart
 from evenly.cli.progress import progress_bar
 
 EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
@@ -50,7 +50,7 @@ def command(
     from evenly.sim.run import MAX_CELLS
 
     points = min(_POINTS, max(2, MAX_CELLS // request.scenarios[0].levels)) if request.plot or request.save else 0
-    with progress_bar("simulating") as progress:
+    with foreign_output_apart(), progress_bar("simulating") as progress:
         result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
     if request.plot:
         from evenly.plots.style import saved_figure
