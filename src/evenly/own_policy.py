@@ -65,6 +65,9 @@ def check_class(kind: type[Any]) -> None:
             f"The policy {name} must have the methods {', '.join(METHODS[:-1])} and {METHODS[-1]}, "
             f"but it has no {' and no '.join(missing)}."
         )
+    for method in METHODS:
+        if _returns_later(getattr(kind, method)):
+            raise InputError(f"The policy {name} must have plain methods: {method} is async, or a generator.")
     needed = [
         each.name
         for each in _parameters(kind)
@@ -110,6 +113,11 @@ def told(error: BaseException) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
+def _returns_later(function: object) -> bool:
+    tests = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(test(function) for test in tests)
+
+
 def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
     try:
         return list(inspect.signature(kind).parameters.values())
@@ -121,6 +129,10 @@ def _imported(name: str) -> object:
     module_name, _, path = name.partition(":")
     if "<locals>" in path:
         raise InputError(f"The policy {name} is defined in a function: give the class itself, not its name.")
+    if module_name.endswith(".py"):
+        raise InputError(
+            f"The policy {name} must be written {module_name.removesuffix('.py')}:{path}, without .py."
+        )
     try:
         module = sys.modules.get(module_name) or import_module(module_name)
     except ModuleNotFoundError as error:

@@ -322,6 +322,41 @@ def test_with_one_size_the_index_catches_up_as_the_threshold_does(
     assert (sized.dispatcher.epoch, sized.dispatcher.notice) == (equal.dispatcher.epoch, equal.dispatcher.notice)
 
 
+@settings(max_examples=100)
+@given(
+    utility=utilities,
+    pools=st.dictionaries(st.sampled_from([0.001, 0.5, 1.0, 2.0, 4.0, 9.0, 7.3]), st.integers(1, 40), min_size=1),
+    tasks=st.floats(0, 300),
+)
+def test_the_best_index_is_the_last_whose_thresholds_fit(
+    utility: str, pools: dict[float, int], tasks: float
+) -> None:
+    cut = Cut(find_utility(utility).marginal)
+    for size, count in pools.items():
+        cut.add(size, keep_index=True, pools=count)
+    best = cut.index_for(tasks)
+    cut.move_to(best)
+    assert sum(count * cut.bounds(size).lower for size, count in pools.items()) <= tasks
+    cut.up()
+    assert sum(count * cut.bounds(size).lower for size, count in pools.items()) > tasks
+
+
+def test_the_best_index_does_not_climb_from_place_to_place() -> None:
+    marginal, calls = find_utility("log").marginal, 0
+
+    def counted(size: float, tasks: int) -> float:
+        nonlocal calls
+        calls += 1
+        return marginal(size, tasks)
+
+    cut = Cut(counted)
+    for number in range(16):
+        cut.add(1 + number / 16, keep_index=True)
+    calls = 0
+    assert cut.index_for(16 * 500) > 7000
+    assert calls < 100_000  # one per place, and a bisection; step by step, there are two per size and place
+
+
 def test_a_new_size_leaves_the_thresholds_of_others_alone_once_tasks_have_come() -> None:
     policy = UtilityThreshold(5)
     sized_pools(policy, [1.0, 1.0], [0, 0])

@@ -1,6 +1,7 @@
 """Service laws: their spelling, their moments, and draws against SciPy's laws."""
 
 import math
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import stats
 from evenly.errors import InputError
 from evenly.sim.kernels.draws import Method, draw_many, new_draws
 from evenly.sim.kernels.normal import normal_quantile
+from evenly.workload import service
 from evenly.workload.service import EXAMPLES, ServiceLaw, empirical_law, parse_service
 from tests.workload.laws import Mixture, counterpart, mean_within
 
@@ -134,13 +136,24 @@ def test_durations_can_be_a_column(tmp_path: Path) -> None:
         ("inf\n", "line 1"),
         ("a,b\n", "line 1"),
         ("0\n0\n", "a duration above 0"),
+        ("5e-324\n0\n0\n0\n", "empirical needs a mean of at least 1e-300, not 0"),
+        ("1_000\n", "line 1"),
+        ("\u0661\n", "line 1"),
     ],
 )
 def test_a_file_without_usable_durations_is_rejected(tmp_path: Path, content: str, words: str) -> None:
     file = tmp_path / "bad.txt"
-    file.write_text(content)
+    file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         parse_service(f"empirical:{file}")
+
+
+def test_a_file_may_have_a_byte_order_mark_and_indented_comments(tmp_path: Path) -> None:
+    table, lines = tmp_path / "log.csv", tmp_path / "log.txt"
+    table.write_text("duration\n3\n4\n", encoding="utf-8-sig")
+    lines.write_text("3\n  # seconds\n4\n", encoding="utf-8-sig")
+    for written in (f"{table},column=duration", str(lines)):
+        assert parse_service(f"empirical:{written}").values == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -183,6 +196,20 @@ def test_bad_laws_are_rejected_with_one_sentence(text: object, words: str) -> No
 def test_bad_durations_are_rejected(durations: object) -> None:
     with pytest.raises(InputError):
         empirical_law(durations)  # type: ignore[arg-type]
+
+
+def test_endless_durations_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_NUMBERS", 100)
+    with pytest.raises(InputError, match="durations must be 1 to 100 numbers, not more"):
+        empirical_law(count(1))
+
+
+@pytest.mark.parametrize(
+    ("law", "words"), [("foo", "service must be one of .*, not 'foo'"), ("lognormal", "lognormal needs cv")]
+)
+def test_a_law_of_parts_that_do_not_fit_is_rejected(law: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        ServiceLaw(law)
 
 
 def test_the_normal_quantile_is_accurate_to_the_last_digits() -> None:

@@ -171,7 +171,7 @@ Warmup = Annotated[
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
-    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 20 if it is long enough).")
+    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 50 if it is long enough).")
 ]
 SteadyState = Annotated[
     bool | None,

@@ -52,7 +52,7 @@ class OwnRun:
         for pool, tasks in enumerate(self._counts):
             self._call("join", pool, tasks)
             self._owners += [pool] * tasks
-        self._joining = self._sent()
+        self._joining = self._last = self._sent()
         self._thresholds: list[int] = []  # after each event of a batch
         self._watched = self._read("threshold", None) is not None
         if self._watched:
@@ -71,7 +71,16 @@ class OwnRun:
 
     def messages(self) -> dict[str, int]:
         """Return the messages by kind since the pools of time 0 joined; none if the policy does not count them."""
-        return {kind: count - self._joining[kind] for kind, count in self._sent().items()}
+        if not self._watched and self._read("threshold", None) is not None:
+            raise InputError(f"The policy {self._name} must have its threshold from the start, or never.")
+        sent = self._sent()
+        for kind, count in sent.items():
+            if count < self._last[kind]:
+                raise InputError(
+                    f"messages of the policy {self._name} must not fall, as from {self._last[kind]} to {count}."
+                )
+        self._last = sent
+        return {kind: count - self._joining[kind] for kind, count in sent.items()}
 
     def advance(self, until: float, budget: int) -> None:
         """Let the policy decide a batch of events, and record them."""
@@ -220,4 +229,4 @@ def _choice(streams: Streams) -> Choose:
 
 
 def _no_choice(candidates: object) -> InputError:
-    return InputError(f"choose needs a list or another sequence, not empty, and not {shown(candidates)}.")
+    return InputError(f"choose needs a list or another sequence that is not empty, not {shown(candidates)}.")

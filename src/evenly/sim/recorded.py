@@ -20,11 +20,12 @@ from evenly.sim.kernels.given import Given
 from evenly.sim.limits import MAX_NAMED_POOLS
 from evenly.sim.replication import Plan
 from evenly.sim.result import Result
-from evenly.sim.run import Progress, gather, run_all
+from evenly.sim.run import gather
 from evenly.sim.scenario import Scenario, checked_scenario
 from evenly.sim.sessions import Arrivals
 from evenly.sim.simulation import set_phase
 from evenly.sim.system import System
+from evenly.sim.workers import Progress, run_all
 
 _ROOM = 1024  # sessions at first
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,24 +17,20 @@ from evenly.own_policy import find_class
 from evenly.policies import PARAMETERS, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.compiling import compile_kernels
-from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import MANY, part_count
-from evenly.sim.replication import Plan, Replication, replicate
+from evenly.sim.replication import Plan, Replication
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
-from evenly.sim.simulation import Tick
+from evenly.sim.scenario_checks import check_memoryless
+from evenly.sim.workers import Progress, run_all
 
 MAX_POLICIES = 1000
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
-_WAKE_UP = 0.1  # seconds between checks for an interrupt
-_SHORT_RUN = 1.0  # seconds; a longer run is worth an estimate
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 MAX_CELLS = 25_000_000  # samples times levels, and snapshots times levels: a few hundred megabytes each
-
-Progress = Callable[[float], None]  # called with the fraction done
 
 
 def simulate(
@@ -117,11 +111,8 @@ def compare(
     for scenario in given:
         if mean_holding_times and not scenario.steady:
             raise InputError("mean_holding_times needs a constant load, not a schedule.")
-        if mean_holding_times and not scenario.memoryless:
-            raise InputError(
-                "mean_holding_times needs exponential service and Poisson arrivals, "
-                f"not {' and '.join(scenario.laws)}."
-            )
+        if mean_holding_times:
+            check_memoryless("mean_holding_times", scenario)
         if mean_holding_times and scenario.networked:
             raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
         parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
@@ -245,63 +236,6 @@ def gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds:
         endings=tuple(outcome.ending for outcome in outcomes if outcome.ending is not None),
         trajectories=tuple(outcome.trajectory for outcome in outcomes if outcome.trajectory is not None),
     )
-
-
-class _Stopped(Exception):  # noqa: N818  (not an error: another replication failed, or Ctrl-C)
-    pass
-
-
-def run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
-    """Run all replications in threads: the kernels release the GIL."""
-    stop = threading.Event()
-    finished = threading.Event()  # set when all are done, or one has failed
-    lock = threading.Lock()
-    done = 0.0  # in replications
-    left = len(jobs)
-    failures: list[BaseException] = []
-
-    def work(job: tuple[Scenario, Plan, int]) -> Replication:
-        nonlocal left
-        try:
-            return replicate(*job, ticker(job[0].horizon))
-        except BaseException as error:
-            failures.append(error)
-            finished.set()
-            raise
-        finally:
-            with lock:
-                left -= 1
-                if left == 0:
-                    finished.set()
-
-    def ticker(horizon: float) -> Tick:
-        before = 0.0
-
-        def tick(now: float) -> None:
-            nonlocal before, done
-            if stop.is_set():
-                raise _Stopped
-            if progress is not None:
-                with lock:
-                    done += now / horizon - before
-                    before = now / horizon
-                    progress(done / len(jobs))
-
-        return tick
-
-    pool = ThreadPoolExecutor(threads)
-    try:
-        futures = [pool.submit(work, job) for job in jobs]
-        if not finished.wait(_SHORT_RUN):
-            log_estimate([(scenario, plan) for scenario, plan, index in jobs if index == 0], threads)
-        while not finished.wait(_WAKE_UP):  # without a timeout, Python may not notice an interrupt
-            pass
-        if failures:
-            raise failures[0]
-        return [future.result() for future in futures]
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
 
 
 def usable_cores() -> int:

@@ -254,7 +254,9 @@ class Scenario:
     def best_threshold(self, time: float) -> int:
         """Return the threshold that is best for the load at a time: its whole part, or an index with sizes."""
         load = self.demand(time)
-        return best_index(self, load) if self.policy == "threshold-utility" else math.floor(load)
+        if self.policy != "threshold-utility":
+            return math.floor(load)
+        return self._best_index if load == self.load_at_start else best_index(self, load)
 
     @property
     def levels(self) -> int:

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from evenly.errors import InputError
@@ -31,6 +32,7 @@ SHAPES = (0.1, 100.0)  # of Weibull and Pareto laws
 MAX_RATIO = 1e12
 _STAGE_MEANS = (1e-9, 1e9)  # of Coxian laws; only their proportions count
 _TAIL_WEIGHT = 0.35
+SHORTEST_MEAN = 1e-300  # of durations and of gaps, in their own unit: below it, their ratios lose digits
 _WHAT = "service"
 
 
@@ -73,7 +75,11 @@ class ServiceLaw:
         """How to draw from it."""
         if self.name == "empirical":
             return _empirical(self.values)
-        return _FAMILIES[self.name].make(dict(self.parameters))
+        family, given = _family(self.name), dict(self.parameters)
+        for key in family.needed:
+            if key not in given:
+                raise InputError(f"{_WHAT}: {self.name} needs {key}, as in {family.example}.")
+        return family.make(given)
 
     @property
     def cv(self) -> float:
@@ -113,14 +119,8 @@ def parse_service(service: object) -> ServiceLaw:
     if name == "empirical":
         path, column = split_file(_WHAT, name, rest)
         return ServiceLaw("empirical", source=rest, values=read_numbers(path, column))
-    family = _FAMILIES.get(name)
-    if family is None:
-        examples = [*(each.example for each in _FAMILIES.values()), "empirical:FILE"]
-        raise unknown_name(_WHAT, service, examples)
+    family = _family(name, service)
     found = read_parameters(_WHAT, family.example, rest, family.keys)
-    for key in family.needed:
-        if key not in found:
-            raise InputError(f"{_WHAT}: {name} needs {key}, as in {family.example}.")
     return ServiceLaw(name, tuple((key, found[key]) for key in family.keys if key in found))
 
 
@@ -131,9 +131,9 @@ def empirical_law(durations: Iterable[float], source: str | Path = "") -> Servic
     """
     if not is_listing(durations):
         raise InputError(f"durations must be a list of numbers, not {shown(durations)}.")
-    values = tuple(number_from("A duration", value, 0) for value in durations)
+    values = tuple(number_from("A duration", value, 0) for value in islice(durations, MAX_NUMBERS + 1))
     if not 0 < len(values) <= MAX_NUMBERS:
-        raise InputError(f"durations must be 1 to {MAX_NUMBERS:,} numbers, not {len(values):,}.")
+        raise InputError(f"durations must be 1 to {MAX_NUMBERS:,} numbers, not {'more' if values else 'none'}.")
     return ServiceLaw("empirical", source=str(source), values=values)
 
 
@@ -273,6 +273,8 @@ def _empirical(values: Numbers) -> Recipe:
     if not values or max(values) <= 0:
         raise InputError(f"{_WHAT}: empirical needs a duration above 0, since the mean must not be 0.")
     mean = _mean(values)
+    if mean < SHORTEST_MEAN:
+        raise InputError(f"{_WHAT}: empirical needs a mean of at least {SHORTEST_MEAN:g}, not {mean:g}.")
     second = math.fsum((value / mean - 1) ** 2 for value in values) / len(values)
     third = math.fsum((value / mean) ** 3 for value in values) / len(values)
     return Recipe("sample", cv=math.sqrt(second), third=third)
@@ -294,4 +296,12 @@ _FAMILIES = {
     "weibull": _Family("weibull:shape=0.5", _weibull, ("shape", "cv")),
     "pareto": _Family("pareto:shape=1.5,ratio=1000", _pareto, ("shape", "ratio"), ("shape",)),
 }
+NAMES = tuple(_FAMILIES)
 EXAMPLES = (*(family.example for family in _FAMILIES.values()), "empirical:FILE")
+
+
+def _family(name: str, written: object = None) -> _Family:
+    """Return the family of a law, or raise InputError that shows the law as it was written."""
+    if name not in _FAMILIES:
+        raise unknown_name(_WHAT, name if written is None else written, EXAMPLES)
+    return _FAMILIES[name]

@@ -10,7 +10,7 @@ import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import emit
+from evenly.cli.output import emit, foreign_output_apart
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
 
@@ -59,7 +59,7 @@ def command(
     from evenly.sim.run import MAX_CELLS
 
     points = min(_POINTS, max(2, MAX_CELLS // request.scenarios[0].levels)) if request.plot or request.save else 0
-    with progress_bar("simulating") as progress:
+    with foreign_output_apart(), progress_bar("simulating") as progress:
         if request.record:
             result = record_run(request.scenarios[0], request.run, request.record, points, progress)
         else:
