@@ -11,7 +11,7 @@ from evenly.errors import InputError
 from evenly.sim.kernels.draws import Method, draw_many, new_draws
 from evenly.sim.kernels.normal import normal_quantile
 from evenly.workload.service import EXAMPLES, ServiceLaw, empirical_law, parse_service
-from tests.workload.laws import counterpart, mean_within
+from tests.workload.laws import Mixture, counterpart, mean_within
 
 LAWS = [
     "exponential",
@@ -62,16 +62,21 @@ def test_every_law_has_mean_one_and_the_coefficient_of_variation_that_it_states(
     law = parse_service(text)
     assert mean_within(law, 1e7 if text != "pareto:shape=2.5" else 1e9) == pytest.approx(1, rel=1e-6)
     if hasattr(counterpart(law), "std"):
+        if math.isfinite(law.recipe.third):
+            assert law.recipe.third == pytest.approx(counterpart(law).moment(3), rel=1e-6)
         assert law.cv == pytest.approx(counterpart(law).std() / counterpart(law).mean(), rel=1e-6)
     elif text.startswith("hyper"):
         assert law.cv == 4
+        assert law.recipe.third == pytest.approx(sum(6 * part / rate**3 for part, rate in Mixture(4)._parts))
 
 
 def test_the_coxian_law_has_the_moments_of_its_phases() -> None:
     law = parse_service("coxian:means=1/2/3,next=0.9/0.4")
     matrix = counterpart(law)._matrix
     second = 2 * np.linalg.matrix_power(np.linalg.inv(matrix), 2)[0].sum()
+    third = -6 * np.linalg.matrix_power(np.linalg.inv(matrix), 3)[0].sum()
     assert law.cv == pytest.approx(math.sqrt(second - 1))
+    assert law.recipe.third == pytest.approx(third)
 
 
 def test_the_constant_law_is_constant_and_weibull_meets_its_cv() -> None:
@@ -84,6 +89,8 @@ def test_the_constant_law_is_constant_and_weibull_meets_its_cv() -> None:
 
 def test_an_unbounded_pareto_law_may_have_an_infinite_variance_but_not_an_infinite_mean() -> None:
     assert parse_service("pareto:shape=1.5").cv == math.inf
+    assert math.isfinite(parse_service("pareto:shape=2.5").cv)
+    assert parse_service("pareto:shape=2.5").memory == math.inf
     with pytest.raises(InputError, match=r"shape 1 and no ratio has an infinite mean.*ratio=1000"):
         parse_service("pareto:shape=1")
 

@@ -64,6 +64,9 @@ def expected_events(scenario: Scenario) -> float:
 
     The mean number of tasks does not depend on the policy: it approaches the load, or the capacity if that is
     less, like exp(-t). Departures are taken to follow a wave at once, and losses below the capacity are left out.
+    Under other service laws it approaches them sooner or later than that. A task that is still there at the end
+    has one event less, so this concerns no more events than there are tasks at the end, in a run of several mean
+    task times a small part.
     """
     rate, tasks, events = scenario.service_rate, float(np.mean(scenario.initial_tasks)), 0.0
     ends = [*(phase.start for phase in scenario.phases[1:]), math.inf]

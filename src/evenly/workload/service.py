@@ -30,12 +30,13 @@ MAX_COXIAN_STAGES = 20
 SHAPES = (0.1, 100.0)  # of Weibull and Pareto laws
 MAX_RATIO = 1e12
 _STAGE_MEANS = (1e-9, 1e9)  # of Coxian laws; only their proportions count
+_TAIL_WEIGHT = 0.35
 _WHAT = "service"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to draw from a law with mean 1: the method, its numbers, and the coefficient of variation.
+    """How to draw from a law with mean 1: the method, its numbers, the coefficient of variation, the third moment.
 
     The methods, with E a standard exponential and U a uniform on (0, 1):
     exponential: E. shifted a: 1 - a + a E. stages k: the sum of k exponentials with mean 1 / k.
@@ -48,6 +49,7 @@ class Recipe:
     method: str
     numbers: Numbers = ()
     cv: float = math.nan
+    third: float = math.nan  # the mean of the cube
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,20 @@ class ServiceLaw:
     def cv(self) -> float:
         """The coefficient of variation: standard deviation over mean; infinite for some Pareto laws."""
         return self.recipe.cv
+
+    @property
+    def memory(self) -> float:
+        """Mean task times in which a system forgets its tasks; infinite for some Pareto laws.
+
+        The correlation of the number of tasks over time is the chance that a task in progress stays that long. Its
+        integral is the mean remaining time of such a task, E[S^2] / 2. Its tail is longer than that of an
+        exponential with this mean if the remaining time varies more: E[S^3] / (3 E[S^2]) is the integral of the
+        correlation weighted by its own time. Decision 19 says where the weights come from.
+        """
+        if math.isinf(self.recipe.third):
+            return math.inf
+        second = 1 + self.cv**2
+        return max(second / 2, _TAIL_WEIGHT * self.recipe.third / (3 * second))
 
     @property
     def own_mean(self) -> float | None:
@@ -135,24 +151,25 @@ class _Family:
 
 
 def _exponential(given: _Given) -> Recipe:
-    return Recipe("exponential", cv=1.0)
+    return Recipe("exponential", cv=1.0, third=6.0)
 
 
 def _deterministic(given: _Given) -> Recipe:
-    return Recipe("shifted", (0.0,), 0.0)
+    return Recipe("shifted", (0.0,), 0.0, 1.0)
 
 
 def _erlang(given: _Given) -> Recipe:
     value = single(_WHAT, "erlang", "stages", given)
     whole = int(value) if value.is_integer() else value
     stages = whole_number(f"{_WHAT}: stages of erlang", whole, 1, MAX_STAGES)
-    return Recipe("stages", (float(stages),), 1 / math.sqrt(stages))
+    return Recipe("stages", (float(stages),), 1 / math.sqrt(stages), (1 + 1 / stages) * (1 + 2 / stages))
 
 
 def balanced_means(cv: float) -> Recipe:
     """Return the mixture of two exponentials with mean 1, cv >= 1, and balanced means: p a = (1 - p) b = 1 / 2."""
     part = 0.5 * (1 + math.sqrt((cv * cv - 1) / (cv * cv + 1)))
-    return Recipe("mixture", (part, 0.5 / part, 0.5 / (1 - part)), cv)
+    third = 0.75 * (1 / part**2 + 1 / (1 - part) ** 2)
+    return Recipe("mixture", (part, 0.5 / part, 0.5 / (1 - part)), cv, third)
 
 
 def _hyperexponential(given: _Given) -> Recipe:
@@ -177,19 +194,21 @@ def _coxian(given: _Given) -> Recipe:
     means = tuple(number_from(f"{_WHAT}: a mean of coxian", each, *_STAGE_MEANS) for each in means)
     chances = (*(number_from(f"{_WHAT}: a probability under next of coxian", each, 0, 1) for each in onward), 0.0)
     largest = max(means)
-    mean = second = 0.0  # of what remains from a stage on, in units of the largest mean
+    mean = second = third = 0.0  # moments of what remains from a stage on, in units of the largest mean
     for stage, chance in zip(reversed(means), reversed(chances), strict=True):
         own = stage / largest
+        third = 6 * own**3 + 6 * own**2 * chance * mean + 3 * own * chance * second + chance * third
         second = 2 * own * own + 2 * own * chance * mean + chance * second
         mean = own + chance * mean
     scaled = tuple(stage / largest / mean for stage in means)
-    return Recipe("coxian", (*scaled, *chances), math.sqrt(max(second / mean**2 - 1, 0.0)))
+    cv = math.sqrt(max(second / mean**2 - 1, 0.0))
+    return Recipe("coxian", (*scaled, *chances), cv, third / mean**3)
 
 
 def _lognormal(given: _Given) -> Recipe:
     cv = number_from(f"{_WHAT}: cv of lognormal", single(_WHAT, "lognormal", "cv", given), 1e-6, MAX_CV)
     variance = math.log1p(cv * cv)
-    return Recipe("lognormal", (-variance / 2, math.sqrt(variance)), cv)
+    return Recipe("lognormal", (-variance / 2, math.sqrt(variance)), cv, (1 + cv * cv) ** 3)
 
 
 def _weibull_cv(shape: float) -> float:
@@ -206,7 +225,8 @@ def _weibull(given: _Given) -> Recipe:
         shape = _weibull_shape(
             number_from(f"{_WHAT}: cv of weibull", single(_WHAT, "weibull", "cv", given), least, most)
         )
-    return Recipe("power", (1 / shape, math.exp(-math.lgamma(1 + 1 / shape))), _weibull_cv(shape))
+    third = math.exp(math.lgamma(1 + 3 / shape) - 3 * math.lgamma(1 + 1 / shape))
+    return Recipe("power", (1 / shape, math.exp(-math.lgamma(1 + 1 / shape))), _weibull_cv(shape), third)
 
 
 def _weibull_shape(cv: float) -> float:
@@ -223,6 +243,8 @@ def _weibull_shape(cv: float) -> float:
 
 def _pareto_moment(shape: float, ratio: float, power: int) -> float:
     """Return the moment of a Pareto law on [1, ratio]."""
+    if math.isinf(ratio) and shape <= power:
+        return math.inf
     if shape == power:
         return shape * math.log(ratio) / -math.expm1(-shape * math.log(ratio))
     tail = math.expm1((power - shape) * math.log(ratio)) if math.isfinite(ratio) else -1.0
@@ -241,10 +263,10 @@ def _pareto(given: _Given) -> Recipe:
             f"would be infinite; give a shape above 1, or bound the tail, as in pareto:shape={shape:g},ratio=1000."
         )
     mean = _pareto_moment(shape, ratio, 1)
-    infinite = math.isinf(ratio) and shape <= 2
-    cv = math.inf if infinite else math.sqrt(max(_pareto_moment(shape, ratio, 2) / mean**2 - 1, 0.0))
+    cv = math.sqrt(max(_pareto_moment(shape, ratio, 2) / mean**2 - 1, 0.0))
+    third = _pareto_moment(shape, ratio, 3) / mean**3
     whole = 1.0 if math.isinf(ratio) else -math.expm1(-shape * math.log(ratio))
-    return Recipe("pareto", (-1 / shape, whole, 1 / mean), cv)
+    return Recipe("pareto", (-1 / shape, whole, 1 / mean), cv, third)
 
 
 def _empirical(values: Numbers) -> Recipe:
@@ -252,7 +274,8 @@ def _empirical(values: Numbers) -> Recipe:
         raise InputError(f"{_WHAT}: empirical needs a duration above 0, since the mean must not be 0.")
     mean = _mean(values)
     second = math.fsum((value / mean - 1) ** 2 for value in values) / len(values)
-    return Recipe("sample", cv=math.sqrt(second))
+    third = math.fsum((value / mean) ** 3 for value in values) / len(values)
+    return Recipe("sample", cv=math.sqrt(second), third=third)
 
 
 def _mean(values: Numbers) -> float:
