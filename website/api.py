@@ -18,6 +18,7 @@ PACKAGES = (
     "evenly.faults",
     "evenly.live.agents",
     "evenly.logs",
+    "evenly.whatif",
     "evenly.workload",
     "evenly.policies",
 )
