@@ -258,7 +258,7 @@ BAD_LINKS = [
     "scene=random&lanes=__proto__",
     "scene=random&do=kill@1=99999",
     "scene=random&t=NaN",
-    "scene=random&do=" + ";".join(["load@1=2"] * 300),
+    "scene=random&do=" + ";".join(["load@1=2"] * 500),
 ]
 
 
