@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +27,7 @@ CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
 MAX_SHARE = 1.0  # percent of a core
 FRAME_MS = 1000 / 60
+_FEWEST = 100  # frames
 MAX_SCRIPT_MS = 8.0  # half of a frame is for the browser
 # Notes how long each frame's script takes, and when frames come.
 NOTE_FRAMES = """
@@ -132,10 +133,11 @@ async def side_by_side(
     return found
 
 
-async def _keep_busy(picks: Address, seconds: float) -> None:
+async def _keep_busy(picks: Address, done: threading.Event) -> None:
     load = Load(picks)
     transport = await load.open()
-    await load.waits(seconds)
+    while not done.is_set():
+        await load.waits(0.5)
     transport.close()
 
 
@@ -143,19 +145,24 @@ def in_a_browser(picks: Address, admin: Address, seconds: float) -> tuple[list[f
     """Return the milliseconds between frames, and those of each frame's script, while sessions start and end."""
     from playwright.sync_api import sync_playwright  # noqa: PLC0415  (a browser is not always there)
 
-    busy = threading.Thread(target=lambda: asyncio.run(_keep_busy(picks, seconds + 3)))
+    done = threading.Event()
+    busy = threading.Thread(target=lambda: asyncio.run(_keep_busy(picks, done)))
     busy.start()
-    with sync_playwright() as playwright:
+    with ExitStack() as stack:
+        stack.callback(busy.join)
+        stack.callback(done.set)
+        playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.add_init_script(NOTE_FRAMES)
         page.goto(f"http://{admin}/")
         page.locator("#status[data-status=live]").wait_for()
         page.wait_for_timeout(1000 * seconds)
+        while page.evaluate("Math.min(frameWork.length, frameTimes.length)") < _FEWEST:
+            page.wait_for_timeout(100)
         times: list[float] = page.evaluate("window.frameTimes.slice(30)")
         work: list[float] = page.evaluate("window.frameWork.slice(5)")
         browser.close()
-    busy.join()
     return [after - before for before, after in pairwise(times)], work
 
 

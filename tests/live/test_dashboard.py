@@ -379,6 +379,16 @@ def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerP
 
 
 @pytest.mark.slow
+def test_a_process_that_stops_ends_its_streams(client: httpx.Client) -> None:
+    with ExitStack() as stack:
+        with BalancerPort(2, 1).serving() as port:
+            answer = stack.enter_context(client.stream("GET", f"{port.url}dashboard/events", headers=PAGE))
+            lines = answer.iter_lines()
+            assert next(lines) == "event: hello"
+        assert all(line in {"", "event: frame"} or line.startswith("data: ") for line in lines), "it ends cleanly"
+
+
+@pytest.mark.slow
 def test_too_many_dashboards_are_refused_in_one_sentence(port: BalancerPort, client: httpx.Client) -> None:
     with ExitStack() as stack:
         for _ in range(MAX_READERS):

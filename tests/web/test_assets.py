@@ -93,6 +93,7 @@ def test_modules_are_small_and_have_no_way_around_the_type_check(module: Path) -
     )
 
 
+@pytest.mark.slow  # needs node_modules, like the next but one
 def test_vendored_files_are_those_of_the_pinned_packages() -> None:
     vendor = WEB / "vendor"
     lock = json.loads((ROOT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
@@ -119,6 +120,7 @@ def test_the_pins_of_javascript_name_no_host_and_carry_hashes() -> None:
     assert all(re.fullmatch(r"[0-9.]+", version) for version in wanted.values())
 
 
+@pytest.mark.slow
 def test_a_wrong_type_in_our_javascript_is_found(tmp_path: Path) -> None:
     config = json.loads(re.sub(r"^\s*//.*$", "", (ROOT / "tsconfig.json").read_text(), flags=re.MULTILINE))
     config["compilerOptions"]["typeRoots"] = [str(ROOT / "node_modules")]
