@@ -66,9 +66,8 @@ def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
 
     check_targets(chosen, folder)
     with progress_bar("drawing" if chosen else "reproducing") as progress:
-        compile_kernels(
-            [Scenario(pools=1, load=1.0)]
-        )  # all policies of the paper; once, rather than in every worker
+        # The kernel of all policies of the paper, once, rather than in every worker.
+        compile_kernels([Scenario(pools=1, load=1.0)])
         if chosen:
             return draw(chosen, lab, folder, progress)
         cores = usable_cores()
