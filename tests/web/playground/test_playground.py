@@ -169,6 +169,7 @@ def test_the_command_gives_the_figures_of_the_table(
     page = watch.page(
         f"{address}#scene=sandbox&seed=5&pools=40&load=3.5&lanes=threshold:t0:a0.85,power-of-d:d3&t=7"
     )
+    expect(page.locator("#time")).to_have_text("7.00")
     page.get_by_role("button", name="Copy as command").click()
     lines = page.locator("#share-text").input_value().splitlines()
     assert len(lines) == 2
