@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of simulations hold the truth: `make coverage`, twenty minutes on two cores.
+"""How often the 95 % intervals of simulations hold the truth: `make coverage`, a quarter of an hour on two cores.
 
 The truth is the mean over all runs of a case, whose error is a thirtieth of that of a run. The number of intervals
 that miss it is binomial. A case fails with probability below 1e-6 if the method covers 93 to 97 % wherever it
