@@ -103,5 +103,5 @@ def test_an_endless_recording_is_rejected(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_burst_is_checked() -> None:
-    with pytest.raises(InputError, match=r"share of bursty must be a number from 1e-06 to 0.999999, not 2"):
+    with pytest.raises(InputError, match=r"share of bursty must be a number from .*, not 2"):
         Burst(2, 2, 1)
