@@ -142,9 +142,9 @@ class UtilityThreshold(ThresholdPolicy):
     """The threshold version of `GreedyUtility`: each size has its own threshold, learned through one index.
 
     Sort the marginal utilities of all sizes, the largest first; equal ones share a place. At index l, a pool is
-    green if the marginal utility of its next task lies before place l, and yellow if it lies at or before l. Tasks,
-    tokens, messages and the learning rule are those of the paper in terms of these colors: the index rises when at
-    most one yellow token is left, and falls when at most a fraction alpha of all pools is not green.
+    green if the marginal utility of its next task lies before place l, and yellow if it lies at or before l.
+    Tasks, tokens, messages and the learning rule are those of the paper in terms of these colors: the index rises
+    when at most one yellow token is left, and falls when at most a fraction alpha of all pools is not green.
 
     `threshold` is the index, `utility` a name of `evenly.workload.pools.UTILITIES`.
     """
