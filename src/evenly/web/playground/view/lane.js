@@ -134,6 +134,14 @@ export class LaneView {
     canvas.addEventListener("pointerdown", (event) => this._down(event));
     canvas.addEventListener("pointermove", (event) => this._move(event));
     canvas.addEventListener("pointerup", (event) => this._up(event));
+    // A finger on the line drags it; elsewhere it scrolls the page.
+    canvas.addEventListener(
+      "touchstart",
+      (event) => {
+        if (this._at(event.touches[0]).onLine) event.preventDefault();
+      },
+      { passive: false },
+    );
     canvas.addEventListener("pointercancel", () => {
       this.dragged = null;
     });
@@ -143,7 +151,7 @@ export class LaneView {
     });
   }
 
-  /** @param {PointerEvent} event */
+  /** @param {{clientX: number, clientY: number}} event */
   _at(event) {
     const box = this.canvas.getBoundingClientRect();
     const g = this._geometry(box.width, box.height);

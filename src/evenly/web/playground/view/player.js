@@ -29,17 +29,19 @@ export class Player {
     /** @type {(() => Promise<void>)[]} */
     this.queue = [];
     this.working = false;
+    this.run = 0; // frames of earlier runs are too late
     this.loop = (/** @type {number} */ now) => this._tick(now);
   }
 
   /** Begin anew, and go to the time of the state. */
   restart() {
     const { time, actions } = this.state;
+    const specs = specsOf(this.state);
     this.furthest = 0;
-    return this._do(async () => {
-      const specs = specsOf(this.state);
+    this.run += 1;
+    return this._ask(true, async () => {
       const first = await this.client.ask({ type: "start", specs, actions });
-      this._take(time > 0 ? await this._far(time, first) : first, true);
+      return time > 0 ? this._far(time, first) : first;
     });
   }
 
@@ -60,21 +62,21 @@ export class Player {
 
   step() {
     this.pause();
-    return this._do(async () => this._take(await this.client.ask({ type: "step" }), false));
+    return this._ask(false, () => this.client.ask({ type: "step" }));
   }
 
   /** @param {number} time */
   seek(time) {
     this.pause();
-    return this._do(async () => this._take(await this.client.ask({ type: "seek", time }), true));
+    return this._ask(true, () => this.client.ask({ type: "seek", time }));
   }
 
   /** @param {{type: import("./state.js").TimedAction["type"], value: number, lane: number}} action */
   act(action) {
-    return this._do(async () => {
+    return this._ask(false, async () => {
       const frame = await this.client.ask({ type: "act", action });
       this.furthest = Math.min(this.furthest, frame.time);
-      this._take(frame, false);
+      return frame;
     });
   }
 
@@ -112,9 +114,22 @@ export class Player {
     // Whole thousandths, so that a command with this horizon is short.
     const target = Math.round((this.time + (passed / 1000) * this.state.speed) * 1000) / 1000;
     const until = Math.min(Math.max(target, this.time + 0.001), LIMITS.time[1]);
-    void this._do(async () => {
-      this._take(await this.client.ask({ type: "advance", until, milliseconds: BUSY_MS }), false);
+    void this._ask(false, () => this.client.ask({ type: "advance", until, milliseconds: BUSY_MS })).then(() => {
       if (this.time >= LIMITS.time[1]) this.pause();
+    });
+  }
+
+  /**
+   * Ask for a frame and show it, unless another run has begun meanwhile.
+   * @param {boolean} jumped
+   * @param {() => Promise<Frame>} ask
+   */
+  _ask(jumped, ask) {
+    const { run } = this;
+    return this._do(async () => {
+      if (run !== this.run) return;
+      const frame = await ask();
+      if (run === this.run) this._take(frame, jumped);
     });
   }
 
