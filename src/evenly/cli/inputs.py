@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
 _PREDICTION_KEYS = ("points",)
 _OUTPUT_KEYS = ("plot", "save", "json")
+_SWEEP_KEYS = (
+    "zip", "values", "until", "out", "engine", "workers", "ray_address", "fail_fast", "x", "y", "value", "facet",
+)  # fmt: skip
 _LONGEST_KEY = 40  # characters to compare with the known keys
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -66,7 +69,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
 
     infos = [find_policy(policy, own=True) for policy in policies]
     if any(info.own for info in infos):
-        _import_from_here()
+        import_from_here()
     check_distinct(policies)
     check_parameters(policies, values)
     keys = [key for key in scenario_keys() if key in values and key != "policy"]
@@ -79,7 +82,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
     ]
 
 
-def _import_from_here() -> None:
+def import_from_here() -> None:
     """Let Python find a policy in the current folder, as `python -m` does; a command on the PATH would not."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
@@ -104,10 +107,9 @@ def read_values(
     """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
-    file = _read_file(path) if path else {}
+    file = read_file(path) if path else {}
     values = {**file, **given}
-    if "sizes" in given and "pools" not in given:
-        values.pop("pools", None)
+    drop_rivals(values, given)
     if "sizes" in values and default_sized is not None:
         default_policies = default_sized
     compared = _split(values.get("policies", default_policies or DEFAULT))
@@ -115,11 +117,14 @@ def read_values(
     for name in PARAMETERS:
         if name not in given and not any(name in POLICIES[each].parameters for each in _known(values["policies"])):
             values.pop(name, None)
-    if "load" in given and "schedule" not in given:
-        values.pop("schedule", None)
-    elif "schedule" in given and "load" not in given:
-        values.pop("load", None)
     return values
+
+
+def drop_rivals(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Remove what a file says about something that the command line says in another way."""
+    for name, rival in (("sizes", "pools"), ("load", "schedule"), ("schedule", "load")):
+        if name in given and rival not in given:
+            values.pop(rival, None)
 
 
 def _known(names: list[object]) -> list[str]:
@@ -140,11 +145,12 @@ def _check_targets(request: Request) -> None:
             check_writable(path)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the values of a scenario file by the names of their options."""
     raw = read_toml(path)
     from evenly.sim.scenario import OLD_NAMES
 
-    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
+    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS, *_SWEEP_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
         key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
@@ -152,7 +158,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         if key in values:
             raise InputError(f"{path_text(path)} has the key {shown(key)} twice, in two spellings.")
         values[key] = value
-    if isinstance(values.get("schedule"), list):
+    phases = values.get("schedule")
+    if isinstance(phases, list) and not (
+        phases and all(isinstance(each, str) for each in phases)
+    ):  # texts: a sweep
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]
     return values
 

@@ -113,7 +113,9 @@ def compare(
     if not given:
         return Comparison(results=())
     plans = [
-        replace(plan_for(scenario, replications, seed, batches, mean_holding_times), points=points, trajectories=kept)
+        replace(
+            plan_for(scenario, replications, seed, batches, mean_holding_times), points=points, trajectories=kept
+        )
         for scenario in given
     ]
     check_memory(given, plans)

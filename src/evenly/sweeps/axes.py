@@ -7,7 +7,7 @@ are computed on the decimals as written, so that 0.57 is the 0.57 that a user wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
 from difflib import get_close_matches
@@ -17,14 +17,14 @@ from typing import Any, get_args, get_type_hints
 
 from evenly.errors import InputError
 from evenly.inputs import is_listing, shown, whole_number
-from evenly.policies import is_own
+from evenly.policies import own_name
 from evenly.sim import Scenario
 from evenly.sim.scenario import OLD_NAMES
-from evenly.workload.arrivals import parse_arrivals
+from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import parse_delay
 from evenly.workload.demand import Phase, parse_schedule
 from evenly.workload.pools import parse_sizes, sizes_text
-from evenly.workload.service import parse_service
+from evenly.workload.service import ServiceLaw, parse_service
 
 MAX_VALUES = 10**6  # of one option
 RUN = {"replications": 1, "seed": 1, "batches": None, "steady_state": False}  # besides the fields of a scenario
@@ -98,7 +98,7 @@ def _items(name: str, written: object) -> Iterable[object]:
         return parts
     if isinstance(written, Mapping) or not is_listing(written):
         return [written]
-    items = list(written)  # type: ignore[call-overload]
+    items: list[object] = list(written)  # type: ignore[call-overload]
     if name == "schedule" and items and all(isinstance(item, Phase) for item in items):
         return [tuple(items)]
     return items
@@ -151,26 +151,33 @@ def normal(name: str, value: Any) -> Any:  # noqa: ANN401  (whatever a scenario 
 
     What cannot be read is returned as it is: the scenario rejects it.
     """
-    if name == "policy" or value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return value
-    if name == "alpha":
-        return _normal_alpha(value)
-    if name in ("service", "arrivals"):
-        law = parse_service(value) if name == "service" else parse_arrivals(value)
-        return law if law.name in ("empirical", "recorded") else str(law)
-    if name == "delay":
-        return parse_delay(value).written
-    if name == "sizes":
-        return sizes_text(parse_sizes(value))
-    if name == "schedule":
-        return parse_schedule(value) if isinstance(value, str) else tuple(value) if is_listing(value) else value
-    if name == "initial_tasks" and is_listing(value):
-        return tuple(int(each) if isinstance(each, Integral) else each for each in value)
+    if name in _NORMAL:
+        return _NORMAL[name](value)
     if isinstance(value, Integral) and name in whole_options():
         return int(value)
-    if isinstance(value, Real) and name in _float_options():
-        return float(value)
-    return value
+    return float(value) if isinstance(value, Real) and name in _float_options() else value
+
+
+def _normal_service(value: object) -> ServiceLaw | str:
+    law = parse_service(value)
+    return law if law.name == "empirical" else str(law)
+
+
+def _normal_arrivals(value: object) -> ArrivalProcess | str:
+    process = parse_arrivals(value)
+    return process if process.name == "recorded" else str(process)
+
+
+def _normal_schedule(value: Any) -> Any:  # noqa: ANN401
+    return parse_schedule(value) if isinstance(value, str) else tuple(value) if is_listing(value) else value
+
+
+def _normal_start(value: Any) -> Any:  # noqa: ANN401
+    if is_listing(value):
+        return tuple(int(each) if isinstance(each, Integral) else each for each in value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _normal_alpha(value: Any) -> Any:  # noqa: ANN401
@@ -183,21 +190,24 @@ def _normal_alpha(value: Any) -> Any:  # noqa: ANN401
     return f"{decimal:f}" if decimal.is_finite() and abs(decimal.adjusted()) < 40 else str(value)
 
 
+_NORMAL: Mapping[str, Callable[[Any], Any]] = {
+    "policy": lambda value: value,
+    "alpha": _normal_alpha,
+    "service": _normal_service,
+    "arrivals": _normal_arrivals,
+    "delay": lambda value: parse_delay(value).written,
+    "sizes": lambda value: sizes_text(parse_sizes(value)),
+    "schedule": _normal_schedule,
+    "initial_tasks": _normal_start,
+}
+
+
 def written_form(name: str, value: Any) -> Any:  # noqa: ANN401
     """Return the value for a column: a number, a text, a truth value or None."""
     if name == "alpha" and value is not None:
         return float(value)
-    if name == "policy":
-        return f"{value.__module__}:{value.__qualname__}" if isinstance(value, type) else value
-    if name == "schedule" and isinstance(value, tuple):
-        return ",".join(map(str, value))
+    if isinstance(value, type):
+        return own_name(value)
     if isinstance(value, tuple):
         return ",".join(map(str, value))
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
-
-
-def is_own_policy(value: object) -> bool:
-    """Return True for a policy of the user's own: a class, or its name as module:Class."""
-    return is_own(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -14,36 +14,31 @@ import os
 import re
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
 from evenly.errors import InputError
-from evenly.files import atomic_write, ensure_folder, path_text, read_text
+from evenly.files import atomic_write, ensure_folder, path_text
 from evenly.inputs import shown
 from evenly.sweeps import table, values
-from evenly.sweeps.axes import written_form
-from evenly.sweeps.grid import Group
-from evenly.sweeps.identity import Lanes, content_digest, lanes_of_keys
+from evenly.sweeps.identity import Lanes, lanes_of_keys
+from evenly.sweeps.manifest import MANIFEST, check_same, describe, read_manifest
 from evenly.sweeps.point import Plan, Row
 
 if TYPE_CHECKING:
     import polars as pl
 
-FORMAT = 1
-MANIFEST = "sweep.json"
 LOCK = ".lock"
 FLUSH_S = 5.0  # a finished point is on the disk after at most this long
 FLUSH_ROWS = 20_000
 MANY_SHARDS = 48  # small ones; more are merged
 LARGE_SHARD = 100_000  # rows from which on a shard is left alone
 _SHARD = re.compile(r"points-(\d{6,9})\.parquet")
-_SHOWN_VALUES = 6
 _READS = 20  # attempts, while a sweep merges what is being read
-_MAX_MANIFEST = 10**8  # bytes: a list of values is at most a million long
 
 
 class Folder:
@@ -66,10 +61,11 @@ class Folder:
         manifest = read_manifest(self.path)
         if manifest is None and (foreign := _foreign(self.path)):
             raise InputError(
-                f"{path_text(self.path)} is not the folder of a sweep: it holds {shown(foreign)}. Give --out another."
+                f"{path_text(self.path)} is not the folder of a sweep: it holds {shown(foreign)}. "
+                "Give --out another folder."
             )
         if manifest is not None:
-            _check_same(self.path, manifest, describe(self._plan))
+            check_same(self.path, manifest, describe(self._plan))
             if manifest["version"] != self._plan.version:
                 self._set_aside(str(manifest["version"]))
         for leftover in self.path.glob(".points-*.tmp"):
@@ -86,16 +82,8 @@ class Folder:
             path.replace(older / path.name)
 
     def done(self) -> Lanes:
-        """Return the identities of all points that are done, sorted: without error, and with all values asked for."""
-        wanted = {table.KEY, "error", *values.columns(self._plan.values)}
-        found = [np.zeros((0, 2), np.uint64)]
-        for path in self._sizes:
-            if wanted <= set(table.shard_shape(path)[0]):
-                frame = table.read_shard(path, [table.KEY, "error"])
-                keys = frame.filter(frame["error"].is_null())[table.KEY].to_list()
-                found.append(lanes_of_keys(keys))
-        lanes = np.concatenate(found)
-        return lanes[np.argsort(lanes[:, 0])]
+        """Return the identities of all points that are done: without error, and with all values asked for."""
+        return _done(self._plan, self._sizes)
 
     def add(self, rows: Sequence[Row]) -> None:
         """Keep rows, and write them soon."""
@@ -137,8 +125,8 @@ class Folder:
             table.write_shard(frame, path)
         except OSError as error:
             raise InputError(
-                f"Cannot write {path_text(path)}: {(error.strerror or str(error)).lower()}. What was written before "
-                "is safe: make room, and run the same command again."
+                f"Cannot write {path_text(path)}: {(error.strerror or str(error)).lower()}. "
+                "What was written before is safe: make room, and run the same command again."
             ) from error
         self._sizes[path] = len(frame)
         self._next += 1
@@ -146,6 +134,27 @@ class Folder:
     def close(self) -> None:
         """Release the lock. Does not write."""
         self._lock.close()
+
+
+def known_points(folder: Path, plan: Plan) -> Lanes:
+    """Return the identities of the points in a folder that are done, without changing anything in it."""
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    if manifest is None:
+        return _done(plan, ())
+    check_same(folder, manifest, describe(plan))
+    return _done(plan, shards(folder) if manifest["version"] == plan.version else ())
+
+
+def _done(plan: Plan, paths: Iterable[Path]) -> Lanes:
+    """Return the identities of all points without error and with all values asked for, sorted."""
+    wanted = {table.KEY, "error", *values.columns(plan.values)}
+    found = [np.zeros((0, 2), np.uint64)]
+    for path in paths:
+        if wanted <= set(table.shard_shape(path)[0]):
+            frame = table.read_shard(path, [table.KEY, "error"])
+            found.append(lanes_of_keys(frame.filter(frame["error"].is_null())[table.KEY].to_list()))
+    lanes = np.concatenate(found)
+    return lanes[np.argsort(lanes[:, 0])]
 
 
 def shards(folder: Path) -> list[Path]:
@@ -160,7 +169,7 @@ def _number(path: Path) -> int:
 
 
 def read_rows(folder: Path) -> pl.DataFrame:
-    """Return the rows of a folder, one per point. The folder may be in use: what is removed meanwhile was merged."""
+    """Return the rows of a folder, one per point, also while a sweep writes into it and merges shards."""
     for _ in range(_READS):
         paths = shards(folder)
         try:
@@ -169,83 +178,6 @@ def read_rows(folder: Path) -> pl.DataFrame:
             if shards(folder) == paths:  # nothing was merged meanwhile: a file is broken
                 raise
     raise InputError(f"Cannot read {path_text(folder)}: it changes too fast.")
-
-
-def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return the manifest of a folder, checked; None if there is none."""
-    path = folder / MANIFEST
-    if not path.exists():
-        return None
-    try:
-        manifest = json.loads(read_text(path, _MAX_MANIFEST))
-        known = int(manifest["format"]), str(manifest["version"]), dict(manifest["options"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise InputError(f"{path_text(path)} is not the manifest of a sweep.") from None
-    if known[0] > FORMAT:
-        raise InputError(
-            f"{path_text(folder)} was written by evenly {known[1]}, whose format this version does not know: "
-            "update evenly, or give --out another folder."
-        )
-    return dict(manifest)
-
-
-def describe(plan: Plan) -> dict[str, Any]:
-    """Return the manifest of a plan: format, version, the values of all options, and which are zipped.
-
-    `contents` has a digest of each own policy's source, and of each file with numbers.
-    """
-    options: dict[str, list[Any]] = {"until": [plan.until and str(plan.until)]}
-    contents = {}
-    for group in plan.grid.groups:
-        for place, name in enumerate(group.names):
-            found = list(dict.fromkeys(row[place] for row in group.rows))
-            options[name] = [written_form(name, value) for value in found]
-            digests = {str(written_form(name, value)): content_digest(name, value) for value in found}
-            contents |= {value: digest for value, digest in digests.items() if digest}
-    return {
-        "format": FORMAT,
-        "version": plan.version,
-        "points": len(plan.grid),
-        "values": list(plan.values),
-        "options": {name: given for name, given in options.items() if given != [None]},
-        "zip": [_zipped(group) for group in plan.grid.groups if len(group.names) > 1],
-        "contents": contents,
-    }
-
-
-def _zipped(group: Group) -> dict[str, Any]:
-    rows = [[written_form(name, value) for name, value in zip(group.names, row, strict=True)] for row in group.rows]
-    return {"names": list(group.names), "rows": rows}
-
-
-def _check_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Reject the folder of another sweep: one that has no point in common with this one."""
-    if _version(old["version"]) > _version(new["version"]):
-        raise InputError(
-            f"{path_text(folder)} was written by evenly {old['version']}, which is newer than this version, "
-            f"{new['version']}: update evenly, or give --out another folder."
-        )
-    for name, digest in new["contents"].items():
-        if old.get("contents", {}).get(name, digest) != digest:
-            raise InputError(
-                f"{path_text(folder)} holds another sweep: {name} has changed since. Give --out another folder."
-            )
-    for name in sorted({*old["options"], *new["options"]}):
-        before, now = old["options"].get(name, [None]), new["options"].get(name, [None])
-        if set(map(str, before)).isdisjoint(map(str, now)):
-            raise InputError(
-                f"{path_text(folder)} holds another sweep, of {old['points']} points with {name} {_listed(before)}: "
-                f"it has no point in common with this one, where {name} is {_listed(now)}. Give --out another folder."
-            )
-
-
-def _listed(given: Sequence[Any]) -> str:
-    shown_ = ", ".join("not given" if value is None else f"{value}" for value in given[:_SHOWN_VALUES])
-    return shown(shown_).strip("'\"") + (", ..." if len(given) > _SHOWN_VALUES else "")
-
-
-def _version(text: object) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d{1,9}", str(text))[:4])
 
 
 def _foreign(folder: Path) -> str:

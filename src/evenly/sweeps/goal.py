@@ -15,7 +15,9 @@ MAX_REPLICATIONS = 4096  # of one point
 FIRST = 4  # replications to begin with, unless more are asked for
 _GROWTH = 2.0  # at most, from one look at the interval to the next
 _MARGIN = 1.1  # more than the intervals so far call for: another look costs accuracy
-_TEXT = re.compile(r"\s*([\w-]{1,40})\s*<\s*(\d{1,20}\.?\d{0,20}(?:[eE][+-]?\d{1,3})?|\.\d{1,20})\s*(%?)\s*", re.ASCII)
+_TEXT = re.compile(
+    r"\s*([\w-]{1,40})\s*<\s*(\d{1,20}\.?\d{0,20}(?:[eE][+-]?\d{1,3})?|\.\d{1,20})\s*(%?)\s*", re.ASCII
+)
 
 
 @dataclass(frozen=True)

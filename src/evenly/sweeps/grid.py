@@ -9,6 +9,7 @@ points take no memory.
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
@@ -115,7 +116,7 @@ class Grid:
 
     @cached_property
     def _ends(self) -> list[int]:
-        return np.cumsum([block.size for block in self.blocks]).tolist()
+        return list(itertools.accumulate(block.size for block in self.blocks))
 
     def values(self, index: int) -> Values:
         """Return the values of a point by their options."""

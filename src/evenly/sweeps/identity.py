@@ -28,7 +28,9 @@ def lanes_of_values(values: Mapping[str, Any]) -> Lanes:
     for name, value in values.items():
         if value is not None:
             text = f"{name}={_text(name, value)}"
-            total += np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8").astype(np.uint64)
+            total += np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8").astype(
+                np.uint64
+            )
     return total
 
 
@@ -69,7 +71,7 @@ def lanes_of_keys(keys: list[str]) -> Lanes:
 
 
 def is_among(wanted: Lanes, known: Lanes) -> NDArray[np.bool_]:
-    """Return for each of the wanted identities whether it is among the known ones, sorted by their first number."""
+    """Return for each identity whether it is among the known ones, which are sorted by their first number."""
     if not len(known):
         return np.zeros(len(wanted), bool)
     place = np.minimum(np.searchsorted(known[:, 0], wanted[:, 0]), len(known) - 1)

@@ -26,7 +26,9 @@ _CHECK_ALL = 5000  # points: up to this many are all tried out, in about half a 
 _MAX_CORNERS = 5000
 
 
-def make_plan(given: Mapping[str, Any], zipped: object = None, values: object = None, until: object = None) -> Plan:
+def make_plan(
+    given: Mapping[str, Any], zipped: object = None, values: object = None, until: object = None
+) -> Plan:
     """Return the plan of a sweep over these options, each a value, a list or a range; raises InputError.
 
     Options that are not given have their defaults. Every point is possible, or nearly: see `check_points`.

@@ -28,9 +28,9 @@ _LONGEST_ERROR = 500  # characters
 
 
 class Row(NamedTuple):
-    """The outcome of a point. `seconds` is how long it took, and is not kept."""
+    """The outcome of the point with this number. `seconds` is how long it took, and is not kept."""
 
-    index: int
+    number: int
     error: str | None
     events: int
     replications: int
@@ -75,7 +75,9 @@ class Plan:
         `evenly simulate --seed` with this number repeats the point.
         """
         lanes = self.grid.lanes(indices, scenario_only=True)
-        return [int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest(), "little") >> 1 for row in lanes]
+        return [
+            int.from_bytes(hashlib.blake2b(row.tobytes(), digest_size=8).digest(), "little") >> 1 for row in lanes
+        ]
 
 
 def scenario_of(given: Values) -> Scenario:
@@ -127,7 +129,9 @@ def _simulate(scenario: Scenario, runs: Replications, goal: goals.Goal | None) -
     compile_kernels([scenario])
     outcomes: list[Replication] = []
     while True:
-        outcomes += [replicate(scenario, runs, index, _no_tick) for index in range(len(outcomes), runs.replications)]
+        outcomes += [
+            replicate(scenario, runs, index, _no_tick) for index in range(len(outcomes), runs.replications)
+        ]
         result = gather(scenario, runs, outcomes, 0.0)
         more = runs.replications if goal is None else goal.next_replications(result)
         if more == runs.replications:

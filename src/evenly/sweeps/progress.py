@@ -24,6 +24,7 @@ class Status(NamedTuple):
 
 
 Progress = Callable[[Status], None]
+_LEAST_S = 1.0  # to measure before there is an estimate
 _MARKS = 1000  # times at which to remember how far a sweep was
 
 
@@ -36,17 +37,21 @@ class Pace:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._marks: deque[tuple[float, int]] = deque([(clock(), 0)])
-        self._start = clock()
+        self._marks: deque[tuple[float, int]] = deque()
 
     def seconds_left(self, done: int, left: int) -> float | None:
-        """Return how long the points that are left take, given how many are done; None if that is not known yet."""
+        """Return how long the points that are left take, given how many are done; None if it is not known yet."""
         now = self._clock()
+        if not self._marks:
+            if done:  # from here on: what was before is the start of processes
+                self._start = now
+                self._marks.append((now, done))
+            return None
         if now - self._marks[-1][0] >= (now - self._start) / _MARKS:
             self._marks.append((now, done))
         while len(self._marks) > 2 and self._marks[1][0] <= (now + self._start) / 2:
             self._marks.popleft()
         then, before = self._marks[0]
-        if done <= before or now <= then:
+        if done <= before or now - self._start < _LEAST_S:
             return None
         return left * (now - then) / (done - before)

@@ -11,7 +11,8 @@ from evenly.errors import InputError
 from evenly.files import path_text
 from evenly.frames import Tabular
 from evenly.sweeps import table
-from evenly.sweeps.folder import read_manifest, read_rows
+from evenly.sweeps.folder import read_rows
+from evenly.sweeps.manifest import read_manifest
 from evenly.sweeps.progress import Status
 from evenly.sweeps.values import CI, VALUES
 
@@ -87,7 +88,7 @@ class SweepResult(Tabular):
         return list(rows["error"].drop_nulls()) if "error" in rows.columns else []
 
     def to_xarray(self) -> xr.Dataset:
-        """Return the values that are single numbers over the axes, as an xarray dataset (needs the extra `frames`).
+        """Return the values that are single numbers as an xarray dataset (needs the extra `frames`).
 
         Points that are not done are NaN. Options that are zipped share a dimension, named like the first of them.
         Where a policy does not take a parameter, its value is repeated for all values of that parameter.
@@ -114,6 +115,19 @@ class SweepResult(Tabular):
         from evenly.sweeps.picture import draw
 
         return draw(self, value=value, x=x, y=y, facet=facet, figure=figure)
+
+    def figure_size(
+        self,
+        *,
+        value: str | Sequence[str] | None = None,
+        x: str | None = None,
+        y: str | None = None,
+        facet: str | None = None,
+    ) -> tuple[float, float]:
+        """Return the width and height in inches that suit this plot."""
+        from evenly.sweeps.picture import figure_size
+
+        return figure_size(self.manifest, value=value, x=x, y=y, facet=facet)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly sweep --json`."""
@@ -178,7 +192,9 @@ def _of_grid(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
         names = [name for name in group["names"] if name in _compared(rows, manifest)]
         places = [group["names"].index(name) for name in names]
         wanted = {tuple(row[place] for place in places) for row in group["rows"]}
-        rows = rows.filter(pl.Series([_fits(row, wanted) for row in rows.select(names).iter_rows()], dtype=pl.Boolean))
+        rows = rows.filter(
+            pl.Series([_fits(row, wanted) for row in rows.select(names).iter_rows()], dtype=pl.Boolean)
+        )
     return rows
 
 
@@ -196,9 +212,9 @@ def _fits(row: Sequence[Any], wanted: set[tuple[Any, ...]]) -> bool:
 def _like(column: pl.Series, given: Sequence[Any]) -> pl.Series:
     """Return the values as a series that can be compared with the column."""
     pl = table.polars()
-    if column.dtype == pl.String:
-        return pl.Series([None if value is None else str(value) for value in given], dtype=pl.String)
-    return pl.Series(given, dtype=column.dtype, strict=False)
+    as_text = column.dtype == pl.String
+    listed = [str(value) if as_text and value is not None else value for value in given]
+    return pl.Series(listed, dtype=column.dtype, strict=False)  # type: ignore[no-any-return]
 
 
 def _ordered(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
@@ -213,7 +229,7 @@ def _ordered(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
         return rows
     keyed = rows.with_columns(ranks)
     added = [name for name in keyed.columns if name not in rows.columns]
-    return keyed.sort(added, maintain_order=True).select(rows.columns)  # type: ignore[no-any-return]
+    return keyed.sort(added, maintain_order=True).select(rows.columns)
 
 
 def interval_column(name: str) -> str | None:

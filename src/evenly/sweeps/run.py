@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.inputs import check_function, shown, true_or_false, whole_number
+from evenly.inputs import check_function, shown, true_or_false
 from evenly.sim import Scenario
-from evenly.sim.run import MAX_WORKERS, usable_cores
 from evenly.sim.scenario import checked_scenario
 from evenly.sim.simulation import compile_kernels
 from evenly.sweeps.axes import option_name
-from evenly.sweeps.engines import NAMES, Engine
-from evenly.sweeps.engines.local import LocalEngine
+from evenly.sweeps.engine_maker import EngineMaker, engine_maker
 from evenly.sweeps.folder import Folder
 from evenly.sweeps.planning import base_values, make_plan
 from evenly.sweeps.point import Plan
@@ -87,34 +85,6 @@ def sweep(
         progress=progress,
         keep=keep,
     )
-
-
-class EngineMaker:
-    """An engine that is made when it is needed: Ray takes seconds to start."""
-
-    def __init__(self, name: str, workers: int | None, address: str | None) -> None:
-        self._name, self._workers, self._address = name, workers, address
-
-    def __call__(self, plan: Plan) -> Engine:
-        if self._name == "ray":
-            from evenly.sweeps.engines.ray_cluster import RayEngine  # noqa: PLC0415  (an extra)
-
-            return RayEngine(plan, self._address)
-        return LocalEngine(plan, self._workers or usable_cores())
-
-
-def engine_maker(name: object, workers: int | None, address: object) -> EngineMaker:
-    """Return what makes the engine, or raise InputError."""
-    if name not in NAMES:
-        raise InputError(f"engine must be one of {', '.join(NAMES)}, not {shown(name)}.")
-    if name != "local" and workers is not None:
-        raise InputError(f"workers is for engine local, not {name}: a cluster has its own number of processes.")
-    if name != "ray" and address is not None:
-        raise InputError(f"ray_address is for engine ray, not {name}.")
-    if address is not None and (not isinstance(address, str) or not address.strip()):
-        raise InputError(f"ray_address must be an address such as 'auto' or 'HOST:PORT', not {shown(address)}.")
-    count = None if workers is None else whole_number("workers", workers, 1, MAX_WORKERS)
-    return EngineMaker(str(name), count, address)
 
 
 def run_plan(

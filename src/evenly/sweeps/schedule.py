@@ -115,7 +115,9 @@ class Schedule:
         failed = [row for row in rows if row.error is not None]
         self._failed += len(failed)
         if failed and self.fail_fast:
-            raise PointFailedError(f"The point {point_text(self.plan, failed[0].index)} failed: {failed[0].error}")
+            raise PointFailedError(
+                f"The point {point_text(self.plan, failed[0].number)} failed: {failed[0].error}"
+            )
 
     def _report(self) -> None:
         if self.progress is not None:
@@ -131,4 +133,3 @@ def point_text(plan: Plan, index: int) -> str:
     given = plan.grid.values(index)
     varied = [name for name in plan.grid.axes if given.get(name) is not None] or ["policy"]
     return ", ".join(f"{name} {written_form(name, given[name])}" for name in varied)
-

@@ -28,7 +28,7 @@ KEY = "point"
 def polars() -> Any:  # noqa: ANN401  (a module)
     """Return the library that reads and writes Parquet."""
     try:
-        import polars as library  # noqa: PLC0415  (takes time to load)
+        import polars as library  # takes time to load
     except ModuleNotFoundError as error:
         if error.name != "polars":
             raise
@@ -47,8 +47,8 @@ def option_columns(plan: Plan) -> list[str]:
 def make_frame(plan: Plan, rows: Sequence[Row]) -> pl.DataFrame:
     """Return rows as a frame: identity, parameters, seed, outcome, values with half-widths, version."""
     pl = polars()
-    indices = np.array([row.index for row in rows], np.int64)
-    given = [plan.grid.values(row.index) for row in rows]
+    indices = np.array([row.number for row in rows], np.int64)
+    given = [plan.grid.values(row.number) for row in rows]
     data: dict[str, Any] = {KEY: pl.Series(KEY, hex_keys(plan.identities(indices)), pl.String)}
     for name in option_columns(plan):
         if name != "replications":

@@ -27,11 +27,14 @@ class Outcome(NamedTuple):
 
 
 class Engine(Protocol):
-    """Runs jobs somewhere. `slots` is how many to keep in flight, and `batch_s` how long each should take."""
+    """Runs jobs somewhere. `batch_s` is how long a job should take."""
 
-    slots: int
-    workers: int
     batch_s: float
+
+    @property
+    def slots(self) -> int:
+        """How many jobs to keep in flight."""
+        ...
 
     def submit(self, job: Job) -> None:
         """Start a job."""

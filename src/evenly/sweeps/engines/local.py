@@ -35,7 +35,6 @@ class LocalEngine:
     batch_s = 0.25
 
     def __init__(self, plan: Plan, workers: int) -> None:
-        self.workers = workers
         self.slots = _QUEUED * workers
         self._plan = _pickled(plan)
         self._deaths = 0  # since the last outcome
@@ -112,11 +111,13 @@ class _Process:
 
 
 def _pickled(plan: Plan) -> bytes:
-    """Return the plan as bytes. Classes that cannot be imported elsewhere, as those of a notebook, are included."""
+    """Return the plan as bytes, with classes that cannot be imported elsewhere, as those of a notebook."""
     try:
-        import cloudpickle  # noqa: PLC0415  (an extra)
+        import cloudpickle  # an extra
     except ModuleNotFoundError as error:
         if error.name != "cloudpickle":
             raise
-        raise InputError("A sweep needs cloudpickle: run pip install '.[sweep]' in a checkout of evenly.") from None
+        raise InputError(
+            "A sweep needs cloudpickle: run pip install '.[sweep]' in a checkout of evenly."
+        ) from None
     return bytes(cloudpickle.dumps(plan))

@@ -116,14 +116,16 @@ def _check_reachable(address: str) -> None:
 def _run(plan: Plan, job: Job, path: list[str]) -> tuple[list[Row], list[int]]:
     """Run a job on some node. Modules of the user's own are looked for where the driver finds them."""
     if plan.version != __version__:
-        raise WorkerKilledError(f"A node has evenly {__version__}, but the sweep has {plan.version}: install the same.")
+        raise WorkerKilledError(
+            f"A node has evenly {__version__}, but the sweep has {plan.version}: install the same."
+        )
     sys.path.extend(entry for entry in path if entry not in sys.path)
     return run_batch(plan, job.indices, job.seconds)
 
 
 def _library() -> Any:  # noqa: ANN401  (a module)
     try:
-        import ray  # noqa: PLC0415  (an extra)
+        import ray  # an extra
     except ModuleNotFoundError as error:
         if error.name != "ray":
             raise
