@@ -44,6 +44,12 @@ def option_names() -> tuple[str, ...]:
 
 
 @cache
+def defaults() -> Mapping[str, Any]:
+    """Return the values of all options that are not given; None where there is none."""
+    return {**{field.name: normal(field.name, field.default) for field in fields(Scenario)}, **RUN}
+
+
+@cache
 def whole_options() -> frozenset[str]:
     """Return the options that take whole numbers only."""
     hints = get_type_hints(Scenario)

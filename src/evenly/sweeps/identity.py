@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from evenly.own_policy import find_class
 from evenly.policies import is_own, own_name
+from evenly.sweeps.axes import defaults
 from evenly.workload.arrivals import ArrivalProcess
 from evenly.workload.service import ServiceLaw
 
@@ -20,13 +21,14 @@ Lanes = NDArray[np.uint64]  # two numbers per point: together 128 bits
 
 
 def lanes_of_values(values: Mapping[str, Any]) -> Lanes:
-    """Return the sum of the digests of all options that are given; None is as good as not given.
+    """Return the sum of the digests of all options whose values are not the defaults.
 
-    Sums do not depend on the order of the options, and are quick to make for a million points.
+    An option that a later version adds thus changes nothing. Sums do not depend on the order of the options, and
+    are quick to make for a million points.
     """
-    total = np.zeros(2, np.uint64)
+    total, usual = np.zeros(2, np.uint64), defaults()
     for name, value in values.items():
-        if value is not None:
+        if value != usual.get(name):
             text = f"{name}={_text(name, value)}"
             total += np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8").astype(
                 np.uint64

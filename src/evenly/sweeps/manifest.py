@@ -87,7 +87,8 @@ def check_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
         before, now = old["options"].get(name, [None]), new["options"].get(name, [None])
         if set(map(str, before)).isdisjoint(map(str, now)):
             raise InputError(
-                f"{path_text(folder)} holds another sweep, of {old['points']} points with {name} {_listed(before)}. "
+                f"{path_text(folder)} holds another sweep, of {old['points']} points with {name} "
+                f"{_listed(before)}. "
                 f"This one has {name} {_listed(now)}, and so no point in common: give --out another folder."
             )
 

@@ -195,8 +195,6 @@ def _refined(axis: Axis) -> Axis:
     from evenly.plots.maps import is_logarithmic
 
     low, high = min(given), max(given)
-    if is_logarithmic(low, high):
-        places = np.geomspace(low, high, _FINE)
-    else:
-        places = np.linspace(low, high, _FINE)
+    spaced = np.geomspace if is_logarithmic(low, high) else np.linspace
+    places = spaced(low, high, _FINE)
     return Axis(axis.names, tuple((float(f"{place:.12g}"),) for place in places))

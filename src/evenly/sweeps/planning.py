@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields, replace
+from dataclasses import fields, replace
 from numbers import Real
 from typing import Any
 
@@ -15,7 +15,7 @@ from evenly.inputs import is_listing, shown
 from evenly.own_policy import find_class
 from evenly.policies import is_own
 from evenly.sim import Scenario
-from evenly.sweeps.axes import RUN, normal, option_name, read_all
+from evenly.sweeps.axes import defaults, option_name, read_all
 from evenly.sweeps.goal import read_goal
 from evenly.sweeps.grid import Grid, Group, Values, make_grid
 from evenly.sweeps.point import Plan, prepare
@@ -34,19 +34,14 @@ def make_plan(
     Options that are not given have their defaults. Every point is possible, or nearly: see `check_points`.
     """
     axes: dict[str, Sequence[Any]] = {
-        name: read_all(name, given[name]) if given.get(name) is not None else (normal(name, default),)
-        for name, default in _defaults().items()
+        name: read_all(name, given[name]) if given.get(name) is not None else (default,)
+        for name, default in defaults().items()
     }
     plan = Plan(make_grid(axes, _read_zip(zipped, given)), read_values(values), read_goal(until), __version__)
     for policy in axes["policy"]:
         if is_own(policy):
             find_class(policy)
     return replace(plan, samples=tuple(check_points(plan)))
-
-
-def _defaults() -> dict[str, Any]:
-    scenario = {field.name: field.default for field in fields(Scenario)}
-    return {**{name: None if value is MISSING else value for name, value in scenario.items()}, **RUN}
 
 
 def _read_zip(written: object, given: Mapping[str, Any]) -> list[tuple[str, ...]]:

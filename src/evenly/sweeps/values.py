@@ -11,7 +11,6 @@ from evenly.errors import InputError
 from evenly.inputs import is_listing, shown
 from evenly.sim import Result
 from evenly.sweeps.axes import did_you_mean
-from evenly.theory.diffusion.fractional import is_whole, ornstein_uhlenbeck
 
 CI = "_ci95"  # what the column of a half-width adds to the name of its value
 
@@ -57,6 +56,8 @@ def _diffusion_gap(result: Result) -> Number:
     At a load that is not a whole number, only one level fluctuates in the limit. Its distance from the balanced
     one is normal with the variance load / pools, and the mean of its absolute value is sqrt(2 / pi) deviations.
     """
+    from evenly.theory.diffusion.fractional import is_whole, ornstein_uhlenbeck  # loads much of SciPy
+
     scenario = result.scenario
     if not scenario.steady or scenario.sizes is not None or is_whole(scenario.load_at_start):
         return None
