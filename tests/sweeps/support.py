@@ -48,20 +48,20 @@ class InlineEngine:
         pass
 
 
-def small_plan(**changes: Any) -> Plan:
+def small_plan(**changes: Any) -> Plan:  # noqa: ANN401
     values = changes.pop("values", "spread,threshold_share")
     zipped, until = changes.pop("zipped", None), changes.pop("until", None)
     return make_plan({**SMALL, **changes}, zipped, values, until)
 
 
 def run_inline(
-    path: Path, plan: Plan, deadly: dict[int, int] | None = None, **more: Any
+    path: Path, plan: Plan, deadly: dict[int, int] | None = None, *, fail_fast: bool = False
 ) -> tuple[Status, list[int]]:
     """Run what is missing of a plan in a folder; return how it went and the points that ran."""
     folder = Folder(path, plan)
     engine = InlineEngine(plan, deadly)
     try:
-        status = Schedule(plan, folder, engine, **more).run(folder.done())
+        status = Schedule(plan, folder, engine, fail_fast).run(folder.done())
     finally:
         folder.flush()
         folder.close()

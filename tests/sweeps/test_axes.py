@@ -36,7 +36,7 @@ from evenly.workload import Phase
         ("load", "what", ("what",)),  # the scenario says what is wrong with it
     ],
 )
-def test_values_are_read(name: str, written: Any, values: tuple[Any, ...]) -> None:
+def test_values_are_read(name: str, written: object, values: tuple[Any, ...]) -> None:
     assert read_axis(name, written) == values
 
 
@@ -55,7 +55,7 @@ def test_values_are_read(name: str, written: Any, values: tuple[Any, ...]) -> No
         ("service", "nothing", "service must"),
     ],
 )
-def test_what_cannot_be_read_is_refused(name: str, written: Any, message: str) -> None:
+def test_what_cannot_be_read_is_refused(name: str, written: object, message: str) -> None:
     with pytest.raises(InputError) as refusal:
         read_all(name, written)
     assert message in str(refusal.value)

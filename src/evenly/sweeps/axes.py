@@ -57,9 +57,10 @@ def whole_options() -> frozenset[str]:
 
 
 @cache
-def _float_options() -> frozenset[str]:
+def float_options() -> frozenset[str]:
+    """Return the options that take real numbers, some of them also texts."""
     hints = get_type_hints(Scenario)
-    return frozenset(name for name in hints if float in (hints[name], *get_args(hints[name])) and name != "alpha")
+    return frozenset(name for name in hints if float in (hints[name], *get_args(hints[name])))
 
 
 def option_name(written: str) -> str:
@@ -163,7 +164,7 @@ def normal(name: str, value: Any) -> Any:  # noqa: ANN401  (whatever a scenario 
         return _NORMAL[name](value)
     if isinstance(value, Integral) and name in whole_options():
         return int(value)
-    return float(value) if isinstance(value, Real) and name in _float_options() else value
+    return float(value) if isinstance(value, Real) and name in float_options() else value
 
 
 def _normal_service(value: object) -> ServiceLaw | str:

@@ -15,9 +15,10 @@ from evenly.inputs import is_listing, shown
 from evenly.own_policy import find_class
 from evenly.policies import is_own
 from evenly.sim import Scenario
+from evenly.sim.scenario import checked_scenario
 from evenly.sweeps.axes import defaults, option_name, read_all
 from evenly.sweeps.goal import read_goal
-from evenly.sweeps.grid import Grid, Group, Values, make_grid
+from evenly.sweeps.grid import Grid, Group, make_grid
 from evenly.sweeps.point import Plan, prepare
 from evenly.sweeps.schedule import point_text
 from evenly.sweeps.values import read_values
@@ -42,6 +43,28 @@ def make_plan(
         if is_own(policy):
             find_class(policy)
     return replace(plan, samples=tuple(check_points(plan)))
+
+
+def plan_over(
+    scenario: Scenario,
+    over: Mapping[str, Any],
+    *,
+    zip: object = None,
+    values: object = None,
+    until: object = None,
+    **runs: object,
+) -> Plan:
+    """Return the plan of a sweep over some options of a scenario; `runs` says how each point is run."""
+    system = checked_scenario(scenario)
+    if not isinstance(over, Mapping):
+        raise InputError(f"over must be a mapping from options to lists of values, not {shown(over)}.")
+    varied = {option_name(str(name)): given for name, given in over.items()}
+    shared = {field.name: getattr(system, field.name) for field in fields(Scenario)} | runs
+    for name, rival in (("schedule", "load"), ("load", "schedule"), ("sizes", "pools")):
+        if name in varied and rival not in varied:
+            shared.pop(rival, None)
+    fixed = {name: [value] for name, value in shared.items() if value is not None}
+    return make_plan({**fixed, **varied}, zip, values, until)
 
 
 def _read_zip(written: object, given: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -114,8 +137,3 @@ def _as_number(value: object) -> float:
     if isinstance(value, Real) or (isinstance(value, str) and value.replace(".", "", 1).isdecimal()):
         return float(value)
     return math.nan
-
-
-def base_values(scenario: Scenario) -> Values:
-    """Return the fields of a scenario as options."""
-    return {field.name: getattr(scenario, field.name) for field in fields(Scenario)}

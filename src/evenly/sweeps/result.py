@@ -37,7 +37,6 @@ class SweepResult(Tabular):
     folder: Path
     status: Status | None = None
     seconds: float = field(default=0.0, compare=False)
-    keep: object = field(default=None, compare=False)  # a temporary folder lives as long as this
 
     @classmethod
     def load(cls, folder: str | Path) -> SweepResult:
@@ -186,7 +185,7 @@ def _of_grid(rows: pl.DataFrame, manifest: Mapping[str, Any]) -> pl.DataFrame:
     kept = pl.lit(True)
     for name, given in manifest["options"].items():
         if name in _compared(rows, manifest):
-            kept &= pl.col(name).is_null() | pl.col(name).is_in(_like(rows[name], given))
+            kept &= pl.col(name).is_null() | pl.col(name).is_in(_like(rows[name], given).implode())
     rows = rows.filter(kept)
     for group in manifest["zip"]:
         names = [name for name in group["names"] if name in _compared(rows, manifest)]

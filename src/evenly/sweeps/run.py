@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.inputs import check_function, shown, true_or_false
+from evenly.inputs import check_function, true_or_false
 from evenly.sim import Scenario
-from evenly.sim.scenario import checked_scenario
 from evenly.sim.simulation import compile_kernels
-from evenly.sweeps.axes import option_name
 from evenly.sweeps.engine_maker import EngineMaker, engine_maker
 from evenly.sweeps.folder import Folder
-from evenly.sweeps.planning import base_values, make_plan
+from evenly.sweeps.planning import plan_over
 from evenly.sweeps.point import Plan
 from evenly.sweeps.progress import Progress, Status
 from evenly.sweeps.result import SweepResult
@@ -60,31 +60,16 @@ def sweep(
     fail_fast: stop at the first point that fails (default: its error becomes its row).
     progress: called with a `Status` several times a second.
     """
-    system = checked_scenario(scenario)
-    if not isinstance(over, Mapping):
-        raise InputError(f"over must be a mapping from options to lists of values, not {shown(over)}.")
-    varied = {option_name(str(name)): given for name, given in over.items()}
-    shared = base_values(system)
-    for name, rival in (("schedule", "load"), ("load", "schedule"), ("sizes", "pools")):
-        if name in varied and rival not in varied:
-            shared.pop(rival)
-    runs = {"replications": replications, "seed": seed, "batches": batches, "steady_state": mean_holding_times}
-    fixed = {name: [value] for name, value in {**shared, **runs}.items() if value is not None}
-    plan = make_plan({**fixed, **varied}, zip, values, until)
     check_function("progress", progress)
+    make_engine = engine_maker(engine, workers, ray_address)
+    stops = true_or_false("fail_fast", fail_fast)
+    runs = {"replications": replications, "seed": seed, "batches": batches, "steady_state": mean_holding_times}
+    plan = plan_over(scenario, over, zip=zip, values=values, until=until, **runs)
+    folder = Path(tempfile.mkdtemp(prefix="evenly-sweep-")) if out is None else Path(out)
+    result = run_plan(plan, folder, make_engine=make_engine, fail_fast=stops, progress=progress)
     if out is None:
-        keep = tempfile.TemporaryDirectory(prefix="evenly-sweep-")
-        folder = Path(keep.name)
-    else:
-        keep, folder = None, Path(out)
-    return run_plan(
-        plan,
-        folder,
-        make_engine=engine_maker(engine, workers, ray_address),
-        fail_fast=true_or_false("fail_fast", fail_fast),
-        progress=progress,
-        keep=keep,
-    )
+        weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
+    return result
 
 
 def run_plan(
@@ -94,7 +79,6 @@ def run_plan(
     make_engine: EngineMaker,
     fail_fast: bool = False,
     progress: Progress | None = None,
-    keep: object = None,
 ) -> SweepResult:
     """Run what is missing of a plan in a folder, and return the result."""
     started = time.perf_counter()
@@ -103,7 +87,7 @@ def run_plan(
         status = _run_missing(plan, folder, make_engine, fail_fast, progress)
     finally:
         folder.close()
-    return SweepResult(folder=path, status=status, seconds=time.perf_counter() - started, keep=keep)
+    return SweepResult(folder=path, status=status, seconds=time.perf_counter() - started)
 
 
 def _run_missing(

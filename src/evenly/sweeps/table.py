@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from evenly.errors import InputError
 from evenly.files import path_text
 from evenly.sweeps import values
-from evenly.sweeps.axes import RUN, whole_options, written_form
+from evenly.sweeps.axes import RUN, float_options, whole_options, written_form
 from evenly.sweeps.identity import hex_keys
 from evenly.sweeps.point import Plan, Row
 
@@ -52,7 +53,7 @@ def make_frame(plan: Plan, rows: Sequence[Row]) -> pl.DataFrame:
     data: dict[str, Any] = {KEY: pl.Series(KEY, hex_keys(plan.identities(indices)), pl.String)}
     for name in option_columns(plan):
         if name != "replications":
-            data[name] = _option_series(name, [written_form(name, each.get(name)) for each in given])
+            data[name] = _option_series(plan, name, [written_form(name, each.get(name)) for each in given])
     counts = [row.replications or each["replications"] for row, each in zip(rows, given, strict=True)]
     data["replications"] = pl.Series("replications", counts, pl.Int64)
     data["point_seed"] = pl.Series("point_seed", plan.seeds(indices), pl.Int64)
@@ -66,29 +67,38 @@ def make_frame(plan: Plan, rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(data)  # type: ignore[no-any-return]
 
 
-def _option_series(name: str, column: list[Any]) -> pl.Series:
+def _option_series(plan: Plan, name: str, column: list[Any]) -> pl.Series:
+    """Return a column of an option. Its type depends on the plan, not on the rows: these may all be null."""
     pl = polars()
-    kinds = {type(value) for value in column if value is not None}
-    if name == "seed":
-        dtype = pl.UInt64
-    elif kinds <= {int} and name in whole_options():
-        dtype = pl.Int64
-    elif kinds and kinds <= {int, float}:
-        dtype = pl.Float64
-    elif kinds == {bool}:
-        dtype = pl.Boolean
-    else:
-        dtype = pl.String
+    kind = option_kind(plan, name)
+    if kind is str:
         column = [value if value is None else str(value) for value in column]
+    dtype = (
+        pl.UInt64 if name == "seed" else {int: pl.Int64, float: pl.Float64, bool: pl.Boolean, str: pl.String}[kind]
+    )
     return pl.Series(name, column, dtype)  # type: ignore[no-any-return]
+
+
+def option_kind(plan: Plan, name: str) -> type[int | float | bool | str]:
+    """Return the type of an option's column: text if one of its values is, else that of its numbers."""
+    given = next(group for group in plan.grid.groups if name in group.names)
+    place = given.names.index(name)
+    kinds = {type(written_form(name, row[place])) for row in given.rows} - {type(None)}
+    if name in whole_options() and kinds <= {int}:
+        return int
+    if kinds <= {int, float} and (kinds or name in float_options()):
+        return float
+    return bool if kinds == {bool} else str
 
 
 def write_shard(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame to a file that is there as a whole or not at all, also if the machine loses power."""
+    content = BytesIO()  # polars hides the reason if it cannot write to a file
+    frame.write_parquet(content, compression="zstd", statistics=False)
     temporary = path.with_name(f".{path.name}.tmp")
     try:
         with temporary.open("wb") as file:
-            frame.write_parquet(file, compression="zstd", statistics=False)
+            file.write(content.getbuffer())
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
