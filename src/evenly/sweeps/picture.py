@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from evenly.sweeps.result import SweepResult
 
 MAX_PANELS = 60
-_FINE = 121  # places along an axis of a prediction
+_FINE = 61  # places along an axis of a prediction
 _AVERAGED = ("seed",)  # axes of a sweep that a picture averages over
 
 
@@ -119,11 +119,11 @@ def _chosen(
         for option, name in (("x", x), ("y", y), ("facet", facet))
     ]
     taken = [axis for axis in asked if axis is not None]
-    if len({axis.name for axis in taken}) < len(taken):
+    names = {frozenset(axis.names) for axis in taken}
+    if len(names) < len(taken):
         raise InputError("x, y and facet must be different options.")
-    left = [axis for axis in axes if axis not in taken and axis.name not in _AVERAGED]
-    if y is None and facet is None and x is None and len(left) > 1 and left[0].name == "policy":
-        left = [*left[1:], left[0]]  # names make poor axes
+    left = [axis for axis in axes if frozenset(axis.names) not in names and axis.name not in _AVERAGED]
+    left.sort(key=lambda axis: axis.name == "policy")  # names make poor axes
     across = asked[0] or (left.pop(0) if left else axes[0])
     up = asked[1] or (left.pop(0) if left else None)
     facets = asked[2] or (left.pop(0) if left else None)

@@ -16,7 +16,7 @@ from evenly.own_policy import find_class
 from evenly.policies import is_own
 from evenly.sim import Scenario
 from evenly.sim.scenario import checked_scenario
-from evenly.sweeps.axes import defaults, option_name, read_all
+from evenly.sweeps.axes import defaults, option_name, option_names, read_all
 from evenly.sweeps.goal import read_goal
 from evenly.sweeps.grid import Grid, Group, make_grid
 from evenly.sweeps.point import Plan, prepare
@@ -102,8 +102,10 @@ def check_points(plan: Plan) -> list[Scenario]:
         try:
             scenario, _ = prepare(plan, plan.grid.values(index), 0)
         except InputError as error:
-            varied = f"The point {point_text(plan, index)} is impossible. " if len(plan.grid) > 1 else ""
-            raise InputError(f"{varied}{error}") from None
+            named = str(error).partition(" ")[0]  # the option that is wrong, if its value is wrong by itself
+            if len(plan.grid) == 1 or (named in option_names() and named not in plan.grid.axes):
+                raise
+            raise InputError(f"The point {point_text(plan, index)} is impossible. {error}") from None
         kernels.setdefault((scenario.info.name, scenario.networked, scenario.memoryless, scenario.sized), scenario)
     return list(kernels.values())
 

@@ -44,7 +44,12 @@ def _is_known(given: Mapping[str, Any]) -> bool:
         or {"capacity", "sizes"} & given.keys()
     ):
         return False
-    return "alpha" not in given or is_optimal(load=given["load"], alpha=str(given["alpha"]))
+    return "alpha" not in given or _settles_at_optimum(float(given["load"]), str(given["alpha"]))
+
+
+@cache
+def _settles_at_optimum(load: float, alpha: str) -> bool:
+    return is_optimal(load=load, alpha=alpha)
 
 
 @cache
