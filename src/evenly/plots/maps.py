@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 from numpy.typing import NDArray
@@ -18,6 +19,8 @@ from evenly.plots.style import BLUE, INK, ORANGE, styled
 Numbers = NDArray[np.float64]
 
 _LOG_RATIO = 30.0  # between the ends of an axis that is then logarithmic
+_DWARF = 30.0  # times the median: a value that makes a scale logarithmic
+_DECADES = 1e5  # the most that a logarithmic scale shows
 _LEVELS = 5  # contour lines, about
 _STEPS = 12  # of a prediction in whole numbers
 _NAMED = 6  # contour lines in the legend
@@ -33,7 +36,29 @@ class Panel:
     y: Sequence[Any] | None
     values: Numbers
     widths: Numbers | None
+    scale: Scale
     fluid: Fluid | None
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The range of the colors, which all panels of a value share. It is logarithmic if a few values dwarf all."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Numbers) -> Scale:
+        """Return the scale of some values; NaN is left out."""
+        known = values[np.isfinite(values)]
+        positive = known[known > 0]
+        if not len(known):
+            return cls(0.0, 1.0, log=False)
+        low, high = float(known.min()), float(known.max())
+        if low >= 0 and len(positive) and high > _DWARF * float(np.median(positive)):
+            return cls(max(float(positive.min()), high / _DECADES), high, log=True)
+        return cls(low, high, log=False)
 
 
 @dataclass(frozen=True)
@@ -53,7 +78,9 @@ def size(panels: int, rows: int, *, lines: bool) -> tuple[float, float]:
 
 
 def _columns(panels: int, rows: int) -> int:
-    return min(panels // rows, 4) if panels > rows else min(panels, 3)
+    if panels > rows:
+        return min(panels // rows, 4)
+    return 2 if panels == 4 else min(panels, 3)
 
 
 @styled
@@ -78,13 +105,15 @@ def _draw_map(figure: Figure, axes: Axes, panel: Panel) -> None:
     y, log_y = _positions(panel.y)
     order_x, order_y = np.argsort(x), np.argsort(y)
     x, y = x[order_x], y[order_y]
+    scale = panel.scale
     values = np.ma.masked_invalid(panel.values[np.ix_(order_y, order_x)])
-    mesh = axes.pcolormesh(_edges(x, log_x), _edges(y, log_y), values, cmap="viridis", rasterized=True)
+    norm = LogNorm(scale.low, scale.high, clip=True) if scale.log else Normalize(scale.low, scale.high)
+    mesh = axes.pcolormesh(_edges(x, log_x), _edges(y, log_y), values, cmap="viridis", norm=norm, rasterized=True)
     axes.set_facecolor("#bbbbbb")  # points that are missing
     axes.grid(False)
     figure.colorbar(mesh, ax=axes, pad=0.02)
     if panel.fluid is not None and len(x) > 1 and len(y) > 1:
-        _draw_contours(axes, panel.fluid, float(values.min()), float(values.max()))
+        _draw_contours(axes, panel.fluid, scale.low, scale.high)
     _ticks(axes, "x", panel.x, log_x)
     _ticks(axes, "y", panel.y, log_y)
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.policies import PARAMETERS, check_parameters, find_policy
 from evenly.sweeps.axes import RUN
-from evenly.sweeps.identity import Lanes, lanes_of_values
+from evenly.sweeps.identity import Lanes, column_lanes, lanes_of_values
 
 MAX_POINTS = 10**7
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -57,7 +57,10 @@ class Group:
     @cached_property
     def lanes(self) -> Lanes:
         """The sum of the digests of each row's values."""
-        return np.array([lanes_of_values(dict(zip(self.names, row, strict=True))) for row in self.rows], np.uint64)
+        total = np.zeros((len(self.rows), 2), np.uint64)
+        for name, column in zip(self.names, zip(*self.rows, strict=True), strict=True):
+            total += column_lanes(name, column)
+        return total
 
     @cached_property
     def scenario_part(self) -> Group:

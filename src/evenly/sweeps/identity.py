@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,19 +21,23 @@ Lanes = NDArray[np.uint64]  # two numbers per point: together 128 bits
 
 
 def lanes_of_values(values: Mapping[str, Any]) -> Lanes:
-    """Return the sum of the digests of all options whose values are not the defaults.
+    """Return the sum of the digests of some options: it does not depend on their order."""
+    return sum((column_lanes(name, [value])[0] for name, value in values.items()), np.zeros(2, np.uint64))
 
-    An option that a later version adds thus changes nothing. Sums do not depend on the order of the options, and
-    are quick to make for a million points.
+
+def column_lanes(name: str, values: Sequence[Any]) -> Lanes:
+    """Return the digest of each value of an option, or 0 for its default: an option added later does not count.
+
+    Digests are added up to identities, which is quick for a million points.
     """
-    total, usual = np.zeros(2, np.uint64), defaults()
-    for name, value in values.items():
-        if value != usual.get(name):
-            text = f"{name}={_text(name, value)}"
-            total += np.frombuffer(hashlib.blake2b(text.encode(), digest_size=16).digest(), "<u8").astype(
-                np.uint64
-            )
-    return total
+    usual, nothing = defaults().get(name), bytes(16)
+    digests = [
+        nothing
+        if value is None or value == usual
+        else hashlib.blake2b(f"{name}={_text(name, value)}".encode(), digest_size=16).digest()
+        for value in values
+    ]
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64).reshape(-1, 2)
 
 
 def _text(name: str, value: Any) -> str:  # noqa: ANN401  (whatever a scenario takes)

@@ -47,6 +47,7 @@ def draw(
         numbers, widths = (
             _slices(dense(rows, axes, column), axes, across, up, facets) for column in (name, name + CI)
         )
+        scale = maps.Scale.of(np.concatenate([part.ravel() for part in numbers]))
         for place, row in enumerate(facets.rows if facets else ((),)):
             here = dict(zip(facets.names if facets else (), row, strict=True))
             panels.append(
@@ -56,6 +57,7 @@ def draw(
                     y=_numbers(up) if up else None,
                     values=numbers[place],
                     widths=widths[place] if VALUES[name].interval else None,
+                    scale=scale,
                     fluid=_fluid(name, manifest, across, up, here),
                 )
             )

@@ -25,6 +25,7 @@ from evenly.sweeps.values import read_values
 
 _CHECK_ALL = 5000  # points: up to this many are all tried out, in about half a second
 _MAX_CORNERS = 5000
+_MAX_TRIED = 2000  # values of one option
 
 
 def make_plan(
@@ -91,10 +92,10 @@ def _read_zip(written: object, given: Mapping[str, Any]) -> list[tuple[str, ...]
 def check_points(plan: Plan) -> list[Scenario]:
     """Reject a plan with impossible points, before anything runs. Return a scenario for each kernel.
 
-    Up to 5,000 points are all tried out. Of more, each value of each option is tried, and all combinations of the
-    smallest and the largest numbers with everything that is not a number: a scenario's limits, such as the
-    capacity that a threshold must stay below, are monotone in its numbers. A point that is impossible all the same
-    becomes a row with its error.
+    Up to 5,000 points are all tried out. Of more, each value of each option is tried, up to 2,000 of them, and all
+    combinations of the smallest and the largest numbers with everything that is not a number: a scenario's limits,
+    such as the capacity that a threshold must stay below, are monotone in its numbers. A point that is impossible
+    all the same becomes a row with its error.
     """
     points = range(len(plan.grid)) if len(plan.grid) <= _CHECK_ALL else _typical_points(plan.grid)
     kernels: dict[Any, Scenario] = {}
@@ -117,7 +118,8 @@ def _typical_points(grid: Grid) -> Iterator[int]:
         sizes = [len(group.rows) for group in block.groups]
         strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
         for stride, size in zip(strides, sizes, strict=True):
-            yield from (start + row * stride for row in range(size))
+            rows = range(0, size, math.ceil(size / _MAX_TRIED))
+            yield from (start + row * stride for row in rows)
         corners = [_extremes(group) for group in block.groups]
         for rows in itertools.islice(itertools.product(*corners), _MAX_CORNERS):
             yield start + sum(row * stride for row, stride in zip(rows, strides, strict=True))
