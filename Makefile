@@ -6,8 +6,10 @@ READY := $(VENV)/.ready
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
 NODE_READY := node_modules/.ready
+RAY_VENV := .venv-ray
+RAY_READY := $(RAY_VENV)/.ready
 
-.PHONY: setup help play demo paper quick test coverage fuzz chaos tools check bench docs wheel lock clean
+.PHONY: setup help play demo paper quick test ray coverage fuzz chaos tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -59,6 +61,16 @@ quick: setup ## style, and the tests that need neither Envoy nor long statistics
 test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
 	$(PYTEST)
 
+ray: $(RAY_READY) ## sweeps on a real Ray cluster of three nodes, some of which are killed
+	$(RAY_VENV)/bin/python -m pytest -m ray tests/sweeps
+
+# Ray has an environment of its own: it is large, and would constrain ours.
+$(RAY_READY): requirements/ray.txt pyproject.toml | $(READY)
+	test -x $(RAY_VENV)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(RAY_VENV)
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(RAY_VENV)/bin/python --require-hashes requirements/ray.txt
+	$(BIN)/uv pip install --quiet --python $(RAY_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	touch $@
+
 coverage: setup ## how often intervals hold the truth, over 1,000 seeds: a quarter of an hour on two cores
 	$(PYTEST) -m coverage -rP
 
@@ -89,7 +101,9 @@ lock: setup ## renew the pinned requirements after a change of dependencies
 		--extra live --group dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
 		--group docs -o requirements/docs.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
+		--extra ray --group ray pyproject.toml -o requirements/ray.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(DOCS_VENV) node_modules dist out site
+	rm -rf $(VENV) $(DOCS_VENV) $(RAY_VENV) node_modules dist out site

@@ -28,6 +28,7 @@ from bench import (
     sessions,
     siege,
     slow_corners,
+    sweeps,
 )
 from bench.measure import Figure
 
@@ -77,6 +78,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "own-policy": own_policy.own_policy(rounds, scale),
         "sessions": sessions.sessions(rounds, scale),
         "playground": playground.playground(scale),
+        "sweeps": sweeps.sweeps(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),

@@ -91,6 +91,17 @@ here.
 
 {table}
 """,
+    "sweeps": """## Sweeps
+
+A small point is a run of 10 pools with about 200 events. The plain loop runs the same points in one process, and
+keeps nothing. Processes are warm: they have started, and have their kernel. The large points behind the gain of a
+second process are runs of the paper's system with about 700,000 events each. Ray is started on this machine; its
+rows are missing if it is not installed (`make ray` does that).
+
+- Machine: {machine}
+
+{table}
+""",
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time

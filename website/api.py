@@ -13,6 +13,7 @@ PACKAGES = (
     "evenly.advice",
     "evenly.paper.figures",
     "evenly.core",
+    "evenly.sweeps",
     "evenly.testing",
     "evenly.core.protocol",
     "evenly.faults",

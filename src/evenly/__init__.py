@@ -14,6 +14,7 @@ _HOMES = {
     "evenly.frames": "Table",
     "evenly.sim": "Comparison Result Scenario Trajectory compare simulate with_policies",
     "evenly.sim.coupling": "CoupledRun couple_with_jsq simulate_sizes",
+    "evenly.sweeps": "SweepResult sweep",
     "evenly.theory": (
         "DiffusionLimit Equilibrium ExactLaw FluidPath Settling Stability predict_diffusion "
         "predict_equilibrium predict_fluid predict_settling predict_stability settle_time_bound "
@@ -25,7 +26,7 @@ _HOMES = {
 }
 _ROOMS = (
     *("advice", "core", "errors", "faults", "frames", "live", "logs", "paper"),
-    *("plots", "policies", "sim", "testing", "theory", "whatif", "workload"),
+    *("plots", "policies", "sim", "sweeps", "testing", "theory", "whatif", "workload"),
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

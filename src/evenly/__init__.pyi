@@ -11,6 +11,7 @@ from evenly import paper as paper
 from evenly import plots as plots
 from evenly import policies as policies
 from evenly import sim as sim
+from evenly import sweeps as sweeps
 from evenly import testing as testing
 from evenly import theory as theory
 from evenly import whatif as whatif
@@ -33,6 +34,8 @@ from evenly.sim import with_policies as with_policies
 from evenly.sim.coupling import CoupledRun as CoupledRun
 from evenly.sim.coupling import couple_with_jsq as couple_with_jsq
 from evenly.sim.coupling import simulate_sizes as simulate_sizes
+from evenly.sweeps import SweepResult as SweepResult
+from evenly.sweeps import sweep as sweep
 from evenly.theory import DiffusionLimit as DiffusionLimit
 from evenly.theory import Equilibrium as Equilibrium
 from evenly.theory import ExactLaw as ExactLaw

@@ -19,7 +19,7 @@ _DOORS = ("__init__", "__main__")
 # Column and row of each card, chosen so that no arrow passes behind a card.
 HOUSE = {
     "cli": (1, 0),
-    "whatif": (3, 1),
+    "whatif": (3, 1), "sweeps": (4, 1),
     "paper": (0, 2), "advice": (1, 2), "live": (2, 2),
     "theory": (0, 3), "sim": (1, 3), "faults": (4, 3), "testing": (5, 3),
     "plots": (0, 4), "own_policy": (0.95, 4), "web": (3, 4),

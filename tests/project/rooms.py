@@ -141,6 +141,13 @@ ROOMS: dict[str, Room] = {
         packages=("jinja2", "numpy"),
         lazily=("plots", MATPLOTLIB),
     ),
+    "sweeps": Room(
+        holds="Many scenarios at once: grid, identity of points, folder of Parquet files, schedule, result.",
+        may=("errors", "files", "frames", "inputs", "lazy", "own_policy", "policies", "sim", "theory",
+             "workload", "__init__"),
+        packages=("numpy",),
+        lazily=("plots", "theory.diffusion", "cloudpickle", MATPLOTLIB, POLARS, "ray", "xarray"),
+    ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They produce data and do not judge it.",
         may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
@@ -250,13 +257,14 @@ ROOMS: dict[str, Room] = {
         holds="Options, input, output, progress: what the commands share.",
         may=("errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
-        lazily=("sim", "workload"),
+        lazily=("sim", "sweeps", "workload"),
     ),
     "cli.text": Room(
         holds="Results as text.",
         may=("frames", "live.demo", "live.demo.fleet", "sim", "whatif"),
         packages=("rich", "typer"),
-        lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
+        lazily=("advice", "sweeps", "theory", "theory.diffusion", "theory.exact", "theory.fluid",
+                "theory.stability"),
     ),
     "cli.commands": Room(
         holds="One module per subcommand: parse, call, print.",
@@ -264,7 +272,7 @@ ROOMS: dict[str, Room] = {
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
                 "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
-                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
+                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "sweeps", "theory",
                 "theory.diffusion", "theory.exact", "theory.fluid", "web", "whatif"),
     ),
     "cli.main": Room(

@@ -69,7 +69,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.rstrip().endswith("HEAVY [] 0")
 
 
-FRONT_DOORS = ("evenly", "evenly.advice", "evenly.live.agents", "evenly.paper", "evenly.sim", "evenly.theory")
+FRONT_DOORS = (
+    *("evenly", "evenly.advice", "evenly.live.agents", "evenly.paper", "evenly.sim", "evenly.sweeps"),
+    "evenly.theory",
+)
 
 
 @pytest.mark.slow
@@ -156,7 +159,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_pins_name_no_host_and_carry_hashes() -> None:
-    for name in ("dev.txt", "uv.txt"):
+    for name in ("dev.txt", "ray.txt", "uv.txt"):
         text = (ROOT / "requirements" / name).read_text()
         assert "://" not in text
         packages = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]

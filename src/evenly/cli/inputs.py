@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
 _PREDICTION_KEYS = ("points",)
 _OUTPUT_KEYS = ("plot", "save", "record", "json")
+_SWEEP_KEYS = (
+    "zip", "values", "until", "out", "engine", "workers", "ray_address", "fail_fast", "x", "y", "value", "facet",
+)  # fmt: skip
 _LONGEST_KEY = 40  # characters to compare with the known keys
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -107,10 +110,9 @@ def read_values(
     """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
-    file = _read_file(path) if path else {}
+    file = read_file(path) if path else {}
     values = {**file, **given}
-    if "sizes" in given and "pools" not in given:
-        values.pop("pools", None)
+    drop_rivals(values, given)
     if "sizes" in values and default_sized is not None:
         default_policies = default_sized
     compared = split_names(values.get("policies", default_policies or DEFAULT))
@@ -118,11 +120,14 @@ def read_values(
     for name in PARAMETERS:
         if name not in given and not any(name in POLICIES[each].parameters for each in _known(values["policies"])):
             values.pop(name, None)
-    if "load" in given and "schedule" not in given:
-        values.pop("schedule", None)
-    elif "schedule" in given and "load" not in given:
-        values.pop("load", None)
     return values
+
+
+def drop_rivals(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Remove what a file says about something that the command line says in another way."""
+    for name, rival in (("sizes", "pools"), ("load", "schedule"), ("schedule", "load")):
+        if name in given and rival not in given:
+            values.pop(rival, None)
 
 
 def _known(names: list[object]) -> list[str]:
@@ -143,11 +148,12 @@ def _check_targets(request: Request) -> None:
             check_writable(path)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the values of a scenario file by the names of their options."""
     raw = read_toml(path)
     from evenly.sim.old_names import OLD_NAMES
 
-    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
+    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS, *_SWEEP_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
         key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
@@ -155,7 +161,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         if key in values:
             raise InputError(f"{path_text(path)} has the key {shown(key)} twice, in two spellings.")
         values[key] = value
-    if isinstance(values.get("schedule"), list):
+    phases = values.get("schedule")
+    if isinstance(phases, list) and not (
+        phases and all(isinstance(each, str) for each in phases)
+    ):  # texts: a sweep
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]
     return values
 

@@ -23,14 +23,15 @@ from evenly.cli.commands import (
     picker,
     play,
     simulate,
+    sweep,
     tune,
     whatif,
 )
 from evenly.cli.refusals import with_options
-from evenly.errors import InputError, WorkerKilledError
+from evenly.errors import InputError, PointFailedError, WorkerKilledError
 
 BAD_INPUT = 2
-KILLED = 3
+FAILED = 3
 _OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
 _LIVE = (  # of the extra `live`
     "fastapi", "hpack", "httptools", "pydantic", "redis", "uvicorn", "uvloop", "websockets",
@@ -47,6 +48,7 @@ app = typer.Typer(
 )
 app.command("simulate", epilog=simulate.EXAMPLE)(simulate.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
+app.command("sweep", epilog=sweep.EXAMPLE)(sweep.command)
 app.command("exact", epilog=exact.EXAMPLE)(exact.command)
 app.command("fluid", epilog=fluid.EXAMPLE)(fluid.command)
 app.command("tune", epilog=tune.EXAMPLE)(tune.command)
@@ -86,8 +88,8 @@ def main(arguments: list[str]) -> int:
         return _complain(with_options(str(error), _options_of(arguments), arguments), BAD_INPUT)
     except typer.TyperException as error:
         return _complain(_sentence(getattr(error, "format_message", error.__str__)()), BAD_INPUT)
-    except WorkerKilledError as error:
-        return _complain(str(error), KILLED)
+    except (PointFailedError, WorkerKilledError) as error:
+        return _complain(str(error), FAILED)
     except ModuleNotFoundError as error:
         if error.name not in _LIVE:
             raise

@@ -63,7 +63,8 @@ def policy_help(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}."
 
 
-def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
+def flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
+    """Return a flag in a panel of the help."""
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
 
 
@@ -175,7 +176,7 @@ Batches = Annotated[
 ]
 SteadyState = Annotated[
     bool | None,
-    _flag(_RUN, "Replace random holding times by their means: less noise in long-run averages.", "--steady-state"),
+    flag(_RUN, "Replace random holding times by their means: less noise in long-run averages.", "--steady-state"),
 ]
 MaxStates = Annotated[
     int | None,
@@ -198,7 +199,7 @@ Figures = Annotated[
     list[str] | None,
     typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
-Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
+Quick = Annotated[bool, flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
 Out = Annotated[str, option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[
     Path | None, option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
@@ -210,4 +211,4 @@ Record = Annotated[
     Path | None,
     option(_OUTPUT, "Write the sessions of the run to this log, for evenly whatif.", "FILE", parser=file_path),
 ]
-Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
+Json = Annotated[bool | None, flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

@@ -30,7 +30,7 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
     events = total = longest = in_python = 0.0
     for scenario, plan in runs:
         expected = expected_events(scenario)
-        seconds = expected / _events_per_second(scenario, plan, piece)
+        seconds = expected / events_per_second(scenario, plan, piece)
         events += plan.replications * expected
         total += plan.replications * seconds
         longest = max(longest, seconds)
@@ -42,7 +42,7 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
         _LOG.info(f"About {events:.2g} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run.")
 
 
-def _events_per_second(scenario: Scenario, plan: Plan, seconds: float) -> float:
+def events_per_second(scenario: Scenario, plan: Plan, seconds: float) -> float:
     """Measure the speed on one core. Counts the time of this thread alone, since the run itself is under way."""
 
     class _Enough(Exception):  # noqa: N818  (not an error)

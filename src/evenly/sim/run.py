@@ -101,36 +101,19 @@ def compare(
     given = _checked_scenarios(scenarios)
     replications = whole_number("replications", replications, 1, MAX_REPLICATIONS)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    batches, workers = _checked_batches(batches), _checked_workers(workers)
+    batches, workers = checked_batches(batches), _checked_workers(workers)
     points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
     mean_holding_times = true_or_false("mean_holding_times", mean_holding_times)
     check_function("progress", progress)
     if not given:
         return Comparison(results=())
-    plans = []
-    for scenario in given:
-        if mean_holding_times and not scenario.steady:
-            raise InputError("mean_holding_times needs a constant load, not a schedule.")
-        if mean_holding_times:
-            check_memoryless("mean_holding_times", scenario)
-        if mean_holding_times and scenario.networked:
-            raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
-        parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
-        count = _default_batches(scenario, parts) if batches is None else batches
-        if replications > 1:
-            count = 0
-        plans.append(
-            Plan(
-                replications=replications,
-                seed=seed,
-                batches=count,
-                parts=parts if replications > 1 else max(count, 1),
-                mean_holding_times=mean_holding_times,
-                points=points,
-                trajectories=kept,
-            )
+    plans = [
+        replace(
+            plan_for(scenario, replications, seed, batches, mean_holding_times), points=points, trajectories=kept
         )
-    _check_memory(given, plans)
+        for scenario in given
+    ]
+    check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
     for scenario in given:
         if scenario.info.own:
@@ -144,6 +127,31 @@ def compare(
         for place, (scenario, plan) in enumerate(zip(given, plans, strict=True))
     )
     return Comparison(results=tuple(results))
+
+
+def plan_for(
+    scenario: Scenario, replications: int, seed: int, batches: int | None, mean_holding_times: bool
+) -> Plan:
+    """Return the plan of a scenario's replications, without trajectories. The numbers have been checked."""
+    if mean_holding_times and not scenario.steady:
+        raise InputError("mean_holding_times needs a constant load, not a schedule.")
+    if mean_holding_times:
+        check_memoryless("mean_holding_times", scenario)
+    if mean_holding_times and scenario.networked:
+        raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
+    parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
+    count = _default_batches(scenario, parts) if batches is None else batches
+    if replications > 1:
+        count = 0
+    return Plan(
+        replications=replications,
+        seed=seed,
+        batches=count,
+        parts=parts if replications > 1 else max(count, 1),
+        mean_holding_times=mean_holding_times,
+        points=0,
+        trajectories=0,
+    )
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str | type[Any]]) -> list[Scenario]:
@@ -170,7 +178,8 @@ def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
     return [checked_scenario(scenario) for scenario in scenarios]
 
 
-def _checked_batches(batches: int | None) -> int | None:
+def checked_batches(batches: int | None) -> int | None:
+    """Return the number of batches, or raise InputError if it is out of bounds."""
     if batches is not None and whole_number("batches", batches, 0, MAX_BATCHES) == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
     return None if batches is None else int(batches)
@@ -200,7 +209,7 @@ def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
     return points, trajectories
 
 
-def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
+def check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
     """Reject a run whose records need gigabytes: each sample and each snapshot has a row of levels."""
     samples = sum(
         plan.replications * max(plan.batches, 1) * scenario.levels
