@@ -19,8 +19,8 @@ _DOORS = ("__init__", "__main__")
 # Column and row of each card, chosen so that no arrow passes behind a card.
 HOUSE = {
     "cli": (1, 0),
-    "paper": (0, 1), "advice": (1, 1), "sweeps": (2, 1), "live": (3, 1),
-    "theory": (0, 2), "sim": (1, 2), "faults": (4, 2), "testing": (5, 2),
+    "paper": (0, 1), "advice": (1, 1), "sweeps": (2, 1), "live": (4, 1),
+    "theory": (0, 2), "sim": (1, 2), "testing": (2, 2), "faults": (3, 2),
     "plots": (0, 3), "own_policy": (0.95, 3),
     "workload": (1, 4), "core": (2, 4),
     "hallway": (1.5, 5),
