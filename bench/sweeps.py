@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 import subprocess
 import sys
@@ -14,82 +13,27 @@ from pathlib import Path
 from typing import Any
 
 from bench.measure import Figure
-from evenly.sweeps.engine_maker import engine_maker
-from evenly.sweeps.engines import Engine, Job
+from bench.sweep_overhead import overhead, timed
 from evenly.sweeps.folder import Folder
 from evenly.sweeps.planning import make_plan
-from evenly.sweeps.point import Plan, Row, run_point
-from evenly.sweeps.progress import Status
-from evenly.sweeps.schedule import Schedule, count_missing
+from evenly.sweeps.point import Plan, Row
+from evenly.sweeps.schedule import count_missing
 
 ROOT = Path(__file__).parents[1]
 RAY = ROOT / ".venv-ray" / "bin" / "python"
 PEAK_MEMORY = """
-import resource, sys
-from pathlib import Path
-from bench.sweeps import million, written
-from evenly.sweeps.folder import Folder
-from evenly.sweeps.schedule import count_missing, missing_points
+import resource
+import numpy as np
+from bench.sweeps import million
+from evenly.sweeps.schedule import missing_points
+million(30)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 plan = million({size})
-for _ in missing_points(plan, __import__("numpy").zeros((0, 2), "u8")):
+for index in missing_points(plan, np.zeros((0, 2), np.uint64)):
     pass
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
-SMALL: dict[str, Any] = {"pools": 10, "alpha": 0.9, "load": "1.5:2.5:0.0005", "horizon": 5}
 LARGE: dict[str, Any] = {"pools": 500, "alpha": 0.97, "load": "5.05:10.5:0.05", "horizon": 100}
-
-
-def timed(plan: Plan, name: str, workers: int | None) -> tuple[float, Status]:
-    """Return the seconds that a plan takes on an engine that is warm, and how it went."""
-    with tempfile.TemporaryDirectory() as out:
-        engine = engine_maker(name, workers, None)(plan.sealed())
-        folder = Folder(Path(out), plan)
-        try:
-            _warm(plan, engine)
-            started = time.perf_counter()
-            status = Schedule(plan, folder, engine).run(folder.done())
-            return time.perf_counter() - started, status
-        finally:
-            folder.close()
-            engine.close()
-
-
-def _warm(plan: Plan, engine: Engine) -> None:
-    """Wait until every process has started and has its kernel: each gets a job."""
-    for number in range(engine.slots):
-        engine.submit(Job(number, [0], 0.0))
-    left = engine.slots
-    while left:
-        left -= len(engine.collect(60.0))
-    assert len(plan.grid) > 0
-
-
-def inline_rate(plan: Plan, count: int) -> float:
-    """Return the points per second of one process that does nothing else."""
-    run_point(plan, 0)
-    started = time.perf_counter()
-    for index in range(count):
-        run_point(plan, index)
-    return count / (time.perf_counter() - started)
-
-
-def overhead(scale: float, name: str, workers: int | None) -> list[Figure]:
-    """Compare an engine on one core's worth of small points with a plain loop."""
-    count = max(int(400 * scale), 20)
-    plan = make_plan({**SMALL, "load": f"1.5:{1.5 + 0.0005 * (count - 1)}:0.0005"}, values="spread")
-    rates, alone = [], []
-    for _ in range(3 if name == "local" else 1):
-        alone.append(inline_rate(plan, count))
-        seconds, status = timed(plan, name, workers)
-        rates.append(status.done / seconds)
-    workers = workers or os.cpu_count() or 1
-    extra = workers / statistics.median(rates) - 1 / statistics.median(alone)
-    return [
-        Figure(f"{name}, small points, {workers} process{'es' if workers > 1 else ''}", statistics.median(rates),
-               "points/s"),
-        Figure(f"{name}, overhead per point and process, beyond a plain loop", 1e3 * extra, "ms"),
-    ]  # fmt: skip
 
 
 def million(size: int) -> Plan:
@@ -155,18 +99,14 @@ def on_ray(scale: float) -> list[Figure]:
     """Measure Ray in the environment that has it."""
     if not RAY.exists():
         return []
-    code = (
-        "import json; from bench.sweeps import overhead;"
-        f"print(json.dumps([[f.what, f.value, f.unit] for f in overhead({scale}, 'ray', None)]))"
-    )
-    done = subprocess.run([RAY, "-W", "ignore", "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    command = [RAY, "-W", "ignore", "-m", "bench.sweep_overhead", "ray", str(scale)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     return [Figure(*each) for each in json.loads(done.stdout.splitlines()[-1])]
 
 
 def sweeps(rounds: int, scale: float) -> Iterator[Figure]:
     """Yield the figures of sweeps, as they are measured."""
-    yield from overhead(scale, "local", 1)
-    yield from overhead(scale, "local", 2)
+    yield from (Figure(*each) for workers in (1, 2) for each in overhead(scale, "local", workers))
     yield from on_ray(scale)
     yield from two_cores(rounds, scale)
     yield from resume(scale)

@@ -75,7 +75,9 @@ def test_a_column_has_one_type_whatever_is_in_a_shard(tmp_path: Path) -> None:
     folder.close()
     schemas = [pl.read_parquet_schema(path) for path in shards(tmp_path)]
     assert all(schema == schemas[0] for schema in schemas)
-    assert (schemas[0]["alpha"], schemas[0]["delay"], schemas[0]["batches"]) == (pl.Float64, pl.String, pl.Int64)
+    assert schemas[0]["alpha"] == pl.Float64
+    assert schemas[0]["delay"] == pl.String
+    assert schemas[0]["batches"] == pl.Int64
 
 
 @pytest.mark.parametrize("kept", range(6))
@@ -277,7 +279,7 @@ def test_the_folder_of_another_sweep_is_refused(changes: dict[str, Any], message
     Folder(tmp_path, small_plan()).close()
     for refuse in (Folder, known_points):
         with pytest.raises(InputError) as refusal:
-            refuse(tmp_path, small_plan(**changes))  # type: ignore[operator]
+            refuse(tmp_path, small_plan(**changes))
         assert message in str(refusal.value)
 
 

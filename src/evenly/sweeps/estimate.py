@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evenly.sim.compiling import compile_kernels
 from evenly.sim.estimate import duration_text, events_per_second, expected_events
-from evenly.sim.simulation import compile_kernels
 from evenly.sweeps import values
 from evenly.sweeps.point import Plan, prepare
 from evenly.sweeps.table import option_columns

@@ -118,8 +118,8 @@ def _typical_points(grid: Grid) -> Iterator[int]:
         sizes = [len(group.rows) for group in block.groups]
         strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
         for stride, size in zip(strides, sizes, strict=True):
-            rows = range(0, size, math.ceil(size / _MAX_TRIED))
-            yield from (start + row * stride for row in rows)
+            step = math.ceil(size / _MAX_TRIED)
+            yield from (start + row * stride for row in range(0, size, step))
         corners = [_extremes(group) for group in block.groups]
         for rows in itertools.islice(itertools.product(*corners), _MAX_CORNERS):
             yield start + sum(row * stride for row, stride in zip(rows, strides, strict=True))

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.inputs import true_or_false, whole_number
 from evenly.sim import Result, Scenario
+from evenly.sim.compiling import compile_kernels
 from evenly.sim.replication import Plan as Replications
 from evenly.sim.replication import Replication, replicate
 from evenly.sim.run import MAX_REPLICATIONS, check_memory, checked_batches, gather, plan_for
-from evenly.sim.simulation import compile_kernels
 from evenly.sweeps import goal as goals
 from evenly.sweeps import values
 from evenly.sweeps.grid import Grid, Values

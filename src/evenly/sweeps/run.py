@@ -14,7 +14,7 @@ from typing import Any
 from evenly.errors import InputError
 from evenly.inputs import check_function, true_or_false
 from evenly.sim import Scenario
-from evenly.sim.simulation import compile_kernels
+from evenly.sim.compiling import compile_kernels
 from evenly.sweeps.engine_maker import EngineMaker, engine_maker
 from evenly.sweeps.folder import Folder
 from evenly.sweeps.planning import plan_over
