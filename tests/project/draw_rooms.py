@@ -19,20 +19,12 @@ _DOORS = ("__init__", "__main__")
 # Column and row of each card, chosen so that no arrow passes behind a card.
 HOUSE = {
     "cli": (1, 0),
-<<<<<<< HEAD
     "whatif": (3, 1), "sweeps": (4, 1),
     "paper": (0, 2), "advice": (1, 2), "live": (2, 2),
     "theory": (0, 3), "sim": (1, 3), "faults": (4, 3), "testing": (5, 3),
     "plots": (0, 4), "own_policy": (0.95, 4), "web": (3, 4),
     "workload": (1, 5), "core": (2, 5), "logs": (3, 5),
     "hallway": (1.5, 6),
-=======
-    "paper": (0, 1), "advice": (1, 1), "sweeps": (2, 1), "live": (4, 1),
-    "theory": (0, 2), "sim": (1, 2), "testing": (2, 2), "faults": (3, 2),
-    "plots": (0, 3), "own_policy": (0.95, 3),
-    "workload": (1, 4), "core": (2, 4),
-    "hallway": (1.5, 5),
->>>>>>> sweeps
 }  # fmt: skip
 LIVE = {
     "agents.sidecar": (0.5, 0), "demo.fleet": (2, 0),
