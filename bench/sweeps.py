@@ -99,7 +99,7 @@ def on_ray(scale: float) -> list[Figure]:
     """Measure Ray in the environment that has it."""
     if not RAY.exists():
         return []
-    command = [RAY, "-W", "ignore", "-m", "bench.sweep_overhead", "ray", str(scale)]
+    command = [str(RAY), "-W", "ignore", "-m", "bench.sweep_overhead", "ray", str(scale)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     return [Figure(*each) for each in json.loads(done.stdout.splitlines()[-1])]
 

@@ -19,7 +19,7 @@ from evenly.errors import InputError
 from evenly.inputs import is_listing, shown, whole_number
 from evenly.policies import own_name
 from evenly.sim import Scenario
-from evenly.sim.scenario import OLD_NAMES
+from evenly.sim.old_names import OLD_NAMES
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import parse_delay
 from evenly.workload.demand import Phase, parse_schedule
