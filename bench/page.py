@@ -93,10 +93,10 @@ here.
 """,
     "sweeps": """## Sweeps
 
-A small point is a run of 10 pools with about 200 events. The plain loop runs the same points in one process, and
-keeps nothing. Processes are warm: they have started, and have their kernel. The large points behind the gain of a
-second process are runs of the paper's system with about 700,000 events each. Ray is started on this machine; its
-rows are missing if it is not installed (`make ray` does that).
+A small point is a run of 10 pools with about 200 events. The plain loop runs the same points in one process,
+and keeps nothing. Processes are warm: they have started, and have their kernel. The large points behind the
+gain of a second process are runs of the paper's system with about 700,000 events each. Ray is started on this
+machine; its rows are missing if it is not installed (`make ray` does that).
 
 - Machine: {machine}
 
