@@ -215,7 +215,7 @@ export class Ledger {
     return {
       time,
       events: this.events,
-      mean_tasks: pairwiseSum(atLeast.slice(1)),
+      mean_tasks: pairwiseSum(trimmed(atLeast).slice(1)),
       pools_with_exactly: trimmed(exactly),
       max_tasks: { mean: maxima.reduce((sum, share, level) => sum + share * level, 0), distribution: maxima },
       spread: { mean: window.spread / time },
@@ -341,13 +341,21 @@ function trimmed(values) {
 }
 
 /**
- * Sum as NumPy does: eight running sums. Its array has zeros at the end, so that none is left over.
+ * Sum as NumPy does: eight running sums, then what is left over; long arrays in halves.
  * @param {number[]} values
+ * @returns {number}
  */
 function pairwiseSum(values) {
+  const length = values.length;
+  if (length < 8) return values.reduce((sum, value) => sum + value, 0);
+  if (length > 128) {
+    const middle = Math.floor(length / 2);
+    const half = middle - (middle % 8);
+    return pairwiseSum(values.slice(0, half)) + pairwiseSum(values.slice(half));
+  }
   const sums = [0, 0, 0, 0, 0, 0, 0, 0];
-  values.forEach((value, index) => {
-    sums[index % 8] += value;
-  });
-  return sums[0] + sums[1] + (sums[2] + sums[3]) + (sums[4] + sums[5] + (sums[6] + sums[7]));
+  const whole = length - (length % 8);
+  for (let index = 0; index < whole; index += 1) sums[index % 8] += values[index];
+  const total = sums[0] + sums[1] + (sums[2] + sums[3]) + (sums[4] + sums[5] + (sums[6] + sums[7]));
+  return values.slice(whole).reduce((sum, value) => sum + value, total);
 }
