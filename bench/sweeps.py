@@ -33,6 +33,7 @@ for index in missing_points(plan, np.zeros((0, 2), np.uint64)):
     pass
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
 """
+_TOY = 0.1
 LARGE: dict[str, Any] = {"pools": 500, "alpha": 0.97, "load": "5.05:10.5:0.05", "horizon": 100}
 
 
@@ -97,7 +98,7 @@ def two_cores(rounds: int, scale: float) -> list[Figure]:
 
 def on_ray(scale: float) -> list[Figure]:
     """Measure Ray in the environment that has it."""
-    if not RAY.exists():
+    if not RAY.exists() or scale < _TOY:  # it takes ten seconds to start
         return []
     command = [str(RAY), "-W", "ignore", "-m", "bench.sweep_overhead", "ray", str(scale)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)

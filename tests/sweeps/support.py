@@ -17,7 +17,7 @@ SMALL: dict[str, Any] = {"pools": 5, "load": "1.5,2.5", "alpha": "0.7,0.8,0.9", 
 
 
 class InlineEngine:
-    """Runs jobs in this process. A job with a point in `deadly` is lost, as often as that says."""
+    """Runs jobs in this process. A job with a point in `deadly` is lost, as often as that says; it counts down."""
 
     batch_s = 0.05
     slots = 3
@@ -25,7 +25,7 @@ class InlineEngine:
     def __init__(self, plan: Plan, deadly: dict[int, int] | None = None) -> None:
         self._plan = plan
         self._jobs: list[Job] = []
-        self._deadly = dict(deadly or {})
+        self._deadly = {} if deadly is None else deadly
         self.ran: list[int] = []  # every point, as often as it ran
 
     def submit(self, job: Job) -> None:

@@ -16,11 +16,13 @@ import pytest
 from evenly import __version__
 from evenly.errors import InputError, PointFailedError
 from evenly.sweeps import folder as folders
+from evenly.sweeps.engines import Job
 from evenly.sweeps.folder import Folder, known_points, shards
 from evenly.sweeps.planning import make_plan
 from evenly.sweeps.point import run_point
 from evenly.sweeps.result import SweepResult
-from tests.sweeps.support import rows_of, run_inline, small_plan
+from evenly.sweeps.schedule import Schedule
+from tests.sweeps.support import InlineEngine, rows_of, run_inline, small_plan
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +148,9 @@ def test_a_lost_job_is_run_again_point_by_point(tmp_path: Path, done: list[dict[
 def test_a_point_that_kills_its_process_becomes_a_row_and_is_tried_again_later(
     tmp_path: Path, done: list[dict[str, Any]]
 ) -> None:
-    status, ran = run_inline(tmp_path, small_plan(), {2: 99})
+    deadly = {2: 99}
+    status, ran = run_inline(tmp_path, small_plan(), deadly)
+    assert deadly == {2: 99 - 3}
     assert (status.done, status.failed, sorted(ran)) == (6, 1, [0, 1, 3, 4, 5])
     (failed,) = (row for row in rows_of(tmp_path) if row["error"])
     assert failed["error"] == "Its process was killed by signal 9, 3 times; perhaps memory ran out."
@@ -155,6 +159,26 @@ def test_a_point_that_kills_its_process_becomes_a_row_and_is_tried_again_later(
     assert SweepResult.load(tmp_path).errors == [failed["error"]]
     status, ran = run_inline(tmp_path, small_plan())
     assert (status.reused, ran) == (5, [2])
+    assert rows_of(tmp_path) == done
+
+
+def test_points_that_a_job_does_not_get_to_run_later(tmp_path: Path, done: list[dict[str, Any]]) -> None:
+    class Hurried(InlineEngine):
+        """Has time for one point of each job, and gets three."""
+
+        slots, batch_s = 1, 1e9
+
+        def submit(self, job: Job) -> None:
+            sizes.append(len(job.indices))
+            super().submit(job._replace(seconds=0.0))
+
+    sizes: list[int] = []
+    plan = small_plan()
+    folder, engine = Folder(tmp_path, plan), Hurried(plan)
+    Schedule(plan, folder, engine).run(folder.done())
+    folder.close()
+    assert max(sizes) > 1
+    assert sorted(engine.ran) == [*range(6)]
     assert rows_of(tmp_path) == done
 
 

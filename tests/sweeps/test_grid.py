@@ -49,6 +49,13 @@ def test_zipped_options_vary_together() -> None:
     assert {(each["policy"], each.get("alpha")) for each in with_policy} == {("jsq", None), ("threshold", "0.9")}
 
 
+def test_zipped_rows_that_a_policy_cannot_tell_apart_are_one_point() -> None:
+    axes = {"policy": ("jsq", "threshold"), "alpha": ("0.8", "0.9", "0.7"), "pools": (5, 5, 6), "load": (1.0,)}
+    found = points(make_grid(axes, [("alpha", "pools")]))
+    assert [each["pools"] for each in found if each["policy"] == "jsq"] == [5, 6]
+    assert len(found) == 2 + 3
+
+
 @pytest.mark.parametrize(
     ("zipped", "message"),
     [
@@ -181,4 +188,4 @@ def test_impossible_points_are_refused_before_anything_runs(changes: dict[str, A
 
 def test_an_impossible_corner_of_a_large_grid_is_found() -> None:
     with pytest.raises(InputError, match="The threshold must be at most"):
-        make_plan({"pools": 5, "load": "0.1:10:0.1", "threshold": "1:100:1", "capacity": "60,120", "horizon": 1})
+        make_plan({"pools": 5, "load": "0.1:10:0.1", "threshold": "1:100:1", "capacity": "120,60", "horizon": 1})

@@ -68,6 +68,7 @@ class Schedule:
                 job = Job(next(numbers), indices, self.engine.batch_s)
                 self._flying[job.number] = job
                 self.engine.submit(job)
+            assert self._flying, "points are left, but none is on its way"
             for outcome in self.engine.collect(_WAKE_UP):
                 self._take(outcome)
             self.folder.tick()
