@@ -19,7 +19,7 @@ def numbers(texts: Sequence[str | float]) -> Floats:
     """Return the numbers that the texts spell."""
     try:
         return np.fromiter(map(float, texts), np.float64, len(texts))
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return np.fromiter(map(_number, texts), np.float64, len(texts))
 
 
