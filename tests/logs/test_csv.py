@@ -171,6 +171,13 @@ def test_parquet(tmp_path: Path) -> None:
     assert [bad.number for bad in log.bad_lines] == [3, 4]
 
 
+def test_parquet_with_servers_by_number(tmp_path: Path) -> None:
+    log = read_log(parquet(tmp_path, start=[1, 2, 3], duration=[1, 1, 1], server=[0, 1, None]))
+    assert log.server_names == ("0", "1")
+    assert log.servers is not None
+    assert list(log.servers) == [0, 1, -1]
+
+
 def test_parquet_numbers_need_units_like_csv(tmp_path: Path) -> None:
     log = read_log(parquet(tmp_path, start_ms=[1767225600500], end_ms=[1767225602000]))
     assert (log.origin, list(log.durations)) == (1767225600.5, [1.5])

@@ -72,7 +72,7 @@ def _batch(frame: polars.DataFrame, layout: Layout, parser: _Parquet, name: str)
     start, duration = sessions_of(layout, times)
     servers = None
     if layout.server is not None:
-        servers = [str(server or "") for server in frame[layout.server.name].to_list()]
+        servers = ["" if server is None else str(server) for server in frame[layout.server.name].to_list()]
     state = None if layout.state is None else frame[layout.state.name].to_list()
     return Batch(
         where=np.arange(len(frame)),
