@@ -76,9 +76,7 @@ def _gather(collector: Collector, parser: Parser, lines: Iterable[Lines], *, fil
             collector.reject(each.first, each.texts[0], reason, file)
         elif each.texts:
             batch = parser.parse(each.texts)
-            if not parser.clock:
-                collector.has_clock = False
-            collector.add(batch, each.texts.__getitem__, each.first, file)
+            collector.add(batch, each.texts.__getitem__, each.first, file=file, clock=parser.clock)
 
 
 def _older(path: Path) -> list[Path]:
