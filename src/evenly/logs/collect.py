@@ -47,7 +47,8 @@ class Collector:
     """The sessions gathered so far. `lines` counts records, `skipped` the bad ones among them."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
+        self._read = 0
         self.lines = 0
         self.skipped = 0
         self.sessions = 0
@@ -72,15 +73,11 @@ class Collector:
         bad = sorted([*batch.bad, *((int(batch.where[at]), reason) for at, reason in reasons)])
         self.skipped += len(bad)
         for at, reason in bad[: _SHOWN_LINES - len(self.bad_lines)]:
-            self.bad_lines.append(
-                BadLine(number=first + at, text=shortened(text_of(at)), reason=reason, file=file)
-            )
+            self._show(first + at, text_of(at), reason, file)
         count = int(good.sum())
         self.sessions += count
-        if self.sessions > MAX_SESSIONS or self.lines > MAX_LINES:
-            raise InputError(
-                f"{self._name} has more than {MAX_SESSIONS:,} sessions or {MAX_LINES:,} lines: cut it into parts."
-            )
+        if self.sessions > MAX_SESSIONS:
+            raise InputError(f"{self.name} has more than {MAX_SESSIONS:,} sessions: cut it into parts.")
         self._starts.append(batch.starts[good])
         self._durations.append(batch.durations[good])
         servers = None if batch.servers is None else compress(batch.servers, good.tolist())
@@ -103,7 +100,17 @@ class Collector:
         self.lines += 1
         self.skipped += 1
         if len(self.bad_lines) < _SHOWN_LINES:
-            self.bad_lines.append(BadLine(number=number, text=shortened(text), reason=reason, file=file))
+            self._show(number, text, reason, file)
+
+    def count(self, lines: int) -> None:
+        """Count lines as they are read, empty ones too: an endless stream of them must end."""
+        self._read += lines
+        if self._read > MAX_LINES:
+            raise InputError(f"{self.name} has more than {MAX_LINES:,} lines: cut it into parts.")
+
+    def _show(self, number: int, text: str, reason: str, file: str) -> None:
+        reason = f"{reason} (in {file})" if file else reason
+        self.bad_lines.append(BadLine(number=number, text=shortened(text), reason=reason))
 
     def _checked(self, batch: Batch, clock: bool) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
         """Return which sessions are good, and what is wrong with the others."""
@@ -139,7 +146,7 @@ class Collector:
         codes = [names.setdefault(name, len(names)) if name else -1 for name in servers]
         if len(names) > MAX_SERVERS:
             raise InputError(
-                f"{self._name} names more than {MAX_SERVERS:,} servers: is that its column of servers?"
+                f"{self.name} names more than {MAX_SERVERS:,} servers: is that its column of servers?"
             )
         return np.array(codes, np.int32)
 
