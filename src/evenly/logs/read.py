@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 
 from evenly.errors import InputError
+from evenly.files import path_text
 from evenly.inputs import shown
 from evenly.logs.assemble import assemble
 from evenly.logs.collect import Collector
@@ -47,8 +48,9 @@ def read_log(
     begin = _first_lines(collector, lines)
     known = format or detect(begin.texts, name, columns=columns)
     parser = make_parser(known, name, unit=unit, columns=columns)
-    notes = []
-    older = _older(path) if known == Recorded.format and begin.texts[0] == LIVE else []
+    notes: list[str] = []
+    live = known == Recorded.format and begin.texts[0] == LIVE
+    older = _older(path, notes) if live else []
     for each in older:
         _gather(collector, make_parser(known, log_name(each)), read_lines(each), file=each.name)
     if older:
@@ -95,14 +97,17 @@ def _gather(collector: Collector, parser: Parser, lines: Iterable[Lines], *, fil
             collector.add(batch, each.texts.__getitem__, each.first, file=file, clock=parser.clock)
 
 
-def _older(path: Path) -> list[Path]:
+def _older(path: Path, notes: list[str]) -> list[Path]:
     """Return the rotated files of a live recording, oldest first: NAME.3, NAME.2, NAME.1."""
     if path == STDIN:
         return []
     found = []
     for number in range(1, 1000):
         older = path.with_name(f"{path.name}.{number}")
-        if not (older.is_file() and _is_live(older)):
+        if not older.is_file():
+            break
+        if not _is_live(older):
+            notes.append(f"{path_text(older)} is left out: its first line is not {LIVE!r}.")
             break
         found.append(older)
     return found[::-1]
