@@ -88,8 +88,8 @@ def test_columns_by_name(write: Write) -> None:
             "duration_ms is in ms, but start names no unit: call it start_ms or start_s",
         ),
         ("start_ms,duration\n5,1\n", {}, "start_ms is in ms, but duration names no unit"),
-        ("start,duration\n1767225600000,5\n", {}, "If they are ms, call the column start_ms, or give --unit ms"),
-        ("start,duration\n1767225600000000000,5\n", {}, "If they are ns"),
+        ("start,duration\n1767225600000,5\n", {}, "If it is in ms, call the column start_ms, or give --unit ms"),
+        ("start,duration\n1767225600000000000,5\n", {}, "If it is in ns"),
         ("start,server\n5,1\n", {}, "must have a column start and a column duration or end"),
         ("start,start_ms,duration\n1,2,3\n", {}, "has two columns for start"),
         ("a,b\n1,2\n", {"format": "csv"}, "must have a column start"),
@@ -127,9 +127,58 @@ def test_bad_lines_are_counted_across_blocks(write: Write) -> None:
     assert np.array_equal(log.starts, [at for at in range(60_000) if at != 50_000])
 
 
+@pytest.mark.parametrize("bad", ["oops,5", "-,5", ",5", "1,-", "1,oops", "1,inf", "inf,1", "2026-13-01T00:00,5"])
+@pytest.mark.parametrize("good", [["1,4.5", "2,3", "3,3"], ["1767225600,4.5", "1767225601,3", "1767225602,3"]])
+def test_a_bad_first_line_is_a_bad_line(write: Write, bad: str, good: list[str]) -> None:
+    log = read_log(write("\n".join(["start,duration", bad, *good])))
+    assert (len(log), log.skipped, list(log.durations)) == (3, 1, [4.5, 3, 3])
+    assert log.bad_lines[0].number == 2
+
+
+@pytest.mark.parametrize("bad", ["oops,5", "5,5", "1767225600000,5", "2026-01-01T00:00:00Z,-"])
+def test_a_bad_first_line_before_iso_times(write: Write, bad: str) -> None:
+    rows = [bad, *(f"2026-01-01T00:00:0{second}Z,2" for second in range(4))]
+    log = read_log(write("\n".join(["start,duration", *rows])))
+    assert (list(log.starts), log.skipped, log.utc_offset_known) == ([0, 1, 2, 3], 1, True)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("bad", ["inf,inf", "-inf,inf", "nan,inf", "-1e308,1e308"])
+def test_infinite_times_are_bad_without_a_warning(write: Write, bad: str) -> None:
+    log = read_log(write(f"start,end\n{bad}\n1,2\n"))
+    assert (list(log.durations), log.bad_lines[0].reason) == ([1], "its start is not a time")
+
+
+def test_units_are_checked_where_the_good_lines_begin(write: Write) -> None:
+    with pytest.raises(InputError, match="names no unit"):
+        read_log(write("start_ms,duration\nx,y\n5,1\n"))
+    with pytest.raises(InputError, match=r"start is 1767225600000, .* If it is in ms"):
+        read_log(write("start,duration\nx,y\n1767225600000,1\n1767225600001,1\n"))
+
+
+def test_a_block_that_begins_with_a_bad_line(write: Write) -> None:
+    """A block is about a megabyte; the second one begins within the bad line."""
+    rows = [f"{at},1.5,{90 * 's'}" for at in range(30_000)]
+    text = "start,duration,server\n" + "\n".join(rows)
+    place = text.count("\n", 0, 2**20) - 1
+    rows[place] = rows[place].replace("1.5", "inf").replace(f"{place},", "?" * len(f"{place}") + ",")
+    log = read_log(write("start,duration,server\n" + "\n".join(rows)))
+    assert (len(log), log.skipped, log.bad_lines[0].number) == (29_999, 1, place + 2)
+
+
 def test_a_wall_clock_does_not_jump_to_1970(write: Write) -> None:
     log = read_log(write("start,duration\n1767225600,1\n0,5\n1767225601,1\n"))
     assert (len(log), log.skipped) == (2, 1)
+    log = read_log(write("start,duration\n0,5\n1767225600,1\n1767225601,1\n"))  # wherever the odd one is
+    assert (len(log), log.skipped, log.has_clock, log.origin) == (2, 1, True, 1767225600)
+    assert log.bad_lines[0].reason == "its start is not between 2001 and 5138, as those of other lines are"
+
+
+def test_seconds_since_a_beginning_do_not_jump_to_a_wall_clock(write: Write) -> None:
+    for rows in ("0,5\n1,1\n1767225600,1\n", "1767225600,1\n0,5\n1,1\n"):
+        log = read_log(write(f"start,duration\n{rows}"))
+        assert (list(log.starts), log.skipped, log.has_clock) == ([0, 1], 1, False)
+        assert log.bad_lines[0].reason == "its start is not between -1e9 and 1e9 seconds"
 
 
 def test_lines_in_the_order_of_ends_were_written_at_the_end(write: Write) -> None:
@@ -169,6 +218,26 @@ def test_parquet(tmp_path: Path) -> None:
     assert log.server_names == ("a", "b")
     assert log.utc_offset_known
     assert [bad.number for bad in log.bad_lines] == [3, 4]
+
+
+def test_parquet_with_servers_by_number(tmp_path: Path) -> None:
+    log = read_log(parquet(tmp_path, start=[1, 2, 3], duration=[1, 1, 1], server=[0, 1, None]))
+    assert log.server_names == ("0", "1")
+    assert log.servers is not None
+    assert list(log.servers) == [0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    "starts", [[None, 1.0, 2.0], [float("inf"), 1.0, 2.0], ["x", "1", "2"], [None, "2026-01-01", "2026-01-02"]]
+)
+def test_a_bad_first_row_of_parquet_is_a_bad_row(tmp_path: Path, starts: list[object]) -> None:
+    log = read_log(parquet(tmp_path, start=starts, duration=[1.0, 2.0, 3.0]))
+    assert (list(log.durations), log.skipped, log.bad_lines[0].number) == ([2, 3], 1, 1)
+
+
+def test_parquet_text_needs_units_like_numbers(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="names no unit"):
+        read_log(parquet(tmp_path, start=["5"], duration_ms=[1]))
 
 
 def test_parquet_numbers_need_units_like_csv(tmp_path: Path) -> None:

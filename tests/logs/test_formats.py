@@ -29,7 +29,7 @@ def test_envoy(write: Write) -> None:
     assert log.utc_offset_known
     assert len(log.notes) == 2
     assert log.notes[0].startswith("2 lines are about sessions that other lines are about too")
-    assert log.notes[1].startswith("1 line is")
+    assert log.notes[1] == "1 line is a request that reached no server; it is left out."
 
 
 def test_envoy_of_istio_has_more_fields(write: Write) -> None:
@@ -105,6 +105,15 @@ def test_nginx(write: Write) -> None:
     assert log.server_names == ("127.0.0.1:35451", "127.0.0.1:35452")
 
 
+def test_the_name_of_an_nginx_upstream_group_is_no_server(write: Write) -> None:
+    """nginx writes it when all servers of the group are down."""
+    line = '127.0.0.1 "GET /" 502 msec=1794962973.500 request_time=0.100 upstream_addr="%s"\n'
+    names = ["dead", "127.0.0.1:19997, dead", "unix:/run/a.sock", "[::1]:80"]
+    log = read_log(write(support.NGINX + "".join(line % name for name in names)))
+    assert sorted(log.server_names) == ["127.0.0.1:35451", "127.0.0.1:35452", "[::1]:80", "unix:/run/a.sock"]
+    assert log.notes == ("3 lines are requests that reached no server; they are left out.",)
+
+
 def test_a_header_cannot_pass_for_the_fields_of_nginx(write: Write) -> None:
     forged = 'msec=1.000 request_time=9.000 upstream_addr="6.6.6.6:6"'
     log = read_log(write(support.NGINX.replace("GET /ws", f"GET /{forged}")))
@@ -130,6 +139,21 @@ def test_bad_json(write: Write, line: str, reason: str) -> None:
     assert (log.skipped, len(log)) == (1, 4)
     assert log.bad_lines[0].reason == reason
     assert log.bad_lines[0].number == 4
+
+
+@pytest.mark.parametrize(
+    ("good", "line"),
+    [
+        (support.NGINX_JSON, '{"msec":1794962973.071,"request_time":HUGE}'),
+        (support.NGINX_JSON, '{"msec":HUGE,"request_time":1}'),
+        (support.ENVOY_JSON, '{"start_time":"2026-11-18T00:49:27.950Z","duration":HUGE}'),
+        (support.ENVOY_JSON, '{"start_time":[1],"duration":5,"stream_id":"0c57"}'),
+        (support.ENVOY_JSON, '{"start_time":{},"duration":[5],"stream_id":[1]}'),
+    ],
+)
+def test_json_with_values_of_another_kind_is_a_bad_line(write: Write, good: str, line: str) -> None:
+    log = read_log(write(good + line.replace("HUGE", 400 * "9") + "\n"))  # no float holds that
+    assert (log.lines, log.skipped, len(log)) == (good.count("\n") + 1, 1, len(read_log(write(good))))
 
 
 def test_json_after_other_lines(write: Write) -> None:

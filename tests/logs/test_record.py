@@ -68,7 +68,20 @@ def test_rotated_files_are_read_oldest_first(tmp_path: Path) -> None:
     log = read_log(tmp_path / "log")
     assert list(log.durations) == [0, 1, 2]
     assert log.notes[0].startswith("3 files were read")
-    assert [(bad.number, bad.file) for bad in log.bad_lines] == [(3, "log.1")]
+    assert [(bad.number, bad.reason) for bad in log.bad_lines] == [(3, "it has 1 fields, not 4 (in log.1)")]
+
+
+def test_files_that_were_not_rotated_are_left_out(tmp_path: Path) -> None:
+    live, simulated = record_header(), record_header(clock="none")
+    path, beside = tmp_path / "log", tmp_path / "log.1"
+    for header, other in [(simulated, simulated), (simulated, live), (live, simulated), (live, "a note\n")]:
+        path.write_text(header + record_line(1767225600.0, 1.0, "a"))
+        beside.write_text(other + record_line(1767225600.0, 2.0, "a"))
+        log = read_log(path)
+        assert (list(log.durations), log.skipped) == ([1], 0)
+        assert log.notes == (
+            (f"{beside} is left out: its first line is not {live.splitlines()[0]!r}.",) * (header == live)
+        )
 
 
 def test_files_put_one_after_the_other(write: Write) -> None:

@@ -85,6 +85,17 @@ def test_a_long_line_is_bad_and_the_others_are_read(write: Write) -> None:
         assert len(log.bad_lines[0].text) == 80
 
 
+@pytest.mark.parametrize("length", [MAX_LINE + 1, 2_000_000])
+def test_a_long_first_line_does_not_hide_the_format(write: Write, length: int) -> None:
+    for text in (support.NGINX, TABLE):
+        good = read_log(write(text))
+        log = read_log(write(f"{length * 'x'}\n{text}"))
+        assert (log.format, len(log), log.lines, log.skipped) == (good.format, len(good), good.lines + 1, 1)
+        assert log.bad_lines[0].number == 1
+    with pytest.raises(InputError, match=r"Cannot tell the format of .*: its lines are longer than 65,536 bytes"):
+        read_log(write(length * "x"))
+
+
 def test_lines_are_numbered_past_long_ones(write: Write) -> None:
     path = write(f"a\n{(MAX_LINE + 1) * 'x'}\nb\nc\n{2_000_000 * 'y'}\nd\n{2_000_000 * 'z'}")
     found = [(each.first, each.texts, each.too_long) for each in read_lines(path) if each.texts]
@@ -141,6 +152,8 @@ def test_the_wrong_format_is_named(write: Write) -> None:
     with pytest.raises(InputError, match="It looks like --format haproxy") as caught:
         read_log(write(support.HAPROXY), format="envoy")
     assert "None of the 7 lines" in str(caught.value)
+    with pytest.raises(InputError, match=r"must have a column start .* It looks like --format nginx\.$"):
+        read_log(write(support.NGINX), format="csv")
     with pytest.raises(InputError, match="is not a log that evenly --record wrote"):
         read_log(write("start,duration\n1,2\n"), format="evenly")
     with pytest.raises(InputError, match=r"must be one of csv, parquet, .*not 'apache'"):
@@ -160,6 +173,14 @@ def test_too_many_sessions(write: Write, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(InputError, match="more than 999 sessions"):
         read_log(write(TABLE))
     assert MAX_SESSIONS >= 10**6
+
+
+@pytest.mark.parametrize("text", ["\n" * 1000, "start,duration\n1,2\n" + "\n" * 1000])
+def test_too_many_empty_lines(write: Write, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """An endless stream of them must end too."""
+    monkeypatch.setattr("evenly.logs.collect.MAX_LINES", 999)
+    with pytest.raises(InputError, match="999 lines"):
+        read_log(write(text))
 
 
 def test_too_many_servers(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:

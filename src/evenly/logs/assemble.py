@@ -18,7 +18,8 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
     sessions, merged = merge_repeated(gathered)
     if merged:
         notes.append(
-            f"{_lines(merged)} about sessions that other lines are about too, as a flush interval writes them: "
+            f"{_lines(merged, 'about a session', 'about sessions')} that other lines are about too, as a flush "
+            "interval writes them: "
             "the last line of each session counts."
         )
     if parser.repeats and _looks_repeated(sessions):
@@ -28,7 +29,8 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
         )
     sessions, unserved = _only_served(sessions) if parser.names_unserved else (sessions, 0)
     if unserved:
-        notes.append(f"{_lines(unserved)} requests that reached no server; they are left out.")
+        reached = _lines(unserved, "a request", "requests")
+        notes.append(f"{reached} that reached no server; {'it is' if unserved == 1 else 'they are'} left out.")
     sessions = sessions.only(np.argsort(sessions.starts, kind="stable"))
     has_clock = bool(collector.has_clock) and parser.clock
     earliest = float(sessions.starts[0])
@@ -109,5 +111,5 @@ def _only_served(sessions: Gathered) -> tuple[Gathered, int]:
     return sessions.only(served), int((~served).sum())
 
 
-def _lines(count: int) -> str:
-    return "1 line is" if count == 1 else f"{count:,} lines are"
+def _lines(count: int, one: str, several: str) -> str:
+    return f"1 line is {one}" if count == 1 else f"{count:,} lines are {several}"

@@ -47,11 +47,12 @@ class Collector:
     """The sessions gathered so far. `lines` counts records, `skipped` the bad ones among them."""
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self.name = name
+        self._read = 0
         self.lines = 0
         self.skipped = 0
         self.sessions = 0
-        self.has_clock: bool | None = None  # as the first good line has it
+        self.has_clock: bool | None = None  # starts are wall-clock times, as most of the first good ones
         self.bad_lines: list[BadLine] = []
         self.server_names: dict[str, int] = {}
         self._starts: list[Floats] = []
@@ -60,22 +61,23 @@ class Collector:
         self._keys: list[NDArray[np.int64]] = []
         self._open: list[NDArray[np.bool_]] = []
 
-    def add(self, batch: Batch, text_of: Callable[[int], str], first: int, file: str = "") -> None:
-        """Take in the sessions of some lines, of which the first has the number `first`."""
+    def add(
+        self, batch: Batch, text_of: Callable[[int], str], first: int, *, file: str = "", clock: bool = True
+    ) -> None:
+        """Take in the sessions of some lines, of which the first has the number `first`.
+
+        Without `clock`, starts are no wall-clock times, however large.
+        """
         self.lines += len(batch.where) + len(batch.bad)
-        good, reasons = self._checked(batch)
+        good, reasons = self._checked(batch, clock)
         bad = sorted([*batch.bad, *((int(batch.where[at]), reason) for at, reason in reasons)])
         self.skipped += len(bad)
         for at, reason in bad[: _SHOWN_LINES - len(self.bad_lines)]:
-            self.bad_lines.append(
-                BadLine(number=first + at, text=shortened(text_of(at)), reason=reason, file=file)
-            )
+            self._show(first + at, text_of(at), reason, file)
         count = int(good.sum())
         self.sessions += count
-        if self.sessions > MAX_SESSIONS or self.lines > MAX_LINES:
-            raise InputError(
-                f"{self._name} has more than {MAX_SESSIONS:,} sessions or {MAX_LINES:,} lines: cut it into parts."
-            )
+        if self.sessions > MAX_SESSIONS:
+            raise InputError(f"{self.name} has more than {MAX_SESSIONS:,} sessions: cut it into parts.")
         self._starts.append(batch.starts[good])
         self._durations.append(batch.durations[good])
         servers = None if batch.servers is None else compress(batch.servers, good.tolist())
@@ -98,18 +100,29 @@ class Collector:
         self.lines += 1
         self.skipped += 1
         if len(self.bad_lines) < _SHOWN_LINES:
-            self.bad_lines.append(BadLine(number=number, text=shortened(text), reason=reason, file=file))
+            self._show(number, text, reason, file)
 
-    def _checked(self, batch: Batch) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
+    def count(self, lines: int) -> None:
+        """Count lines as they are read, empty ones too: an endless stream of them must end."""
+        self._read += lines
+        if self._read > MAX_LINES:
+            raise InputError(f"{self.name} has more than {MAX_LINES:,} lines: cut it into parts.")
+
+    def _show(self, number: int, text: str, reason: str, file: str) -> None:
+        reason = f"{reason} (in {file})" if file else reason
+        self.bad_lines.append(BadLine(number=number, text=shortened(text), reason=reason))
+
+    def _checked(self, batch: Batch, clock: bool) -> tuple[NDArray[np.bool_], list[tuple[int, str]]]:
         """Return which sessions are good, and what is wrong with the others."""
         starts, durations = batch.starts, batch.durations
-        if self.has_clock is None and len(starts):
-            known = starts[np.isfinite(starts)]
-            self.has_clock = bool(len(known) and known[0] >= UNIX_FROM)
-        low = UNIX_FROM if self.has_clock else -UNIX_FROM
+        if self.has_clock is None and clock:
+            usable = (np.abs(starts) < UNIX_TO) & (durations >= 0) & (durations <= MAX_DURATION)
+            late = starts[usable] >= UNIX_FROM
+            self.has_clock = bool(late.mean() >= 0.5) if len(late) else None
+        low, high, between = self._range()
         faults = (
             (np.isnan(starts), "its start is not a time"),
-            (~((starts >= low) & (starts < UNIX_TO)), f"its start is not between {self._range()}"),
+            (~((starts >= low) & (starts < high)), f"its start is not between {between}"),
             (np.isnan(durations), "its duration is not a number"),
             (durations < 0, "it ends before it starts"),
             (durations > MAX_DURATION, f"it lasts more than {MAX_DURATION:g} seconds"),
@@ -120,15 +133,20 @@ class Collector:
             reasons.append((int(at), next(reason for wrong, reason in faults if wrong[at])))
         return good, reasons
 
-    def _range(self) -> str:
-        return "2001 and 5138, as those before it are" if self.has_clock else "-1e9 and 1e11 seconds"
+    def _range(self) -> tuple[float, float, str]:
+        """Return between which starts must be, in numbers and in words."""
+        if self.has_clock:
+            return UNIX_FROM, UNIX_TO, "2001 and 5138, as those of other lines are"
+        if self.has_clock is None:
+            return -UNIX_FROM, UNIX_TO, "-1e9 and 1e11 seconds"
+        return -UNIX_FROM, UNIX_FROM, "-1e9 and 1e9 seconds"
 
     def _codes(self, servers: Iterable[str]) -> NDArray[np.int32]:
         names = self.server_names
         codes = [names.setdefault(name, len(names)) if name else -1 for name in servers]
         if len(names) > MAX_SERVERS:
             raise InputError(
-                f"{self._name} names more than {MAX_SERVERS:,} servers: is that its column of servers?"
+                f"{self.name} names more than {MAX_SERVERS:,} servers: is that its column of servers?"
             )
         return np.array(codes, np.int32)
 

@@ -47,7 +47,7 @@ class CsvParser(Parser):
         self._columns = columns
         self._header: list[str] | None = None
         self._layout: Layout | None = None
-        self._iso: dict[str, bool] = {}  # by column, as its first line has it
+        self._iso: dict[str, bool] = {}  # by column, as most of its first values have it
 
     def parse(self, texts: list[str]) -> Batch:
         """Return the sessions of the lines with as many fields as there are columns."""
@@ -78,10 +78,15 @@ class CsvParser(Parser):
             if text.startswith("#"):
                 self.comment(text)
             elif text.strip():
-                self._header = rows[at]
-                self._layout = self.layout(rows[at])
+                self.read_names(rows[at])
                 return at + 1
         return len(texts)
+
+    def read_names(self, names: list[str]) -> Layout:
+        """Take in the names of the columns; return where they are."""
+        self._header = names
+        self._layout = self.layout(names)
+        return self._layout
 
     def comment(self, text: str) -> None:
         """Take in a comment before the header."""
@@ -93,10 +98,9 @@ class CsvParser(Parser):
     def _convert(self, rows: Rows, where: NDArray[np.intp], bad: list[tuple[int, str]]) -> Batch:
         layout = self._layout
         assert layout is not None
-        first = not self._iso
-        values = {column.name: self._seconds(column, rows) for column in layout.times}
-        if first:
-            check_units([column for column in layout.times if not self._iso[column.name]], self._file)
+        values = {
+            column.name: self.seconds(column, [row[column.place] for row in rows]) for column in layout.times
+        }
         start, duration = sessions_of(layout, values)
         return Batch(
             where=where,
@@ -107,18 +111,31 @@ class CsvParser(Parser):
             bad=bad,
         )
 
-    def _seconds(self, column: Column, rows: Rows) -> Floats:
-        place = column.place
-        texts = [row[place] for row in rows]
-        if self._iso.setdefault(column.name, is_iso(texts[0].strip())):
+    def seconds(self, column: Column, texts: list[str]) -> Floats:
+        """Return the seconds of some values of a column."""
+        if column.name not in self._iso:
+            self.decide(column, numbers(texts), sum(is_iso(text.strip()) for text in texts))
+        if self._iso.get(column.name, False):
             seconds, zoned = iso_times([text.strip() for text in texts])
             self.utc_offset_known = self.utc_offset_known and zoned
             return seconds
-        seconds = numbers(texts)
-        if column.unit in ("", "s"):
-            check_seconds(column, float(seconds[0]), self._file)
-            return seconds
-        return seconds / column.per_second
+        return numbers(texts) / column.per_second
+
+    def decide(self, column: Column, values: Floats, iso: int) -> None:
+        """Decide whether a column has ISO times or numbers, as most of what can be read, and check its unit.
+
+        `iso` counts the ISO times. If nothing can be read, later values decide.
+        """
+        assert self._layout is not None
+        known = values[~np.isnan(values)]
+        if not (iso or len(known)):
+            return
+        self._iso[column.name] = iso >= len(known)
+        if not self._iso[column.name]:
+            check_seconds(column, known, self._file)
+        times = self._layout.times
+        if len(self._iso) == len(times):
+            check_units([each for each in times if not self._iso[each.name]], self._file)
 
 
 class _Preset(CsvParser):

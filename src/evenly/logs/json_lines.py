@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
-from evenly.logs.batch import Batch, Floats, empty_batch, places
+from evenly.logs.batch import Batch, empty_batch, places
 from evenly.logs.envoy import NONE, stream_keys
 from evenly.logs.nginx import last_upstream
 from evenly.logs.parser import Parser
@@ -67,8 +67,9 @@ class EnvoyJson(JsonParser):
 
     def convert(self, objects: Objects) -> Batch:
         """Return the sessions."""
-        times = [each["start_time"] for each in objects]
-        starts = self._starts(times)
+        times = [_text(each["start_time"]) for each in objects]
+        starts, zoned = iso_times(times)
+        self.utc_offset_known = self.utc_offset_known and zoned
         lasted = [each["duration"] for each in objects]
         return Batch(
             where=np.empty(0, np.intp),
@@ -79,16 +80,10 @@ class EnvoyJson(JsonParser):
             still_open=np.fromiter(map(_is_open, objects), np.bool_, len(objects)),
         )
 
-    def _starts(self, times: Sequence[object]) -> Floats:
-        texts = [time if isinstance(time, str) else "" for time in times]
-        starts, zoned = iso_times(texts)
-        self.utc_offset_known = self.utc_offset_known and zoned
-        return starts
-
     def _id(self, one: Mapping[str, Any]) -> str:
         for key in self._IDS:
             name = one.get(key)
-            if name is not None and name != NONE:
+            if isinstance(name, str | int) and name != NONE:
                 return str(name)
         return ""
 
@@ -137,5 +132,10 @@ def _is_open(one: Mapping[str, Any]) -> bool:
     return one["duration"] is None or one["duration"] == NONE
 
 
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
 def _named(server: object) -> str:
-    return server if isinstance(server, str) and server != NONE else ""
+    name = _text(server)
+    return "" if name == NONE else name

@@ -48,7 +48,10 @@ class NginxText(PatternParser):
 
 
 def last_upstream(address: str) -> str:
-    """Return the server that answered: the last of those tried; none for what nginx answered itself."""
+    """Return the server that answered: the last of those tried; none for what nginx answered itself.
+
+    If all servers are down, nginx ends with the name of their group, which has no port.
+    """
     if ", " in address or " : " in address:
         address = _SEVERAL.split(address)[-1]
-    return "" if address == "-" else address
+    return address if ":" in address else ""  # also unix:PATH

@@ -12,6 +12,7 @@ MARK = "# evenly sessions 1"  # the version of the format comes last
 CLOCKS = ("unix", "none")  # starts count from 1970 UTC, or from the beginning of a simulation
 COLUMNS = "start,duration,server,state"
 OPEN = "open"
+LIVE = f"{MARK}, clock=unix"  # the first line of what a live recording writes
 
 
 def record_header(*, clock: str = "unix", open_at_start: int = 0) -> str:

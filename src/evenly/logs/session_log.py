@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class BadLine:
-    """A line that could not be used: its number in its file, its text (shortened) and the reason."""
+    """A line that could not be used: its number in its file, its text (shortened) and the reason.
+
+    The reason names the file if the log consists of several.
+    """
 
     number: int
     text: str
     reason: str
-    file: str = ""  # only where a log consists of several files
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

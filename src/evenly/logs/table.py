@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from evenly.errors import InputError
 from evenly.inputs import shown
+from evenly.logs.batch import Floats
 from evenly.logs.collect import UNIX_TO
 from evenly.logs.values import UNITS
 
@@ -103,12 +104,13 @@ def check_units(numeric: Sequence[Column], file: str) -> None:
         )
 
 
-def check_seconds(column: Column, value: float, file: str) -> None:
-    """Reject a column of times that can be no seconds: 1767225600000 is a time in milliseconds."""
-    if column.unit or value < UNIX_TO:
+def check_seconds(column: Column, values: Floats, file: str) -> None:
+    """Reject numbers of which most are too large for seconds: 1767225600000 is a time in milliseconds."""
+    large = values[values >= UNIX_TO]
+    if column.unit or 2 * len(large) <= len(values):
         return
-    likely = next((unit for unit, per in UNITS.items() if value / per < UNIX_TO), "ns")
+    likely = next((unit for unit, per in UNITS.items() if large[0] / per < UNIX_TO), "ns")
     raise InputError(
-        f"{file}: {column.name} is {value:.0f}, which are no seconds since 1970. If they are {likely}, call the "
+        f"{file}: {column.name} is {large[0]:.0f}, which is too large for seconds. If it is in {likely}, call the "
         f"column {column.name}_{likely}, or give --unit {likely}."
     )

@@ -12,15 +12,22 @@ import numpy as np
 from evenly.logs.batch import Floats
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}  # how many make a second
+_LARGEST = 1e300
 _MONTHS = {name: month for month, name in enumerate(calendar.month_abbr) if name}  # as in C: Jan, Feb, ...
 
 
 def numbers(texts: Sequence[str | float]) -> Floats:
     """Return the numbers that the texts spell."""
     try:
-        return np.fromiter(map(float, texts), np.float64, len(texts))
-    except (ValueError, TypeError):
-        return np.fromiter(map(_number, texts), np.float64, len(texts))
+        found = np.fromiter(map(float, texts), np.float64, len(texts))
+    except (ValueError, TypeError, OverflowError):
+        found = np.fromiter(map(_number, texts), np.float64, len(texts))
+    return within_reach(found)
+
+
+def within_reach(values: Floats) -> Floats:
+    """Return the values with NaN for those whose differences could overflow, infinity among them."""
+    return np.where(np.abs(values) < _LARGEST, values, nan)
 
 
 def _number(text: object) -> float:
