@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hours:
-    """The full hours inside a window, in seconds since the log's beginning; `origin` is the time of day there."""
+    """The full hours inside a window, in the seconds of the log's starts; `origin` is the time of day at 0."""
 
     window: Window
     origin: float
@@ -34,7 +34,7 @@ class Hours:
 
     def within(self, run: Replay) -> dict[Hour, float]:
         """Return the share of time within the limit: in each hour of the day, and in all of the window."""
-        measured = run.stops >= self.window.warmup
+        measured = run.stops >= self.window.first
         stops, over = run.stops[measured], run.over[measured]
         found: dict[Hour, float] = {None: 1 - float(over[-1] - over[0]) / (stops[-1] - stops[0])}
         if self.edges.size:
@@ -57,8 +57,8 @@ class Hours:
 def hours_of(log: SessionLog, window: Window) -> Hours:
     """Return the full hours of a log's window; none without a wall clock, or if they are too many."""
     origin = log.origin if log.has_clock else 0.0
-    first = np.ceil((window.warmup + origin) / _HOUR)
-    last = np.floor((window.until + origin) / _HOUR)
+    first = np.ceil((window.first + origin) / _HOUR)
+    last = np.floor((window.last + origin) / _HOUR)
     if not log.has_clock or not 1 <= last - first + 1 <= MAX_HOURS:
         return Hours(window, origin, np.zeros(0))
     return Hours(window, origin, np.arange(first, last + 1) * _HOUR - origin)

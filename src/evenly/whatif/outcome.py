@@ -34,7 +34,8 @@ class Outcome(ReadOnly):
     crowded_share: share of sessions, by time, on crowded servers, which have at least two sessions more than the
         average over servers, rounded up.
     counts_messages: whether the messages are known; not those of what really happened.
-    times, spread_at, fullest_at, mean_at: the averages over each part of the replay, and where the parts end.
+    times, spread_at, fullest_at, mean_at: the averages over each part of the replay, and where the parts end,
+        in seconds since the log's beginning.
     sizing: the servers needed for a limit; None without one.
     """
 
@@ -170,7 +171,7 @@ def new_outcome(replay: Replay, grid: Floats, *, balanced: float, observed: bool
         crowded_share=replay.crowded_share,
         final_threshold=replay.final_threshold,
         counts_messages=not observed and (info.name in POLICIES or replay.window.other > 0),
-        times=grid[1:],
+        times=grid[1:] - grid[0],
         spread_at=parts(replay.spread),
         fullest_at=parts(replay.fullest),
         mean_at=parts(replay.sessions) / scenario.pools,

@@ -33,7 +33,7 @@ def report_text(result: WhatIf) -> str:
     )
     environment.filters["percent"] = percent
     rows, window = result.outcomes, result.window
-    about: dict[str, Any] = {"begin": window.begin, "warmup": window.warmup}
+    about: dict[str, Any] = {"warmup": window.warmup}
     charts = [
         draw_chart(
             "Sessions on the fullest server",
@@ -65,8 +65,7 @@ def _span(result: WhatIf) -> str:
     if result.log.origin is None:
         return ""
     ends = [
-        datetime.fromtimestamp(result.log.origin + time, UTC)
-        for time in (result.window.warmup, result.window.until)
+        datetime.fromtimestamp(result.log.origin + time, UTC) for time in (result.window.first, result.window.last)
     ]
     zone = "UTC" if result.log.utc else "by the log's clock"
     return " to ".join(f"{end:%Y-%m-%d %H:%M}" for end in ends) + f" {zone}"

@@ -139,7 +139,7 @@ class WhatIf(Tabular):
     def _span(self) -> Span:
         from evenly.plots.whatif import Span
 
-        return Span(begin=self.window.begin, warmup=self.window.warmup, until=self.window.until, limit=self.limit)
+        return Span(warmup=self.window.warmup, until=self.window.until, limit=self.limit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly whatif --json`."""

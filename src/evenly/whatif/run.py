@@ -123,7 +123,7 @@ def replay_log(
     given = _given(read, count)
     window = choose_window(read, complete=read.open_at_start > 0, warmup=warmup, until=until)
     hours = hours_of(read, window)
-    held = concurrency(given.starts, given.durations, window.warmup, window.until, hours.edges)
+    held = concurrency(given.starts, given.durations, window.first, window.last, hours.edges)
     plan = _Plan(
         given=given,
         window=window,
@@ -144,7 +144,7 @@ def replay_log(
     scenarios = [_scenario(plan, each, count) for each in _decided(names)]
     outcomes = _run(plan, scenarios, held, read, _rest_of(progress, log))
     happened = next((each for each in outcomes if each.policy == OBSERVED), None)
-    began = (read.starts >= window.warmup) & (read.starts < window.until)
+    began = (read.starts >= window.first) & (read.starts < window.last)
     facts = _facts(read, name, hours)
     return WhatIf(
         log=facts,
@@ -257,8 +257,8 @@ def _scenario(plan: _Plan, policy: str | type[Any], servers: int) -> Scenario:
         capacity=plan.capacity,
         initial_tasks=given.tasks_at_start(servers) if given.open_at_start else 0,
         delay=plan.delay,
-        warmup=plan.window.warmup,
-        horizon=plan.window.until,
+        warmup=plan.window.first,
+        horizon=plan.window.last,
         **taken,
     )
 
@@ -268,7 +268,7 @@ def _run(
 ) -> list[Outcome]:
     """Run every policy, and what really happened first, in threads."""
     window = plan.window
-    grid = np.linspace(window.begin, window.until, _PARTS + 1)
+    grid = np.linspace(window.begin, window.last, _PARTS + 1)
     compile_given(scenarios)
 
     def policy_job(scenario: Scenario) -> Callable[[Tick], Outcome]:
@@ -281,9 +281,7 @@ def _run(
 
     def observed_job(tick: Tick) -> Outcome:
         pools = len(log.server_names)
-        scenario = Scenario(
-            policy="random", pools=pools, load=plan.load, warmup=window.warmup, horizon=window.until
-        )
+        scenario = Scenario(policy="random", pools=pools, load=plan.load, warmup=window.first, horizon=window.last)
         given = replace(plan.given, pools=log.servers, open_at_start=0)
         run = replay(scenario, given, seed=plan.seed, stops=grid.tolist(), observed=True, tick=tick)
         return new_outcome(run, grid, balanced=held.fullest_if_balanced(pools), observed=True)
@@ -291,7 +289,7 @@ def _run(
     jobs = [policy_job(scenario) for scenario in scenarios]
     if log.servers is not None:
         jobs.insert(0, observed_job)
-    return run_jobs(jobs, usable_cores(), window.until, progress)
+    return run_jobs(jobs, usable_cores(), window.last, progress)
 
 
 def _sized(plan: _Plan, scenario: Scenario, outcome: Outcome, held: Concurrency, tick: Tick) -> Outcome:

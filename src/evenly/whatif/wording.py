@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenly.logs import SessionLog
 from evenly.whatif.result import LogFacts, WhatIf
-from evenly.whatif.window import MISSING, Window
+from evenly.whatif.window import MISSING, Window, seconds
 
 
 def notes_of(
@@ -23,12 +23,13 @@ def notes_of(
 
 def _window_notes(window: Window, log: SessionLog) -> list[str]:
     found = []
+    warmup, until = seconds(window.warmup), seconds(window.until)
     left = f"all but {100 * MISSING:.0f} % of the open sessions"
-    if window.warmup_chosen and window.warmup > window.begin:
+    if window.warmup_chosen and window.warmup > 0:
         found.append(
-            f"The first {window.warmup:,.6g} s are warm-up: after that, {left} began within the log."
+            f"The first {warmup} s are warm-up: after that, {left} began within the log."
             if not window.short
-            else f"Sessions last long compared with the log: only the first {window.warmup:,.6g} s are warm-up."
+            else f"Sessions last long compared with the log: only the first {warmup} s are warm-up."
         )
     if log.written_at_end:
         found.append(
@@ -36,7 +37,7 @@ def _window_notes(window: Window, log: SessionLog) -> list[str]:
             f"{window.began_before:,}; sessions open at its end, which are missing: about {window.missing:,}."
         )
         if window.until_chosen:
-            found.append(f"The replay ends at {window.until:,.6g} s: after that, too many sessions are missing.")
+            found.append(f"The replay ends at {until} s: after that, too many sessions are missing.")
     elif window.missing:
         found.append(f"Sessions that were open when the log begins, which are missing: about {window.missing:,}.")
     if log.still_open:
@@ -60,7 +61,7 @@ def window_words(result: WhatIf) -> str:
     """Return the measured part of the log, in one line."""
     window = result.window
     return (
-        f"Averages from {window.warmup:,.6g} s to {window.until:,.6g} s, "
+        f"Averages from {seconds(window.warmup)} s to {seconds(window.until)} s, "
         f"where {window.sessions:,} sessions begin; a session lasts {result.mean_duration:,.4g} s on average"
     )
 
