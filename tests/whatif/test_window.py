@@ -77,8 +77,10 @@ def test_a_short_log_is_measured_in_its_middle() -> None:
 
 
 def test_a_complete_record_needs_no_warm_up() -> None:
-    window = choose_window(log_of([0.0, 1.0, 4.0], [5.0] * 3), complete=True)
-    assert (window.begin, window.warmup, window.missing) == (0.0, 0.0, 0)
+    open_then = log_of([0.0, 1.0, 4.0], [5.0] * 3, open_at_start=1)
+    empty = log_of([0.5, 1.0, 4.0], [5.0] * 3, format="evenly")
+    for window in (choose_window(open_then), choose_window(empty), choose_window(empty, warmup=0.0)):
+        assert (window.begin, window.warmup, window.missing) == (0.0, 0.0, 0)
 
 
 @given(

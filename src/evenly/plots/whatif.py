@@ -36,7 +36,7 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """Where the warm-up and the replay end, in seconds since the log's beginning, and the limit, if there is one."""
+    """Where the warm-up and the replay end, in seconds since the log's beginning, and perhaps a limit."""
 
     warmup: float
     until: float

@@ -15,6 +15,7 @@ from evenly.whatif.window import Window
 
 _HOUR = 3600.0
 _DAY = 24
+_LEAST = _HOUR / 2  # of an hour of the day: a few seconds say nothing about it
 MAX_HOURS = 2400  # a hundred days; a replay stops at each of them
 
 Floats = NDArray[np.float64]
@@ -46,11 +47,12 @@ class Hours:
         return found
 
     def parts(self, held: Concurrency) -> dict[Hour, Concurrency]:
-        """Return the open sessions in all of the window, and in each hour of the day."""
+        """Return the open sessions in all of the window, and in each hour of the day that is measured for long."""
         found: dict[Hour, Concurrency] = {None: held}
         if self.edges.size:
             hours = self._of(held.times)
-            found |= {int(hour): held.part(hours == hour) for hour in np.unique(hours)}
+            each = {int(hour): held.part(hours == hour) for hour in np.unique(hours)}
+            found |= {hour: part for hour, part in each.items() if part.lengths.sum() >= _LEAST}
         return found
 
 

@@ -12,6 +12,7 @@ from evenly.frames import ReadOnly, percent
 from evenly.policies import POLICIES
 from evenly.sim.kernels.given import CROWDED
 from evenly.sim.tally import Averages, Tally
+from evenly.whatif.numbers import counted
 from evenly.whatif.replay import Replay
 from evenly.whatif.sizing import Sizing
 
@@ -98,7 +99,7 @@ class Outcome(ReadOnly):
         if needed is None:
             return f"; no number of servers within reach keeps it to {limit} per server"
         instead = f" instead of {self.servers}" if needed != self.servers else ", as many as there are"
-        return f"; at most {limit} per server takes {needed} servers{instead}"
+        return f"; at most {limit} per server takes {counted(needed, 'server')}{instead}"
 
     def with_sizing(self, sizing: Sizing) -> Outcome:
         """Return the same outcome with the servers needed for a limit."""

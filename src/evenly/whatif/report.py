@@ -13,7 +13,7 @@ from evenly.frames import percent
 from evenly.whatif.chart import draw_chart
 from evenly.whatif.outcome import CROWDED_WORDS
 from evenly.whatif.result import WhatIf
-from evenly.whatif.wording import hours_words, log_words, window_words
+from evenly.whatif.wording import HOURS_NOTE, hours_words, log_words, window_words
 
 
 def write_report(result: WhatIf, path: str | Path) -> None:
@@ -55,6 +55,7 @@ def report_text(result: WhatIf) -> str:
         log_words=log_words(result),
         window_words=window_words(result),
         hours_words=hours_words(result),
+        hours_note=HOURS_NOTE,
         crowded_words=CROWDED_WORDS,
         span=_span(result),
     )

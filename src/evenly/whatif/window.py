@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.inputs import number_from
 from evenly.logs import SessionLog
+from evenly.whatif.numbers import seconds
 
 MISSING = 0.01  # share of the open sessions
-_LONG = 99999.5  # seconds; fractions of a second do not matter then
 _MOST = 0.25  # share of the log that is left out at each end
 
 Floats = NDArray[np.float64]
@@ -68,11 +68,6 @@ class Window:
         return dict(vars(self))
 
 
-def seconds(time: float) -> str:
-    """Return a time for readers: six digits, and no powers of ten for a long one."""
-    return f"{time:,.0f}" if abs(time) >= _LONG else f"{time:,.6g}"
-
-
 def margin_of(durations: Floats) -> float:
     """Return the time w with E[(D - w)+] = `MISSING` * E[D]."""
     ascending = np.sort(durations)
@@ -84,13 +79,18 @@ def margin_of(durations: Floats) -> float:
     return float(max((left[first] - allowed) / count[first], 0.0))
 
 
-def choose_window(
-    log: SessionLog, *, complete: bool = False, warmup: float | None = None, until: float | None = None
-) -> Window:
+def is_complete(log: SessionLog) -> bool:
+    """Return True for a recorded simulation: it knows its sessions at time 0, if only that there were none."""
+    simulated = log.format == "evenly" and not log.has_clock and log.skipped == 0
+    return log.open_at_start > 0 or (simulated and not log.written_at_end)
+
+
+def choose_window(log: SessionLog, *, warmup: float | None = None, until: float | None = None) -> Window:
     """Return the window of a log: as given, else chosen from the durations.
 
-    `complete` is for a log that knows the sessions at its beginning: nothing is missing, and no warm-up is chosen.
+    In a log that is complete, nothing is missing, and no warm-up is chosen.
     """
+    complete = is_complete(log)
     ends = log.starts + log.durations
     begin, end = 0.0 if complete else float(log.starts[0]), float(log.starts[-1])
     if log.written_at_end:
