@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDTH, _HEIGHT = 720, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 12, 34
+_WIDTH, _HEIGHT = 360, 240  # as on a phone, so that the text stays readable there
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34, 8, 12, 34
 _TICKS = 6
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 _SPANS = 3.0  # of a unit that the axis covers at least

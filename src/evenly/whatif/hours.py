@@ -15,7 +15,7 @@ from evenly.whatif.window import Window
 
 _HOUR = 3600.0
 _DAY = 24
-_LEAST = _HOUR / 2  # of an hour of the day: a few seconds say nothing about it
+_LEAST = 600.0  # seconds measured of an hour of the day: a few say nothing about it
 MAX_HOURS = 2400  # a hundred days; a replay stops at each of them
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ class Sizing:
     limit: sessions per server, not exceeded for 99.9 % of the time.
     servers: servers needed over the whole window; None if more than the search went up to.
     bound: the fewest that any policy could do with.
-    by_hour: servers needed in each hour of the day of which half an hour is measured; empty without a wall clock.
+    by_hour: servers needed in each hour of the day of which ten minutes are measured; empty without a wall clock.
     replays: replays that the search took.
     """
 
