@@ -69,8 +69,12 @@ def test_a_report_is_complete_in_itself_and_escapes_the_log(run: Run, tmp_path: 
     html = report.read_text(encoding="utf-8")
     assert "<script" not in html and "<b>bad" not in html and "&lt;b&gt;bad" in html
     assert not re.search(r"(src|href)=|url\(|@import", html)
-    assert html.count("<svg") == 2 and "prefers-color-scheme: dark" in html
-    assert "servers needed" in html.lower()
+    assert html.count("<svg viewBox") == 2 and "prefers-color-scheme: dark" in html
+    assert re.search(r"<th>policy</th>\s*<th>servers needed</th>", html)  # seen without scrolling on a phone
+    colors = re.findall(r"--c\d: (#\w+)", html)
+    assert len(colors) == 16 and len(set(colors[:8])) == len(set(colors[8:])) == 8
+    dashes = re.findall(r"\.c\d \{ stroke: var\(--c\d\);(.*?)\}", html)
+    assert len(dashes) == len(set(dashes)) == 8  # lines that coincide show through each other
     assert picture.read_text(encoding="utf-8").startswith("<?xml")
 
 

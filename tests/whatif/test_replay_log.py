@@ -106,6 +106,13 @@ def test_servers_are_found_for_a_limit_and_by_hour(sized: WhatIf) -> None:
     assert needed["jsq"].bound == needed["random"].bound  # type: ignore[union-attr]
 
 
+def test_an_hour_that_is_hardly_measured_has_no_number() -> None:
+    starts = np.arange(0.0, 4000.0, 10.0)  # from 07:59:50 on, for an hour and 400 seconds
+    log = log_of(starts.tolist(), [5.0] * starts.size, origin=EIGHT_AM - 10, has_clock=True)
+    sizing = replay_log(log, policies=["jsq"], servers=2, limit=1)["jsq"].sizing
+    assert sizing is not None and sizing.by_hour == {8: 1}
+
+
 def test_the_result_speaks_for_itself(sized: WhatIf) -> None:
     assert repr(sized).startswith("WhatIf(5,000 sessions on 12 servers")
     assert list(sized.to_pandas()["policy"]) == ["random", "jsq", "threshold, alpha 0.5"]
@@ -132,6 +139,30 @@ def test_sessions_without_a_server_are_left_out_of_the_observed_row() -> None:
     result = replay_log(log, policies=["jsq"], warmup=0.0, until=4.0)
     assert result.observed is not None and result.observed.max_tasks == pytest.approx(1.0)
     assert any("leaves out: 1." in note for note in result.notes)
+
+
+def test_servers_that_had_no_session_count_in_the_observed_row() -> None:
+    log = log_of([0.0] * 4, [4.0] * 4, [0] * 4)
+    result = replay_log(log, policies=["jsq"], servers=4, warmup=0.0, until=4.0)
+    assert result.observed is not None and result.observed.servers == 4
+    assert result.observed.spread == pytest.approx(3**0.5) and result.observed.balanced == 1
+    assert "The log names 1 server; the observed row has 3 more, without sessions." in result.notes
+    fewer = replay_log(log_of(*FOUR), policies=["jsq"], servers=1, warmup=0.0, until=4.0)
+    assert fewer.observed is not None and fewer.observed.servers == 2
+    assert "The log names 2 servers; the policies ran on 1." in fewer.notes
+
+
+def test_defaults_that_take_no_delay_are_named() -> None:
+    log = log_of(*FOUR)
+    late = replay_log(log, alpha=0.5, delay=0.1, warmup=0.0, until=4.0)
+    assert "Left out, since it works without delays only: round-robin." in late.notes
+    assert not any("Left out" in note for note in replay_log(log, alpha=0.5, warmup=0.0, until=4.0).notes)
+
+
+def test_one_server_is_not_written_as_many() -> None:
+    result = replay_log(log_of(*FOUR), policies=["threshold"], servers=1, limit=4, warmup=0.0, until=4.0)
+    assert "alpha 0.5 is tuned for 1 server and the highest load." in result.notes
+    assert "on 1 server," in repr(result) and "takes 1 server," in result["threshold"].verdict
 
 
 BAD: list[tuple[dict[str, Any], str]] = [

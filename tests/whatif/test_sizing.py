@@ -29,6 +29,13 @@ def test_a_number_that_meets_the_limit_by_luck_is_passed_over() -> None:
     assert find_servers(measure, {None: 4}, limit=3).servers == 4
 
 
+def test_an_hour_that_meets_the_limit_by_luck_is_passed_over() -> None:
+    def measure(servers: int) -> dict[Hour, float]:
+        return {None: 1.0, 5: 1.0 if servers == 4 or servers >= 6 else 0.99}
+
+    assert find_servers(measure, {None: 4, 5: 4}, limit=3).by_hour == {5: 6}  # 4 is met, and 5 is not
+
+
 def test_a_search_without_end_ends() -> None:
     sizing = find_servers(lambda _: {None: 0.0, 3: 0.5}, {None: 2, 3: 1}, limit=1)
     assert sizing.servers is None and sizing.by_hour == {3: None}

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evenly import InputError, replay_log
 from evenly.whatif.concurrency import concurrency
 from evenly.whatif.window import MISSING, choose_window, margin_of
 from tests.whatif.test_replay_log import log_of
@@ -33,10 +34,41 @@ def test_a_log_written_at_the_end_lacks_the_sessions_open_at_its_end() -> None:
     log = log_of(starts[seen].tolist(), [10.0] * int(seen.sum()), written_at_end=True)
     window = choose_window(log)
     assert window.begin == 100.0  # the first line; all that were open then had begun before
-    assert window.warmup == pytest.approx(109.9)
-    assert window.until == 890.0  # the last start, a little before 890.1
+    assert window.warmup == pytest.approx(9.9)
+    assert (window.until, window.last) == (790.0, 890.0)  # the last start, a little before 890.1
     assert window.began_before == 20
     assert window.missing == 20
+
+
+def test_seconds_count_from_the_beginning_of_the_log_and_not_from_an_old_session() -> None:
+    month = 2_592_000.0
+    starts = np.concatenate([[0.0], month + np.arange(0.0, 1000.0, 0.5)])
+    durations = np.concatenate([[month + 100.0], np.full(2000, 10.0)])
+    log = log_of(starts.tolist(), durations.tolist(), written_at_end=True)
+    window = choose_window(log, warmup=60.0, until=600.0)
+    assert (window.begin, window.first, window.last) == (month + 10.0, month + 70.0, month + 610.0)
+    assert (window.warmup, window.until, window.sessions) == (60.0, 600.0, 1080)
+    result = replay_log(log, policies=["jsq"], servers=2, warmup=60.0, until=600.0)
+    assert result["jsq"].times[-1] == 600.0 and result.mean_sessions == pytest.approx(20, rel=0.01)
+    with pytest.raises(
+        InputError, match=r"must be after the warm-up, which ends at 3,000,000 seconds, not at 600\."
+    ):
+        choose_window(log, warmup=3e6, until=600.0)
+
+
+def test_a_burst_before_the_first_line_is_measured_from_its_first_start() -> None:
+    log = log_of([0.0, 0.5, 1.0], [10.0, 10.0, 10.0], written_at_end=True)
+    window = choose_window(log, warmup=0.0, until=5.0)
+    assert (window.begin, window.sessions) == (0.0, 3)
+
+
+def test_sessions_that_begin_at_once_need_an_end() -> None:
+    log = log_of([7.0, 7.0], [1.0, 2.0])
+    with pytest.raises(
+        InputError, match="begin at the same time: give the seconds to measure after it, with until"
+    ):
+        choose_window(log, warmup=0.0)
+    assert choose_window(log, warmup=0.0, until=2.0).sessions == 2
 
 
 def test_a_short_log_is_measured_in_its_middle() -> None:
@@ -45,8 +77,10 @@ def test_a_short_log_is_measured_in_its_middle() -> None:
 
 
 def test_a_complete_record_needs_no_warm_up() -> None:
-    window = choose_window(log_of([0.0, 1.0, 4.0], [5.0] * 3), complete=True)
-    assert (window.begin, window.warmup, window.missing) == (0.0, 0.0, 0)
+    open_then = log_of([0.0, 1.0, 4.0], [5.0] * 3, open_at_start=1)
+    empty = log_of([0.5, 1.0, 4.0], [5.0] * 3, format="evenly")
+    for window in (choose_window(open_then), choose_window(empty), choose_window(empty, warmup=0.0)):
+        assert (window.begin, window.warmup, window.missing) == (0.0, 0.0, 0)
 
 
 @given(

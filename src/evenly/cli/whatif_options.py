@@ -43,7 +43,7 @@ Until = Annotated[
     float | None,
     option(
         _LOG,
-        "End the replay this many seconds after the log's beginning (default: where sessions begin to miss).",
+        "End the replay this many seconds after the log's beginning (default: where too many are missing).",
         "SECONDS",
         parser=number_or_text,
     ),

@@ -36,9 +36,8 @@ def time_unit(seconds: float) -> tuple[float, str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Span:
-    """The replayed time in seconds, its warm-up, and the limit on sessions per server, if there is one."""
+    """Where the warm-up and the replay end, in seconds since the log's beginning, and perhaps a limit."""
 
-    begin: float
     warmup: float
     until: float
     limit: int | None
@@ -47,9 +46,9 @@ class Span:
 def draw_fullest(axes: Axes, lines: Sequence[Line], span: Span) -> Axes:
     """Draw the sessions on the fullest server, and the mean over servers, with the limit dotted."""
     _draw(axes, lines, span, [line.fullest for line in lines])
-    unit, name = time_unit(span.until - span.begin)
+    unit, name = time_unit(span.until)
     mean = lines[-1].mean
-    axes.plot((lines[-1].times - span.begin) / unit, mean, color=INK, linewidth=0.9, label="mean over servers")
+    axes.plot(lines[-1].times / unit, mean, color=INK, linewidth=0.9, label="mean over servers")
     if span.limit is not None:
         axes.axhline(span.limit, color=INK, linewidth=0.9, linestyle=":")
         place = (1, span.limit)
@@ -75,15 +74,15 @@ def draw_timeline(figure: Figure, lines: Sequence[Line], span: Span, *, title: s
 
 def _draw(axes: Axes, lines: Sequence[Line], span: Span, values: Sequence[FloatArray]) -> None:
     """Draw one line per policy, with the warm-up shaded."""
-    unit, _ = time_unit(span.until - span.begin)
+    unit, _ = time_unit(span.until)
     for place, (line, heights) in enumerate(zip(lines, values, strict=True)):
         axes.plot(
-            (line.times - span.begin) / unit,
+            line.times / unit,
             heights,
             label=line.label,
             color=COLORS[place % len(COLORS)],
             linestyle=DASHES[place % len(DASHES)],
             linewidth=1.3,
         )
-    axes.axvspan(0, max(span.warmup - span.begin, 0.0) / unit, color="#000000", alpha=0.05, linewidth=0)
+    axes.axvspan(0, span.warmup / unit, color="#000000", alpha=0.05, linewidth=0)
     axes.set_ylim(bottom=0)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_WIDTH, _HEIGHT = 720, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 12, 34
+_WIDTH, _HEIGHT = 360, 240  # as on a phone, so that the text stays readable there
+_LEFT, _RIGHT, _TOP, _BOTTOM = 34, 8, 12, 34
 _TICKS = 6
 _UNITS = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
 _SPANS = 3.0  # of a unit that the axis covers at least
@@ -50,20 +50,19 @@ def draw_chart(
     times: Floats,
     lines: list[Floats],
     *,
-    begin: float,
     warmup: float,
     mean: Floats | None = None,
     limit: int | None = None,
 ) -> Chart:
     """Return the picture of lines over the same times."""
     end = float(times[-1])
-    unit, name = next((each for each in _UNITS if end - begin >= _SPANS * each[0]), _UNITS[-1])
+    unit, name = next((each for each in _UNITS if end >= _SPANS * each[0]), _UNITS[-1])
     highest = max([*(float(line.max()) for line in lines), 0.0 if limit is None else float(limit), 1e-9])
     y_steps = _round_steps(0.0, highest)
     top = max(y_steps[-1], highest)
 
     def across(time: float) -> float:
-        return _LEFT + (time - begin) / (end - begin) * (_WIDTH - _LEFT - _RIGHT)
+        return _LEFT + time / end * (_WIDTH - _LEFT - _RIGHT)
 
     def up(value: float) -> float:
         return _HEIGHT - _BOTTOM - value / top * (_HEIGHT - _TOP - _BOTTOM)
@@ -77,9 +76,9 @@ def draw_chart(
         axis=f"{name} since the log's beginning",
         paths=tuple(path(line) for line in lines),
         mean="" if mean is None else path(mean),
-        x_ticks=tuple(Tick(across(begin + x * unit), f"{x:g}") for x in _round_steps(0.0, (end - begin) / unit)),
+        x_ticks=tuple(Tick(across(x * unit), f"{x:g}") for x in _round_steps(0.0, end / unit)),
         y_ticks=tuple(Tick(up(y), f"{y:g}") for y in y_steps),
-        warmup=across(min(max(warmup, begin), end)),
+        warmup=across(min(warmup, end)),
         limit=None if limit is None else up(limit),
     )
 

@@ -15,6 +15,7 @@ from evenly.whatif.window import Window
 
 _HOUR = 3600.0
 _DAY = 24
+_LEAST = 600.0  # seconds measured of an hour of the day: a few say nothing about it
 MAX_HOURS = 2400  # a hundred days; a replay stops at each of them
 
 Floats = NDArray[np.float64]
@@ -22,7 +23,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Hours:
-    """The full hours inside a window, in seconds since the log's beginning; `origin` is the time of day there."""
+    """The full hours inside a window, in the seconds of the log's starts; `origin` is the time of day at 0."""
 
     window: Window
     origin: float
@@ -34,7 +35,7 @@ class Hours:
 
     def within(self, run: Replay) -> dict[Hour, float]:
         """Return the share of time within the limit: in each hour of the day, and in all of the window."""
-        measured = run.stops >= self.window.warmup
+        measured = run.stops >= self.window.first
         stops, over = run.stops[measured], run.over[measured]
         found: dict[Hour, float] = {None: 1 - float(over[-1] - over[0]) / (stops[-1] - stops[0])}
         if self.edges.size:
@@ -46,19 +47,20 @@ class Hours:
         return found
 
     def parts(self, held: Concurrency) -> dict[Hour, Concurrency]:
-        """Return the open sessions in all of the window, and in each hour of the day."""
+        """Return the open sessions in all of the window, and in each hour of the day that is measured for long."""
         found: dict[Hour, Concurrency] = {None: held}
         if self.edges.size:
             hours = self._of(held.times)
-            found |= {int(hour): held.part(hours == hour) for hour in np.unique(hours)}
+            each = {int(hour): held.part(hours == hour) for hour in np.unique(hours)}
+            found |= {hour: part for hour, part in each.items() if part.lengths.sum() >= _LEAST}
         return found
 
 
 def hours_of(log: SessionLog, window: Window) -> Hours:
     """Return the full hours of a log's window; none without a wall clock, or if they are too many."""
     origin = log.origin if log.has_clock else 0.0
-    first = np.ceil((window.warmup + origin) / _HOUR)
-    last = np.floor((window.until + origin) / _HOUR)
+    first = np.ceil((window.first + origin) / _HOUR)
+    last = np.floor((window.last + origin) / _HOUR)
     if not log.has_clock or not 1 <= last - first + 1 <= MAX_HOURS:
         return Hours(window, origin, np.zeros(0))
     return Hours(window, origin, np.arange(first, last + 1) * _HOUR - origin)

@@ -12,6 +12,7 @@ from evenly.frames import ReadOnly, percent
 from evenly.policies import POLICIES
 from evenly.sim.kernels.given import CROWDED
 from evenly.sim.tally import Averages, Tally
+from evenly.whatif.numbers import counted
 from evenly.whatif.replay import Replay
 from evenly.whatif.sizing import Sizing
 
@@ -34,7 +35,8 @@ class Outcome(ReadOnly):
     crowded_share: share of sessions, by time, on crowded servers, which have at least two sessions more than the
         average over servers, rounded up.
     counts_messages: whether the messages are known; not those of what really happened.
-    times, spread_at, fullest_at, mean_at: the averages over each part of the replay, and where the parts end.
+    times, spread_at, fullest_at, mean_at: the averages over each part of the replay, and where the parts end,
+        in seconds since the log's beginning.
     sizing: the servers needed for a limit; None without one.
     """
 
@@ -97,7 +99,7 @@ class Outcome(ReadOnly):
         if needed is None:
             return f"; no number of servers within reach keeps it to {limit} per server"
         instead = f" instead of {self.servers}" if needed != self.servers else ", as many as there are"
-        return f"; at most {limit} per server takes {needed} servers{instead}"
+        return f"; at most {limit} per server takes {counted(needed, 'server')}{instead}"
 
     def with_sizing(self, sizing: Sizing) -> Outcome:
         """Return the same outcome with the servers needed for a limit."""
@@ -170,7 +172,7 @@ def new_outcome(replay: Replay, grid: Floats, *, balanced: float, observed: bool
         crowded_share=replay.crowded_share,
         final_threshold=replay.final_threshold,
         counts_messages=not observed and (info.name in POLICIES or replay.window.other > 0),
-        times=grid[1:],
+        times=grid[1:] - grid[0],
         spread_at=parts(replay.spread),
         fullest_at=parts(replay.fullest),
         mean_at=parts(replay.sessions) / scenario.pools,

@@ -13,7 +13,7 @@ from evenly.frames import percent
 from evenly.whatif.chart import draw_chart
 from evenly.whatif.outcome import CROWDED_WORDS
 from evenly.whatif.result import WhatIf
-from evenly.whatif.wording import hours_words, log_words, window_words
+from evenly.whatif.wording import HOURS_NOTE, hours_words, log_words, window_words
 
 
 def write_report(result: WhatIf, path: str | Path) -> None:
@@ -33,7 +33,7 @@ def report_text(result: WhatIf) -> str:
     )
     environment.filters["percent"] = percent
     rows, window = result.outcomes, result.window
-    about: dict[str, Any] = {"begin": window.begin, "warmup": window.warmup}
+    about: dict[str, Any] = {"warmup": window.warmup}
     charts = [
         draw_chart(
             "Sessions on the fullest server",
@@ -55,6 +55,7 @@ def report_text(result: WhatIf) -> str:
         log_words=log_words(result),
         window_words=window_words(result),
         hours_words=hours_words(result),
+        hours_note=HOURS_NOTE,
         crowded_words=CROWDED_WORDS,
         span=_span(result),
     )
@@ -65,8 +66,7 @@ def _span(result: WhatIf) -> str:
     if result.log.origin is None:
         return ""
     ends = [
-        datetime.fromtimestamp(result.log.origin + time, UTC)
-        for time in (result.window.warmup, result.window.until)
+        datetime.fromtimestamp(result.log.origin + time, UTC) for time in (result.window.first, result.window.last)
     ]
     zone = "UTC" if result.log.utc else "by the log's clock"
     return " to ".join(f"{end:%Y-%m-%d %H:%M}" for end in ends) + f" {zone}"

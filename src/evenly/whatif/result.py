@@ -10,6 +10,7 @@ import numpy as np
 
 from evenly.frames import Table, Tabular, percent
 from evenly.logs import BadLine
+from evenly.whatif.numbers import counted
 from evenly.whatif.outcome import OBSERVED, Outcome
 from evenly.whatif.window import Window
 
@@ -139,7 +140,7 @@ class WhatIf(Tabular):
     def _span(self) -> Span:
         from evenly.plots.whatif import Span
 
-        return Span(begin=self.window.begin, warmup=self.window.warmup, until=self.window.until, limit=self.limit)
+        return Span(warmup=self.window.warmup, until=self.window.until, limit=self.limit)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly whatif --json`."""
@@ -166,7 +167,7 @@ class WhatIf(Tabular):
 
     def _headline(self) -> str:
         return (
-            f"{self.log.sessions:,} sessions on {self.servers:,} servers, "
+            f"{counted(self.log.sessions, 'session')} on {counted(self.servers, 'server')}, "
             f"{self.mean_sessions / self.servers:.1f} per server on average"
         )
 

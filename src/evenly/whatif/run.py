@@ -87,7 +87,8 @@ def replay_log(
     log: the path of a log, or what `evenly.logs.read_log` returned.
     policies: names, or classes of your own; "observed" is what really happened, which is included anyway if the
         log names servers (default: round-robin, random, power-of-d, jsq, threshold).
-    servers: number of servers (default: those that the log names).
+    servers: number of servers (default: those that the log names). Those beyond the named ones had no sessions in
+        what really happened.
     alpha: makes the threshold learn (default: tuned for the servers and the load, unless `threshold` is given).
     threshold: where the threshold starts; it stays there without `alpha`. Also the threshold of policy jbt.
     sample_size: servers that power-of-d samples (default: 2).
@@ -107,6 +108,7 @@ def replay_log(
     seed = whole_number("seed", seed, 0, 2**64 - 1)
     message_delay = parse_delay(delay)
     names = _checked_policies(policies, message_delay)
+    left_out = _left_out(policies, names)
     given_parameters = {
         "threshold": threshold,
         "alpha": alpha,
@@ -121,9 +123,9 @@ def replay_log(
     read, name = _read(log, progress, format=format, unit=unit, columns=columns)
     count, servers_from = _server_count(read, servers, OBSERVED in names)
     given = _given(read, count)
-    window = choose_window(read, complete=read.open_at_start > 0, warmup=warmup, until=until)
+    window = choose_window(read, warmup=warmup, until=until)
     hours = hours_of(read, window)
-    held = concurrency(given.starts, given.durations, window.warmup, window.until, hours.edges)
+    held = concurrency(given.starts, given.durations, window.first, window.last, hours.edges)
     plan = _Plan(
         given=given,
         window=window,
@@ -142,9 +144,9 @@ def replay_log(
         tuned = tuned_alpha(count, peak, message_delay, mean, seed)
         plan = replace(plan, parameters={**given_parameters, "alpha": tuned})
     scenarios = [_scenario(plan, each, count) for each in _decided(names)]
-    outcomes = _run(plan, scenarios, held, read, _rest_of(progress, log))
+    outcomes = _run(plan, count, scenarios, held, read, _rest_of(progress, log))
     happened = next((each for each in outcomes if each.policy == OBSERVED), None)
-    began = (read.starts >= window.warmup) & (read.starts < window.until)
+    began = (read.starts >= window.first) & (read.starts < window.last)
     facts = _facts(read, name, hours)
     return WhatIf(
         log=facts,
@@ -159,7 +161,7 @@ def replay_log(
         mean_duration=float(read.durations[began].mean()),
         policies=tuple(each for each in outcomes if each.policy != OBSERVED),
         observed=happened,
-        notes=notes_of(facts, window, read, alpha=tuned, servers=count),
+        notes=(*left_out, *notes_of(facts, window, read, alpha=tuned, servers=count)),
     )
 
 
@@ -180,6 +182,12 @@ def _checked_policies(policies: object, delay: Delay) -> list[str | type[Any]]:
         if info.own:
             find_class(each)  # fail before the work
     return names
+
+
+def _left_out(policies: object, names: Sequence[str | type[Any]]) -> list[str]:
+    """Return a sentence about the default policies that cannot take a delay."""
+    missing = [] if policies is not None else [name for name in POLICIES if name not in names]
+    return [f"Left out, since it works without delays only: {', '.join(missing)}."] if missing else []
 
 
 def _decided(names: Sequence[str | type[Any]]) -> list[str | type[Any]]:
@@ -257,18 +265,23 @@ def _scenario(plan: _Plan, policy: str | type[Any], servers: int) -> Scenario:
         capacity=plan.capacity,
         initial_tasks=given.tasks_at_start(servers) if given.open_at_start else 0,
         delay=plan.delay,
-        warmup=plan.window.warmup,
-        horizon=plan.window.until,
+        warmup=plan.window.first,
+        horizon=plan.window.last,
         **taken,
     )
 
 
 def _run(
-    plan: _Plan, scenarios: list[Scenario], held: Concurrency, log: SessionLog, progress: Progress | None
+    plan: _Plan,
+    servers: int,
+    scenarios: list[Scenario],
+    held: Concurrency,
+    log: SessionLog,
+    progress: Progress | None,
 ) -> list[Outcome]:
     """Run every policy, and what really happened first, in threads."""
     window = plan.window
-    grid = np.linspace(window.begin, window.until, _PARTS + 1)
+    grid = np.linspace(window.begin, window.last, _PARTS + 1)
     compile_given(scenarios)
 
     def policy_job(scenario: Scenario) -> Callable[[Tick], Outcome]:
@@ -280,10 +293,8 @@ def _run(
         return job
 
     def observed_job(tick: Tick) -> Outcome:
-        pools = len(log.server_names)
-        scenario = Scenario(
-            policy="random", pools=pools, load=plan.load, warmup=window.warmup, horizon=window.until
-        )
+        pools = max(len(log.server_names), servers)  # one that had no sessions is not named
+        scenario = Scenario(policy="random", pools=pools, load=plan.load, warmup=window.first, horizon=window.last)
         given = replace(plan.given, pools=log.servers, open_at_start=0)
         run = replay(scenario, given, seed=plan.seed, stops=grid.tolist(), observed=True, tick=tick)
         return new_outcome(run, grid, balanced=held.fullest_if_balanced(pools), observed=True)
@@ -291,7 +302,7 @@ def _run(
     jobs = [policy_job(scenario) for scenario in scenarios]
     if log.servers is not None:
         jobs.insert(0, observed_job)
-    return run_jobs(jobs, usable_cores(), window.until, progress)
+    return run_jobs(jobs, usable_cores(), window.last, progress)
 
 
 def _sized(plan: _Plan, scenario: Scenario, outcome: Outcome, held: Concurrency, tick: Tick) -> Outcome:

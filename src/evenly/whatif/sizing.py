@@ -1,8 +1,9 @@
 """How many servers a policy needs so that no server has more sessions than a limit, nearly all of the time.
 
 The share of time within the limit need not grow with every further server: replays are random. The search is on
-one seed, so that it can be repeated. The number found meets the limit, one server less does not, and one more does
-again. No number below `bound` can meet it under any policy: there would be too many sessions.
+one seed, so that it can be repeated. The number found meets the limit, one server fewer does not, and one more
+does again; for each hour as well. No number below `bound` can meet it under any policy: there would be too many
+sessions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Sizing:
     limit: sessions per server, not exceeded for 99.9 % of the time.
     servers: servers needed over the whole window; None if more than the search went up to.
     bound: the fewest that any policy could do with.
-    by_hour: servers needed in each hour of the day that the log covers; empty without a wall clock.
+    by_hour: servers needed in each hour of the day of which ten minutes are measured; empty without a wall clock.
     replays: replays that the search took.
     """
 
@@ -58,15 +59,17 @@ def find_servers(measure: Callable[[int], Shares], bounds: Mapping[Hour, int], l
             known[servers] = measure(servers)
         return known[servers].get(hour, 1.0) >= TARGET - 1e-12
 
-    overall = _smallest(lambda servers: meets(servers, None), bounds[None], bounds[None])
-    while overall is not None and not meets(overall + 1, None):  # met by luck: the next one does not
-        overall = _smallest(lambda servers: meets(servers, None), overall + 2, overall + 2)
+    def needed(hour: Hour, guess: int) -> int | None:
+        found = _smallest(lambda servers: meets(servers, hour), bounds[hour], guess)
+        while found is not None and not meets(found + 1, hour):  # met by luck: the next one does not
+            found = _smallest(lambda servers: meets(servers, hour), found + 2, found + 2)
+        return found
+
+    overall = needed(None, bounds[None])
     ratio = 1.0 if overall is None else overall / bounds[None]
-    by_hour = {}
-    for hour, bound in bounds.items():
-        if hour is not None:
-            guess = max(bound, round(ratio * bound))
-            by_hour[hour] = _smallest(lambda servers, hour=hour: meets(servers, hour), bound, guess)  # type: ignore[misc]
+    by_hour = {
+        hour: needed(hour, max(bound, round(ratio * bound))) for hour, bound in bounds.items() if hour is not None
+    }
     return Sizing(limit=limit, servers=overall, bound=bounds[None], by_hour=by_hour, replays=len(known))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evenly.cli.text.common import WIDEST_TABLE
 from evenly.frames import percent
 from evenly.whatif.outcome import CROWDED_WORDS, OBSERVED
-from evenly.whatif.wording import hours_words, log_words, window_words
+from evenly.whatif.wording import HOURS_NOTE, hours_words, log_words, window_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -93,3 +93,4 @@ def _print_hours(console: Console, result: WhatIf) -> None:
         found = [None if each.sizing is None else each.sizing.by_hour.get(hour) for each in sized]
         table.add_row(f"{hour:02}:00", *(_UNKNOWN if servers is None else f"{servers:,}" for servers in found))
     console.print(table)
+    console.print(HOURS_NOTE)
