@@ -5,8 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_VENV := .venv-docs
 DOCS_READY := $(DOCS_VENV)/.ready
+NODE_READY := node_modules/.ready
+RAY_VENV := .venv-ray
+RAY_READY := $(RAY_VENV)/.ready
 
-.PHONY: setup help demo paper quick test coverage fuzz chaos tools check bench docs wheel lock clean
+.PHONY: setup help play demo paper quick test ray coverage fuzz chaos tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -21,20 +24,30 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	$(BIN)/evenly simulate --pools 2 --load 1 --horizon 1 --json > /dev/null # compiles the kernel, once and for all
 	touch $@
 
+play: setup ## the playground: see in your browser what the policies do
+	$(BIN)/evenly play
+
 demo: setup ## a minute of real traffic through Envoy, watched live
 	$(BIN)/evenly demo
 
 paper: setup ## reproduce the paper: figures, claims and a report in out/paper
 	$(BIN)/evenly paper --out out/paper
 
-check: setup ## style and types
+check: setup $(NODE_READY) ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	node_modules/.bin/tsc --project tsconfig.json
 
-# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates.
+# What checks our JavaScript, pinned and hashed. Nothing of it runs in a browser, and users need none of it.
+$(NODE_READY): package.json package-lock.json | tools
+	npm ci --silent --no-audit --no-fund --ignore-scripts
+	touch $@
+
+# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers,
+# a browser.
 tools:
-	missing=; for tool in curl nodejs:node openssl redis-server; do \
+	missing=; for tool in chromium curl haproxy nginx nodejs:node npm openssl redis-server; do \
 		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
@@ -47,6 +60,16 @@ quick: setup ## style, and the tests that need neither Envoy nor long statistics
 
 test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
 	$(PYTEST)
+
+ray: $(RAY_READY) ## sweeps on a real Ray cluster of three nodes, some of which are killed
+	$(RAY_VENV)/bin/python -m pytest -m ray tests/sweeps
+
+# Ray has an environment of its own: it is large, and would constrain ours.
+$(RAY_READY): requirements/ray.txt pyproject.toml | $(READY)
+	test -x $(RAY_VENV)/bin/python || $(BIN)/uv venv --quiet --python $(BIN)/python $(RAY_VENV)
+	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(RAY_VENV)/bin/python --require-hashes requirements/ray.txt
+	$(BIN)/uv pip install --quiet --python $(RAY_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	touch $@
 
 coverage: setup ## how often intervals hold the truth, over 1,000 seeds: a quarter of an hour on two cores
 	$(PYTEST) -m coverage -rP
@@ -78,7 +101,9 @@ lock: setup ## renew the pinned requirements after a change of dependencies
 		--extra live --group dev pyproject.toml -o requirements/dev.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
 		--group docs -o requirements/docs.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
+		--extra ray --group ray pyproject.toml -o requirements/ray.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean: ## remove what the targets made
-	rm -rf $(VENV) $(DOCS_VENV) dist out site
+	rm -rf $(VENV) $(DOCS_VENV) $(RAY_VENV) node_modules dist out site

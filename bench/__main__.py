@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench import (
+    dashboards,
     fleet_balance,
     fleet_recovery,
     fleet_scale,
@@ -22,10 +23,12 @@ from bench import (
     measure,
     own_policy,
     page,
+    playground,
     predictions,
     sessions,
     siege,
     slow_corners,
+    sweeps,
 )
 from bench.measure import Figure
 
@@ -74,9 +77,12 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "late-messages": late_messages.late_messages(rounds, scale),
         "own-policy": own_policy.own_policy(rounds, scale),
         "sessions": sessions.sessions(rounds, scale),
+        "playground": playground.playground(scale),
+        "sweeps": sweeps.sweeps(rounds, scale),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),
+        "live-dashboards": dashboards.dashboards(rounds, scale),
         "live-memory": live_memory.memory(scale),
         "siege": siege.siege(scale),
         "fleet-balance": fleet_balance.evenness(scale),

@@ -48,21 +48,18 @@ class TwoWithMemory:
 
     def join(self, pool: int, tasks: int) -> None:
         """Add a pool."""
-        self.tasks[pool] = tasks
-        self.pools.append(pool)
+        self.tasks[pool], self.pools = tasks, [*self.pools, pool]
 
     def leave(self, pool: int) -> None:
         """Remove a pool."""
-        self.pools.remove(pool)
-        self.memory = []
+        self.pools, self.memory = [other for other in self.pools if other != pool], []
 
     def arrive(self, choose: Choose) -> int | None:
         """Place a task."""
         if not self.pools:
             return None
         seen = [choose(self.pools), choose(self.pools), *self.memory]
-        pool = min(seen, key=self.tasks.__getitem__)
-        self.tasks[pool] += 1
+        self.tasks[pool := min(seen, key=self.tasks.__getitem__)] += 1
         self.memory = [min(seen, key=self.tasks.__getitem__)]
         return pool
 

@@ -79,6 +79,29 @@ deterministic. The kernel uses the heap with four children, whose cost is bounde
 
 {table}
 """,
+    "playground": """## The playground
+
+The simulator of `evenly play` in JavaScript, with the random numbers of `evenly simulate`: in Node, per
+second of processor time, and in a worker of Debian's Chromium, per second, with the points of the charts and
+the copies that it keeps for going back in time. A frame is what the page draws at 60 frames per second with
+500 pools: our part of it is the time in our code, drawing included. Chromium draws without a graphics card
+here.
+
+- Machine: {machine}
+
+{table}
+""",
+    "sweeps": """## Sweeps
+
+A small point is a run of 10 pools with about 200 events. The plain loop runs the same points in one process,
+and keeps nothing. Processes are warm: they have started, and have their kernel. The large points behind the
+gain of a second process are runs of the paper's system with about 700,000 events each. Ray is started on this
+machine; its rows are missing if it is not installed (`make ray` does that).
+
+- Machine: {machine}
+
+{table}
+""",
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time
@@ -128,6 +151,18 @@ The picker answers its admin port in the event loop that serves picks. A client 
 second, directly and at a constant rate, while another reads one path of the admin port. The figure is the
 longest time that a pick took in a round, in the calmest of {rounds} rounds: every round has many requests, so
 a block shows in each, and a busy machine does not. With no requests, it is what a pick waits anyway.
+
+- Machine: {machine}
+
+{table}
+""",
+    "live-dashboards": """### What dashboards cost
+
+A picker with 1,000 pools and 5,500 open sessions, of which 1,000 per second end and as many start. Without a
+dashboard, with one and with ten, in turn in each round: the picker's time on a core, and the p99 of a pick.
+Then a dashboard in Chromium, headless and without a graphics card: the time that its script takes for a
+frame, and the time between frames, on the cores that also run the picker and its load. Columns are in motion
+all the time, since most pools change between two messages.
 
 - Machine: {machine}
 

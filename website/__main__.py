@@ -13,6 +13,7 @@ from pathlib import Path
 
 from website.checks import problems_of
 from website.finish import make_self_contained
+from website.playground import write_playground
 from website.stage import BrokenLinkError, stage
 
 HERE = Path(__file__).parent
@@ -40,6 +41,7 @@ def main() -> int:
             print(said.partition("Traceback")[0].rstrip() or said, file=sys.stderr)
             return 1
         make_self_contained(work / "site")
+        write_playground(options.root.resolve() / "src", work / "site" / "playground")
         problems = problems_of(work / "site")
         if problems:
             print(*problems, sep="\n", file=sys.stderr)

@@ -13,10 +13,13 @@ PACKAGES = (
     "evenly.advice",
     "evenly.paper.figures",
     "evenly.core",
+    "evenly.sweeps",
     "evenly.testing",
     "evenly.core.protocol",
     "evenly.faults",
     "evenly.live.agents",
+    "evenly.logs",
+    "evenly.whatif",
     "evenly.workload",
     "evenly.policies",
 )

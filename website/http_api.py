@@ -17,7 +17,8 @@ _INTRODUCTION = """\
 
 `evenly dispatcher` serves this API to clients and agents. A running dispatcher shows it at `/docs`, and as an
 OpenAPI document at `/openapi.json`. This page is written from the same document.
-[The protocol](protocol.md) describes what agents and dispatcher say on the WebSocket.
+[The protocol](protocol.md) describes what agents and dispatcher say on the WebSocket. The admin port has [a
+reference of its own](live.md#the-dispatcher), and [a dashboard](../guides/dashboard.md).
 
 Errors are answered with `{"code": ..., "detail": ...}`: `code` is for programs, `detail` is one sentence for
 people. Every 503 and 429 has the header `Retry-After`. Beyond loopback, requests need the header

@@ -14,16 +14,19 @@ _HOMES = {
     "evenly.frames": "Table",
     "evenly.sim": "Comparison Result Scenario Trajectory compare simulate with_policies",
     "evenly.sim.coupling": "CoupledRun couple_with_jsq simulate_sizes",
+    "evenly.sweeps": "SweepResult sweep",
     "evenly.theory": (
         "DiffusionLimit Equilibrium ExactLaw FluidPath Settling Stability predict_diffusion "
         "predict_equilibrium predict_fluid predict_settling predict_stability settle_time_bound "
         "solve_exact stable_pools"
     ),
+    "evenly.logs": "SessionLog read_log",
+    "evenly.whatif": "WhatIf replay_log",
     "evenly.workload": "Phase",
 }
 _ROOMS = (
-    *("advice", "core", "errors", "faults", "frames", "live", "paper"),
-    *("plots", "policies", "sim", "testing", "theory", "workload"),
+    *("advice", "core", "errors", "faults", "frames", "live", "logs", "paper"),
+    *("plots", "policies", "sim", "sweeps", "testing", "theory", "whatif", "workload"),
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

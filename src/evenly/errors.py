@@ -18,3 +18,7 @@ class UnsolvedError(InputError, ArithmeticError):
 
 class WorkerKilledError(RuntimeError):
     """A process that did part of the work was killed from outside. Exit code 3."""
+
+
+class PointFailedError(RuntimeError):
+    """A point of a sweep that failed, where the first failure was to stop it. Exit code 3."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from contextlib import suppress
 from numbers import Integral, Number, Real
@@ -10,6 +11,8 @@ from numbers import Integral, Number, Real
 from evenly.errors import InputError
 
 _SHOWN = 60  # characters of a rejected value
+_PLAIN = re.compile(r"[0-9.eE+-]{1,40}")  # Python also reads 1_0, spaces, and digits of other scripts
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")  # of an object without a repr of its own
 
 
 def shown(value: object) -> str:
@@ -20,6 +23,8 @@ def shown(value: object) -> str:
         return "a number with thousands of digits"
     except Exception:  # whatever a foreign __repr__ raises
         return f"an object of type {type(value).__name__}"
+    if not isinstance(value, str):
+        text = _ADDRESS.sub("", text)
     if "\n" in text:  # an array, say
         text = " ".join(text.split())
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
@@ -64,6 +69,14 @@ def finite_number(name: str, value: object) -> float:
     if not math.isfinite(number):
         raise InputError(f"{name} must be a finite number, not {shown(value)}.")
     return number
+
+
+def plain_number(text: str) -> float:
+    """Return the number that a text spells with plain digits; NaN if it spells none."""
+    with suppress(ValueError):
+        if _PLAIN.fullmatch(text):
+            return float(text)
+    return math.nan
 
 
 def is_listing(value: object) -> bool:

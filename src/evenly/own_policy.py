@@ -65,6 +65,9 @@ def check_class(kind: type[Any]) -> None:
             f"The policy {name} must have the methods {', '.join(METHODS[:-1])} and {METHODS[-1]}, "
             f"but it has no {' and no '.join(missing)}."
         )
+    for method in METHODS:
+        if _returns_later(getattr(kind, method)):
+            raise InputError(f"The policy {name} must have plain methods: {method} is async, or a generator.")
     needed = [
         each.name
         for each in _parameters(kind)
@@ -96,10 +99,10 @@ def takes_capacity(kind: type[Any]) -> bool:
 
 def failure(name: str, where: str, error: BaseException) -> InputError:
     """Return the error for an exception that the policy raised."""
-    return InputError(f"The policy {name} failed in {where}: {_told(error)}.")
+    return InputError(f"The policy {name} failed in {where}: {told(error)}.")
 
 
-def _told(error: BaseException) -> str:
+def told(error: BaseException) -> str:
     """Return the exception in one line."""
     try:
         text = " ".join(str(error).split()).rstrip(".")
@@ -108,6 +111,11 @@ def _told(error: BaseException) -> str:
     kind = type(error).__name__
     text = f"{kind}: {text}" if text else kind
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _returns_later(function: object) -> bool:
+    tests = (inspect.iscoroutinefunction, inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(test(function) for test in tests)
 
 
 def _parameters(kind: type[Any]) -> list[inspect.Parameter]:
@@ -121,6 +129,10 @@ def _imported(name: str) -> object:
     module_name, _, path = name.partition(":")
     if "<locals>" in path:
         raise InputError(f"The policy {name} is defined in a function: give the class itself, not its name.")
+    if module_name.endswith(".py"):
+        raise InputError(
+            f"The policy {name} must be written {module_name.removesuffix('.py')}:{path}, without .py."
+        )
     try:
         module = sys.modules.get(module_name) or import_module(module_name)
     except ModuleNotFoundError as error:
@@ -141,7 +153,7 @@ def _imported(name: str) -> object:
 
 
 def _import_failure(name: str, error: BaseException) -> InputError:
-    return InputError(f"The module of the policy {name} cannot be imported: {_told(error)}.")
+    return InputError(f"The module of the policy {name} cannot be imported: {told(error)}.")
 
 
 def _missing(owner: Any, part: str) -> str:  # noqa: ANN401

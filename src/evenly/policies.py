@@ -129,6 +129,7 @@ POLICIES: Mapping[str, PolicyInfo] = {
             name="greedy-utility",
             title="the pool where a task adds the most utility",
             aggregate=True,
+            live=True,
             sized=True,
             utility=True,
         ),
@@ -137,10 +138,13 @@ POLICIES: Mapping[str, PolicyInfo] = {
             title="the threshold policy for pools of different sizes",
             parameters=frozenset({"threshold", "alpha"}),
             aggregate=True,
+            live=True,
             sized=True,
             utility=True,
         ),
-        PolicyInfo(name="weighted-least", title="the fewest tasks per size", aggregate=True, sized=True),
+        PolicyInfo(
+            name="weighted-least", title="the fewest tasks per size", aggregate=True, live=True, sized=True
+        ),
         PolicyInfo(name="weighted-round-robin", title="pools in turn, by size", sized=True),
     )
 }
@@ -151,6 +155,7 @@ DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
 SIZED = tuple(name for name, info in POLICIES.items() if info.sized or info.any_size)
 UTILITY = tuple(name for name, info in POLICIES.items() if info.utility)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
+LIVE_WEIGHTED = (DEFAULT, *(name for name in LIVE if POLICIES[name].sized))  # the default becomes one of these
 
 
 def find_policy(name: object, among: Iterable[str] = tuple(POLICIES), *, own: bool = False) -> PolicyInfo:
@@ -180,6 +185,15 @@ def own_name(policy: str | type[Any]) -> str:
     if len(name) > MAX_NAME or not all(part.isidentifier() for part in parts):
         raise InputError(f"policy must be written module:Class, such as mymodule:MyPolicy, not {shown(name)}.")
     return name
+
+
+def check_live_weight(name: str, weight: float) -> None:
+    """Reject a weight other than 1 if the live balancer's policy would ignore it."""
+    if weight != 1 and name not in LIVE_WEIGHTED:
+        *some, last = LIVE_WEIGHTED
+        raise InputError(
+            f"The policy {name} ignores weights; use {', '.join(some)} or {last}, or leave out the weights."
+        )
 
 
 def check_distinct(policies: Iterable[str | type[Any]]) -> None:

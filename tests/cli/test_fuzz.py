@@ -12,6 +12,7 @@ import pytest
 
 from tests.fuzz.attacks import BASES, STOPPED_BY, attacks, read_options
 from tests.fuzz.forks import judge
+from tests.fuzz.values import prepare_folder
 
 COUNT, SEED, PARTS = 300, 1, 10
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,7 @@ def test_every_option_of_every_command_is_attacked() -> None:
 def test_the_attacks_start_from_valid_command_lines(command: str, tmp_path: Path) -> None:
     words = [word for pair in BASES[command].items() for word in pair if word.startswith("--") or word != pair[0]]
     run = [sys.executable, "-m", "evenly", command, *words]
+    prepare_folder(tmp_path)
     assert subprocess.run(run, cwd=tmp_path, capture_output=True, timeout=600, check=False).returncode == 0
 
 

@@ -1,6 +1,7 @@
 """`--policy module:Class`: imported from the current folder, compared, saved; bad ones end in one sentence."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from tests.cli.conftest import Run
 
 OPTIONS = ("--pools", 5, "--load", 1.5, "--horizon", 20)
 SOURCE = """
+import time
+
 from evenly.core import JoinShortestQueue
 
 
@@ -37,6 +40,12 @@ class Raises(Mine):
 class Half:
     def join(self, pool, tasks):
         pass
+
+
+class Asleep(Mine):
+    def arrive(self, choose):
+        print("asleep", flush=True)
+        time.sleep(1e6)
 
 
 number = 3
@@ -127,3 +136,37 @@ def test_the_installed_command_finds_it_in_the_current_folder(module: str) -> No
         [sys.executable, "-c", script, *arguments], capture_output=True, text=True, env=os.environ, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_a_policy_prints_does_not_mix_with_the_result(run: Run, module: str, tmp_path: Path) -> None:
+    source = 'print("imported")\n' + SOURCE + "\n\nclass Talks(Mine):\n    def arrive(self, choose):\n"
+    source += '        print("arrived")\n        return super().arrive(choose)\n'
+    (tmp_path / f"{module}_talks.py").write_text(source)
+    done = run("simulate", "--policy", f"{module}_talks:Talks", *OPTIONS, "--json")
+    assert done.json()["policy"] == f"{module}_talks:Talks"
+    assert done.err.startswith("imported\narrived\n")
+
+
+def test_the_ending_of_the_file_is_no_part_of_the_name(run: Run, module: str) -> None:
+    done = run("simulate", "--policy", f"{module}.py:Mine", *OPTIONS)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"evenly: The policy {module}.py:Mine must be written {module}:Mine, without .py.\n"
+
+
+@pytest.mark.slow
+def test_one_interrupt_ends_a_policy_that_does_not_return(module: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "evenly", "simulate", "--policy", f"{module}:Asleep", *map(str, OPTIONS)]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        assert process.stderr is not None
+        while process.stderr.readline() != "asleep\n":  # after notes on compilation, if any
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, error = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 130
+    assert "Traceback" not in error

@@ -30,7 +30,9 @@ EVENTS = st.lists(
 
 @every_policy
 def test_the_public_contract(case: Case) -> None:
-    check_policy(case.make, uniform="round-robin" not in case.name, capacity=case.capacity)
+    uniform = "round-robin" not in case.name
+    memory = "learning" in case.name or case.name == "stale-reports"
+    check_policy(case.make, uniform=uniform, memory=memory, capacity=case.capacity)
 
 
 @pytest.mark.slow

@@ -273,6 +273,90 @@ def test_the_best_index_for_a_number_of_tasks_is_the_whole_part_of_the_mean_with
         assert policy.dispatcher.index_for(tasks) == tasks // 10  # type: ignore[attr-defined]
 
 
+@given(
+    pools=st.dictionaries(st.sampled_from([0.001, 0.5, 1.0, 3.0, 4.0, 1000.0]), st.integers(1, 5), min_size=1),
+    tasks=st.integers(0, 300),
+    utility=utilities,
+)
+def test_a_cut_is_fitted_to_tasks_as_if_step_by_step(pools: dict[float, int], tasks: int, utility: str) -> None:
+    marginal = find_utility(utility).marginal
+    slow, fitted = Cut(marginal), Cut(marginal)
+    for size, count in pools.items():
+        slow.add(size, keep_index=True, pools=count)
+        fitted.add(size, keep_index=True, pools=count)
+    while sum(bounds.upper * pools[size] for size, bounds in slow.all_bounds().items()) <= tasks:
+        slow.up()
+    fitted.fit(tasks, pools)
+    assert fitted.all_bounds() == slow.all_bounds()
+    assert fitted.index == slow.index == fitted.index_for(tasks)
+
+
+def test_a_fitted_policy_gives_pools_that_come_later_their_thresholds() -> None:
+    policy = UtilityThreshold()
+    policy.fit(50, {1.0: 2, 4.0: 2})
+    assert [policy.threshold_for(size) for size in (1.0, 4.0)] == [5, 20]
+    sized_pools(policy, [1.0, 1.0, 4.0, 4.0], [5, 5, 20, 19])
+    assert [policy.threshold_of(pool) for pool in range(4)] == [5, 5, 20, 20]
+    assert list(policy.dispatcher.green) == [3]
+    assert policy.dispatcher.settled
+
+
+@given(
+    threshold=st.integers(0, 12),
+    tasks=st.lists(st.integers(0, 9), min_size=1, max_size=5),
+    slack=st.integers(0, 2),
+    size=st.floats(0.01, 100.0),
+)
+def test_with_one_size_the_index_catches_up_as_the_threshold_does(
+    threshold: int, tasks: list[int], slack: int, size: float
+) -> None:
+    sized, equal = UtilityThreshold(threshold), ThresholdPolicy(threshold)
+    for pool, count in enumerate(tasks):
+        sized.join(pool, count, size)
+        equal.join(pool, count)
+    sized.catch_up(sum(tasks), {size: len(tasks)}, slack)
+    equal.catch_up(sum(tasks), {size: len(tasks)}, slack)
+    mean = sum(tasks) // len(tasks)
+    assert sized.threshold == equal.threshold == (threshold if threshold >= mean - slack else mean)
+    assert astuple(sized.messages) == astuple(equal.messages)
+    assert (sized.dispatcher.epoch, sized.dispatcher.notice) == (equal.dispatcher.epoch, equal.dispatcher.notice)
+
+
+@settings(max_examples=100)
+@given(
+    utility=utilities,
+    pools=st.dictionaries(st.sampled_from([0.001, 0.5, 1.0, 2.0, 4.0, 9.0, 7.3]), st.integers(1, 40), min_size=1),
+    tasks=st.floats(0, 300),
+)
+def test_the_best_index_is_the_last_whose_thresholds_fit(
+    utility: str, pools: dict[float, int], tasks: float
+) -> None:
+    cut = Cut(find_utility(utility).marginal)
+    for size, count in pools.items():
+        cut.add(size, keep_index=True, pools=count)
+    best = cut.index_for(tasks)
+    cut.move_to(best)
+    assert sum(count * cut.bounds(size).lower for size, count in pools.items()) <= tasks
+    cut.up()
+    assert sum(count * cut.bounds(size).lower for size, count in pools.items()) > tasks
+
+
+def test_the_best_index_does_not_climb_from_place_to_place() -> None:
+    marginal, calls = find_utility("log").marginal, 0
+
+    def counted(size: float, tasks: int) -> float:
+        nonlocal calls
+        calls += 1
+        return marginal(size, tasks)
+
+    cut = Cut(counted)
+    for number in range(16):
+        cut.add(1 + number / 16, keep_index=True)
+    calls = 0
+    assert cut.index_for(16 * 500) > 7000
+    assert calls < 100_000  # one per place, and a bisection; step by step, there are two per size and place
+
+
 def test_a_new_size_leaves_the_thresholds_of_others_alone_once_tasks_have_come() -> None:
     policy = UtilityThreshold(5)
     sized_pools(policy, [1.0, 1.0], [0, 0])

@@ -21,12 +21,15 @@ from tests.fuzz.values import ADDRESSES, LAWS, NUMBERS, PATHS, SCHEDULES, TEXTS,
 BASES: dict[str, dict[str, str]] = {
     "simulate": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
     "compare": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
+    "sweep": {"--pools": "5,6", "--load": "1.5:2.5:0.5", "--horizon": "5", "only planned": "--dry-run"},
     "exact": {"--pools": "2", "--load": "0.5"},
     "fluid": {"--load": "2.5", "--threshold": "2", "--horizon": "5"},
     "tune": {"--load": "5.5", "--alpha": "0.9"},
     "equilibrium": {"--load": "2.5", "--threshold": "2"},
     "diffusion": {"--load": "2.5", "--paths": "2"},
+    "whatif": {"log": "sessions.csv", "--servers": "3", "--alpha": "0.5"},
     "paper": {"figures": "fig2", "--out": "report"},
+    "play": {"--listen": "127.0.0.1:0"},
     "demo": {"--seconds": "1"},
     "demo fleet": {"--seconds": "1"},
     "gateway": {"--listen": "127.0.0.1:0", "--pool": "127.0.0.1:1"},
@@ -43,7 +46,12 @@ _NEEDED = {  # what an option needs to have an effect
     ("compare", "--report-interval"): {"--policies": "jsq,stale-reports", "--delay": "exponential:100"},
     ("simulate", "--utility"): {"--policy": "threshold-utility", "--sizes": "3*1,2*4"},
     ("compare", "--utility"): {"--sizes": "3*1,2*4"},
+    ("sweep", "--report-interval"): {"--policy": "jsq,stale-reports"},
+    ("sweep", "--utility"): {"--policy": "threshold-utility", "--sizes": "3*1,2*4;5*1"},
     ("tune", "--delay"): {"--load-max": "2", "--pools": "5"},
+    ("whatif", "--report-interval"): {"--policies": "stale-reports"},
+    ("whatif", "--capacity"): {"--policies": "pull,threshold"},
+    ("whatif", "--sample-size"): {"--policies": "power-of-d,threshold", "--limit": "2"},
 }
 STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
     "demo": signal.SIGTERM,
@@ -51,6 +59,7 @@ STOPPED_BY = {  # commands that run until they are stopped, or for long, and how
     "picker": signal.SIGTERM,
     "dispatcher": signal.SIGTERM,
     "agent": signal.SIGTERM,
+    "play": signal.SIGTERM,
     "paper": signal.SIGINT,
 }
 
@@ -68,6 +77,11 @@ _OWN_POLICIES = (
 _SIZES = (
     "5*1", "3*1,2*4", "5*0", "5*-1", "5*1e9", "5*nan", "0*1,5*2", "5*1,5*1", "*", ",", "5*", "1e9*1", "9" * 99,
     ",".join(f"1*{size}" for size in range(1, 99)), "5*" + "9" * 99,
+)  # fmt: skip
+_RANGES = (
+    "1,2", "1,,2", ",", "1:2:0.5", "2:1:-0.5", "1:2:0", "2:1:1", "0:1e9:1e-9", "1:1000000:1", "1:9999:1,1:9999:1",
+    "1..1000/7", "1..1000000000/1000000", "5..1/3", "0..1/3", "1..2/1", "1..2/99999999999", "1..2", "1:2", "a:b:c",
+    "nan:1:1", "inf..1/3", "1e999:1:1", f"{'9' * 99}:1:1", "1e-300:1e300:1e-300", "1;2", "0.5:0.99:0.01",
 )  # fmt: skip
 _BY_OPTION = {
     "--schedule": SCHEDULES,
@@ -96,6 +110,11 @@ _BY_OPTION = {
 }
 _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}
 _ALL = (*NUMBERS, *TEXTS, *PATHS, *SCHEDULES, *ADDRESSES, *WORDS)
+_NUMERIC = {  # options of a sweep whose lists are numbers, though it takes them as texts
+    "--pools", "--load", "--threshold", "--alpha", "--sample-size", "--capacity", "--initial-tasks",
+    "--service-rate", "--delay", "--report-interval", "--horizon", "--warmup", "--replications", "--seed",
+    "--batches",
+}  # fmt: skip
 _FITTING = 0.75  # share of the values that suit the option's kind; the others are any of them
 
 
@@ -124,7 +143,10 @@ def _option(command: str, parameter: Any) -> Option:  # noqa: ANN401  (typer's p
     if getattr(parameter, "is_flag", False):
         return Option(command, name, spellings, ())
     fallback = _BY_TYPE.get(parameter.type_descriptor.annotation, TEXTS)
-    return Option(command, name, spellings, _BY_OPTION.get(name, fallback))
+    values = _BY_OPTION.get(name, fallback)
+    if command == "sweep" and f"--{parameter.name}".replace("_", "-") in _NUMERIC:
+        values = (*NUMBERS, *_RANGES)
+    return Option(command, name, spellings, values)
 
 
 def attacks(seed: int) -> Iterator[list[str]]:

@@ -69,5 +69,7 @@ def prepare_folder(folder: Path) -> None:
     (folder / "long.toml").write_text("pools = " + "9" * 100_000)
     (folder / "empty.toml").write_text("")
     (folder / "durations.csv").write_text("start,duration\n0,2\n1,0.5\n1,3e300\n")
+    sessions = "".join(f"{start},{1 + start % 7},s{start % 3}\n" for start in range(60))
+    (folder / "sessions.csv").write_text("start,duration,server\n" + sessions)
     (folder / "twice.toml").write_text("pools = 1\npools = 2\n")
     (folder / "types.toml").write_text('pools = "2"\nload = [1]\nlisten = 5\npool = {a = 1}\nseed = 1979-05-27\n')

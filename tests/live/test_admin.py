@@ -27,11 +27,14 @@ from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, Readiness, StateView, Status, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.dashboard.feed import Feed
+from evenly.live.log import Log
 
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 60.0
@@ -48,6 +51,8 @@ class Port(httpx.Client):
         self.balancer = balancer
         self.ready = True
         self.store: StoreView | None = None
+        self.log = Log(None)
+        self.feed = Feed(BalancerSource(balancer, list), self.log)
 
     def add(self, address: str) -> httpx.Response:
         return self.post("/pools", json={"address": address})
@@ -91,6 +96,7 @@ def admin_port(token: str | None = None) -> Iterator[Port]:
         resolve=resolve,
         ready=lambda: port.ready,
         publish=lambda: None,
+        feed=port.feed,
         store=lambda: port.store,
     )
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
@@ -144,14 +150,16 @@ def test_the_state_is_the_balancers(port: Port) -> None:
 
     state = port.get("/state").json()
 
+    serving = {"state": "serving", "weight": 1.0}
     assert state == {
         "policy": "threshold",
         "alpha": 0.6,
         "threshold": port.balancer.threshold,
         "pools": [
-            {"address": "127.0.0.1:9001", "sessions": 7, "unpicked": 2, "elsewhere": 3, "state": "serving"},
-            {"address": "127.0.0.1:9002", "sessions": 3, "unpicked": 0, "elsewhere": 0, "state": "serving"},
+            {"address": "127.0.0.1:9001", "sessions": 7, "unpicked": 2, "elsewhere": 3, **serving},
+            {"address": "127.0.0.1:9002", "sessions": 3, "unpicked": 0, "elsewhere": 0, **serving},
         ],
+        "classes": [{"weight": 1.0, "pools": 2, "threshold": port.balancer.threshold}],
         "sessions": 10,
         "tokens": dict(zip(("green", "yellow"), port.balancer.tokens or (), strict=True)),
         "messages": asdict(port.balancer.messages),
@@ -204,7 +212,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     added = port.add(name)
     assert (added.status_code, added.json()) == (
         201,
-        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming"},
+        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming", "weight": 1.0},
     )
     port.balancer.adopt(Address("127.0.0.1", 9003))
 
@@ -257,7 +265,8 @@ def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None
         "null",
         "{}",
         '{"address": 1}',
-        '{"address": "a:1", "weight": 2}',
+        '{"address": "a:1", "weight": "heavy"}',
+        '{"address": "a:1", "color": "red"}',
         "\xff",
         "[" * 60_000,
     ]:
@@ -286,6 +295,7 @@ SECRET = [
     ("POST", "/pools/127.0.0.1:9001/drain"),
     ("POST", "/pools/127.0.0.1:9001/undrain"),
     ("DELETE", "/pools/127.0.0.1:9001"),
+    ("GET", "/dashboard/events"),
     ("GET", "/nothing"),
 ]
 EVERYTHING = PAGES + SECRET
@@ -315,11 +325,11 @@ def test_with_a_token_nothing_but_probes_and_pages_is_open(guarded: Port) -> Non
 
 @pytest.mark.slow
 def test_a_browser_can_open_the_pages_although_it_sends_no_token(guarded: Port) -> None:
-    """It follows the redirect from / to /docs, and sends these headers when its user types an address."""
+    """It sends these headers when its user types an address."""
     navigation = {"Accept": "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
     with httpx.Client(base_url=guarded.base_url, headers=navigation, timeout=PATIENCE, trust_env=False) as browser:
-        page = browser.get("/", follow_redirects=True)
-        assert (page.status_code, page.url.path) == (200, "/docs")
+        assert 'href="docs"' in browser.get("/").text
+        page = browser.get("/docs")
         assert "<h1" in page.text
         assert 'Authorization: Bearer $EVENLY_ADMIN_TOKEN"' in html.unescape(page.text)
         assert browser.get("/openapi.json").json()["paths"].keys() >= {"/state", "/pools"}
@@ -462,12 +472,6 @@ def test_operations_are_grouped_and_documented(port: Port) -> None:
 
 
 @pytest.mark.slow
-def test_the_front_page_leads_to_the_documentation(port: Port) -> None:
-    answer = port.get("/")
-    assert (answer.status_code, answer.headers["location"]) == (307, "/docs")
-
-
-@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: Port) -> None:
     answer = port.get("/docs")
     page = answer.text
@@ -476,7 +480,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: P
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     assert set(re.findall(r"\w+://[^/\s<]*", page)) == {f"http://{port.address}"}
     assert not re.search(r"<script|<img|<link|@import|url\(|\bsrc=", page)
-    assert len(operations(port)) == 8
+    assert len(operations(port)) == 9
     for method, path, described in operations(port):
         assert f"{method}</b> <code>{path}</code> <small>{described['summary']}" in page
         for parameter in described.get("parameters", []):
@@ -517,7 +521,7 @@ def test_the_examples_of_the_page_work(token: str | None) -> None:
 
         answers = [carry_out(port, command) for command in commands(page)]
 
-    assert [answer.status_code for answer in answers] == [200, 200, 201, 200, 200, 200, 200, 200]
+    assert [answer.status_code for answer in answers] == [200, 200, 201, *[200] * 6]
     assert all(answer.request.url.host == "127.0.0.1" for answer in answers)
     assert ("EVENLY_ADMIN_TOKEN" in page) == (token is not None)
 
@@ -587,6 +591,7 @@ def serve_and(body: Callable[[Address], None]) -> None:
             resolve=never,
             ready=lambda: True,
             publish=lambda: None,
+            feed=Feed(BalancerSource(balancer(), list), Log(None)),
         )
         async with asyncio.timeout(PATIENCE), serve_admin(app, sock):
             await asyncio.to_thread(body, address)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,9 @@ from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.traffic import Session, drive
+from evenly.logs import read_log
 from evenly.sim import Scenario, simulate
+from evenly.whatif import WhatIf, replay_log
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
 from tests.live.rig import Envoy, Picker
@@ -28,6 +32,7 @@ STAY = 1.5  # seconds, on average
 SECONDS = 28.0
 WARMUP = 6.0
 REPLICATIONS = 2000
+REPLAYS = 100
 FALSE_ALARM = 1e-6  # of all comparisons of a run together
 
 # A client sees a session some milliseconds after the pick, and the picker its end some after the client. In
@@ -78,22 +83,56 @@ def distances(run: Balance, simulated: NDArray[np.float64]) -> NDArray[np.float6
     return np.asarray(np.abs(gap) / (width + SLACK))
 
 
-async def live_run(policy: tuple[str, ...]) -> tuple[list[Session], list[str]]:
+@dataclass(frozen=True)
+class LiveRun:
+    """The sessions as their clients saw them, the pools, and the picker's own record."""
+
+    done: list[Session]
+    pools: list[str]
+    record: Path
+
+
+async def live_run(options: tuple[str, ...]) -> tuple[list[Session], list[str]]:
     async with embedded_pools(POOLS) as addresses:
-        options = [word for address in addresses for word in ("--pool", str(address))]
-        with Picker(*policy, *options) as picker, Envoy(picker, patient=True) as envoy:
+        options += tuple(word for address in addresses for word in ("--pool", str(address)))
+        with Picker(*options) as picker, Envoy(picker, patient=True) as envoy:
             picker.wait()
             envoy.wait()
             gateway = Address("127.0.0.1", envoy.port)
             return await drive(visits(), [gateway]), [str(address) for address in addresses]
 
 
-def test_a_live_run_lands_where_the_simulator_says(simulated: NDArray[np.float64]) -> None:
-    done, pools = asyncio.run(live_run(("--policy", "threshold", "--alpha", ALPHA)))
-    assert len(done) == len(visits())
-    assert all(session.pool for session in done)
-    far = distances(balance(done, pools, WARMUP, SECONDS), simulated)
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
+    record = tmp_path_factory.mktemp("live") / "sessions.log"
+    options = ("--policy", "threshold", "--alpha", ALPHA, "--record", str(record))
+    done, pools = asyncio.run(live_run(options))
+    return LiveRun(done, pools, record)
+
+
+def test_a_live_run_lands_where_the_simulator_says(live: LiveRun, simulated: NDArray[np.float64]) -> None:
+    assert len(live.done) == len(visits())
+    assert all(session.pool for session in live.done)
+    far = distances(balance(live.done, live.pools, WARMUP, SECONDS), simulated)
     assert far.max() < 1, f"{far}"
+
+
+def test_a_replay_of_the_record_gives_the_live_spread(live: LiveRun) -> None:
+    """The live run is one more replay of its own sessions, with other random choices."""
+    log = read_log(live.record)
+    assert len(log) == len(live.done)
+
+    def replayed(policy: str, seed: int) -> WhatIf:
+        alpha = ALPHA if policy == "threshold" else None
+        return replay_log(log, policies=[policy], alpha=alpha, warmup=WARMUP, until=SECONDS, seed=seed)
+
+    runs = [replayed("threshold", seed) for seed in range(REPLAYS)]
+    spreads = np.array([run["threshold"].spread for run in runs])
+    width = float(t.isf(FALSE_ALARM / 2, REPLAYS - 1)) * spreads.std(ddof=1) * np.sqrt(1 + 1 / REPLAYS)
+    observed = runs[0].observed
+    assert observed is not None and observed.servers == POOLS
+    assert abs(observed.spread - spreads.mean()) < width
+    assert replayed("random", 1)["random"].spread > spreads.mean() + width  # the test can tell policies apart
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from math import fsum
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from evenly.core import JoinShortestQueue, LearningRule, Policy, PowerOfD, RandomRouting, ThresholdPolicy
+from evenly.core import LearningRule, Policy, RandomRouting, UtilityThreshold, make_policy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
@@ -28,13 +29,15 @@ from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 
 SLOW_START = 10.0
-NAMES = ["threshold", "jsq", "power-of-d", "random"]
+WEIGHTED = ["threshold-utility", "greedy-utility", "weighted-least"]
+NAMES = ["threshold", "jsq", "power-of-d", "random", *WEIGHTED]
+WEIGHTS = st.sampled_from([1.0, 4.0, 0.5])
 
 
 def policy(name: str, alpha: str = "0.6") -> Policy:
-    if name == "threshold":
-        return ThresholdPolicy(0, LearningRule(alpha))
-    return {"jsq": JoinShortestQueue(), "power-of-d": PowerOfD(2), "random": RandomRouting()}[name]
+    if name.startswith("threshold"):
+        return UtilityThreshold(0, LearningRule(alpha))  # as the picker, see `new_policy`
+    return make_policy(name)
 
 
 def address(number: int) -> Address:
@@ -125,6 +128,8 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         self.unpicked: Counter[LivePool] = Counter()
         self.elsewhere: Counter[LivePool] = Counter()
         self.known = {pool.address: pool for pool in self.balancer.pools}
+        self.weighted = name in WEIGHTED
+        self.weights = dict.fromkeys(self.balancer.pools, 1.0)
         self.moved = self.came_unpicked = self.counted = 0
         self.ledger = Seen()
 
@@ -158,11 +163,11 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
             ramps = {pool: pool.ramp for pool in self.known.values()}
             available = [pool for pool in self.known.values() if pool.available]
             held = not any(pool.member for pool in available)
-            mean = sum(before[pool] for pool in available) / max(1, len(available))
+            due = {pool: self.due(pool) for pool in available}
             self.pick(1)
             for pool, ramp in ramps.items():
                 if pool.sessions > before[pool] and ramp is not None and not held:
-                    assert pool.sessions <= ramp.cap(self.scene.now, mean)
+                    assert pool.sessions <= ramp.cap(self.scene.now, due[pool])
 
     @precondition(lambda self: self.known)
     @rule(index=st.integers(0, 99))
@@ -227,16 +232,30 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         self.elsewhere[pool] = count
         self.balancer.set_elsewhere(pool, count)
 
-    @rule(number=st.integers(0, 6), slowly=st.booleans())
-    def add(self, number: int, slowly: bool) -> None:
+    @rule(number=st.integers(0, 6), slowly=st.booleans(), weight=WEIGHTS)
+    def add(self, number: int, slowly: bool, weight: float) -> None:
+        weight = weight if self.weighted else 1.0
         old = self.known.get(address(number))
         if old is not None and not old.leaving:
             with pytest.raises(InputError, match=f"{address(number)} already exists"):
                 self.balancer.add(address(number), endpoint(number), slowly=slowly)
             return
-        pool = self.balancer.add(address(number), endpoint(number), slowly=slowly)
+        pool = self.balancer.add(address(number), endpoint(number), weight=weight, slowly=slowly)
         assert old is None or pool is old
         self.known[address(number)] = pool
+        self.weights[pool] = weight
+
+    @rule(numbers=st.sets(st.integers(0, 6), max_size=3), weight=WEIGHTS)
+    def set_weights(self, numbers: set[int], weight: float) -> None:
+        pools = {pool for number in numbers if (pool := self.staying(number)) is not None}
+        if weight != 1 and not self.weighted and pools:
+            if self.balancer.name == "threshold":
+                return  # keep the weights equal here; threshold-utility has them different
+            with pytest.raises(InputError, match="ignores weights"):
+                self.balancer.set_weights({pool.address: weight for pool in pools})
+            return
+        self.balancer.set_weights({pool.address: weight for pool in pools})
+        self.weights |= dict.fromkeys(pools, weight)
 
     @rule(number=st.integers(0, 6), other=st.integers(0, 6))
     def add_at_a_taken_endpoint(self, number: int, other: int) -> None:
@@ -265,22 +284,34 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     def tick(self, seconds: float) -> None:
         self.scene.now += seconds
         self.balancer.tick()
-        mean = self.mean()
         for pool in self.known.values():
             if pool.ramp is not None:
-                assert pool.member == (pool.sessions + 1 <= pool.ramp.cap(self.scene.now, mean))
+                assert pool.member == (pool.sessions + 1 <= pool.ramp.cap(self.scene.now, self.due(pool)))
                 assert self.scene.now < pool.ramp.begun + SLOW_START
 
     @rule()
     def catch_up(self) -> None:
-        before, mean = self.balancer.threshold, self.mean()
+        available = [pool for pool in self.known.values() if pool.available]
+        before = {pool: self.balancer.threshold_for(pool.weight) for pool in available}
         self.balancer.catch_up()
-        if before is not None:
-            assert self.balancer.threshold == max(before, int(mean))
+        after = {pool: self.balancer.threshold_for(pool.weight) for pool in available}
+        if not available or self.balancer.threshold is None:
+            return
+        total = sum(pool.sessions for pool in available)
+        below, now = sum(filter(None, before.values())), sum(filter(None, after.values()))
+        assert now <= max(total, below)
+        assert total < now + len(available)  # else there would be a higher one
+        if self.balancer.name == "threshold":
+            assert self.balancer.threshold == max(below // len(available), total // len(available))
 
-    def mean(self) -> float:
-        available = [pool.sessions for pool in self.known.values() if pool.available]
-        return sum(available) / len(available) if available else 0.0
+    def due(self, pool: LivePool) -> float:
+        """Return the part of all sessions that the pool should have. With one weight, it is the mean."""
+        available = [pool for pool in self.known.values() if pool.available]
+        counts = Counter(pool.weight for pool in available)
+        parts = fsum(count * (weight / pool.weight) for weight, count in counts.items())
+        if len(counts) == 1:
+            assert parts == len(available)
+        return sum(pool.sessions for pool in available) / parts
 
     def forget_the_gone(self) -> None:
         """Forget leaving pools with their last session, neither before nor later."""
@@ -300,12 +331,15 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
             assert pool.picked == picked[pool]
             assert pool.unpicked == self.unpicked[pool]
             assert pool.elsewhere == self.elsewhere[pool]
+            assert pool.weight == self.weights[pool]
             assert pool.own == pool.picked + pool.unpicked
             assert pool.sessions == pool.own + pool.elsewhere
         assert self.balancer.sessions == len(self.counted_at()) + sum(
             self.unpicked[pool] + self.elsewhere[pool] for pool in self.known.values()
         )
-        assert self.balancer.rotation.mean() == self.mean()
+        for pool in self.known.values():
+            if pool.available:
+                assert self.balancer.rotation.due(pool) == self.due(pool)
         assert self.balancer.sessions == sum(self.scene.sessions())
         assert self.balancer.picks.total() == self.counted
         assert self.balancer.moved_total == self.moved
@@ -335,10 +369,16 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         if threshold is None:
             assert self.balancer.tokens is None
             return
-        members = [pool.sessions for pool in self.known.values() if pool.member]
-        green = sum(sessions < threshold for sessions in members)
-        yellow = sum(sessions <= threshold for sessions in members)
+        members = [pool for pool in self.known.values() if pool.member]
+        dispatcher = self.balancer.policy.dispatcher  # type: ignore[attr-defined]
+        bounds = {pool: dispatcher.bounds(pool) for pool in members}
+        if self.balancer.name == "threshold":
+            assert set(bounds.values()) <= {(threshold, threshold + 1)}
+        green = sum(pool.sessions < bounds[pool].lower for pool in members)
+        yellow = sum(pool.sessions < bounds[pool].upper for pool in members)
         assert self.balancer.tokens == (green, yellow)
+        for pool in members:
+            assert self.balancer.threshold_for(pool.weight) == bounds[pool].lower
 
     def teardown(self) -> None:
         """Check that nothing is left after all sessions end and all pools are removed."""
@@ -409,7 +449,7 @@ def test_picks_are_counted_by_the_token_used() -> None:
     jsq = Scene("jsq", pools=1)
     jsq.pick()
     assert jsq.balancer.picks == {"jsq": 1}
-    assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * 4
+    assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * len(NAMES)
 
 
 # --- slow start ------------------------------------------------------------------------------------------------

@@ -290,6 +290,7 @@ def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> Stat
         alpha=0.65,
         threshold=threshold,
         pools=[],
+        classes=[],
         sessions=110,
         tokens=TokensView(green=3, yellow=12),
         messages=MessagesView(green=messages - 400, yellow=400, resync=60, acknowledgements=40, other=0),

@@ -15,6 +15,7 @@ from evenly.live.balancer.events import (
     PoolAdded,
     PoolGone,
     PoolStateChanged,
+    PoolWeightChanged,
     ThresholdChanged,
 )
 from evenly.live.balancer.lifecycle import State
@@ -33,7 +34,11 @@ def change(before: State, state: State, name: str) -> tuple[BalancerEvent, dict[
 NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
     (
         PoolAdded(pool=POOL, endpoint=ENDPOINT),
-        {"event": "pool added", "pool": "pool.example:80", "endpoint": "[::1]:80"},
+        {"event": "pool added", "pool": "pool.example:80", "endpoint": "[::1]:80", "weight": 1.0},
+    ),
+    (
+        PoolWeightChanged(pool=POOL, before=1.0, weight=2.5),
+        {"event": "pool weight changed", "pool": "pool.example:80", "before": 1.0, "weight": 2.5},
     ),
     change(State.WARMING, State.SERVING, "pool serving"),
     change(State.FAILING, State.WARMING, "pool warming"),

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address
+from evenly.live.addresses import Address, WeightedPool
 from evenly.live.balancer.lifecycle import Stage
 from evenly.live.envoy import eds
 from evenly.live.gateway_folder import GatewayFolder
@@ -145,6 +145,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
     expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
     expected["settings"] |= {"store": None, "fleet": "default"}  # which that version did not have
+    expected["pools"] = [{**pool, "weight": 1.0} for pool in expected["pools"]]
     assert json.loads(state.read_text()) == expected
 
 
@@ -204,12 +205,34 @@ def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> Non
     assert load(tmp_path / "state.json") == Counted(1).state()
 
 
+def test_a_weight_of_the_state_file_is_dropped_if_the_policy_ignores_it(tmp_path: Path) -> None:
+    """The policy was changed before the restart. The picker starts all the same."""
+    state = tmp_path / "state.json"
+    state.write_text(
+        STATE.replace('"draining":true,"leaving":false', '"weight":4,"draining":true,"leaving":false')
+    )
+    before = load(state)
+    assert before is not None
+    given: dict[str, Any] = {"listen": "127.0.0.1:4000", "pool": [str(ONE), str(TWO)]}
+
+    async def weights(**more: str) -> list[float]:
+        settings = read_settings({**given, **more}, None)
+        made = PickerServer(
+            settings, given=given, config=None, state=None, restored=before, log=Log(None), files=1000, seen=None
+        )
+        return [pool.weight for pool in made.balancer.pools]
+
+    assert asyncio.run(weights()) == [4, 1, 1, 1]
+    assert asyncio.run(weights(policy="jsq")) == [1, 1, 1, 1]
+
+
 def test_a_settings_file_that_has_become_invalid_is_replaced_by_the_saved_settings(tmp_path: Path) -> None:
     state, config, lines = tmp_path / "state.json", tmp_path / "settings.toml", io.StringIO()
     state.write_text(STATE)
     config.write_text("no settings")
     found = server._settings({"slow_start": 3.0}, config, load(state), Log(lines))
-    assert (found.alpha, found.listen, found.pool) == ("0.85", Address("127.0.0.1", 4000), (ONE, TWO))
+    assert (found.alpha, found.listen) == ("0.85", Address("127.0.0.1", 4000))
+    assert found.pool == (WeightedPool(ONE), WeightedPool(TWO))
     assert found.slow_start == 3.0  # options win
     assert json.loads(lines.getvalue())["event"] == "settings not used"
     with pytest.raises(InputError):

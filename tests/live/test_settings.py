@@ -9,9 +9,17 @@ from typing import Any
 import pytest
 
 from evenly.cli.main import main
-from evenly.core import JoinShortestQueue, PowerOfD, RandomRouting, ThresholdPolicy
+from evenly.core import (
+    GreedyUtility,
+    JoinShortestQueue,
+    PowerOfD,
+    RandomRouting,
+    ThresholdPolicy,
+    UtilityThreshold,
+    WeightedLeast,
+)
 from evenly.errors import InputError
-from evenly.live.addresses import MAX_POOLS, Address
+from evenly.live.addresses import MAX_POOLS, MAX_WEIGHTS, Address, WeightedPool
 from evenly.live.picker.state_file import MAX_BYTES, KnownPool, PickerState, load, save
 from evenly.live.settings import new_policy, read_settings
 from evenly.live.store_url import parse_store_url
@@ -20,10 +28,14 @@ GIVEN: dict[str, Any] = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1", "h:2"
 A, B, C = (Address("127.0.0.1", port) for port in (1, 2, 3))
 
 
+def pools(*addresses: Address) -> list[WeightedPool]:
+    return [WeightedPool(address) for address in addresses]
+
+
 def test_options_alone() -> None:
     settings = read_settings(GIVEN, None)
     assert settings.listen == Address("127.0.0.1", 80)
-    assert settings.pool == (A, Address("h", 2))
+    assert settings.pool == ((A, 1), (Address("h", 2), 1))
     assert (settings.policy, settings.alpha, settings.admin) == ("threshold", None, Address("127.0.0.1", 0))
 
 
@@ -33,9 +45,9 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         'listen = "127.0.0.1:81"\npool = ["127.0.0.1:3"]\nalpha = 0.57\nslow_start = 3\nhealth_path = "/up"\n'
     )
     settings = read_settings({"listen": "127.0.0.1:80"}, file)
-    assert (settings.listen.port, settings.pool, settings.alpha) == (80, (C,), "0.57")
+    assert (settings.listen.port, settings.pool, settings.alpha) == (80, ((C, 1),), "0.57")
     assert (settings.slow_start, settings.health_path) == (3.0, "/up")
-    assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (B,)
+    assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == ((B, 1),)
 
 
 def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:
@@ -256,6 +268,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ("jsq", JoinShortestQueue),
         ("power-of-d", PowerOfD),
         ("random", RandomRouting),
+        ("threshold-utility", UtilityThreshold),
+        ("greedy-utility", GreedyUtility),
+        ("weighted-least", WeightedLeast),
     ],
 )
 def test_policies_by_name(name: str, kind: type) -> None:
@@ -274,6 +289,56 @@ def test_alpha_is_the_one_given_else_the_recommended_else_a_provisional_one(
     assert float(policy.dispatcher.rule.alpha) == alpha
 
 
+def test_weights_come_from_options_and_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "evenly.toml"
+    file.write_text('pool = ["127.0.0.1:1=4", "[::1]:2=0.5", "h:3=1", "h:4"]\n')
+    settings = read_settings({"listen": "127.0.0.1:80"}, file)
+    assert [pool.weight for pool in settings.pool] == [4, 0.5, 1, 1]
+    assert [str(pool) for pool in settings.pool] == ["127.0.0.1:1=4", "[::1]:2=0.5", "h:3", "h:4"]
+    assert read_settings({**GIVEN, "pool": ["127.0.0.1:1=1e-2"]}, file).pool == ((A, 0.01),)
+    assert type(settings).model_validate_json(settings.model_dump_json()) == settings
+
+
+@pytest.mark.parametrize("policy", ["jsq", "power-of-d", "random"])
+def test_a_policy_that_ignores_weights_is_refused_with_weights(policy: str) -> None:
+    read_settings({**GIVEN, "policy": policy, "pool": ["h:1=1", "h:2=1.0"]}, None)
+    with pytest.raises(InputError) as caught:
+        read_settings({**GIVEN, "policy": policy, "pool": ["h:1", "h:2=4"]}, None)
+    assert str(caught.value) == (
+        f"The policy {policy} ignores weights; use threshold, greedy-utility, threshold-utility or "
+        "weighted-least, or leave out the weights."
+    )
+
+
+def test_there_are_at_most_64_different_weights() -> None:
+    many = [f"h:{number}={number}" for number in range(1, MAX_WEIGHTS + 1)]
+    read_settings({**GIVEN, "pool": [*many, "h:999=7"]}, None)
+    with pytest.raises(InputError, match=r"at most 64 different weights, not 65: round them"):
+        read_settings({**GIVEN, "pool": [*many, "h:999=0.5"]}, None)
+
+
+def test_a_state_file_keeps_weights_set_at_run_time_and_follows_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "state.json"
+    settings = read_settings({**GIVEN, "pool": [f"{A}=2", f"{B}=2"]}, None)
+    known = [KnownPool(address=A, weight=3.0), KnownPool(address=B, weight=2.0), KnownPool(address=C, weight=7.0)]
+    save(file, PickerState(settings=settings, pools=known))
+    back = load(file)
+    assert back is not None
+
+    def weights(*configured: WeightedPool) -> dict[Address, float]:
+        return {pool.address: pool.weight for pool in back.pools_now(configured)}
+
+    assert weights(WeightedPool(A, 2.0), WeightedPool(B, 2.0)) == {A: 3, B: 2, C: 7}  # nothing has changed
+    assert weights(WeightedPool(A, 4.0), WeightedPool(B, 5.0)) == {A: 4, B: 5, C: 7}
+    assert weights(WeightedPool(A, 2.0), WeightedPool(B, 2.0), WeightedPool(C, 1.0)) == {A: 3, B: 2, C: 1}
+    new = Address("127.0.0.1", 4)
+    assert weights(WeightedPool(new, 6.0)) == {A: 3, B: 2, C: 7, new: 6}
+    text = file.read_text().replace('"weight":3.0', '"weight":-3.0')
+    file.write_text(text)
+    with pytest.raises(InputError, match="not a file that a picker wrote"):
+        load(file)
+
+
 def test_a_state_file_keeps_changes_made_at_run_time_and_follows_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     assert load(file) is None
@@ -290,11 +355,11 @@ def test_a_state_file_keeps_changes_made_at_run_time_and_follows_the_settings(tm
     back = load(file)
     assert back == by_hand
     assert back is not None
-    assert back.pools_now((A, B)) == by_hand.pools  # A was removed at run time, and stays away
+    assert back.pools_now(pools(A, B)) == by_hand.pools  # A was removed at run time, and stays away
     new = Address("127.0.0.1", 4)
-    changed = back.pools_now((A, new))  # B left the settings but may still have sessions; `new` is new
+    changed = back.pools_now(pools(A, new))  # B left the settings but may still have sessions; `new` is new
     assert [(pool.address, pool.leaving) for pool in changed] == [(B, True), (C, True), (new, False)]
-    back_again = back.pools_now((A, B, C))
+    back_again = back.pools_now(pools(A, B, C))
     assert [(pool.address, pool.leaving) for pool in back_again] == [(B, False), (C, False)]
     assert [pool.draining for pool in back_again] == [True, False]  # C was listed again, so it gets sessions
 
@@ -348,8 +413,12 @@ def test_a_state_file_has_room_for_the_most_and_longest_pools(tmp_path: Path) ->
     name = ".".join(["x" * 62] * 4)
     pools = [Address(name, 1 + number) for number in range(MAX_POOLS)]
     endpoint = Address("1000:1000:1000:1000:1000:1000:1000:1000", 65535)
-    settings = read_settings({"listen": "127.0.0.1:80", "pool": pools}, None)
-    state = PickerState(settings=settings, pools=[KnownPool(address=each, endpoint=endpoint) for each in pools])
+    settings = read_settings(
+        {"listen": "127.0.0.1:80", "pool": [WeightedPool(each, 0.123456789) for each in pools]}, None
+    )
+    state = PickerState(
+        settings=settings, pools=[KnownPool(address=each, endpoint=endpoint, weight=0.123456789) for each in pools]
+    )
     save(file, state)
     assert 2 * file.stat().st_size < MAX_BYTES
     assert load(file) == state

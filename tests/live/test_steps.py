@@ -18,12 +18,15 @@ from prometheus_client.registry import Collector
 from evenly.core import LearningRule, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.exposition import Family, Sample, labels, lines, pick_seconds
 from evenly.live.admin.json_pieces import json_pieces
 from evenly.live.admin.schema import StateView
 from evenly.live.admin.server import serve_admin
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.dashboard.feed import Feed
+from evenly.live.log import Log
 from evenly.live.steps import STEP_S, in_steps
 from evenly.live.store.base import FleetState
 from evenly.live.store.local import LocalStore
@@ -119,6 +122,7 @@ async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
         resolve=same,
         ready=lambda: True,
         publish=lambda: None,
+        feed=Feed(BalancerSource(balancer(), list), Log(None)),
     )
     most, done = 0, False
 

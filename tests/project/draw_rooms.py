@@ -19,18 +19,19 @@ _DOORS = ("__init__", "__main__")
 # Column and row of each card, chosen so that no arrow passes behind a card.
 HOUSE = {
     "cli": (1, 0),
-    "paper": (0, 1), "advice": (1, 1), "live": (2, 1),
-    "theory": (0, 2), "sim": (1, 2), "faults": (3, 2), "testing": (4, 2),
-    "plots": (0, 3), "own_policy": (0.95, 3),
-    "workload": (1, 4), "core": (2, 4),
-    "hallway": (1.5, 5),
+    "whatif": (3, 1), "sweeps": (4, 1),
+    "paper": (0, 2), "advice": (1, 2), "live": (2, 2),
+    "theory": (0, 3), "sim": (1, 3), "faults": (4, 3), "testing": (5, 3),
+    "plots": (0, 4), "own_policy": (0.95, 4), "web": (3, 4),
+    "workload": (1, 5), "core": (2, 5), "logs": (3, 5),
+    "hallway": (1.5, 6),
 }  # fmt: skip
 LIVE = {
     "agents.sidecar": (0.5, 0), "demo.fleet": (2, 0),
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
     "admin": (3, 2), "gateway": (4, 2),
     "http": (0.5, 3), "store": (1.35, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
-    "wire": (2.1, 4), "balancer": (3, 4),
+    "wire": (2.1, 4), "balancer": (3, 4), "dashboard": (4, 4),
     "addresses": (0, 5),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row

@@ -25,7 +25,18 @@ class Room:
     standard: tuple[str, ...] | None = None
 
 
-_PURE = ("__future__", "bisect", "collections", "dataclasses", "decimal", "enum", "fractions", "math", "typing")
+_PURE = (
+    "__future__",
+    "bisect",
+    "collections",
+    "dataclasses",
+    "decimal",
+    "enum",
+    "fractions",
+    "functools",
+    "math",
+    "typing",
+)
 
 ROOMS: dict[str, Room] = {
     "lazy": Room(holds="Front doors: packages that load their public names when first used."),
@@ -37,6 +48,13 @@ ROOMS: dict[str, Room] = {
     ),
     "frames": Room(
         holds="What every result shares: repr, HTML, frames, equality.", may=("errors",), lazily=(PANDAS, POLARS)
+    ),
+    "logs.record": Room(holds="The lines of our own log of sessions, which `--record` writes."),
+    "logs": Room(
+        holds="Logs of sessions: readers of the formats of Envoy, HAProxy, nginx and others.",
+        may=("errors", "files", "inputs", "logs.record"),
+        packages=("numpy",),
+        lazily=(POLARS, "backports", "compression"),  # the last two: Zstandard, of Python 3.14 or for older
     ),
     "workload": Room(
         holds="What arrives, and where: demand, service laws, arrivals, sessions drawn ahead, sizes of pools.",
@@ -116,6 +134,20 @@ ROOMS: dict[str, Room] = {
         packages=("numpy",),
         lazily=("plots", MATPLOTLIB),
     ),
+    "whatif": Room(
+        holds="What the policies would have done with the sessions of a log: replay, window, sizing, report.",
+        may=("advice", "errors", "files", "frames", "inputs", "lazy", "logs", "logs.record", "own_policy",
+             "policies", "sim", "sim.kernels", "workload"),
+        packages=("jinja2", "numpy"),
+        lazily=("plots", MATPLOTLIB),
+    ),
+    "sweeps": Room(
+        holds="Many scenarios at once: grid, identity of points, folder of Parquet files, schedule, result.",
+        may=("errors", "files", "frames", "inputs", "lazy", "own_policy", "policies", "sim", "theory",
+             "workload", "__init__"),
+        packages=("numpy",),
+        lazily=("plots", "theory.diffusion", "cloudpickle", MATPLOTLIB, POLARS, "ray", "xarray"),
+    ),
     "paper.experiments": Room(
         holds="The runs behind figures and claims. They produce data and do not judge it.",
         may=("core", "errors", "inputs", "policies", "sim", "sim.coupling", "theory", "theory.fluid",
@@ -141,10 +173,13 @@ ROOMS: dict[str, Room] = {
         holds="Runs the whole reproduction in parallel: `evenly paper`.",
         may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
-    "live.addresses": Room(holds="HOST:PORT, parsed and checked.", may=("errors", "inputs")),
+    "web": Room(holds="Pages for browsers, as static files: what they share, and how they are served."),
+    "live.addresses": Room(
+        holds="HOST:PORT, and the weights of pools, parsed and checked.", may=("errors", "inputs", "workload")
+    ),
     "live": Room(
-        holds="What all live rooms use: settings, admin token, log, work in steps, child processes, signals.",
-        may=("core", "errors", "files", "inputs", "live.addresses", "policies"),
+        holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",
+        may=("core", "errors", "files", "inputs", "live.addresses", "logs.record", "policies"),
         packages=("pydantic",),
     ),
     "live.agents": Room(
@@ -163,26 +198,30 @@ ROOMS: dict[str, Room] = {
     "live.wire": Room(holds="Bytes to calls: HTTP/2, gRPC, protocol buffers.", packages=("hpack",)),
     "live.balancer": Room(
         holds="Which pool gets a session: sessions, pools and their life cycle, slow start, typed events. No I/O.",
-        may=("core", "errors", "live.addresses"),
+        may=("core", "errors", "live.addresses", "policies"),
         standard=_PURE,
     ),
     "live.envoy": Room(
         holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
         may=("errors", "inputs", "live", "live.addresses", "live.balancer", "live.wire"),
     ),
+    "live.dashboard": Room(
+        holds="What the dashboard shows, as data: figures, the last hour, logins, the stream.", may=("live",)
+    ),
     "live.admin.schema": Room(
         holds="The JSON of the admin port.", may=("live.balancer",), packages=("pydantic",)
     ),
     "live.admin": Room(
-        holds="The admin port: routes, metrics, authentication, its documentation page.",
-        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.http"),
-        packages=("fastapi", "jinja2", "starlette", "uvicorn"),
+        holds="The admin port: routes, metrics, authentication, its documentation page, the dashboard.",
+        may=("errors", "live", "live.addresses", "live.admin.schema", "live.balancer", "live.dashboard",
+             "live.http", "web"),
+        packages=("fastapi", "jinja2", "pydantic", "starlette", "uvicorn"),
     ),
     "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
     "live.picker": Room(
         holds="The picker process: server, routes, background work, state file, settings watch.",
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
-             "live.envoy", "live.picker.ready", "live.wire"),
+             "live.dashboard", "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
         lazily=("live.store",),
     ),
@@ -194,7 +233,8 @@ ROOMS: dict[str, Room] = {
     "live.dispatcher": Room(
         holds="The dispatcher process: API, agents' connections, admin port.",
         may=("core", "core.protocol", "errors", "inputs", "live", "live.addresses", "live.admin",
-             "live.admin.schema", "live.balancer", "live.http", "live.picker.ready", "live.store"),
+             "live.admin.schema", "live.balancer", "live.dashboard", "live.http", "live.picker.ready",
+             "live.store"),
         packages=("fastapi", "pydantic", "starlette", "uvicorn", "uvloop"),
     ),
     "live.gateway": Room(
@@ -217,22 +257,23 @@ ROOMS: dict[str, Room] = {
         holds="Options, input, output, progress: what the commands share.",
         may=("errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
-        lazily=("sim", "workload"),
+        lazily=("sim", "sweeps", "workload"),
     ),
     "cli.text": Room(
         holds="Results as text.",
-        may=("frames", "live.demo", "live.demo.fleet", "sim"),
+        may=("frames", "live.demo", "live.demo.fleet", "sim", "whatif"),
         packages=("rich", "typer"),
-        lazily=("advice", "theory", "theory.diffusion", "theory.exact", "theory.fluid", "theory.stability"),
+        lazily=("advice", "sweeps", "theory", "theory.diffusion", "theory.exact", "theory.fluid",
+                "theory.stability"),
     ),
     "cli.commands": Room(
         holds="One module per subcommand: parse, call, print.",
-        may=("cli", "errors", "files", "policies"),
+        may=("cli", "errors", "files", "inputs", "policies"),
         packages=("rich", "typer"),
         lazily=("advice", "cli.text", "live", "live.addresses", "live.agents.sidecar", "live.demo",
                 "live.demo.fleet", "live.dispatcher", "live.envoy", "live.gateway", "live.picker", "paper",
-                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "theory",
-                "theory.diffusion", "theory.exact", "theory.fluid"),
+                "paper.claims", "paper.experiments", "paper.report", "plots", "sim", "sweeps", "theory",
+                "theory.diffusion", "theory.exact", "theory.fluid", "web", "whatif"),
     ),
     "cli.main": Room(
         holds="The `evenly` command and its exit codes.",

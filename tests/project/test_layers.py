@@ -13,7 +13,7 @@ import pytest
 
 from tests.project.rooms import ROOMS
 
-IMPORTERS = ("lazy", "frames", "own_policy")  # rooms that load modules by name
+IMPORTERS = ("lazy", "frames", "own_policy", "testing")  # rooms that load modules by name
 SOURCE = Path(__file__).parents[2] / "src" / "evenly"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import evenly
+from evenly.web.assets import CONTENT_TYPES
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
@@ -31,6 +32,9 @@ def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -
     assert {"evenly/py.typed", "evenly/paper/report/paper-map.md", "evenly/paper/report/report.html.jinja"} <= set(
         names
     )
+    static = {path for path in (ROOT / "src" / "evenly" / "web").rglob("*") if path.suffix in CONTENT_TYPES}
+    assert {f"evenly/{path.relative_to(ROOT / 'src' / 'evenly').as_posix()}" for path in static} <= set(names)
+    assert "evenly/web/vendor/uPlot.LICENSE" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests/", "bench/", "chaos/")) for name in names)
 
@@ -65,7 +69,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.rstrip().endswith("HEAVY [] 0")
 
 
-FRONT_DOORS = ("evenly", "evenly.advice", "evenly.live.agents", "evenly.paper", "evenly.sim", "evenly.theory")
+FRONT_DOORS = (
+    *("evenly", "evenly.advice", "evenly.live.agents", "evenly.paper", "evenly.sim", "evenly.sweeps"),
+    "evenly.theory",
+)
 
 
 @pytest.mark.slow
@@ -152,7 +159,7 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_pins_name_no_host_and_carry_hashes() -> None:
-    for name in ("dev.txt", "uv.txt"):
+    for name in ("dev.txt", "ray.txt", "uv.txt"):
         text = (ROOT / "requirements" / name).read_text()
         assert "://" not in text
         packages = [line for line in text.splitlines() if re.match(r"[a-z0-9]", line)]

@@ -45,6 +45,8 @@ def test_the_site_has_all_pages_and_all_public_names(tmp_path: Path) -> None:
         page = f"docs/reference/api/{package}.html"
         assert {name for name in names if f"{page}#{package}.{name}" not in places} == set()
 
+    assert (site / "playground" / "index.html").is_file()
+
     api = "docs/reference/api/evenly.html#evenly"
     for member in ("Result.spread", "Result.conf_int", "Result.to_pandas", "Stability.plot", "ExactLaw.to_dict"):
         assert f"{api}.{member}" in places, member

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evenly.core import RandomRouting
 from evenly.sim import Result, Scenario, simulate
 
 RARE = 1e-7  # for each of at most eight averages
@@ -84,6 +85,43 @@ CASES = {
     "60 replications": Case({"pools": 20, "load": 2.5, "alpha": 0.9, "horizon": 10.0}, {"replications": 60}),
     "a wave, 4 replications": Case(
         {"pools": 50, "schedule": "0:6~4/24", "alpha": 0.9, "horizon": 96.0}, {"replications": 4}
+    ),
+    "lognormal service": Case(
+        {"pools": 10, "load": 2.5, "alpha": 0.8, "service": "lognormal:cv=4", "horizon": 7300.0, "warmup": 500.0},
+        {},
+    ),
+    "Pareto service": Case(
+        {
+            "policy": "jsq",
+            "pools": 10,
+            "load": 2.5,
+            "service": "pareto:shape=1.5,ratio=1000",
+            "horizon": 3300.0,
+            "warmup": 500.0,
+        },
+        {},
+    ),
+    "lognormal service, 8 replications": Case(
+        {"pools": 10, "load": 2.5, "alpha": 0.8, "service": "lognormal:cv=4", "horizon": 300.0, "warmup": 100.0},
+        {"replications": 8},
+    ),
+    "bursty arrivals": Case(
+        {"pools": 20, "load": 5.5, "alpha": 0.9, "arrivals": "bursty:ratio=3,share=0.3,length=1", **SPAN}, {}
+    ),
+    "sizes": Case({"policy": "threshold-utility", "sizes": "16*1,4*4", "load": 5.5, "alpha": 0.9, **SPAN}, {}),
+    "sizes, Weibull service": Case(
+        {
+            "policy": "greedy-utility",
+            "sizes": "16*1,4*4",
+            "load": 5.5,
+            "service": "weibull:shape=0.5",
+            "horizon": 700.0,
+            "warmup": 60.0,
+        },
+        {},
+    ),
+    "own policy": Case(
+        {"policy": RandomRouting, "pools": 5, "load": 2.5, "service": "erlang:stages=3", **SPAN}, {}
     ),
     "from empty, 4 replications": Case(
         {"pools": 50, "load": 5.5, "alpha": 0.9, "horizon": 60.0}, {"replications": 4}

@@ -62,6 +62,10 @@ REJECTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"horizon": 1e200}, ["horizon", "to 1e+100", "not 1e+200"]),
     ({"horizon": 1e-308}, ["horizon", "from 1e-15", "not 1e-308"]),
     ({"load": 1e-5, "service_rate": 1e16}, ["events", "too many"]),
+    (
+        {"load": 1, "arrivals": "bursty:ratio=2,share=0.5,length=1e-6", "horizon": 3e10},
+        ["events", "too many", "make bursts longer"],
+    ),
     ({"load": None, "schedule": "0:2~1/1e-11"}, ["period", "at least 2e-10", "not 1e-11"]),
     ({"load": None, "schedule": "0:2~1/1e-308"}, ["period", "at least 1e-100", "not 1e-308"]),
     ({"load": None, "schedule": [1, 2]}, ["schedule", "list of phases", "not [1, 2]"]),

@@ -13,9 +13,12 @@ from scipy.stats import binom, chi2, t
 
 from evenly.errors import InputError
 from evenly.sim import Scenario, simulate
-from evenly.sim.intervals import COLUMNS, Parts, half_width, part_count
+from evenly.sim.intervals import COLUMNS, PART_TASKS, PARTS, Parts, half_width, part_count
 from evenly.sim.run import _default_batches
 from evenly.sim.tally import FloatArray, averages
+from evenly.workload import parse_service
+from tests.sim.support import LAWS
+from tests.workload.laws import counterpart
 
 RARE = 1e-7
 LOAD = 2.0
@@ -214,6 +217,26 @@ def test_the_estimated_variance_is_that_of_the_infinite_server_queue(replication
         residuals = parts._residuals(parts._column("mean_tasks"), parts._column("time"))
         found.append(parts._error(residuals).variance / (replications * length) ** 2)
     assert float(np.median(found)) == pytest.approx(exact, rel=0.13)
+
+
+@pytest.mark.parametrize("name", ["exponential", *LAWS[1:], "lognormal:cv=10", "weibull:shape=0.3"])
+def test_parts_outlast_the_correlations_of_every_law(name: str) -> None:
+    """The variance that correlations of neighboring parts suggest is that of the whole run, to a few percent.
+
+    For the number of tasks, whose correlation at lag t is 1 - E[min(S, t)], both follow from the law.
+    """
+    part = PART_TASKS * parse_service(name).memory
+    times = np.append(0.0, np.geomspace(1e-8, 1.0, 20_000) * PARTS * part)
+    survival, steps = counterpart(name).sf(times), np.diff(times)
+    correlation = 1 - np.append(0.0, np.cumsum(steps * (survival[1:] + survival[:-1]) / 2))
+
+    def variance(length: float) -> float:
+        heights = np.maximum(1 - times / length, 0.0) * correlation
+        return float(steps @ (heights[1:] + heights[:-1])) / length
+
+    neighbors = 2 * variance(2 * part) / variance(part) - 1
+    suggested = variance(part) * (1 + neighbors) / (1 - neighbors) / PARTS
+    assert 0.97 < math.sqrt(suggested / variance(PARTS * part)) < 1.06
 
 
 def variance_times_length(*, mean_holding_times: bool, replications: int, length: float) -> float:

@@ -1,6 +1,9 @@
 """A policy of the user's own that is wrong: one sentence names it, and shows what it did."""
 
-from collections.abc import Callable
+import _thread
+import threading
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -28,9 +31,29 @@ def raising(error: BaseException) -> Callable[..., None]:
     return fail
 
 
+def late(value: int) -> property:
+    """Return an attribute that is None when it is first read."""
+    values = iter([None])
+    return property(lambda _: next(values, value))
+
+
+def falling() -> property:
+    values = iter(range(1000, 0, -1))
+    return property(lambda _: next(values))
+
+
+async def later(self: object, choose: Choose) -> int:
+    return 0
+
+
+def in_turn(self: object, choose: Choose) -> Iterator[int]:
+    yield 0
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
+        (object(), r"not <object object>\.$"),
         ("pool-3", "must return a pool from arrive, a whole number from 0 to 4, or None .*, not 'pool-3'"),
         (5, "not 5."),
         (-1, "not -1."),
@@ -43,7 +66,7 @@ def raising(error: BaseException) -> Callable[..., None]:
         (raising(SystemExit(0)), "failed in arrive: SystemExit: 0."),
         (raising(RuntimeError()), "failed in arrive: RuntimeError."),
         (raising(RuntimeError("x" * 5000)), "RuntimeError: x{180}"),
-        (lambda choose: choose([]), r"choose needs a list or another sequence, not empty, and not \[\]"),
+        (lambda choose: choose([]), r"choose needs a list or another sequence that is not empty, not \[\]"),
         (lambda choose: choose({0: 3}), "choose needs a list"),
         (lambda choose: choose({0}), "choose needs a list"),
         (lambda choose: choose(3), "choose needs a list"),
@@ -70,6 +93,10 @@ def test_nonsense_is_named(answer: object, words: str) -> None:
         ({"messages": property(raising(OSError("x")))}, "failed in messages: OSError: x"),
         ({"threshold": 2.5}, "threshold of the policy .*:Odd must be a whole number .*, not 2.5"),
         ({"threshold": -1}, "not -1"),
+        ({"threshold": late(3)}, "must have its threshold from the start, or never"),
+        ({"messages": falling()}, "messages of the policy .*:Odd must not fall, as from [0-9]+ to [0-9]+"),
+        ({"arrive": later}, "must have plain methods: arrive is async, or a generator"),
+        ({"arrive": in_turn}, "must have plain methods: arrive is async, or a generator"),
     ],
 )
 def test_a_class_that_cannot_work_is_named(changes: dict[str, Any], words: str) -> None:
@@ -116,3 +143,21 @@ def test_policies_are_compared_once_each_and_not_without_end() -> None:
     endless = (type("Some", (First,), {}) for _ in iter(int, 1))
     with pytest.raises(InputError, match="at most 1000"):
         with_policies(SMALL, endless)  # type: ignore[arg-type]
+
+
+class Endless(First):
+    """Presses Ctrl-C, so to speak, and then loops."""
+
+    def arrive(self, choose: Choose) -> object:
+        _thread.interrupt_main()
+        while True:
+            time.sleep(0.001)
+
+
+def test_an_interrupt_ends_a_policy_that_loops() -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        simulate(replace(SMALL, policy=Endless))
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+        assert not thread.is_alive()

@@ -199,7 +199,8 @@ def test_intervals_wait_for_laws_that_remember_for_long() -> None:
 
     assert [batches("exponential", horizon) for horizon in (199, 200)] == [0, 50]
     assert [batches("deterministic", horizon) for horizon in (199, 200)] == [0, 50]
-    assert [batches("lognormal:cv=3", horizon) for horizon in (999, 1000)] == [0, 50]  # (1 + 9) / 2 times as long
+    assert [batches("hyperexponential:cv=2", horizon) for horizon in (499, 500)] == [0, 50]  # (1 + 4) / 2 as long
+    assert [batches("lognormal:cv=3", horizon) for horizon in (2333, 2334)] == [0, 50]  # 0.35 * 1000 / 30 as long
     assert batches("pareto:shape=1.5", 1e4) == 0  # the variance is infinite
     assert [batches("exponential", 600, f"bursty:ratio=2,share=0.5,length={n}") for n in (6, 7)] == [50, 0]
     assert batches(empirical_law([1, 1]), 200) == 50

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from examples.service_laws import ARRIVALS, SERVICES, main
+from examples.service_laws import ARRIVALS, SERVICES, main, predicted
+from tests.workload.laws import mean_within
 
 PAGE = Path(__file__).parents[2] / "docs/background/service-laws.md"
 
@@ -16,14 +17,23 @@ def test_the_example_measures_every_law(tmp_path: Path, capsys: pytest.CaptureFi
     assert out.read_bytes().startswith(b"\x89PNG")
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     found = {
-        row[0]: [float(number) for number in row[1:]] for row in rows if row and row[0] in SERVICES + ARRIVALS
+        row[0]: [float(number) for number in row[1:]] for row in rows if row and row[0] in [*SERVICES, *ARRIVALS]
     }
     assert list(found) == [*SERVICES, *ARRIVALS]
     assert found["deterministic"][1] == pytest.approx(5 / 5.5, abs=0.01)  # load * t = 5
-    assert found["exponential"][1] == pytest.approx(2.398, abs=0.1)  # load * (1 - exp(-t)) = 5
 
 
-def test_the_page_has_a_row_for_every_law() -> None:
+@pytest.mark.parametrize("law", SERVICES)
+def test_the_page_has_the_predictions_of_every_law(law: str) -> None:
+    up, down = predicted(SERVICES[law])
+    assert 5.5 * mean_within(law, up) == pytest.approx(5, abs=1e-7)
+    assert 5.5 + 3.5 * (1 - mean_within(law, down)) == pytest.approx(5.93, abs=1e-7)
+    row = next(line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{law}` |"))
+    cells = [cell.strip() for cell in row.split("|")]
+    assert (cells[3], cells[5]) == (f"{up:.2f}", f"{down:.2f}")
+
+
+def test_the_page_has_a_row_for_all_arrivals() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for law in (*SERVICES, *ARRIVALS):
-        assert f"| `{law}` |" in text
+    for arrivals in ARRIVALS:
+        assert f"| `{arrivals}` |" in text

@@ -113,7 +113,7 @@ def test_pools_are_counted_from_sizes() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"sizes": "80*1", "pools": 5}, "sizes has 80 pools, not 5"),
+        ({"sizes": "80*1", "pools": 5}, "pools must be 80, as many as sizes has"),
         ({"sizes": "80*0"}, "size of a pool must be a number from 0.001 to 1000"),
         ({"sizes": "80*-1"}, "size of a pool must be a number from 0.001 to 1000"),
         ({"sizes": [80, 20]}, "pair of count and size"),
@@ -124,7 +124,7 @@ def test_pools_are_counted_from_sizes() -> None:
         ({"policy": "greedy-utility", "pools": 8, "capacity": 5}, "take no capacity"),
         ({"policy": "greedy-utility", "pools": 8, "delay": 0.1}, "delay is for policy"),
         ({"sizes": "8*1", "utility": "best"}, "utility must be one of log, sqrt, rate, not 'best'"),
-        ({"pools": 8, "utility": "log"}, "utility needs pools with sizes"),
+        ({"pools": 8, "utility": "log"}, "utility is for pools with sizes"),
         ({"sizes": "8*1", "policy": "greedy-utility", "alpha": 0.5}, "alpha is for policy"),
         ({"sizes": "8*1", "policy": "threshold-utility", "threshold": 10**6}, "threshold must be a whole number"),
         ({"sizes": "999999*0.001,1*1000"}, "reduce load or the differences in size"),

@@ -12,7 +12,7 @@ from evenly.workload.service import ServiceLaw, parse_service
 
 
 class Coxian:
-    """A Coxian law by its phase-type matrix: survival(t) = e_1' exp(T t) 1."""
+    """A Coxian law by its phase-type matrix: survival(t) = e_1' exp(T t) 1. All stages have different means."""
 
     def __init__(self, means: list[float], onward: list[float]) -> None:
         size = len(means)
@@ -23,14 +23,14 @@ class Coxian:
                 matrix[stage, stage + 1] = onward[stage] / mean
         start = np.eye(size)[0]
         self._matrix = matrix * float(start @ np.linalg.solve(-matrix, np.ones(size)))  # scaled to mean 1
+        self._rates, vectors = np.linalg.eig(self._matrix)
+        self._weights = vectors[0] * np.linalg.solve(vectors, np.ones(size))
 
-    def sf(self, time: float) -> float:
-        from scipy.linalg import expm
-
-        return float(expm(self._matrix * time)[0].sum())
+    def sf(self, times: Any) -> Any:  # noqa: ANN401
+        return np.exp(np.multiply.outer(times, self._rates)) @ self._weights
 
     def cdf(self, times: Any) -> Any:  # noqa: ANN401
-        return np.array([1 - self.sf(time) for time in np.atleast_1d(times)])
+        return 1 - self.sf(times)
 
 
 class Mixture:

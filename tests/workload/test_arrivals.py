@@ -1,11 +1,14 @@
 """Arrival processes: their spelling, and what they reject."""
 
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evenly.errors import InputError
-from evenly.workload.arrivals import EXAMPLES, parse_arrivals, recorded_arrivals
+from evenly.workload import arrivals
+from evenly.workload.arrivals import EXAMPLES, ArrivalProcess, Burst, parse_arrivals, recorded_arrivals
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,11 @@ def test_a_recording_has_a_rate_of_its_own(tmp_path: Path) -> None:
         ("renewal:empirical:a", "renewal needs cv or a service law"),
         ("renewal:cv=-1", "cv of renewal must be a number from 0 to 100, not -1"),
         ("renewal:pareto:shape=1", "infinite mean"),
-        ("renewal:nope", "service must be one of"),
+        ("renewal:nope", "^arrivals: renewal needs cv or a service law .*, not 'nope'"),
+        ("renewal:cv", "^arrivals: renewal needs cv"),
+        ("renewal:CV=2", "^arrivals: renewal needs cv"),
+        ("renewal: cv=2", "^arrivals: renewal needs cv"),
+        ("renewal:erlang:stages=0", "^arrivals: stages of erlang must be"),
         ("bursty", "bursty needs ratio, as in bursty:ratio=10,share=0.1,length=2"),
         ("bursty:ratio=0.5,share=0.1,length=2", "ratio of bursty must be a number from 1"),
         ("bursty:ratio=10,share=1,length=2", "share of bursty must be a number from 1e-06 to 0.999999, not 1"),
@@ -66,7 +73,35 @@ def test_bad_processes_are_rejected_with_one_sentence(text: object, words: str) 
         parse_arrivals(text)
 
 
-@pytest.mark.parametrize("times", [[], [1], [2, 2], [2, 1], [0, -1], 4])
+@pytest.mark.parametrize("times", [[], [1], [2, 2], [2, 1], [0, -1], 4, [0, 0, 0, 5e-324], [0, 5e-324]])
 def test_bad_recordings_are_rejected(times: object) -> None:
     with pytest.raises(InputError):
         recorded_arrivals(times)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"name": "xyz"}, "arrivals must be one of poisson, .*, not 'xyz'"),
+        ({"name": "bursty"}, "bursty needs burst. Make processes with parse_arrivals"),
+        ({"name": "recorded"}, "recorded needs times"),
+        ({"name": "renewal"}, "renewal needs law"),
+        ({"name": "poisson", "law": "cv=2"}, "poisson has no law"),
+        ({"name": "renewal", "law": "nope"}, "service must be one of"),
+        ({"name": "recorded", "times": (2.0, 1.0)}, "times must not decrease"),
+    ],
+)
+def test_a_process_of_parts_that_do_not_fit_is_rejected(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        ArrivalProcess(**options)
+
+
+def test_an_endless_recording_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrivals, "MAX_NUMBERS", 100)
+    with pytest.raises(InputError, match="times must be at most 100 numbers"):
+        recorded_arrivals(count(1))
+
+
+def test_a_burst_is_checked() -> None:
+    with pytest.raises(InputError, match=r"share of bursty must be a number from .*, not 2"):
+        Burst(2, 2, 1)

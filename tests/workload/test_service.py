@@ -1,6 +1,7 @@
 """Service laws: their spelling, their moments, and draws against SciPy's laws."""
 
 import math
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy import stats
 from evenly.errors import InputError
 from evenly.sim.kernels.draws import Method, draw_many, new_draws
 from evenly.sim.kernels.normal import normal_quantile
+from evenly.workload import service
 from evenly.workload.service import EXAMPLES, ServiceLaw, empirical_law, parse_service
-from tests.workload.laws import counterpart, mean_within
+from tests.workload.laws import Mixture, counterpart, mean_within
 
 LAWS = [
     "exponential",
@@ -62,16 +64,21 @@ def test_every_law_has_mean_one_and_the_coefficient_of_variation_that_it_states(
     law = parse_service(text)
     assert mean_within(law, 1e7 if text != "pareto:shape=2.5" else 1e9) == pytest.approx(1, rel=1e-6)
     if hasattr(counterpart(law), "std"):
+        if math.isfinite(law.recipe.third):
+            assert law.recipe.third == pytest.approx(counterpart(law).moment(3), rel=1e-6)
         assert law.cv == pytest.approx(counterpart(law).std() / counterpart(law).mean(), rel=1e-6)
     elif text.startswith("hyper"):
         assert law.cv == 4
+        assert law.recipe.third == pytest.approx(sum(6 * part / rate**3 for part, rate in Mixture(4)._parts))
 
 
 def test_the_coxian_law_has_the_moments_of_its_phases() -> None:
     law = parse_service("coxian:means=1/2/3,next=0.9/0.4")
     matrix = counterpart(law)._matrix
     second = 2 * np.linalg.matrix_power(np.linalg.inv(matrix), 2)[0].sum()
+    third = -6 * np.linalg.matrix_power(np.linalg.inv(matrix), 3)[0].sum()
     assert law.cv == pytest.approx(math.sqrt(second - 1))
+    assert law.recipe.third == pytest.approx(third)
 
 
 def test_the_constant_law_is_constant_and_weibull_meets_its_cv() -> None:
@@ -84,6 +91,8 @@ def test_the_constant_law_is_constant_and_weibull_meets_its_cv() -> None:
 
 def test_an_unbounded_pareto_law_may_have_an_infinite_variance_but_not_an_infinite_mean() -> None:
     assert parse_service("pareto:shape=1.5").cv == math.inf
+    assert math.isfinite(parse_service("pareto:shape=2.5").cv)
+    assert parse_service("pareto:shape=2.5").memory == math.inf
     with pytest.raises(InputError, match=r"shape 1 and no ratio has an infinite mean.*ratio=1000"):
         parse_service("pareto:shape=1")
 
@@ -127,13 +136,24 @@ def test_durations_can_be_a_column(tmp_path: Path) -> None:
         ("inf\n", "line 1"),
         ("a,b\n", "line 1"),
         ("0\n0\n", "a duration above 0"),
+        ("5e-324\n0\n0\n0\n", "empirical needs a mean of at least 1e-300, not 0"),
+        ("1_000\n", "line 1"),
+        ("\u0661\n", "line 1"),
     ],
 )
 def test_a_file_without_usable_durations_is_rejected(tmp_path: Path, content: str, words: str) -> None:
     file = tmp_path / "bad.txt"
-    file.write_text(content)
+    file.write_text(content, encoding="utf-8")
     with pytest.raises(InputError, match=words):
         parse_service(f"empirical:{file}")
+
+
+def test_a_file_may_have_a_byte_order_mark_and_indented_comments(tmp_path: Path) -> None:
+    table, lines = tmp_path / "log.csv", tmp_path / "log.txt"
+    table.write_text("duration\n3\n4\n", encoding="utf-8-sig")
+    lines.write_text("3\n  # seconds\n4\n", encoding="utf-8-sig")
+    for written in (f"{table},column=duration", str(lines)):
+        assert parse_service(f"empirical:{written}").values == (3, 4)
 
 
 @pytest.mark.parametrize(
@@ -176,6 +196,20 @@ def test_bad_laws_are_rejected_with_one_sentence(text: object, words: str) -> No
 def test_bad_durations_are_rejected(durations: object) -> None:
     with pytest.raises(InputError):
         empirical_law(durations)  # type: ignore[arg-type]
+
+
+def test_endless_durations_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_NUMBERS", 100)
+    with pytest.raises(InputError, match="durations must be 1 to 100 numbers, not more"):
+        empirical_law(count(1))
+
+
+@pytest.mark.parametrize(
+    ("law", "words"), [("foo", "service must be one of .*, not 'foo'"), ("lognormal", "lognormal needs cv")]
+)
+def test_a_law_of_parts_that_do_not_fit_is_rejected(law: str, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        ServiceLaw(law)
 
 
 def test_the_normal_quantile_is_accurate_to_the_last_digits() -> None:

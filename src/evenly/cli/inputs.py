@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
 _PREDICTION_KEYS = ("points",)
-_OUTPUT_KEYS = ("plot", "save", "json")
+_OUTPUT_KEYS = ("plot", "save", "record", "json")
+_SWEEP_KEYS = (
+    "zip", "values", "until", "out", "engine", "workers", "ray_address", "fail_fast", "x", "y", "value", "facet",
+)  # fmt: skip
 _LONGEST_KEY = 40  # characters to compare with the known keys
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -32,6 +35,7 @@ class Request:
     run: dict[str, Any]
     plot: Path | None
     save: Path | None
+    record: Path | None
     json: bool
 
 
@@ -47,6 +51,7 @@ def read_request(
     policies = values.pop("policies")
     if default_policies is not None:
         values.pop("save", None)
+        values.pop("record", None)
     if "pools" not in values and "sizes" not in values:
         raise InputError("Give the number of pools: --pools N.")
     request = Request(
@@ -54,6 +59,7 @@ def read_request(
         run=_run(values),
         plot=picture_path(values.get("plot")),
         save=_path("save", values.get("save"), (".npz",)),
+        record=_path("record", values.get("record"), None),
         json=true_or_false("json", values.get("json", False)),
     )
     _check_targets(request)
@@ -66,7 +72,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
 
     infos = [find_policy(policy, own=True) for policy in policies]
     if any(info.own for info in infos):
-        _import_from_here()
+        import_from_here()
     check_distinct(policies)
     check_parameters(policies, values)
     keys = [key for key in scenario_keys() if key in values and key != "policy"]
@@ -79,7 +85,7 @@ def _scenarios(values: dict[str, Any], policies: list[str]) -> list[Scenario]:
     ]
 
 
-def _import_from_here() -> None:
+def import_from_here() -> None:
     """Let Python find a policy in the current folder, as `python -m` does; a command on the PATH would not."""
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
@@ -104,22 +110,24 @@ def read_values(
     """
     given = {name: value for name, value in given.items() if value is not None}
     path = given.pop("scenario", None)
-    file = _read_file(path) if path else {}
+    file = read_file(path) if path else {}
     values = {**file, **given}
-    if "sizes" in given and "pools" not in given:
-        values.pop("pools", None)
+    drop_rivals(values, given)
     if "sizes" in values and default_sized is not None:
         default_policies = default_sized
-    compared = _split(values.get("policies", default_policies or DEFAULT))
+    compared = split_names(values.get("policies", default_policies or DEFAULT))
     values["policies"] = [values.get("policy", DEFAULT)] if default_policies is None else compared
     for name in PARAMETERS:
         if name not in given and not any(name in POLICIES[each].parameters for each in _known(values["policies"])):
             values.pop(name, None)
-    if "load" in given and "schedule" not in given:
-        values.pop("schedule", None)
-    elif "schedule" in given and "load" not in given:
-        values.pop("load", None)
     return values
+
+
+def drop_rivals(values: dict[str, Any], given: Mapping[str, Any]) -> None:
+    """Remove what a file says about something that the command line says in another way."""
+    for name, rival in (("sizes", "pools"), ("load", "schedule"), ("schedule", "load")):
+        if name in given and rival not in given:
+            values.pop(rival, None)
 
 
 def _known(names: list[object]) -> list[str]:
@@ -135,16 +143,17 @@ def scenario_keys() -> list[str]:
 
 def _check_targets(request: Request) -> None:
     """Fail before the work, not after it."""
-    for path in (request.plot, request.save):
+    for path in (request.plot, request.save, request.record):
         if path is not None:
             check_writable(path)
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the values of a scenario file by the names of their options."""
     raw = read_toml(path)
     from evenly.sim.old_names import OLD_NAMES
 
-    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS]
+    known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS, *_SWEEP_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
         key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
@@ -152,7 +161,10 @@ def _read_file(path: Path) -> dict[str, Any]:
         if key in values:
             raise InputError(f"{path_text(path)} has the key {shown(key)} twice, in two spellings.")
         values[key] = value
-    if isinstance(values.get("schedule"), list):
+    phases = values.get("schedule")
+    if isinstance(phases, list) and not (
+        phases and all(isinstance(each, str) for each in phases)
+    ):  # texts: a sweep
         values["schedule"] = [_phase(path, phase) for phase in values["schedule"]]
     return values
 
@@ -182,7 +194,7 @@ def _check_key(path: Path, key: str, known: list[str]) -> None:
     raise InputError(f"{path_text(path)}: there is no key {shown(key)}; did you mean {nearest!r}?")
 
 
-def _split(names: object) -> list[str]:
+def split_names(names: object) -> list[str]:
     """Return the names in "a,b" or in a list."""
     parts = names.split(",") if isinstance(names, str) else names
     if not isinstance(parts, list) or not all(isinstance(name, str) for name in parts):
@@ -198,9 +210,14 @@ def picture_path(value: object) -> Path | None:
     return _path("plot", value, PICTURES)
 
 
-def _path(key: str, value: object, endings: tuple[str, ...]) -> Path | None:
+def _path(key: str, value: object, endings: tuple[str, ...] | None) -> Path | None:
+    """Return the path, or raise InputError unless it has one of the endings; None allows all."""
     if value is None:
         return None
+    if endings is None:
+        if not isinstance(value, str | Path) or not str(value).strip():
+            raise InputError(f"{key} must name a file, not {shown(value)}.")
+        return Path(value)
     if not isinstance(value, str | Path) or Path(value).suffix not in endings:
         raise InputError(f"{key} must name a file that ends in {' or '.join(endings)}, not {shown(str(value))}.")
     return Path(value)

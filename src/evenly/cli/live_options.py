@@ -25,7 +25,15 @@ PickerListen = Annotated[
         _ADDRESSES, "Serve Envoys over gRPC at this address; port 0 takes a free port.", "HOST:PORT", "--listen"
     ),
 ]
-Pool = Annotated[list[str] | None, option(_ADDRESSES, "Server pool; repeat the option for each.", "HOST:PORT")]
+Pool = Annotated[
+    list[str] | None,
+    option(
+        _ADDRESSES,
+        "Server pool; repeat the option for each. A pool of weight 4 gets four times the sessions of a pool of "
+        "weight 1 (default: 1).",
+        "HOST:PORT[=WEIGHT]",
+    ),
+]
 Admin = Annotated[
     str | None,
     option(
@@ -123,7 +131,7 @@ Config = Annotated[
     option(
         _OPERATION,
         "TOML file with any of these options; the command line overrides it. "
-        "Changes to its pools take effect while the balancer runs.",
+        "Changes to its pools and weights take effect while the balancer runs.",
         "FILE.toml",
         parser=file_path,
     ),
@@ -136,6 +144,16 @@ StateFile = Annotated[
         "FILE",
         "--state-file",
         "--state",
+        parser=file_path,
+    ),
+]
+Record = Annotated[
+    Path | None,
+    option(
+        _OPERATION,
+        "Write one line per finished session to this file, for evenly whatif. It is rotated at 64 MB; "
+        "five older files are kept.",
+        "FILE",
         parser=file_path,
     ),
 ]

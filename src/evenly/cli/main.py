@@ -21,14 +21,17 @@ from evenly.cli.commands import (
     gateway,
     paper,
     picker,
+    play,
     simulate,
+    sweep,
     tune,
+    whatif,
 )
 from evenly.cli.refusals import with_options
-from evenly.errors import InputError, WorkerKilledError
+from evenly.errors import InputError, PointFailedError, WorkerKilledError
 
 BAD_INPUT = 2
-KILLED = 3
+FAILED = 3
 _OUR_WORDS = re.compile(r"^Invalid value for '(--[a-z-]+)'(?: / '[^']+')*: it must ")
 _LIVE = (  # of the extra `live`
     "fastapi", "hpack", "httptools", "pydantic", "redis", "uvicorn", "uvloop", "websockets",
@@ -45,12 +48,15 @@ app = typer.Typer(
 )
 app.command("simulate", epilog=simulate.EXAMPLE)(simulate.command)
 app.command("compare", epilog=compare.EXAMPLE)(compare.command)
+app.command("sweep", epilog=sweep.EXAMPLE)(sweep.command)
 app.command("exact", epilog=exact.EXAMPLE)(exact.command)
 app.command("fluid", epilog=fluid.EXAMPLE)(fluid.command)
 app.command("tune", epilog=tune.EXAMPLE)(tune.command)
 app.command("equilibrium", epilog=equilibrium.EXAMPLE)(equilibrium.command)
 app.command("diffusion", epilog=diffusion.EXAMPLE)(diffusion.command)
+app.command("whatif", epilog=whatif.EXAMPLE)(whatif.command)
 app.command("paper", epilog=paper.EXAMPLE)(paper.command)
+app.command("play", epilog=play.EXAMPLE)(play.command)
 app.add_typer(demo.app, name="demo")
 app.command("gateway", epilog=gateway.EXAMPLE)(gateway.command)
 app.command("envoy-config", epilog=envoy_config.EXAMPLE)(envoy_config.command)
@@ -82,8 +88,8 @@ def main(arguments: list[str]) -> int:
         return _complain(with_options(str(error), _options_of(arguments), arguments), BAD_INPUT)
     except typer.TyperException as error:
         return _complain(_sentence(getattr(error, "format_message", error.__str__)()), BAD_INPUT)
-    except WorkerKilledError as error:
-        return _complain(str(error), KILLED)
+    except (PointFailedError, WorkerKilledError) as error:
+        return _complain(str(error), FAILED)
     except ModuleNotFoundError as error:
         if error.name not in _LIVE:
             raise

@@ -63,7 +63,8 @@ def policy_help(names: Iterable[str]) -> str:
     return f"{', '.join(others)} or {last}."
 
 
-def _flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
+def flag(panel: str, help_: str, name: str) -> Any:  # noqa: ANN401
+    """Return a flag in a panel of the help."""
     return typer.Option(name, help=help_, rich_help_panel=panel, show_default=False, metavar="")
 
 
@@ -171,11 +172,11 @@ Warmup = Annotated[
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
-    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 20 if it is long enough).")
+    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 50 if it is long enough).")
 ]
 SteadyState = Annotated[
     bool | None,
-    _flag(_RUN, "Replace random holding times by their means: less noise in long-run averages.", "--steady-state"),
+    flag(_RUN, "Replace random holding times by their means: less noise in long-run averages.", "--steady-state"),
 ]
 MaxStates = Annotated[
     int | None,
@@ -198,7 +199,7 @@ Figures = Annotated[
     list[str] | None,
     typer.Argument(help="Only draw these figures, fig1 to fig6.", metavar="FIGURE"),
 ]
-Quick = Annotated[bool, _flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
+Quick = Annotated[bool, flag(_RUN, "Measure less: wider intervals, same verdicts.", "--quick")]
 Out = Annotated[str, option(_OUTPUT, "Folder to write to, created if needed (default: evenly-paper).", "FOLDER")]
 Plot = Annotated[
     Path | None, option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
@@ -206,4 +207,8 @@ Plot = Annotated[
 Save = Annotated[
     Path | None, option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
 ]
-Json = Annotated[bool | None, _flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]
+Record = Annotated[
+    Path | None,
+    option(_OUTPUT, "Write the sessions of the run to this log, for evenly whatif.", "FILE", parser=file_path),
+]
+Json = Annotated[bool | None, flag(_OUTPUT, "Print one JSON object and nothing else.", "--json")]

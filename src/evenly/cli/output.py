@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,16 @@ import typer
 from evenly.cli.inputs import picture_path
 from evenly.files import check_writable
 from evenly.inputs import true_or_false
+
+
+@contextmanager
+def foreign_output_apart() -> Iterator[None]:
+    """Send to stderr what a policy of the user's own prints: stdout is for the result.
+
+    Enter it before a progress bar, which replaces stdout as well, and puts back what it found.
+    """
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def plot_path(values: Mapping[str, Any]) -> Path | None:

@@ -29,7 +29,7 @@ def progress_bar(label: str, *, estimate: bool = False) -> Iterator[Callable[[fl
     what it logs is printed meanwhile.
     """
     if not sys.stderr.isatty():
-        with _notices(lambda text, _: typer.echo(text, err=True)):
+        with notices(lambda text, _: typer.echo(text, err=True)):
             yield _estimating(lambda text: typer.echo(text, err=True)) if estimate else lambda _: None
         return
 
@@ -61,7 +61,7 @@ def progress_bar(label: str, *, estimate: bool = False) -> Iterator[Callable[[fl
     timer.daemon = True
     timer.start()
     try:
-        with _notices(show):
+        with notices(show):
             yield update
     finally:
         timer.cancel()
@@ -97,7 +97,7 @@ def _estimating(show: Callable[[str], None], clock: Callable[[], float] = monoto
 
 
 @contextmanager
-def _notices(show: Callable[[str, str | None], None]) -> Iterator[None]:
+def notices(show: Callable[[str, str | None], None]) -> Iterator[None]:
     """Show what `evenly.sim` logs: each text, and the stage that it begins, if any."""
     logger, handler = logging.getLogger("evenly.sim"), _Notices(show)
     level = logger.level

@@ -15,7 +15,7 @@ from evenly.core.policy import Policy
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
-from evenly.core.sized_baselines import GreedyUtility, WeightedLeast, WeightedRoundRobin
+from evenly.core.sized_baselines import GreedyUtility, SizedPolicy, WeightedLeast, WeightedRoundRobin
 from evenly.core.threshold import ThresholdPolicy
 from evenly.core.token_baselines import JoinBelowThreshold, JoinIdleQueue, Pull
 from evenly.core.utility_threshold import UtilityThreshold
@@ -39,6 +39,7 @@ __all__ = [
     "RandomRouting",
     "Report",
     "RoundRobin",
+    "SizedPolicy",
     "StaleReports",
     "ThresholdNotice",
     "ThresholdPolicy",

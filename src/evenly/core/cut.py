@@ -6,8 +6,11 @@ place of this order, its index. A pool is below the cut while the marginal utili
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import NamedTuple
+
+_KEPT = 1024  # marginal utilities
 
 Marginal = Callable[[float, int], float]  # of size and tasks; falls with the tasks
 
@@ -27,7 +30,7 @@ class Cut:
     """
 
     def __init__(self, marginal: Marginal, index: int = 0) -> None:
-        self._marginal = marginal
+        self._marginal = lru_cache(maxsize=_KEPT)(marginal)  # a step asks for those of the step before again
         self._first = index  # as long as nothing has moved the cut
         self._value: float | None = None  # the marginal utility at the cut
         self._pools: dict[float, int] = {}  # of each size
@@ -37,14 +40,19 @@ class Cut:
     @property
     def index(self) -> int:
         """The number of different marginal utilities before the cut."""
+        if self._index is None and len(self._bounds) == 1:
+            [self._index] = (bounds.lower for bounds in self._bounds.values())
         if self._index is None:
             before = ((size, range(bounds.lower)) for size, bounds in self._bounds.items())
             self._index = len({self._marginal(size, tasks) for size, counts in before for tasks in counts})
         return self._index
 
     def bounds(self, size: float) -> Bounds:
-        """Return the thresholds of a size that is present."""
-        return self._bounds[size]
+        """Return the thresholds of a size; of one that is not present, those that it would get."""
+        found = self._bounds.get(size)
+        if found is None:
+            found = Bounds(0, 0) if self._value is None else self._bounds_at(size, self._value)
+        return found
 
     def all_bounds(self) -> dict[float, Bounds]:
         """Return the thresholds of all sizes that are present."""
@@ -60,8 +68,9 @@ class Cut:
         if size in self._bounds:
             return False
         if keep_index or self._value is None:
+            others = bool(self._bounds)
             self._restart(self._first)
-            return True
+            return others
         self._bounds[size] = self._bounds_at(size, self._value)
         self._index = None
         return False
@@ -70,9 +79,9 @@ class Cut:
         """Count out a pool. The thresholds of the other sizes stay."""
         self._pools[size] -= 1
         if self._pools[size] == 0:
+            self._index = self.index if len(self._bounds) == 1 else None  # without pools, it stays
             del self._pools[size]
             del self._bounds[size]
-            self._index = None if self._bounds else self._index
 
     def up(self) -> None:
         """Move to the next place in the order."""
@@ -109,12 +118,36 @@ class Cut:
 
     def index_for(self, tasks: float) -> int:
         """Return the largest index whose thresholds add up to at most `tasks` tasks over all pools."""
-        cut = Cut(self._marginal)
-        cut._pools = dict(self._pools)
-        cut._restart(0)
-        while cut._bounds and sum(cut._bounds[size].upper * count for size, count in cut._pools.items()) <= tasks:
-            cut.up()
-        return cut.index
+        return self._best_for(tasks, self._pools).index if self._pools else 0
+
+    def fit(self, tasks: float, pools: Mapping[float, int]) -> None:
+        """Move to the largest index whose thresholds add up to at most `tasks` tasks.
+
+        `pools` are the numbers of pools by size, at least one, whether they are counted in or not.
+        """
+        best = self._best_for(tasks, pools)
+        self._value, self._index = best._value, None
+        self._bounds = {size: best.bounds(size) for size in self._pools}
+
+    def _best_for(self, tasks: float, pools: Mapping[float, int]) -> Cut:
+        """Return the cut at the largest index whose thresholds add up to at most `tasks` tasks.
+
+        The marginal utilities of the largest size are the largest ones, and the closest to each other. Bisection
+        among them ends a few steps before the place.
+        """
+        largest = max(pools)
+
+        def fits(count: int) -> bool:
+            value = self._marginal(largest, count)
+            return sum(self._bounds_at(size, value).lower * many for size, many in pools.items()) <= tasks
+
+        best = Cut(self._marginal)
+        best._value = value = self._marginal(largest, _count(fits) - 1)
+        best._bounds = {size: self._bounds_at(size, value) for size in pools}
+        best._index = None
+        while sum(best._bounds[size].upper * many for size, many in pools.items()) <= tasks:
+            best.up()
+        return best
 
     def _restart(self, index: int) -> None:
         """Go to the index from the beginning of the order."""

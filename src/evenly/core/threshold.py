@@ -3,6 +3,8 @@
 Wiring only: it carries and counts messages. The rules are in the dispatcher and the pool.
 """
 
+from collections.abc import Mapping
+
 from evenly.core.checks import MAX_COUNT, check_capacity, not_member
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
@@ -98,6 +100,15 @@ class ThresholdPolicy:
             threshold = min(threshold, self._capacity - 1)
         if threshold > self.threshold:
             self._rethreshold(self._dispatcher.restart(threshold))
+
+    def catch_up(self, tasks: int, pools: Mapping[float, int], slack: int = 0) -> None:
+        """Raise the threshold to the mean, if it is lower by more than `slack`.
+
+        There are `tasks` tasks in `pools` pools of each size, which makes no difference here.
+        """
+        mean = tasks // max(sum(pools.values()), 1)
+        if self.threshold < mean - slack:
+            self.raise_threshold(mean)
 
     def depart(self, pool: PoolId) -> None:
         """Finish one task of the pool, which announces itself if it turns green or yellow.

@@ -13,8 +13,13 @@ _MAX_HOST = 300  # characters
 
 def has_token(authorization: str, token: str) -> bool:
     """Return whether a header `Authorization` carries the token. Compares in constant time."""
+    return hmac.compare_digest(bearer(authorization).encode(), token.encode())
+
+
+def bearer(authorization: str) -> str:
+    """Return what a header `Authorization` carries as a bearer token; an empty text if that is nothing."""
     scheme, _, given = authorization.partition(" ")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 @lru_cache(maxsize=256)  # every request has one, and nearly all the same

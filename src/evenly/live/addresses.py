@@ -1,4 +1,4 @@
-"""Addresses of pools, Envoys and ports to listen on: HOST:PORT, with [] around an IPv6 host."""
+"""Addresses of pools, Envoys and ports to listen on: HOST:PORT, with [] around an IPv6 host. Weights of pools."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from typing import NamedTuple
 
 from evenly.errors import InputError
 from evenly.inputs import shown
+from evenly.workload.pools import MAX_CLASSES, checked_size
 
 MAX_POOLS = 10_000
+MAX_WEIGHTS = MAX_CLASSES  # different ones: each has a threshold of its own, and a step looks at all of them
 _FORM = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*)\]|(?P<host>[^:\[\]]*)):(?P<port>[0-9]{1,5})")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?")  # underscores occur in names of containers
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # with a last label like this, resolvers read the host as IPv4
 _BARE_IPV6 = re.compile(r"[0-9a-f.]*:[0-9a-f.]*:[0-9a-f:.]*", re.IGNORECASE | re.ASCII)
+_WEIGHT = re.compile(r"[0-9.eE+-]{1,40}")
 _MAX_HOST = 253
 
 
@@ -39,6 +42,39 @@ class Address(NamedTuple):
             return self.host.lower() == "localhost"
         mapped = number.ipv4_mapped if isinstance(number, ipaddress.IPv6Address) else None
         return (mapped or number).is_loopback
+
+
+class WeightedPool(NamedTuple):
+    """A pool as it is configured: HOST:PORT, or HOST:PORT=WEIGHT."""
+
+    address: Address
+    weight: float = 1.0
+
+    def __str__(self) -> str:
+        return str(self.address) if self.weight == 1 else f"{self.address}={weight_text(self.weight)}"
+
+
+def parse_pool(text: str) -> WeightedPool:
+    """Read HOST:PORT or HOST:PORT=WEIGHT."""
+    address, equals, weight = text.partition("=")
+    pool = parse_address(address)
+    if not equals:
+        return WeightedPool(pool)
+    try:
+        number: object = float(weight) if _WEIGHT.fullmatch(weight) else weight
+    except ValueError:
+        number = weight
+    return WeightedPool(pool, checked_weight(number, f"The weight of pool {pool}"))
+
+
+def checked_weight(weight: object, name: str = "The weight of a pool") -> float:
+    """Return the weight as a plain float, or raise InputError unless a pool can have it."""
+    return checked_size(weight, name)
+
+
+def weight_text(weight: float) -> str:
+    """Return a weight as people write it: 4, not 4.0."""
+    return repr(weight).removesuffix(".0")
 
 
 @lru_cache(maxsize=2 * MAX_POOLS)  # every session names the pool that serves it
@@ -97,6 +133,13 @@ def check_pools(pools: Sequence[Address]) -> None:
         if pool in seen:
             raise InputError(f"Pool {pool} is given twice.")
         seen.add(pool)
+
+
+def check_weights(weights: Iterable[float]) -> None:
+    """Reject more than `MAX_WEIGHTS` different weights."""
+    different = len(set(weights))
+    if different > MAX_WEIGHTS:
+        raise InputError(f"Pools can have at most {MAX_WEIGHTS} different weights, not {different}: round them.")
 
 
 def check_distinct(addresses: Mapping[str, Address]) -> None:

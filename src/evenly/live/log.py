@@ -6,19 +6,31 @@ import io
 import json
 import select
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 from evenly.live.addresses import Address
 
 MAX_LINES_PER_SECOND = 100
+KEPT_LINES = 500  # for the dashboard
+
+
+class Line(NamedTuple):
+    """A line of the log. Its `number` counts from 1; `time` is in seconds since the epoch."""
+
+    number: int
+    time: float
+    name: str
+    facts: Mapping[str, object]
 
 
 class Log:
     """Writes events to a stream; None writes nowhere, since `sys.stderr` is None where standard error is closed.
 
-    Lines beyond `MAX_LINES_PER_SECOND` are left out and counted: a pool that flaps must not fill the disk.
+    Lines beyond `MAX_LINES_PER_SECOND` are left out and counted: a pool that flaps must not fill the disk. The
+    last `KEPT_LINES` lines are in `recent`, whether the stream took them or not.
     """
 
     def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.time) -> None:
@@ -27,6 +39,7 @@ class Log:
         self._second = -1
         self._written = 0
         self._left_out = 0
+        self.recent: deque[Line] = deque(maxlen=KEPT_LINES)
 
     def event(self, name: str, /, **facts: object) -> None:
         """Write an event with its facts, unless the limit is reached or the reader is slow."""
@@ -56,6 +69,7 @@ class Log:
 
     def _write(self, now: float, name: str, facts: dict[str, object]) -> bool:
         self._written += 1
+        self.recent.append(Line(self.recent[-1].number + 1 if self.recent else 1, now, name, facts))
         if self._stream is None:
             return True
         try:

@@ -21,9 +21,26 @@ from evenly.core import LearningRule, Policy, make_policy
 from evenly.errors import InputError
 from evenly.files import check_regular, read_toml
 from evenly.inputs import number_from, positive_number, shown, whole_number
-from evenly.live.addresses import Address, check_distinct, check_path, check_pools, parse_address
+from evenly.live.addresses import (
+    Address,
+    WeightedPool,
+    check_distinct,
+    check_path,
+    check_pools,
+    check_weights,
+    parse_address,
+    parse_pool,
+)
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
-from evenly.policies import DEFAULT, LIVE, check_parameters, find_policy
+from evenly.policies import (
+    DEFAULT,
+    LIVE,
+    LIVE_WEIGHTED,
+    POLICIES,
+    check_live_weight,
+    check_parameters,
+    find_policy,
+)
 
 OLD_KEYS = {"choices": "sample_size", "drain": "drain_timeout"}
 PROVISIONAL_ALPHA = "0.5"  # for the first seconds, until an alpha for the number of pools is computed
@@ -35,12 +52,22 @@ MAX_SECONDS = 86400  # of slow start and of draining
 Model = TypeVar("Model", bound=BaseModel)
 
 
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise InputError(f'An address must be text such as "127.0.0.1:8080", not {shown(value)}.')
+    return value
+
+
 def _address(value: object) -> Address:
     if isinstance(value, Address):
         return value
-    if not isinstance(value, str):
-        raise InputError(f'An address must be text such as "127.0.0.1:8080", not {shown(value)}.')
-    return parse_address(value)
+    return parse_address(_text(value))
+
+
+def _pool(value: object) -> WeightedPool:
+    if isinstance(value, WeightedPool):
+        return value
+    return parse_pool(_text(value))
 
 
 def _list(value: object) -> object:
@@ -101,6 +128,7 @@ def _shown_store(value: str | None) -> str | None:
 
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
+PoolField = Annotated[WeightedPool, BeforeValidator(_pool), PlainSerializer(str, return_type=str)]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
 StoreField = Annotated[
     str | None, BeforeValidator(_store), PlainSerializer(_shown_store, return_type=str | None), Field(repr=False)
@@ -118,7 +146,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     listen: AddressField
-    pool: Annotated[tuple[AddressField, ...], Field(strict=False), BeforeValidator(_list)]
+    pool: Annotated[tuple[PoolField, ...], Field(strict=False), BeforeValidator(_list)]
     policy: Annotated[str, BeforeValidator(_policy)] = DEFAULT
     alpha: AlphaField = None
     load_max: LoadMaxField = None
@@ -130,6 +158,7 @@ class Settings(BaseModel):
     drain_timeout: Annotated[float, seconds_field("drain-timeout")] = 30.0
     store: StoreField = None
     fleet: FleetField = DEFAULT_FLEET
+    record: Annotated[Path | None, Field(strict=False), file_field("record")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -140,15 +169,19 @@ class Settings(BaseModel):
     def _agree(self) -> Settings:
         if not self.pool:
             raise InputError("Give at least one pool: --pool HOST:PORT.")
-        check_pools(self.pool)
+        addresses = [pool.address for pool in self.pool]
+        check_pools(addresses)
+        check_weights(pool.weight for pool in self.pool)
+        for pool in self.pool:
+            check_live_weight(self.policy, pool.weight)
         check_distinct({"listen": self.listen, "admin": self.admin})
         for name, address in (("listen", self.listen), ("admin", self.admin)):
-            if address in self.pool:
+            if address in addresses:
                 raise InputError(f"{name} must not be the address of a pool, {address}.")
         if self.alpha is not None and self.load_max is not None:
             raise InputError("Give alpha or load-max, not both.")
         check_parameters([self.policy], {"alpha": self.alpha, "sample_size": self.sample_size}, LIVE)
-        if self.policy != "threshold" and self.load_max is not None:
+        if self.load_max is not None and not learns(self.policy):
             raise InputError(f"load-max is for policy threshold, not {self.policy}.")
         return self
 
@@ -179,12 +212,26 @@ def validated(model: type[Model], values: Mapping[str, Any]) -> Model:
         raise InputError(_sentence(error)) from None
 
 
+def learns(policy: str) -> bool:
+    """Return whether the policy has a threshold that it learns."""
+    return "alpha" in POLICIES[policy].parameters
+
+
+def follows_weights(policy: str) -> bool:
+    """Return whether the policy gives pools sessions by their weights."""
+    return policy in LIVE_WEIGHTED
+
+
 def new_policy(settings: Settings, *, alpha: str | None = None) -> Policy:
-    """Make the policy. `alpha` is one that was recommended earlier."""
+    """Make the policy. `alpha` is one that was recommended earlier.
+
+    With pools of one weight, `threshold-utility` makes exactly the decisions of `threshold`. So it takes the place
+    of that, and weights can be changed while it runs.
+    """
     learned = settings.alpha or alpha or PROVISIONAL_ALPHA
     return make_policy(
-        settings.policy,
-        alpha=learned if settings.policy == "threshold" else None,
+        "threshold-utility" if settings.policy == "threshold" else settings.policy,
+        alpha=learned if learns(settings.policy) else None,
         sample_size=settings.sample_size,
     )
 

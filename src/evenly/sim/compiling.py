@@ -12,17 +12,6 @@ from evenly.core import RoundRobin
 from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation
 
-_KERNELS: tuple[tuple[Any, str], ...] = (  # policy and service of a small system, one for each kernel
-    ("jsq", "exponential"),
-    ("round-robin", "exponential"),
-    ("stale-reports", "exponential"),
-    ("greedy-utility", "exponential"),
-    (RoundRobin, "exponential"),  # any class will do for policies of the user's own
-    (RoundRobin, "deterministic"),
-    ("jsq", "deterministic"),
-    ("greedy-utility", "deterministic"),
-)
-
 
 def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need."""
@@ -30,17 +19,11 @@ def compile_kernels(scenarios: Iterable[Scenario]) -> None:
         _compile(*_smallest(scenario))
 
 
-def compile_all_kernels() -> None:
-    """Compile all kernels: workers that are forked later have them."""
-    for policy, service in _KERNELS:
-        _compile(policy, service)
-
-
 def _smallest(scenario: Scenario) -> tuple[Any, str]:
     """Return policy and service of a small system that needs the same kernel."""
     service = "exponential" if scenario.memoryless else "deterministic"
     if scenario.info.own:
-        return RoundRobin, service
+        return RoundRobin, service  # any class will do
     if scenario.sized:
         return "greedy-utility", service
     if scenario.networked:

@@ -8,14 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.kernels import aggregate, per_pool
-from evenly.sim.kernels.ledger import PolicyCode
+from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
 from evenly.sim.network import Network
 from evenly.sim.own_events import MemorylessEvents, SessionEvents
 from evenly.sim.own_run import OwnRun
-from evenly.sim.sessions import Arrivals, Sessions
+from evenly.sim.sessions import Sessions
 from evenly.sim.system import System
 from evenly.sim.unequal import Unequal, UnequalSessions
+
+
+class Arrivals(Protocol):
+    """What sets the time of the next arrival when the demand changes."""
+
+    def end_phase(self, rules: Record, state: Record) -> None:
+        """Take note of the time, before the demand changes."""
+        ...
+
+    def begin_phase(self, rules: Record, state: Record) -> None:
+        """Set the time of the next arrival for the demand that is in force now."""
+        ...
 
 
 class Engine(Protocol):
@@ -28,7 +40,7 @@ class Engine(Protocol):
 
     @property
     def arrivals(self) -> Arrivals | None:
-        """The clock of the arrivals; None if service is exponential and arrivals are Poisson."""
+        """What sets the next arrival; None if service is exponential and arrivals are Poisson."""
         ...
 
     def advance(self, until: float, budget: int) -> None:
@@ -48,13 +60,13 @@ def new_engine(system: System, seed: np.random.SeedSequence) -> Engine:
     """Return what simulates the system. It may draw further random numbers from the seed."""
     scenario = system.scenario
     if scenario.info.own:
-        source = MemorylessEvents(system) if scenario.memoryless else SessionEvents(system, seed)
-        return OwnRun(system, source)
+        memoryless = scenario.memoryless and not system.given.starts.size
+        return OwnRun(system, MemorylessEvents(system) if memoryless else SessionEvents(system, seed))
     if scenario.sized:
         return Unequal(system) if scenario.memoryless else UnequalSessions(system, seed)
     if scenario.networked:
         return Network(system, seed)
-    if not scenario.memoryless:
+    if not scenario.memoryless or system.given.starts.size:
         return Sessions(system, seed)
     return Levels(system) if scenario.aggregate else Pools(system)
 

@@ -30,7 +30,7 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
     events = total = longest = in_python = 0.0
     for scenario, plan in runs:
         expected = expected_events(scenario)
-        seconds = expected / _events_per_second(scenario, plan, piece)
+        seconds = expected / events_per_second(scenario, plan, piece)
         events += plan.replications * expected
         total += plan.replications * seconds
         longest = max(longest, seconds)
@@ -42,7 +42,7 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
         _LOG.info(f"About {events:.2g} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run.")
 
 
-def _events_per_second(scenario: Scenario, plan: Plan, seconds: float) -> float:
+def events_per_second(scenario: Scenario, plan: Plan, seconds: float) -> float:
     """Measure the speed on one core. Counts the time of this thread alone, since the run itself is under way."""
 
     class _Enough(Exception):  # noqa: N818  (not an error)
@@ -64,6 +64,9 @@ def expected_events(scenario: Scenario) -> float:
 
     The mean number of tasks does not depend on the policy: it approaches the load, or the capacity if that is
     less, like exp(-t). Departures are taken to follow a wave at once, and losses below the capacity are left out.
+    Under other service laws it approaches them sooner or later than that. A task that is still there at the end
+    has one event less, so this concerns no more events than there are tasks at the end, in a run of several mean
+    task times a small part.
     """
     rate, tasks, events = scenario.service_rate, float(np.mean(scenario.initial_tasks)), 0.0
     ends = [*(phase.start for phase in scenario.phases[1:]), math.inf]

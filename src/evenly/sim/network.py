@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels import delayed
 from evenly.sim.kernels.flight import grown_flight, new_flight
-from evenly.sim.kernels.ledger import PolicyCode
+from evenly.sim.kernels.given import next_start
+from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.parties import NETWORK, grown_parties, new_parties
 from evenly.sim.kernels.per_pool import owners
+from evenly.sim.sessions import opened, with_room
 from evenly.sim.system import System
 
 _ROOM = 1024  # messages on the way, besides one per pool
@@ -19,8 +21,6 @@ _ROOM = 1024  # messages on the way, besides one per pool
 
 class Network:
     """The arrays of `evenly.sim.kernels.delayed`, which grow as needed."""
-
-    arrivals = None
 
     def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
         self._system, scenario = system, system.scenario
@@ -40,9 +40,25 @@ class Network:
         self._parties = new_parties(
             tasks, owners(tasks), threshold=threshold, sampled=sampled, levels=scenario.levels
         )
+        total = int(tasks.sum())
+        self._net["dispatched"] = self._net["begun"] = total
+        self._open = opened(tasks, system.given.durations[:total], np.zeros_like(tasks))
         if scenario.policy == "threshold":
             self._net["green"] = int((tasks < threshold).sum())
             self._net["yellow"] = int((tasks <= threshold).sum())
+
+    @property
+    def arrivals(self) -> Network | None:
+        """This, if sessions are given; None if their arrivals are Poisson."""
+        return self if self._system.given.starts.size else None
+
+    def end_phase(self, rules: Record, state: Record) -> None:
+        """Do nothing: given sessions do not depend on the demand."""
+
+    def begin_phase(self, rules: Record, state: Record) -> None:
+        """Set the time of the next event, whatever the demand."""
+        ends = float(self._open.due[0]) if state["total"] else math.inf
+        state["next_time"] = min(ends, next_start(self._system.given, int(self._net["dispatched"])))
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -92,6 +108,10 @@ class Network:
             self._flight,
             self._parties,
             self._ranks,
+            self._open.due,
+            self._open.sessions,
+            system.given,
+            system.watch,
             until,
             budget,
         )
@@ -99,6 +119,8 @@ class Network:
     def make_room(self) -> None:
         """Grow the arrays that are nearly full; the kernel returns before they overflow."""
         parties, used = self._parties, self.flying
+        if self.arrivals is not None:
+            self._open = with_room(self._open, int(self._system.state["total"]))
         if used + 2 * (parties.tasks.size + self._ranks.size) + 8 >= self._flight.due.size:
             self._flight = grown_flight(self._flight, used, int(self._net["head"]))
             self._net["head"] = 0

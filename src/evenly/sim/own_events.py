@@ -1,8 +1,7 @@
 """Where the events come from that a policy of the user's own decides about.
 
 Each task has a number while it is in the system. A source draws batches of arrivals and departures; the numbers
-below its `size` are all that it uses. To replay given sessions, write another source: number the sessions in the
-order of their arrivals, and return their arrivals and ends in the order of time.
+below its `size` are all that it uses.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from evenly.sim.kernels.ahead import (
     draw_sessions,
     new_events,
 )
-from evenly.sim.kernels.draws import draw_many
 from evenly.sim.kernels.rng import BUFFER
 from evenly.sim.sessions import Arrivals
 from evenly.sim.system import System
@@ -95,7 +93,7 @@ class MemorylessEvents:
 
 
 class SessionEvents:
-    """Any service law and arrival process: every task has its own end, also those that are lost."""
+    """Any service law and arrivals, or given sessions: every task has its own end, also those that are lost."""
 
     redraws = False
 
@@ -104,14 +102,13 @@ class SessionEvents:
         self._events = new_events()
         self.arrivals = Arrivals(system, seed)
         total = int(system.state["total"])
-        ends = np.zeros(total)
-        draw_many(self.arrivals.drawn.service, ends)
+        ends = self.arrivals.durations_at_start()
         first = np.argsort(ends, kind="stable")  # what is sorted is a heap
         more = np.zeros(BUFFER)
         self._tasks = Tasks(
             total=np.array([total]),
             numbers=np.arange(total + BUFFER),
-            due=np.append(ends[first] * (1.0 / system.scenario.service_rate), more),
+            due=np.append(ends[first], more),
             sessions=np.append((first << NUMBER_BITS) | first, more.astype(np.int64)),
         )
 
@@ -131,6 +128,7 @@ class SessionEvents:
             self._tasks,
             arrivals.drawn,
             arrivals.clock,
+            system.given,
             self._events,
             until,
             min(most, BUFFER),

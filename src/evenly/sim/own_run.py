@@ -45,13 +45,14 @@ class OwnRun:
         self._pools = scenario.pools
         self._capacity = scenario.capacity
         self._choose = _choice(system.streams)
+        self._open_at_start = int(system.state["total"])
         self._counts = self._tasks.tolist()  # kept up to date only if there is a capacity
         self._owners: list[int] = []  # the pool of each task, by its number; -1 if it was lost
         self._policy = new_policy(scenario.policy, scenario.capacity)
         for pool, tasks in enumerate(self._counts):
             self._call("join", pool, tasks)
             self._owners += [pool] * tasks
-        self._joining = self._sent()
+        self._joining = self._last = self._sent()
         self._thresholds: list[int] = []  # after each event of a batch
         self._watched = self._read("threshold", None) is not None
         if self._watched:
@@ -70,7 +71,16 @@ class OwnRun:
 
     def messages(self) -> dict[str, int]:
         """Return the messages by kind since the pools of time 0 joined; none if the policy does not count them."""
-        return {kind: count - self._joining[kind] for kind, count in self._sent().items()}
+        if not self._watched and self._read("threshold", None) is not None:
+            raise InputError(f"The policy {self._name} must have its threshold from the start, or never.")
+        sent = self._sent()
+        for kind, count in sent.items():
+            if count < self._last[kind]:
+                raise InputError(
+                    f"messages of the policy {self._name} must not fall, as from {self._last[kind]} to {count}."
+                )
+        self._last = sent
+        return {kind: count - self._joining[kind] for kind, count in sent.items()}
 
     def advance(self, until: float, budget: int) -> None:
         """Let the policy decide a batch of events, and record them."""
@@ -79,10 +89,20 @@ class OwnRun:
         changes, last = self._play(until, budget)
         system.make_room(int(changes.thresholds.max(initial=0)))
         done, size = 0, changes.times.size
-        while (done := record(system.rules, state, system.book, self._tasks, changes, done)) < size:
+        replayed = system.given.starts.size > 0
+        while done < size:
+            done = record(system.rules, state, system.book, self._tasks, changes, done, system.watch, replayed)
             system.make_room()
+        if system.given.pools.size:
+            self._keep_pools(changes.steps)
         if last and size < budget:
             state["time"] = until
+
+    def _keep_pools(self, steps: NDArray[np.int64]) -> None:
+        """Write down where the given sessions went that arrived; -1 where they were lost."""
+        pools = steps[steps >= 0] - 1
+        last = int(self._system.state["arrivals"]) + self._open_at_start
+        self._system.given.pools[last - pools.size : last] = pools
 
     def make_room(self) -> None:
         """Do nothing: Python's lists grow by themselves."""
@@ -209,4 +229,4 @@ def _choice(streams: Streams) -> Choose:
 
 
 def _no_choice(candidates: object) -> InputError:
-    return InputError(f"choose needs a list or another sequence, not empty, and not {shown(candidates)}.")
+    return InputError(f"choose needs a list or another sequence that is not empty, not {shown(candidates)}.")

@@ -52,7 +52,7 @@ class Choices:
         return float(self._streams.choices[self._position - 1])
 
     def have(self, count: int) -> None:
-        """Go on to the next buffer unless this one has so many left."""
+        """Go on to the next buffer unless this one has `count` left."""
         if self._position + count > BUFFER:
             refill_choices(self._streams)
             self._position = 0

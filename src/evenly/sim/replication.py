@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.sim.given import GivenSessions
 from evenly.sim.intervals import part_row
 from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation, Tick, stops
@@ -28,6 +29,7 @@ class Plan:
     mean_holding_times: bool
     points: int
     trajectories: int  # replications that are recorded
+    given: GivenSessions | None = None  # instead of sessions drawn on the way
 
 
 @dataclass(frozen=True)
@@ -39,13 +41,21 @@ class Replication:
     events: int
     ending: Ending | None
     trajectory: Trajectory | None
+    pools: NDArray[np.int32] | None = None  # of the given sessions
 
 
 def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replication:
     """Simulate one replication. Its random numbers depend on the seed and its index alone."""
     seed = np.random.SeedSequence(plan.seed, spawn_key=(index,))
     points = plan.points if index < plan.trajectories else 0
-    simulation = Simulation(scenario, seed, mean_holding=plan.mean_holding_times, keep_path=points > 0)
+    simulation = Simulation(
+        scenario,
+        seed,
+        mean_holding=plan.mean_holding_times,
+        keep_path=points > 0,
+        given=plan.given,
+        keep_pools=plan.given is not None,
+    )
     edges = [float(edge) for edge in np.linspace(scenario.warmup, scenario.horizon, plan.parts + 1)]
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []
     snapshots = [_snapshot(simulation)] if grid else []
@@ -73,6 +83,7 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
         events=int(state["events"]),
         ending=Ending(int(state["threshold"]), float(state["last_change"])) if has_threshold else None,
         trajectory=_trajectory(simulation, plan.seed, index, grid, snapshots) if grid else None,
+        pools=simulation.pools_of_sessions if simulation.replayed else None,
     )
 
 

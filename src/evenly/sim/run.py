@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -19,24 +17,20 @@ from evenly.own_policy import find_class
 from evenly.policies import PARAMETERS, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.compiling import compile_kernels
-from evenly.sim.estimate import log_estimate
 from evenly.sim.intervals import MANY, part_count
-from evenly.sim.replication import Plan, Replication, replicate
+from evenly.sim.replication import Plan, Replication
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
-from evenly.sim.simulation import Tick
+from evenly.sim.scenario_checks import check_memoryless
+from evenly.sim.workers import Progress, run_all
 
 MAX_POLICIES = 1000
 MAX_REPLICATIONS = 10**5
 MAX_POINTS = 10**5
 MAX_WORKERS = 1024
-_WAKE_UP = 0.1  # seconds between checks for an interrupt
-_SHORT_RUN = 1.0  # seconds; a longer run is worth an estimate
 MAX_BATCHES = 10**4
 MAX_SNAPSHOTS = 10**6  # in all replications
 MAX_CELLS = 25_000_000  # samples times levels, and snapshots times levels: a few hundred megabytes each
-
-Progress = Callable[[float], None]  # called with the fraction done
 
 
 def simulate(
@@ -107,52 +101,57 @@ def compare(
     given = _checked_scenarios(scenarios)
     replications = whole_number("replications", replications, 1, MAX_REPLICATIONS)
     seed = whole_number("seed", seed, 0, 2**64 - 1)
-    batches, workers = _checked_batches(batches), _checked_workers(workers)
+    batches, workers = checked_batches(batches), _checked_workers(workers)
     points, kept = _checked_snapshots(points, replications if trajectories is None else trajectories)
     mean_holding_times = true_or_false("mean_holding_times", mean_holding_times)
     check_function("progress", progress)
     if not given:
         return Comparison(results=())
-    plans = []
-    for scenario in given:
-        if mean_holding_times and not scenario.steady:
-            raise InputError("mean_holding_times needs a constant load, not a schedule.")
-        if mean_holding_times and not scenario.memoryless:
-            raise InputError(
-                "mean_holding_times needs exponential service and Poisson arrivals, "
-                f"not {' and '.join(scenario.laws)}."
-            )
-        if mean_holding_times and scenario.networked:
-            raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
-        parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
-        count = _default_batches(scenario, parts) if batches is None else batches
-        if replications > 1:
-            count = 0
-        plans.append(
-            Plan(
-                replications=replications,
-                seed=seed,
-                batches=count,
-                parts=parts if replications > 1 else max(count, 1),
-                mean_holding_times=mean_holding_times,
-                points=points,
-                trajectories=kept,
-            )
+    plans = [
+        replace(
+            plan_for(scenario, replications, seed, batches, mean_holding_times), points=points, trajectories=kept
         )
-    _check_memory(given, plans)
+        for scenario in given
+    ]
+    check_memory(given, plans)
     jobs = [(s, plan, index) for s, plan in zip(given, plans, strict=True) for index in range(replications)]
     for scenario in given:
         if scenario.info.own:
             find_class(scenario.policy)  # fail before the work
     compile_kernels(given)
     started = time.perf_counter()
-    outcomes = _run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
+    outcomes = run_all(jobs, min(workers or usable_cores(), len(jobs)), progress)
     seconds = time.perf_counter() - started
     results = (
-        _gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
+        gather(scenario, plan, outcomes[place * replications : (place + 1) * replications], seconds)
         for place, (scenario, plan) in enumerate(zip(given, plans, strict=True))
     )
     return Comparison(results=tuple(results))
+
+
+def plan_for(
+    scenario: Scenario, replications: int, seed: int, batches: int | None, mean_holding_times: bool
+) -> Plan:
+    """Return the plan of a scenario's replications, without trajectories. The numbers have been checked."""
+    if mean_holding_times and not scenario.steady:
+        raise InputError("mean_holding_times needs a constant load, not a schedule.")
+    if mean_holding_times:
+        check_memoryless("mean_holding_times", scenario)
+    if mean_holding_times and scenario.networked:
+        raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
+    parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
+    count = _default_batches(scenario, parts) if batches is None else batches
+    if replications > 1:
+        count = 0
+    return Plan(
+        replications=replications,
+        seed=seed,
+        batches=count,
+        parts=parts if replications > 1 else max(count, 1),
+        mean_holding_times=mean_holding_times,
+        points=0,
+        trajectories=0,
+    )
 
 
 def with_policies(scenario: Scenario, policies: Sequence[str | type[Any]]) -> list[Scenario]:
@@ -179,7 +178,8 @@ def _checked_scenarios(scenarios: Sequence[Scenario]) -> list[Scenario]:
     return [checked_scenario(scenario) for scenario in scenarios]
 
 
-def _checked_batches(batches: int | None) -> int | None:
+def checked_batches(batches: int | None) -> int | None:
+    """Return the number of batches, or raise InputError if it is out of bounds."""
     if batches is not None and whole_number("batches", batches, 0, MAX_BATCHES) == 1:
         raise InputError("batches must be 0 or at least 2, not 1.")
     return None if batches is None else int(batches)
@@ -209,7 +209,7 @@ def _checked_snapshots(points: int, trajectories: int) -> tuple[int, int]:
     return points, trajectories
 
 
-def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
+def check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
     """Reject a run whose records need gigabytes: each sample and each snapshot has a row of levels."""
     samples = sum(
         plan.replications * max(plan.batches, 1) * scenario.levels
@@ -230,7 +230,8 @@ def _check_memory(scenarios: Sequence[Scenario], plans: Sequence[Plan]) -> None:
         )
 
 
-def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
+def gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds: float) -> Result:
+    """Return the result of all replications of a scenario."""
     return Result(
         scenario=scenario,
         seed=plan.seed,
@@ -244,63 +245,6 @@ def _gather(scenario: Scenario, plan: Plan, outcomes: list[Replication], seconds
         endings=tuple(outcome.ending for outcome in outcomes if outcome.ending is not None),
         trajectories=tuple(outcome.trajectory for outcome in outcomes if outcome.trajectory is not None),
     )
-
-
-class _Stopped(Exception):  # noqa: N818  (not an error: another replication failed, or Ctrl-C)
-    pass
-
-
-def _run_all(jobs: list[tuple[Scenario, Plan, int]], threads: int, progress: Progress | None) -> list[Replication]:
-    """Run all replications in threads: the kernels release the GIL."""
-    stop = threading.Event()
-    finished = threading.Event()  # set when all are done, or one has failed
-    lock = threading.Lock()
-    done = 0.0  # in replications
-    left = len(jobs)
-    failures: list[BaseException] = []
-
-    def work(job: tuple[Scenario, Plan, int]) -> Replication:
-        nonlocal left
-        try:
-            return replicate(*job, ticker(job[0].horizon))
-        except BaseException as error:
-            failures.append(error)
-            finished.set()
-            raise
-        finally:
-            with lock:
-                left -= 1
-                if left == 0:
-                    finished.set()
-
-    def ticker(horizon: float) -> Tick:
-        before = 0.0
-
-        def tick(now: float) -> None:
-            nonlocal before, done
-            if stop.is_set():
-                raise _Stopped
-            if progress is not None:
-                with lock:
-                    done += now / horizon - before
-                    before = now / horizon
-                    progress(done / len(jobs))
-
-        return tick
-
-    pool = ThreadPoolExecutor(threads)
-    try:
-        futures = [pool.submit(work, job) for job in jobs]
-        if not finished.wait(_SHORT_RUN):
-            log_estimate([(scenario, plan) for scenario, plan, index in jobs if index == 0], threads)
-        while not finished.wait(_WAKE_UP):  # without a timeout, Python may not notice an interrupt
-            pass
-        if failures:
-            raise failures[0]
-        return [future.result() for future in futures]
-    finally:
-        stop.set()
-        pool.shutdown(cancel_futures=True)
 
 
 def usable_cores() -> int:

@@ -153,13 +153,11 @@ class Scenario:
         That is a mean task time, unless messages or reports take longer. Pools then fill in turn, in a cycle that
         persists for dozens of delays or report intervals.
 
-        Under another service law, the correlation of the number of tasks over time is the chance that a task in
-        progress stays that long. Its integral is the mean remaining time of such a task, (1 + cv**2) / 2 mean task
-        times, which is infinite if cv is. Bursty arrivals have a memory of their own.
+        Other service laws and bursty arrivals have a memory of their own, which can be infinite.
         """
         slowest = max(self.message_delay.mean, self.interval if self.policy == "stale-reports" else 0.0)
         burst = self.arrival_process.burst
-        longest = max((1 + self.service_law.cv**2) / 2, 1.0 if burst is None else burst.memory, 1.0)
+        longest = max(self.service_law.memory, 1.0 if burst is None else burst.memory, 1.0)
         return (longest if slowest <= 1 else _CYCLES * slowest) / self.service_rate
 
     @property
@@ -256,7 +254,9 @@ class Scenario:
     def best_threshold(self, time: float) -> int:
         """Return the threshold that is best for the load at a time: its whole part, or an index with sizes."""
         load = self.demand(time)
-        return best_index(self, load) if self.policy == "threshold-utility" else math.floor(load)
+        if self.policy != "threshold-utility":
+            return math.floor(load)
+        return self._best_index if load == self.load_at_start else best_index(self, load)
 
     @property
     def levels(self) -> int:

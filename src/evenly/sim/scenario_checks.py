@@ -90,11 +90,15 @@ def _keep_laws(scenario: Scenario) -> None:
     for name, law in (("service", scenario.service_law), ("arrivals", scenario.arrival_process)):
         has_numbers = law.name in ("empirical", "recorded")
         _keep(scenario, name, law if has_numbers else str(law))
-    if not scenario.memoryless and scenario.networked:
-        late = "policy stale-reports" if scenario.policy == "stale-reports" else "a delay"
+    if scenario.networked:
+        check_memoryless("Policy stale-reports" if scenario.policy == "stale-reports" else "A delay", scenario)
+
+
+def check_memoryless(what: str, scenario: Scenario) -> None:
+    """Reject other laws than the paper's for something that needs these."""
+    if not scenario.memoryless:
         raise InputError(
-            f"{late[0].upper()}{late[1:]} needs exponential service and Poisson arrivals, "
-            f"not {' and '.join(scenario.laws)}."
+            f"{what} needs exponential service and Poisson arrivals, not {' and '.join(scenario.laws)}."
         )
 
 
@@ -208,10 +212,14 @@ def _check_size(scenario: Scenario, most: int) -> None:
     events = max(2 * peak * scenario.pools, 1) * scenario.service_rate * scenario.horizon
     if scenario.policy == "stale-reports":
         events += scenario.pools / scenario.interval * scenario.service_rate * scenario.horizon
+    remedy = "Reduce horizon, service_rate, pools or load"
+    if burst is not None:
+        events += 2 * scenario.service_rate * scenario.horizon / sum(burst.lengths)
+        remedy += ", or make bursts longer"
     if events > MAX_EVENTS:
         raise InputError(
             f"About {events:.0e} events by the horizon are too many: beyond {MAX_EVENTS:.0e} their times "
-            "cannot be told apart. Reduce horizon, service_rate, pools or load."
+            f"cannot be told apart. {remedy}."
         )
 
 

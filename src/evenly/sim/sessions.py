@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from evenly.sim.kernels import sessions
 from evenly.sim.kernels.clock import CLOCK, set_pace, start_clock, stop_clock
 from evenly.sim.kernels.draws import Drawn, Draws, Method, draw_many, new_draws
+from evenly.sim.kernels.given import next_start
 from evenly.sim.kernels.heap import POOL_BITS
 from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import new_pool_table
@@ -49,6 +50,7 @@ class Arrivals:
 
     def __init__(self, system: System, seed: np.random.SeedSequence) -> None:
         self._system, scenario = system, system.scenario
+        self._given = system.given
         self.drawn = Drawn(service_draws(scenario, seed), gap_draws(scenario, seed))
         self.clock = np.zeros(1, CLOCK)[0]
         self.clock["serial"] = system.state["total"]
@@ -60,7 +62,7 @@ class Arrivals:
         first = np.zeros(1)
         draw_many(self.drawn.gaps, first)
         clock["left"], clock["factor"], clock["next_switch"] = first[0], 1.0, math.inf
-        if burst is not None:
+        if burst is not None and not self._given.starts.size:
             rate = system.scenario.service_rate
             clock["calm_factor"], clock["burst_factor"] = burst.factors
             clock["calm_length"], clock["burst_length"] = (each / rate for each in burst.lengths)
@@ -85,11 +87,24 @@ class Arrivals:
 
     def end_phase(self, rules: Record, state: Record) -> None:
         """Read the clock, before the demand changes."""
-        stop_clock(rules, self.clock, float(state["time"]))
+        if not self._given.starts.size:
+            stop_clock(rules, self.clock, float(state["time"]))
 
     def begin_phase(self, rules: Record, state: Record) -> None:
         """Set the time of the next arrival for the demand that is in force now."""
-        start_clock(rules, state, self.clock)
+        if self._given.starts.size:
+            state["next_time"] = next_start(self._given, int(self.clock["serial"]))
+        else:
+            start_clock(rules, state, self.clock)
+
+    def durations_at_start(self) -> Floats:
+        """Return how long the tasks of time 0 take, pool by pool: as given, else drawn."""
+        total = int(self._system.state["total"])
+        if self._given.starts.size:
+            return self._given.durations[:total]
+        found = np.zeros(total)
+        draw_many(self.drawn.service, found)
+        return found * (1.0 / self._system.scenario.service_rate)
 
 
 class Sessions:
@@ -108,8 +123,7 @@ class Sessions:
         )
         self._table = table._replace(owner=np.zeros(0, np.int32))  # the heap knows the pool of each session
         sampled = scenario.sampled if policy == PolicyCode.POWER_OF_D else 0
-        one_class = np.zeros_like(tasks)
-        self._open = opened(tasks, self.arrivals.drawn.service, scenario.service_rate, one_class, sampled)
+        self._open = opened(tasks, self.arrivals.durations_at_start(), np.zeros_like(tasks), sampled)
 
     @property
     def tasks(self) -> NDArray[np.int64]:
@@ -118,7 +132,21 @@ class Sessions:
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
-        self.arrivals.run(sessions.advance, self._open, self._table, until, budget)
+        system, arrivals = self._system, self.arrivals
+        sessions.advance(
+            system.rules,
+            system.state,
+            system.book,
+            system.streams,
+            self._open,
+            arrivals.drawn,
+            self._table,
+            arrivals.clock,
+            system.given,
+            system.watch,
+            until,
+            budget,
+        )
 
     def make_room(self) -> None:
         """Grow the heap if it is nearly full; the kernel returns before it overflows."""
@@ -129,17 +157,13 @@ class Sessions:
         return self._system.messages()
 
 
-def opened(
-    tasks: NDArray[np.int64], service: Draws, service_rate: float, classes: NDArray[np.int64], sampled: int = 0
-) -> Open:
-    """Return the sessions of time 0, and the pools by class and in the order of their tasks, the fullest first."""
-    total = int(tasks.sum())
-    ends = np.zeros(total)
-    draw_many(service, ends)
+def opened(tasks: NDArray[np.int64], ends: Floats, classes: NDArray[np.int64], sampled: int = 0) -> Open:
+    """Return the sessions of time 0, listed pool by pool, and the pools by class, the fullest of each first."""
+    total = ends.size
     first = np.argsort(ends, kind="stable")  # what is sorted is a heap
     room = total + max(_ROOM, total // 8)
     due, numbers = np.zeros(room), np.zeros(room, np.int64)
-    due[:total] = ends[first] * (1.0 / service_rate)
+    due[:total] = ends[first]
     numbers[:total] = (first << POOL_BITS) | np.repeat(np.arange(tasks.size), tasks)[first]
     order = np.lexsort((-tasks, classes)).astype(np.int32)
     place = np.zeros_like(order)

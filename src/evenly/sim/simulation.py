@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.sim.engine import new_engine
+from evenly.sim.given import GivenSessions
+from evenly.sim.kernels.given import settle_watch
 from evenly.sim.kernels.integrals import settle
 from evenly.sim.kernels.ledger import Record, balance, copied
 from evenly.sim.network import Network
@@ -32,7 +34,10 @@ Tick = Callable[[float], None]
 
 
 class Simulation:
-    """One simulated system. `keep_path` records every change of the threshold."""
+    """One simulated system. `keep_path` records every change of the threshold.
+
+    If sessions are given, they are not drawn; `keep_pools` and `observed` are those of `System`.
+    """
 
     def __init__(
         self,
@@ -41,9 +46,20 @@ class Simulation:
         *,
         mean_holding: bool = False,
         keep_path: bool = False,
+        given: GivenSessions | None = None,
+        keep_pools: bool = False,
+        observed: bool = False,
     ) -> None:
         self.scenario = scenario
-        self._system = System(scenario, seed, mean_holding=mean_holding, keep_path=keep_path)
+        self._system = System(
+            scenario,
+            seed,
+            mean_holding=mean_holding,
+            keep_path=keep_path,
+            given=given,
+            keep_pools=keep_pools,
+            observed=observed,
+        )
         self._engine = new_engine(self._system, seed)
         self._later_phases = list(scenario.phases)
         self._begin_phase(self._later_phases.pop(0))
@@ -77,6 +93,27 @@ class Simulation:
     def network(self) -> Network | None:
         """What is on the way, and what the dispatcher knows; None if messages take no time."""
         return self._engine if isinstance(self._engine, Network) else None
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the sessions were given."""
+        return self._system.given.starts.size > 0
+
+    @property
+    def pools_of_sessions(self) -> NDArray[np.int32]:
+        """The pool of each given session, -1 if it was lost or has not begun; empty unless they are kept."""
+        return self._system.given.pools
+
+    @property
+    def crowded(self) -> float:
+        """Time integral of the given sessions in crowded pools, see `evenly.sim.kernels.given`."""
+        return float(self._settled_watch()["crowded_area"])
+
+    def _settled_watch(self) -> Record:
+        """Return a copy of the watch, up to now."""
+        watch = self._system.watch.copy()
+        settle_watch(watch, self.state, self.scenario.pools)
+        return watch
 
     @property
     def imbalance(self) -> float:
@@ -121,6 +158,9 @@ class Simulation:
         """Return the records so far."""
         state, book = self.state.copy(), copied(self._system.book)  # a tally must not change the run
         settle(self._system.rules, state, book)
+        spread = float(state["spread_area"])
+        if self.replayed:
+            spread = float(self._settled_watch()["spread_area"])
         unequal = self.unequal
         utility, class_tasks = (0.0, np.zeros(0)) if unequal is None else unequal.integrals(self.time)
         return Tally(
@@ -129,7 +169,7 @@ class Simulation:
             max_time=book.max_time,
             threshold_time=book.threshold_time,
             gap=float(state["gap_area"]),
-            spread=float(state["spread_area"]),
+            spread=spread,
             events=int(state["events"]),
             arrivals=int(state["arrivals"]),
             lost_tasks=int(state["lost"]),
@@ -146,15 +186,13 @@ class Simulation:
         self._budget = self._first_events(phase)
         first = self.time == 0
         if not first:
-            settle(rules, state, self._system.book)
+            self._settle_phase()
             if arrivals is not None:
                 arrivals.end_phase(rules, state)
         left, rate = float(self._system.streams.holding[state["position"]]), float(state["rate"])
         if not first and rate > 0:
             left = (float(state["next_time"]) - self.time) * rate
-        rules["load"], rules["amplitude"] = phase.load, phase.amplitude
-        rules["period"], rules["start"] = phase.period, phase.start
-        rules["frequency"] = 2.0 * math.pi / phase.period
+        set_phase(rules, phase)
         peak = self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
         rate = peak + int(state["total"]) * self.scenario.service_rate
         state["rate"] = rate
@@ -163,6 +201,20 @@ class Simulation:
             arrivals.begin_phase(rules, state)
         state["gap"] = balance(self._system.book, self.scenario.pools, phase.load)
         state["load"] = phase.load
+
+    def _settle_phase(self) -> None:
+        """Bring the integrals up to the end of a phase.
+
+        If sessions are given, only the distance to balance is cut here: the other sums round as without phases.
+        """
+        state, book = self.state, self._system.book
+        kept = {name: float(state[name]) for name in ("max_since", "threshold_since")}
+        max_time, threshold_time = book.max_time.copy(), book.threshold_time.copy()
+        settle(self._system.rules, state, book)
+        if self.replayed:
+            book.max_time[:], book.threshold_time[:] = max_time, threshold_time
+            for name, value in kept.items():
+                state[name] = value
 
     def _first_events(self, phase: Phase) -> int:
         """Return the budget of the first call of a kernel. An event under a swift wave goes through all levels."""
@@ -179,6 +231,13 @@ class Simulation:
             self._budget = max(self._budget // 2, 1)
         elif budget == self._budget and seconds < _SECONDS_PER_CALL / 4:
             self._budget = min(2 * self._budget, _MAX_EVENTS)
+
+
+def set_phase(rules: Record, phase: Phase) -> None:
+    """Let the rules hold a phase of the demand."""
+    rules["load"], rules["amplitude"] = phase.load, phase.amplitude
+    rules["period"], rules["start"] = phase.period, phase.start
+    rules["frequency"] = 2.0 * math.pi / phase.period
 
 
 def stops(horizon: float, *more: Iterable[float]) -> list[float]:

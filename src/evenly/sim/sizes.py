@@ -21,14 +21,14 @@ def check_sizes(scenario: Scenario) -> None:
     """Reject a scenario whose policy or parameters do not fit pools of different sizes."""
     if not scenario.sized:
         if scenario.utility is not None:
-            raise InputError("utility needs pools with sizes, such as sizes='80*1,20*4', or a policy for these.")
+            raise InputError("utility is for pools with sizes, such as 80*1,20*4, or for a policy of such pools.")
         return
     if scenario.policy not in SIZED:
         raise InputError(f"sizes is for policy {', '.join(SIZED)}, not {scenario.info.name}.")
     find_utility(scenario.measure)
     count = sum(each.count for each in scenario.classes)
     if scenario.pools != count:
-        raise InputError(f"sizes has {count} pools, not {scenario.pools}: leave out pools, or change the counts.")
+        raise InputError(f"pools must be {count}, as many as sizes has, or left out, not {scenario.pools}.")
     if scenario.policy == "threshold-utility" and scenario.threshold is not None:
         whole_number("threshold", scenario.threshold, 0, MAX_INDEX, why="with sizes")
     for name, given in (("capacity", scenario.capacity), ("delay", scenario.message_delay.mean or None)):

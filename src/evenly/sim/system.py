@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.sim.given import GivenSessions
+from evenly.sim.kernels.given import new_watch, nothing_given
 from evenly.sim.kernels.ledger import (
     NO_LIMIT,
     NO_THRESHOLD,
@@ -29,13 +31,28 @@ Path = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 
 class System:
-    """Records of `evenly.sim.kernels.ledger` and the streams of a seed. `keep_path` keeps the threshold's path."""
+    """Records of `evenly.sim.kernels.ledger` and the streams of a seed. `keep_path` keeps the threshold's path.
+
+    If sessions are given, they are not drawn. `keep_pools` writes down where each goes; `observed` lets each go
+    where it did go, whatever the policy.
+    """
 
     def __init__(
-        self, scenario: Scenario, seed: np.random.SeedSequence, *, mean_holding: bool, keep_path: bool
+        self,
+        scenario: Scenario,
+        seed: np.random.SeedSequence,
+        *,
+        mean_holding: bool = False,
+        keep_path: bool = False,
+        given: GivenSessions | None = None,
+        keep_pools: bool = False,
+        observed: bool = False,
     ) -> None:
         self.scenario = scenario
         self.code = PolicyCode.OWN if scenario.info.own else _CODES.get(scenario.info.name)
+        if observed:
+            self.code = PolicyCode.OBSERVED
+        self.given = nothing_given() if given is None else given.arrays(kept=keep_pools, observed=observed)
         self.streams = new_streams(seed, mean_holding=mean_holding)
         self.rules = np.zeros(1, RULES)[0]
         self.state = np.zeros(1, STATE)[0]
@@ -46,6 +63,7 @@ class System:
         learns = scenario.rule is not None or scenario.info.own
         self.book = new_book(counts, scenario.levels, _PATH_BUFFER if keep_path and learns else 0)
         self._set_state(counts)
+        self.watch = new_watch(counts, int(self.state["total"]), scenario.pools)
 
     def _set_rules(self, mean_holding: bool) -> None:
         scenario, rules = self.scenario, self.rules

@@ -111,7 +111,7 @@ def averages(window: Tally, pools: int) -> Averages:
     # Differences of nearly equal integrals can fall below zero by rounding.
     exactly = trimmed(np.where(exactly > 1e-15, exactly, 0.0))
     levels = np.arange(exactly.size)
-    mean_tasks = float(at_least[1:].sum())
+    mean_tasks = float(trimmed(at_least)[1:].sum())  # NumPy's sum rounds differently with more zeros at the end
     maxima = trimmed(window.max_time / window.time)
     thresholds = window.threshold_time / window.time
     share = {int(level): float(thresholds[level]) for level in np.flatnonzero(thresholds > 0)}

@@ -157,7 +157,7 @@ class UnequalSessions(Unequal):
         self._clock = Arrivals(system, seed)
         self.arrivals = self._clock
         classes = np.repeat(np.arange(len(system.scenario.classes)), self._table.pools)
-        self._open = opened(self._table.tasks, self._clock.drawn.service, system.scenario.service_rate, classes)
+        self._open = opened(self._table.tasks, self._clock.durations_at_start(), classes)
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""

@@ -1,87 +1,51 @@
-"""The exact chances of pools in small systems: every sequence of choices is followed."""
+"""A policy with a memory: chances of pools that joined alike, averaged over all choices made before."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from itertools import permutations
-from typing import TypeVar
+from itertools import permutations, product
 
-from evenly.testing.subject import PolicyError, Subject, size_of
+from evenly.testing.paths import Paths, TooManyError
+from evenly.testing.subject import SAME_CHANCE, Subject
 
-T = TypeVar("T")
-
-_STARTS = ((0, 0, 0), (0, 0, 1), (1, 1, 0), (2, 2, 2))  # tasks of the pools whose chances are compared
-_ARRIVALS = 3  # whose chances are compared
-_PATHS = 20_000  # of choices that are followed for one start
+_STARTS = ((0, 0, 0), (0, 0, 1), (1, 1, 0), (4, 4, 4), (0, 0, 0, 0, 0))  # tasks of the pools that are compared
+_ARRIVALS = (1, 2, 3)  # the last is compared
+_PATHS = 3_000  # of choices that are followed for one order of joining
 
 
 def check_chances(subject: Subject) -> None:
     """Compare the chances of pools that joined with the same tasks, for every order of joining."""
-    for start in _STARTS:
+    for start, leaves in product(_STARTS, (False, True)):
         if subject.capacity is not None and max(start) > subject.capacity:
             continue
-        for arrivals in range(1, _ARRIVALS + 1):
+        for arrivals in _ARRIVALS:
             reference: dict[int, Fraction] = {}
             try:
                 for order in sorted(set(permutations(start))):
-                    chances = _chances(subject, order, arrivals)
-                    _compare_chances(subject, order, arrivals, chances, reference)
-            except _TooManyError:
+                    chances = _chances(subject, order, arrivals, leaves)
+                    _compare(subject, order, arrivals, leaves, chances, reference)
+            except TooManyError:
                 break  # more choices than can be followed; fewer arrivals were compared
 
 
-class _TooManyError(Exception):
-    """There are more paths than can be followed."""
+def _calls(order: Sequence[int], leaves: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield the calls that set up the pools; one of them may leave again."""
+    yield from (("join", (pool, count)) for pool, count in enumerate(order))
+    if leaves:
+        yield "join", (len(order), 0)
+        yield "leave", (len(order),)
 
 
-@dataclass
-class _Paths:
-    """Follows every sequence of choices in turn, with its probability."""
-
-    path: list[tuple[int, int]] = field(default_factory=list)  # the choice and the number of candidates
-    depth: int = 0
-    followed: int = 0
-
-    def __call__(self, candidates: Sequence[T], /) -> T:
-        if self.depth == len(self.path):
-            self.path.append((0, size_of(candidates)))
-        index, _ = self.path[self.depth]
-        self.depth += 1
-        return candidates[index]
-
-    @property
-    def chance(self) -> Fraction:
-        """The probability of the choices so far."""
-        product = Fraction(1)
-        for _, size in self.path[: self.depth]:
-            product /= size
-        return product
-
-    def next_path(self) -> bool:
-        """Go to the next sequence; return False after the last."""
-        self.depth = 0
-        self.followed += 1
-        if self.followed > _PATHS:
-            raise _TooManyError
-        while self.path:
-            index, size = self.path.pop()
-            if index + 1 < size:
-                self.path.append((index + 1, size))
-                return True
-        return False
-
-
-def _chances(subject: Subject, tasks: Sequence[int], arrivals: int) -> list[Fraction]:
+def _chances(subject: Subject, order: Sequence[int], arrivals: int, leaves: bool) -> list[Fraction]:
     """Return each pool's exact chance of the last of some arrivals; before it, the first task departs again."""
-    found = [Fraction(0)] * len(tasks)
-    paths = _Paths()
+    found = [Fraction(0)] * len(order)
+    paths = Paths(_PATHS)
     going = True
     while going:
         policy = subject.make()
-        for pool, count in enumerate(tasks):
-            policy.join(pool, count)
+        for method, arguments in _calls(order, leaves):
+            getattr(policy, method)(*arguments)
         picks = [policy.arrive(paths) for _ in range(arrivals - 1)]
         if picks and picks[0] is not None:
             policy.depart(picks[0])
@@ -92,10 +56,11 @@ def _chances(subject: Subject, tasks: Sequence[int], arrivals: int) -> list[Frac
     return found
 
 
-def _compare_chances(
+def _compare(
     subject: Subject,
     order: Sequence[int],
     arrivals: int,
+    leaves: bool,
     chances: Sequence[Fraction],
     reference: dict[int, Fraction],
 ) -> None:
@@ -108,7 +73,7 @@ def _compare_chances(
         told = f"# chances of {which}: {', '.join(map(str, chances))}"
         if expected not in [chances[each] for each in range(len(order)) if order[each] == tasks]:
             told += f"; {expected} for a pool with {tasks} tasks if they join in another order"
-        calls = [f"policy = {subject.call}"]
-        calls += [f"policy.join({each}, {count})" for each, count in enumerate(order)]
-        error = subject.error("pools with the same tasks have the same chance", [*calls, told])
-        raise PolicyError(f"{error}\nIf pools are meant to differ, call check_policy with uniform=False.")
+        calls = [
+            f"policy.{method}({', '.join(map(str, arguments))})" for method, arguments in _calls(order, leaves)
+        ]
+        raise subject.error(SAME_CHANCE, [f"policy = {subject.call}", *calls, told])

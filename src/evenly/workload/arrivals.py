@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from evenly.errors import InputError
 from evenly.inputs import is_listing, number_from, shown
 from evenly.workload.number_file import MAX_NUMBERS, read_numbers
-from evenly.workload.service import MAX_CV, Recipe, balanced_means, parse_service
+from evenly.workload.service import MAX_CV, NAMES, SHORTEST_MEAN, Recipe, balanced_means, parse_service
 from evenly.workload.spelling import (
     Numbers,
     read_parameters,
@@ -36,8 +36,8 @@ EXAMPLES = (
     "recorded:FILE",
 )
 _WHAT = "arrivals"
-_BURSTY = ("ratio", "share", "length")
-_SHARES = (1e-6, 1 - 1e-6)
+_BURSTY = {"ratio": (1.0, MAX_BURST_RATIO), "share": (1e-6, 1 - 1e-6), "length": BURST_LENGTHS}
+_HAS = {"poisson": "", "renewal": "law", "bursty": "burst", "recorded": "times"}  # what describes each process
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Burst:
     ratio: float
     share: float
     length: float
+
+    def __post_init__(self) -> None:
+        for name, bounds in _BURSTY.items():
+            value = number_from(f"{_WHAT}: {name} of bursty", getattr(self, name), *bounds)
+            object.__setattr__(self, name, value)
 
     @property
     def factors(self) -> tuple[float, float]:
@@ -82,6 +87,17 @@ class ArrivalProcess:
     burst: Burst | None = None
     source: str = ""
     times: Numbers = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        if self.name not in _HAS:
+            raise unknown_name(_WHAT, self.name, EXAMPLES)
+        for part in ("law", "burst", "times"):
+            if bool(getattr(self, part)) != (part == _HAS[self.name]):
+                verb = "has no" if getattr(self, part) else "needs"
+                raise InputError(f"{_WHAT}: {self.name} {verb} {part}. Make processes with parse_arrivals.")
+        if self.times:
+            _check_times(self.times)
+        _ = self.gaps  # checks the law
 
     @cached_property
     def gaps(self) -> Recipe:
@@ -131,31 +147,41 @@ def recorded_arrivals(times: Iterable[float], source: str = "") -> ArrivalProces
     """
     if not is_listing(times):
         raise InputError(f"times must be a list of numbers, not {shown(times)}.")
-    values = tuple(number_from("An arrival time", value, 0) for value in times)
+    values = tuple(number_from("An arrival time", value, 0) for value in islice(times, MAX_NUMBERS + 1))
     if len(values) > MAX_NUMBERS:
-        raise InputError(f"times must be at most {MAX_NUMBERS:,} numbers, not {len(values):,}.")
+        raise InputError(f"times must be at most {MAX_NUMBERS:,} numbers.")
     return _recorded(values, source)
 
 
 def _recorded(times: Numbers, source: str) -> ArrivalProcess:
+    _check_times(times)  # also that there are any
+    return ArrivalProcess("recorded", source=source, times=times)
+
+
+def _check_times(times: Numbers) -> None:
     if len(times) < 2 or times[0] == times[-1]:
         raise InputError(f"{_WHAT}: recorded needs two different times at least: their rate would be infinite.")
     for earlier, later in pairwise(times):
         if later < earlier:
             raise InputError(f"{_WHAT}: recorded times must not decrease, as from {earlier:g} to {later:g}.")
-    return ArrivalProcess("recorded", source=source, times=times)
+    gap = (times[-1] - times[0]) / (len(times) - 1)
+    if gap < SHORTEST_MEAN:
+        raise InputError(f"{_WHAT}: recorded needs a mean gap of at least {SHORTEST_MEAN:g}, not {gap:g}.")
 
 
 def _checked_gaps(text: str) -> str:
     """Return the gaps of a renewal process in their one spelling."""
     if text.startswith("cv="):
         return f"cv={_gaps_of_cv(text).cv:.12g}"
-    if text.partition(":")[0] in ("", "empirical"):
+    if text.partition(":")[0] not in NAMES:
         raise InputError(
             f"{_WHAT}: renewal needs cv or a service law for the gaps, as in renewal:cv=2 or "
             f"renewal:erlang:stages=3, not {shown(text)}."
         )
-    return str(parse_service(text))
+    try:
+        return str(parse_service(text))
+    except InputError as error:
+        raise InputError(f"{_WHAT}: {str(error).removeprefix('service: ')}") from None
 
 
 def _gaps_of_cv(text: str) -> Recipe:
@@ -175,9 +201,4 @@ def _burst(text: str) -> Burst:
     for key in _BURSTY:
         if key not in found:
             raise InputError(f"{_WHAT}: bursty needs {key}, as in {example}.")
-    ratio, share, length = (single(_WHAT, "bursty", key, found) for key in _BURSTY)
-    return Burst(
-        number_from(f"{_WHAT}: ratio of bursty", ratio, 1, MAX_BURST_RATIO),
-        number_from(f"{_WHAT}: share of bursty", share, *_SHARES),
-        number_from(f"{_WHAT}: length of bursty", length, *BURST_LENGTHS),
-    )
+    return Burst(*(single(_WHAT, "bursty", key, found) for key in _BURSTY))

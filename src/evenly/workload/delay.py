@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from evenly.errors import InputError
-from evenly.inputs import number_from, shown, true_or_false
+from evenly.inputs import number_from, plain_number, shown, true_or_false
 
 MAX_DELAY = 1000.0
 _EXPONENTIAL = "exponential:"
-_PLAIN = re.compile(r"[0-9.eE+-]{1,40}")  # Python also reads 1_0, spaces, and digits of other scripts
 
 
 @dataclass(frozen=True)
@@ -42,10 +40,7 @@ def parse_delay(delay: object) -> Delay:
     if isinstance(delay, str):
         exponential = delay.startswith(_EXPONENTIAL)
         written = delay.removeprefix(_EXPONENTIAL)
-        try:
-            number = float(written) if _PLAIN.fullmatch(written) else None
-        except ValueError:
-            number = None
+        number = plain_number(written)
     try:
         return Delay(number, exponential)  # type: ignore[arg-type]
     except InputError:

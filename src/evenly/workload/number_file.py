@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.files import path_text, read_text
-from evenly.inputs import shown
+from evenly.inputs import plain_number, shown
 
 MAX_NUMBERS = 10**6
 _MAX_BYTES = 64_000_000
@@ -21,13 +21,10 @@ def read_numbers(path: Path, column: str = "") -> tuple[float, ...]:
     Without a column, each line is a number; empty lines and lines that begin with # are skipped. With a column,
     the file is a CSV file whose first line has the names of the columns.
     """
-    text = read_text(path, _MAX_BYTES)
+    text = read_text(path, _MAX_BYTES).removeprefix("\ufeff")  # a byte-order mark, as spreadsheets write it
     found: list[float] = []
     for line, written in _column(path, text, column) if column else _lines(text):
-        try:
-            number = float(written)
-        except ValueError:
-            number = math.nan
+        number = plain_number(written)
         if not 0 <= number < math.inf:
             raise InputError(
                 f"{path_text(path)}, line {line}: a time must be zero or a positive number, not {shown(written)}."
@@ -42,7 +39,7 @@ def read_numbers(path: Path, column: str = "") -> tuple[float, ...]:
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     for line, written in enumerate(text.splitlines(), 1):
-        if written.strip() and not written.startswith("#"):
+        if written.strip() and not written.strip().startswith("#"):
             yield line, written.strip()
 
 

@@ -5,14 +5,13 @@ One spelling for the command line, scenario files, Python and saved results.
 
 from __future__ import annotations
 
-import re
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evenly.errors import InputError
-from evenly.inputs import shown
+from evenly.inputs import plain_number, shown
 
-_PLAIN = re.compile(r"[0-9.eE+-]{1,40}")  # Python also reads 1_0, spaces, and digits of other scripts
 _MAX_TEXT = 5000  # characters of a law, file names included
 
 Numbers = tuple[float, ...]
@@ -73,9 +72,7 @@ def split_file(what: str, name: str, text: str) -> tuple[Path, str]:
 
 
 def _number(what: str, example: str, key: str, text: str) -> float:
-    try:
-        if _PLAIN.fullmatch(text):
-            return float(text)
-    except ValueError:
-        pass
-    raise InputError(f"{what}: {key} must be a number, as in {example}, not {shown(text)}.")
+    number = plain_number(text)
+    if math.isnan(number):
+        raise InputError(f"{what}: {key} must be a number, as in {example}, not {shown(text)}.")
+    return number

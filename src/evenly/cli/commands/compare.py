@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import emit
+from evenly.cli.output import emit, foreign_output_apart
 from evenly.cli.progress import progress_bar
 from evenly.policies import COMPARED, COMPARED_SIZED
 
@@ -47,7 +47,7 @@ def command(
     from evenly.cli.text.simulation import print_comparison
     from evenly.sim import compare
 
-    with progress_bar("comparing") as progress:
+    with foreign_output_apart(), progress_bar("comparing") as progress:
         comparison = compare(request.scenarios, **request.run, progress=progress)
     if request.plot:
         from evenly.plots.style import saved_figure

@@ -20,6 +20,7 @@ def command(
     lease: fleet_options.Lease = None,
     store: fleet_options.Store = None,
     fleet: fleet_options.FleetName = None,
+    record: live_options.Record = None,
     tls_cert: fleet_options.TlsCert = None,
     tls_key: fleet_options.TlsKey = None,
     agent_token_file: fleet_options.AgentTokenFile = None,

@@ -22,7 +22,7 @@ def command(
         typer.Option(
             help="Server pool; repeat the option for each. Without any, Envoy follows the picker's list.",
             show_default=False,
-            metavar="HOST:PORT",
+            metavar="HOST:PORT[=WEIGHT]",
         ),
     ] = None,
     envoy_admin: Annotated[
@@ -38,23 +38,34 @@ def command(
     """Print a config for an Envoy that uses a picker, as JSON for `envoy -c`."""
     import json
 
-    from evenly.live.addresses import check_distinct, check_no_loop, check_path, check_pools, parse_address
+    from evenly.live.addresses import (
+        check_distinct,
+        check_no_loop,
+        check_path,
+        check_pools,
+        check_weights,
+        parse_address,
+        parse_pool,
+    )
     from evenly.live.envoy.bootstrap import envoy_config
     from evenly.live.envoy.limits import read_limits
 
     addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
-    picker_address, pools = parse_address(picker), [parse_address(address) for address in pool or []]
+    picker_address, given = parse_address(picker), [parse_pool(text) for text in pool or []]
+    pools, weights = [each.address for each in given], [each.weight for each in given]
     if picker_address.port == 0:
         raise InputError("The port of the picker must be from 1 to 65535, not 0.")
     if picker_address.host in ("0.0.0.0", "::"):
         raise InputError(f"picker must be an address that Envoy can connect to, not {picker_address}.")
     check_pools(pools)
+    check_weights(weights)
     check_distinct(addresses)
     check_no_loop(addresses["listen"], pools)
     config = envoy_config(
         listen=addresses["listen"],
         picker=picker_address,
         pools=pools or None,
+        weights=weights,
         admin=addresses["envoy-admin"],
         health_path=None if health_path is None else check_path(health_path),
         limits=read_limits(open_files=open_files, memory_mib=memory_mib, pools=len(pools)),

@@ -23,6 +23,7 @@ def command(
     drain_timeout: live_options.DrainTimeout = None,
     store: live_options.Store = None,
     fleet: live_options.Fleet = None,
+    record: live_options.Record = None,
     config: live_options.Config = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:

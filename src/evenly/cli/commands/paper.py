@@ -60,12 +60,14 @@ def _folder(out: str) -> Path:
 
 def _work(lab: Lab, chosen: list[str], folder: Path) -> Reproduction:
     from evenly.paper.reproduce import check_targets, draw, reproduce
-    from evenly.sim.compiling import compile_all_kernels
+    from evenly.sim.compiling import compile_kernels
     from evenly.sim.run import usable_cores
+    from evenly.sim.scenario import Scenario
 
     check_targets(chosen, folder)
     with progress_bar("drawing" if chosen else "reproducing") as progress:
-        compile_all_kernels()  # once, rather than in every worker
+        # The kernel of all policies of the paper, once, rather than in every worker.
+        compile_kernels([Scenario(pools=1, load=1.0)])
         if chosen:
             return draw(chosen, lab, folder, progress)
         cores = usable_cores()

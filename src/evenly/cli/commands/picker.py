@@ -22,6 +22,7 @@ def command(
     slow_start: live_options.SlowStart = None,
     store: live_options.Store = None,
     fleet: live_options.Fleet = None,
+    record: live_options.Record = None,
     config: live_options.Config = None,
     state_file: live_options.StateFile = None,
     gateway_folder: live_options.GatewayFolder = None,

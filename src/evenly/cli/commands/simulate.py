@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import typer
 
 from evenly.cli import options
 from evenly.cli.inputs import read_request
-from evenly.cli.output import emit
+from evenly.cli.output import emit, foreign_output_apart
 from evenly.cli.progress import progress_bar
+from evenly.errors import InputError
+
+if TYPE_CHECKING:
+    from evenly.sim import Result, Scenario
 
 EXAMPLE = "Example: evenly simulate --pools 500 --load 5.5 --alpha 0.93 --horizon 100 --plot settling.png"
 _POINTS = 801  # snapshots for a picture or a file
@@ -39,6 +47,7 @@ def command(
     scenario: options.ScenarioFile = None,
     plot: options.Plot = None,
     save: options.Save = None,
+    record: options.Record = None,
     json: options.Json = None,
 ) -> None:
     """Simulate one policy exactly: tasks per pool, threshold, messages."""
@@ -50,8 +59,13 @@ def command(
     from evenly.sim.run import MAX_CELLS
 
     points = min(_POINTS, max(2, MAX_CELLS // request.scenarios[0].levels)) if request.plot or request.save else 0
-    with progress_bar("simulating") as progress:
-        result = simulate(request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress)
+    with foreign_output_apart(), progress_bar("simulating") as progress:
+        if request.record:
+            result = record_run(request.scenarios[0], request.run, request.record, points, progress)
+        else:
+            result = simulate(
+                request.scenarios[0], **request.run, points=points, trajectories=1, progress=progress
+            )
     if request.plot:
         from evenly.plots.style import saved_figure
 
@@ -63,5 +77,22 @@ def command(
         result.to_dict,
         lambda: typer.echo(simulation_text(result)),
         as_json=request.json,
-        files=[request.plot, request.save],
+        files=[request.plot, request.save, request.record],
     )
+
+
+def record_run(
+    scenario: Scenario, run: dict[str, Any], path: Path, points: int, progress: Callable[[float], None]
+) -> Result:
+    """Simulate one run, and write its sessions to a log."""
+    from evenly.sim.recorded import simulate_recorded
+    from evenly.whatif.record import save_sessions
+
+    if run.get("replications", 1) != 1:
+        raise InputError("--record writes the sessions of one run: leave out --replications.")
+    for key in ("batches", "mean_holding_times"):
+        if run.get(key):
+            raise InputError(f"--record writes every session of one run, without intervals: leave out {key}.")
+    result, sessions = simulate_recorded(scenario, seed=run.get("seed", 1), points=points, progress=progress)
+    save_sessions(path, sessions)
+    return result

@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, FastAPI, Path
 from fastapi.responses import Response
 
-from evenly.live.addresses import Address, check_pools, parse_address
+from evenly.live.addresses import Address, check_pools, checked_weight, parse_address
 from evenly.live.admin.exposition import CONTENT_TYPE
 from evenly.live.admin.metrics import balancer_metrics
 from evenly.live.admin.responses import stepped_response
@@ -16,6 +16,7 @@ from evenly.live.admin.schema import (
     STATE_EXAMPLE,
     EnvoyView,
     NewPool,
+    NewWeight,
     PoolView,
     RefusedView,
     StateView,
@@ -26,6 +27,7 @@ from evenly.live.admin.shell import Responses, admin_shell, answer, problem, ref
 from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.dashboard.feed import Feed
 
 _ABOUT = """Inspect the balancer, change its pools while it runs, and check its health.
 A rejected request is answered with {"detail": "the reason, in one sentence"}."""
@@ -45,6 +47,7 @@ def admin_app(
     resolve: Callable[[Address], Awaitable[Address]],
     ready: Callable[[], bool],
     publish: Callable[[], None],
+    feed: Feed,
     store: Callable[[], StoreView | None] = lambda: None,
     refused: Callable[[], RefusedView | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
@@ -52,6 +55,7 @@ def admin_app(
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
+    `feed` is what the dashboard shows.
     """
 
     async def why_not_ready() -> str | None:
@@ -69,6 +73,7 @@ def admin_app(
         },
         why_not_ready=why_not_ready,
         store_available=lambda: None if (seen := store()) is None else seen.available,
+        feed=feed,
         refusing=refusing,
     )
 
@@ -103,18 +108,19 @@ def _inspect_routes(
 def _pool_routes(
     balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]], publish: Callable[[], None]
 ) -> APIRouter:
-    router = APIRouter(prefix="/pools", responses=problem(422, "The address is not valid."))
+    router = APIRouter(prefix="/pools", responses=problem(422, "The address or the weight is not valid."))
     unknown = problem(404, "There is no such pool.")
-    there = problem(409, "The pool already exists.")
+    there = problem(409, "The pool already exists, or the policy ignores weights.")
+    blind = problem(409, "The policy ignores weights.")
 
     @router.post("", summary="Add a pool", status_code=201, responses=_pool_answer("warming", 0, 201) | there)
     async def add(pool: NewPool) -> PoolView:
         """The pool fills slowly at first (slow start). A leaving pool is added again with its open sessions."""
         with refusing(422):
-            address = _pool_address(pool.address)
+            address, weight = _pool_address(pool.address), checked_weight(pool.weight)
             endpoint = await resolve(address)
         with refusing(409):
-            added = balancer.add(address, endpoint)
+            added = balancer.add(address, endpoint, weight=weight)
         publish()
         return pool_view(added)
 
@@ -131,6 +137,20 @@ def _pool_routes(
     async def undrain(address: PoolPath) -> PoolView:
         """The pool gets new sessions again. It fills slowly at first (slow start)."""
         return changed(address, balancer.undrain)
+
+    answers = _pool_answer("serving", 6) | unknown | blind
+
+    @router.put("/{address}/weight", summary="Change the weight of a pool", responses=answers)
+    async def weigh(address: PoolPath, new: NewWeight) -> PoolView:
+        """The open sessions stay where they are. New ones go where the new weights want them."""
+        with refusing(422):
+            weight = checked_weight(new.weight)
+
+        def change(pool: Address) -> None:
+            with refusing(409):
+                balancer.set_weights({pool: weight})
+
+        return changed(address, change)
 
     answers = _pool_answer("leaving", 6) | unknown
 
@@ -152,7 +172,14 @@ def _pool_routes(
 
 
 def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
-    view = {"address": "127.0.0.1:9001", "sessions": sessions, "unpicked": 0, "elsewhere": 0, "state": state}
+    view = {
+        "address": "127.0.0.1:9001",
+        "sessions": sessions,
+        "unpicked": 0,
+        "elsewhere": 0,
+        "state": state,
+        "weight": 1.0,
+    }
     return answer(view, status=status)
 
 

@@ -54,7 +54,7 @@ def by_label(kind: Literal["gauge", "counter"], name: str, text: str, label: str
     return Family(kind, name, text, [Sample(count, labels(**{label: value})) for value, count in of.items()])
 
 
-def per_pool(name: str, text: str, values: Iterable[tuple[str, int]]) -> Family:
+def per_pool(name: str, text: str, values: Iterable[tuple[str, float]]) -> Family:
     """Return a gauge with one sample per pool. The values may be made while they are written."""
     return Family("gauge", name, text, (Sample(value, labels(pool=pool)) for pool, value in values))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from evenly.live.addresses import weight_text
 from evenly.live.admin.exposition import (
     Family,
     Sample,
@@ -33,6 +34,12 @@ def balancer_metrics(
             "Open sessions that the picker did not pick.",
             ((pool.address, pool.unpicked) for pool in snapshot.pools()),
         ),
+        per_pool(
+            "evenly_pool_weight",
+            "The pool's share of the sessions, relative to other pools.",
+            ((pool.address, pool.weight) for pool in snapshot.pools()),
+        ),
+        *_thresholds(snapshot),
         *policy_figures(snapshot.threshold, snapshot.alpha, snapshot.tokens),
         *_sessions(snapshot),
         *(() if store is None else _sharing(snapshot, store)),
@@ -61,6 +68,14 @@ def policy_figures(threshold: int | None, alpha: float | None, tokens: dict[str,
         yield gauge("evenly_alpha", "The alpha that the threshold is learned with.", alpha)
     if tokens is not None:
         yield by_label("gauge", "evenly_tokens", "Tokens that the dispatcher holds.", "color", tokens)
+
+
+def _thresholds(snapshot: Snapshot) -> Iterator[Family]:
+    found = {weight_text(weight): threshold for weight, threshold in snapshot.thresholds.items()}
+    known = {weight: threshold for weight, threshold in found.items() if threshold is not None}
+    if known:
+        text = "The threshold of pools of this weight."
+        yield by_label("gauge", "evenly_class_threshold", text, "weight", known)
 
 
 def _sessions(snapshot: Snapshot) -> Iterator[Family]:

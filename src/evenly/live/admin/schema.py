@@ -14,9 +14,24 @@ STATE_EXAMPLE = {
     "alpha": 0.85,
     "threshold": 5,
     "pools": [
-        {"address": "127.0.0.1:9001", "sessions": 6, "unpicked": 0, "elsewhere": 0, "state": "serving"},
-        {"address": "127.0.0.1:9002", "sessions": 4, "unpicked": 1, "elsewhere": 2, "state": "draining"},
+        {
+            "address": "127.0.0.1:9001",
+            "sessions": 6,
+            "unpicked": 0,
+            "elsewhere": 0,
+            "state": "serving",
+            "weight": 1.0,
+        },
+        {
+            "address": "127.0.0.1:9002",
+            "sessions": 4,
+            "unpicked": 1,
+            "elsewhere": 2,
+            "state": "draining",
+            "weight": 1.0,
+        },
     ],
+    "classes": [{"weight": 1.0, "pools": 2, "threshold": 5}],
     "sessions": 10,
     "tokens": {"green": 0, "yellow": 0},
     "messages": {"green": 31, "yellow": 12, "resync": 9, "acknowledgements": 15, "other": 0},
@@ -26,6 +41,9 @@ STATE_EXAMPLE = {
     "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 8, "unknown_pools": []}],
     "store": {"fleet": "default", "available": True, "pickers": 1},
 }
+
+
+_WEIGHT = "From 0.001 to 1000. A pool of weight 4 gets four times the sessions of a pool of weight 1."
 
 
 class PoolView(BaseModel):
@@ -42,6 +60,15 @@ class PoolView(BaseModel):
             "does not answer; draining: it gets no new sessions; leaving: removed, with sessions still open."
         ),
     ]
+    weight: Annotated[float, Field(description="Its share of the sessions, relative to other pools.")]
+
+
+class ClassView(BaseModel):
+    """The pools of one weight."""
+
+    weight: Annotated[float, Field(description="Their weight.")]
+    pools: Annotated[int, Field(description="Their number, in any state.")]
+    threshold: Annotated[int | None, Field(description="Their threshold; null for a policy without one.")]
 
 
 class TokensView(BaseModel):
@@ -83,8 +110,15 @@ class StateView(BaseModel):
 
     policy: Annotated[str, Field(description="The policy's name.")]
     alpha: Annotated[float | None, Field(description="The alpha that the threshold is learned with.")]
-    threshold: Annotated[int | None, Field(description="The threshold in force; null for a policy without one.")]
+    threshold: Annotated[
+        int | None,
+        Field(
+            description="The threshold in force; null for a policy without one. With different weights: that of "
+            "the smallest weight of a pool that can be picked."
+        ),
+    ]
     pools: Annotated[list[PoolView], Field(description="All pools, in the order they were added.")]
+    classes: Annotated[list[ClassView], Field(description="The pools by weight, the smallest first.")]
     sessions: Annotated[int, Field(description="Open sessions of all pools.")]
     tokens: Annotated[TokensView | None, Field(description="Tokens held; null for a policy without tokens.")]
     messages: Annotated[MessagesView, Field(description="Messages from pools to dispatcher since the start.")]
@@ -98,9 +132,20 @@ class StateView(BaseModel):
 class NewPool(BaseModel):
     """A pool to add."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"address": "127.0.0.1:9001"}]})
+    model_config = ConfigDict(
+        extra="forbid", strict=True, json_schema_extra={"examples": [{"address": "127.0.0.1:9001", "weight": 4}]}
+    )
 
     address: Annotated[str, Field(description="HOST:PORT, with [] around an IPv6 host.", max_length=300)]
+    weight: Annotated[float, Field(description=_WEIGHT)] = 1.0
+
+
+class NewWeight(BaseModel):
+    """The weight of a pool."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"examples": [{"weight": 4}]})
+
+    weight: Annotated[float, Field(description=_WEIGHT)]
 
 
 class Status(BaseModel):
@@ -144,4 +189,5 @@ def pool_view(pool: LivePool) -> PoolView:
         unpicked=pool.unpicked,
         elsewhere=pool.elsewhere,
         state=pool.state,
+        weight=pool.weight,
     )

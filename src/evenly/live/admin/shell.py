@@ -10,15 +10,17 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, HTTPException, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.requests import Request
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBearer
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
 from evenly.live.admin.auth import Guard
+from evenly.live.admin.dashboard import dashboard_routes
 from evenly.live.admin.docs import DocsPage, Port
 from evenly.live.admin.schema import Problem, Readiness, Status
 from evenly.live.admin_token import TOKEN_VARIABLE
+from evenly.live.dashboard.feed import Feed
 
 Responses = dict[int | str, dict[str, Any]]
 DOCS_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -32,9 +34,10 @@ def admin_shell(
     routers: Mapping[str, APIRouter],
     why_not_ready: Callable[[], Awaitable[str | None]],
     store_available: Callable[[], bool | None],
+    feed: Feed,
     refusing: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
-    """Return the application with these routers by tag, and health probes.
+    """Return the application with these routers by tag, health probes, and a dashboard that shows `feed`.
 
     `bound` is the address it serves on. `why_not_ready` returns a sentence, or None while new sessions are placed.
     `store_available` returns None if there is no shared store. `refusing` returns whether clients are refused.
@@ -46,7 +49,8 @@ def admin_shell(
         app.include_router(router, tags=[tag], dependencies=scheme)
     app.include_router(_health_routes(why_not_ready, store_available, refusing), tags=["Health"])
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    app.add_middleware(Guard, token=token)
+    app.include_router(dashboard_routes(feed, token=token, port=bound.port))
+    app.add_middleware(Guard, token=token, port=bound.port)
 
     _add_pages(app, bound, None if token is None else "admin")
     return app
@@ -57,10 +61,6 @@ def _add_pages(app: FastAPI, bound: Address, token: str | None) -> None:
     schema = app.openapi()
     document = JSONResponse(schema)
     page = DocsPage(schema, Port("admin port", token, TOKEN_VARIABLE))
-
-    @app.get("/", include_in_schema=False)
-    async def front() -> RedirectResponse:
-        return RedirectResponse("/docs")
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi() -> JSONResponse:

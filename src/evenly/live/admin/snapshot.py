@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import NamedTuple
@@ -20,6 +21,7 @@ class PoolRow(NamedTuple):
     unpicked: int
     elsewhere: int
     state: State
+    weight: float
 
 
 class Snapshot:
@@ -33,6 +35,8 @@ class Snapshot:
         self._unpicked = [pool.unpicked for pool in pools]
         self._elsewhere = [pool.elsewhere for pool in pools]
         self._stages = [pool.stage for pool in pools]
+        self._weights = [pool.weight for pool in pools]
+        self.thresholds = {weight: balancer.threshold_for(weight) for weight in sorted(set(self._weights))}
         self.policy = balancer.name
         self.alpha = balancer.alpha
         self.threshold = balancer.threshold
@@ -45,10 +49,22 @@ class Snapshot:
 
     def pools(self) -> Iterator[PoolRow]:
         """Yield the pools, in the order in which they were added."""
-        for address, picked, unpicked, elsewhere, stage in zip(
-            self._addresses, self._picked, self._unpicked, self._elsewhere, self._stages, strict=True
+        for address, picked, unpicked, elsewhere, stage, weight in zip(
+            self._addresses,
+            self._picked,
+            self._unpicked,
+            self._elsewhere,
+            self._stages,
+            self._weights,
+            strict=True,
         ):
-            yield PoolRow(str(address), picked + unpicked + elsewhere, unpicked, elsewhere, SHOWN[stage])
+            yield PoolRow(str(address), picked + unpicked + elsewhere, unpicked, elsewhere, SHOWN[stage], weight)
+
+    def classes(self) -> Iterator[dict[str, float | int | None]]:
+        """Yield the fields of a `ClassView` for each weight."""
+        pools = Counter(self._weights)
+        for weight, threshold in self.thresholds.items():
+            yield {"weight": weight, "pools": pools[weight], "threshold": threshold}
 
     def json(self, envoys: Iterable[EnvoyView], store: StoreView | None) -> Iterator[str]:
         """Yield the JSON of a `StateView`."""
@@ -58,6 +74,7 @@ class Snapshot:
                 "alpha": self.alpha,
                 "threshold": self.threshold,
                 "pools": (pool._asdict() for pool in self.pools()),
+                "classes": self.classes(),
                 "sessions": sum(self._picked) + sum(self._unpicked) + sum(self._elsewhere),
                 "tokens": self.tokens,
                 "messages": self.messages,

@@ -13,8 +13,10 @@ from evenly.core.protocol import PeerMessageCount, PoolPeer, ToDispatcher
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.agents import wire
+from evenly.live.agents.ended import EndedSessions
 from evenly.live.agents.link import Link, Owner, Report
 from evenly.live.agents.settings import check_settings
+from evenly.live.agents.wire import Welcome
 from evenly.live.session_id import verify
 
 
@@ -25,14 +27,15 @@ class PoolFullError(Exception):
 class Session:
     """An open session of a pool. It counts until `end`."""
 
-    __slots__ = ("_agent",)
+    __slots__ = ("_agent", "_begun")
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Agent, begun: float) -> None:
         self._agent = agent
+        self._begun = begun
 
     def end(self) -> None:
         """End the session. Idempotent."""
-        self._agent._end(self)
+        self._agent._end(self, self._begun)
 
 
 class Agent:
@@ -83,7 +86,14 @@ class Agent:
         self._keys: tuple[bytes, ...] = ()  # the current one, and the one before
         self._draining = False
         self._closing = False
-        owner = Owner(hello=self._hello, beat=self._beat, welcomed=self._welcomed, take=self._peer.receive)
+        self._ended = EndedSessions()
+        owner = Owner(
+            hello=self._hello,
+            beat=self._beat,
+            ended=self._ended.frames,
+            welcomed=self._welcomed,
+            take=self._peer.receive,
+        )
         self._link = Link(settings, owner, report)
 
     async def __aenter__(self) -> Self:
@@ -161,7 +171,7 @@ class Agent:
         if self._peer.full:
             self._refuse(ticket)
             raise PoolFullError(f"The pool {self.pool} has {self._peer.tasks} sessions, its capacity.")
-        session = Session(self)
+        session = Session(self, self._ended.now())
         self._send(self._peer.begin(session, ticket))
         return session
 
@@ -182,10 +192,11 @@ class Agent:
     def _hello(self) -> str:
         return wire.hello(self.pool, self._incarnation, self.address, self.capacity)
 
-    def _welcomed(self, key: bytes) -> None:
+    def _welcomed(self, welcome: Welcome) -> None:
         """Use this key for session ids, and the one before it too: clients may be on their way."""
-        if key not in self._keys[:1]:
-            self._keys = (key, *self._keys[:1])
+        self._ended.wanted = welcome.record
+        if welcome.key not in self._keys[:1]:
+            self._keys = (welcome.key, *self._keys[:1])
 
     def _beat(self) -> ToDispatcher:
         return self._peer.leave() if self._draining or self._closing else self._peer.heartbeat()
@@ -203,8 +214,11 @@ class Agent:
         if ticket is not None:
             self._send(self._peer.refuse(ticket))
 
-    def _end(self, session: Session) -> None:
+    def _end(self, session: Session, begun: float) -> None:
+        before = self._peer.tasks
         self._send(self._peer.end(session))
+        if self._peer.tasks < before:  # not at a second end
+            self._ended.add(begun)
 
     def _send(self, message: ToDispatcher | None) -> None:
         if message is not None:

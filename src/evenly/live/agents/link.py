@@ -12,7 +12,7 @@ import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import cycle
@@ -47,13 +47,14 @@ class _LostError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Owner:
-    """What the link asks of its agent: the first frame of a connection, the next heartbeat, and to take in what
-    a dispatcher sends: the key that session ids are signed with, and messages, which may have an answer.
+    """What the link asks of its agent: the first frame of a connection, the next heartbeat and the frames that go
+    with it, and to take in what a dispatcher sends: its welcome, and messages, which may have an answer.
     """
 
     hello: Callable[[], str]
     beat: Callable[[], ToDispatcher]
-    welcomed: Callable[[bytes], None]
+    ended: Callable[[], Iterable[str]]
+    welcomed: Callable[[Welcome], None]
     take: Callable[[ToPool], ToDispatcher | None]
 
 
@@ -66,7 +67,7 @@ class Link:
         self._report = _log if report is None else report
         self._complaints: dict[str, str] = {}  # the last one about each dispatcher, so that none is repeated
         self._task: asyncio.Task[None] | None = None
-        self._outbox: deque[ToDispatcher | None] = deque(maxlen=MAX_OUTBOX)  # None stands for a ping
+        self._outbox: deque[ToDispatcher | str | None] = deque(maxlen=MAX_OUTBOX)  # None stands for a ping
         self._wake = asyncio.Event()
         self._sent_all = asyncio.Event()
         self._unheard = self._stuck = 0  # heartbeats
@@ -103,6 +104,7 @@ class Link:
         if task is None or self._loop is not asyncio.get_running_loop():
             return
         if self.dispatcher is not None:
+            self._put_ended()
             self._put(last)
             self._sent_all.clear()
             with suppress(TimeoutError):
@@ -111,7 +113,11 @@ class Link:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
-    def _put(self, message: ToDispatcher | None) -> None:
+    def _put_ended(self) -> None:
+        for frame in self._owner.ended():
+            self._put(frame)
+
+    def _put(self, message: ToDispatcher | str | None) -> None:
         self.dropped += len(self._outbox) == MAX_OUTBOX
         self._outbox.append(message)
         self._wake.set()
@@ -206,7 +212,7 @@ class Link:
                     pong = asyncio.ensure_future(await connection.ping())
                     pong.add_done_callback(self._heard)
                 else:
-                    await connection.send(encode_to_dispatcher(message))
+                    await connection.send(message if isinstance(message, str) else encode_to_dispatcher(message))
                 self._stuck = 0
             self._wake.clear()
             self._sent_all.set()
@@ -226,6 +232,7 @@ class Link:
             self._stuck += 1
             self._put(self._owner.beat())
             self._put(None)
+            self._put_ended()
             await asyncio.sleep(self._heartbeat)
 
     def _heard(self, pong: asyncio.Future[Any]) -> None:
@@ -234,7 +241,7 @@ class Link:
 
     def _use(self, welcome: Welcome) -> None:
         self._heartbeat = welcome.heartbeat
-        self._owner.welcomed(welcome.key)
+        self._owner.welcomed(welcome)
 
     def _complain(self, url: str, error: Exception) -> None:
         """Report a failure, unless it is the same as the last one of this dispatcher."""

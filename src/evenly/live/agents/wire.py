@@ -16,10 +16,13 @@ MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.01, 3600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Welcome:
-    """The dispatcher's first frame: seconds between heartbeats, and the key that signs session ids."""
+    """The dispatcher's first frame: seconds between heartbeats, the key that signs session ids, and whether it
+    records sessions that have ended.
+    """
 
     heartbeat: float
     key: bytes = field(repr=False)
+    record: bool = False
 
 
 def hello(pool: str, incarnation: int, address: str, capacity: int | None) -> str:
@@ -46,7 +49,7 @@ def read_welcome(values: dict[str, Any]) -> Welcome:
     if len(secret) != KEY_BYTES:
         raise InputError(f"The key of a welcome must be {KEY_BYTES} bytes in hexadecimal, not {_kind(key)}.")
     heartbeat = number_from("heartbeat", values.get("heartbeat"), MIN_HEARTBEAT_S, MAX_HEARTBEAT_S)
-    return Welcome(heartbeat=heartbeat, key=secret)
+    return Welcome(heartbeat=heartbeat, key=secret, record=values.get("record") is True)
 
 
 def _kind(key: object) -> str:

@@ -7,24 +7,27 @@ cycle of a pool in `lifecycle.py`, what a session may do in `session.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from math import floor
+from collections.abc import Callable, Container, Mapping
 
-from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy
+from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy, UtilityThreshold
 from evenly.errors import InputError
-from evenly.live.addresses import MAX_POOLS, Address
+from evenly.live.addresses import MAX_POOLS, Address, check_weights
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
     PoolAdded,
     PoolGone,
     PoolStateChanged,
+    PoolWeightChanged,
     ThresholdChanged,
 )
 from evenly.live.balancer.lifecycle import Event, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.rotation import Rotation
 from evenly.live.balancer.session import Ledger, Session
+from evenly.policies import check_live_weight
+
+_BY_WEIGHT = {"threshold": "threshold-utility"}  # the name of a policy once weights differ
 
 
 class Balancer:
@@ -35,7 +38,8 @@ class Balancer:
     report open sessions there. `report` is called with every event.
 
     With several balancers, `counted` is called after each change of a pool's own sessions, and `elsewhere` returns
-    the sessions of other balancers at the endpoint of a new pool.
+    the sessions of other balancers at the endpoint of a new pool. `record` is called with the pool of each session
+    that ends, and with the seconds that it lasted, from its pick.
     """
 
     def __init__(
@@ -50,8 +54,10 @@ class Balancer:
         restart_grace: float = 0.0,
         counted: Callable[[LivePool], None] | None = None,
         elsewhere: Callable[[Address], int] | None = None,
+        record: Callable[[LivePool, float], None] | None = None,
     ) -> None:
-        self.name = name
+        self._name = name
+        self._record = record
         self.rotation = Rotation(
             policy,
             name=name,
@@ -72,6 +78,12 @@ class Balancer:
         self._reported = None if self._dispatcher is None else (self._dispatcher.threshold, 0)  # with its epoch
 
     # --- read-only views ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the policy, which depends on whether all pools have the same weight."""
+        same = len({pool.weight for pool in self._pools.values() if not pool.leaving}) <= 1
+        return self._name if same else _BY_WEIGHT.get(self._name, self._name)
 
     @property
     def policy(self) -> Policy:
@@ -95,7 +107,15 @@ class Balancer:
 
     @property
     def threshold(self) -> int | None:
-        """The threshold in force; None for a policy without one."""
+        """The threshold in force, of the smallest weight if there are several; None for a policy without one."""
+        if self.rotation.weights:
+            return self.threshold_for(min(self.rotation.weights))
+        return None if self._dispatcher is None else self._dispatcher.threshold
+
+    def threshold_for(self, weight: float) -> int | None:
+        """Return the threshold of pools of this weight; None for a policy without one."""
+        if isinstance(self.policy, UtilityThreshold):
+            return self.policy.threshold_for(weight)
         return None if self._dispatcher is None else self._dispatcher.threshold
 
     @property
@@ -108,6 +128,11 @@ class Balancer:
     def tokens(self) -> tuple[int, int] | None:
         """The numbers of green and yellow tokens held; None for a policy without tokens."""
         return None if self._dispatcher is None else (len(self._dispatcher.green), len(self._dispatcher.yellow))
+
+    @property
+    def token_holders(self) -> tuple[Container[object], Container[object]] | None:
+        """The pools with a green and those with a yellow token out; None for a policy without tokens."""
+        return None if self._dispatcher is None else (self._dispatcher.green, self._dispatcher.yellow)
 
     @property
     def messages(self) -> MessageCount:
@@ -159,6 +184,15 @@ class Balancer:
         session.served_by(endpoint)
         return session
 
+    def opened(self) -> float:
+        """Return the time, for a session that begins; 0.0 if nothing is recorded."""
+        return 0.0 if self._record is None else self._clock()
+
+    def ended(self, pool: LivePool, opened: float) -> None:
+        """Record a session that ends at the pool."""
+        if self._record is not None:
+            self._record(pool, self._clock() - opened)
+
     def set_unpicked(self, pool: LivePool, count: int) -> None:
         """Set the number of open sessions at the pool that only the gateways' admin ports show."""
         self.rotation.set_unpicked(pool, count)
@@ -169,8 +203,9 @@ class Balancer:
 
     # --- pools -------------------------------------------------------------------------------------------------
 
-    def add(self, address: Address, endpoint: Address, *, slowly: bool = True) -> LivePool:
+    def add(self, address: Address, endpoint: Address, *, weight: float = 1.0, slowly: bool = True) -> LivePool:
         """Add a pool, or bring back one that is leaving."""
+        check_live_weight(self._name, weight)
         old = self._pools.get(address)
         same = self._by_endpoint.get(endpoint)
         if old is not None and not old.leaving:
@@ -183,14 +218,17 @@ class Balancer:
             )
         if same is None and len(self._pools) >= MAX_POOLS:
             raise InputError(f"There can be at most {MAX_POOLS} pools.")
+        if weight not in self.rotation.weights:
+            check_weights([weight, *(pool.weight for pool in self._pools.values() if not pool.leaving)])
         pool = same or LivePool(address, endpoint)
         if pool.address != address:  # the same server under a new name
             del self._pools[pool.address]
             pool.address = address
         if same is None and self._elsewhere is not None:  # before it joins: slow start begins with these
             self.rotation.set_elsewhere(pool, self._elsewhere(endpoint))
+        self.rotation.set_weight(pool, weight)
         self._pools[address] = self._by_endpoint[endpoint] = pool
-        self._report(PoolAdded(pool=address, endpoint=endpoint))
+        self._report(PoolAdded(pool=address, endpoint=endpoint, weight=weight))
         self._apply(pool, Event.ADD, slowly=slowly)
         return pool
 
@@ -213,6 +251,20 @@ class Balancer:
         if not pool.own:
             self._forget_after_grace(pool)
 
+    def set_weights(self, weights: Mapping[Address, float]) -> None:
+        """Change the weights of pools. The open sessions stay, and the thresholds are fitted to them."""
+        new = {self.pool(address): weight for address, weight in weights.items()}
+        for weight in new.values():
+            check_live_weight(self._name, weight)
+        check_weights(new.get(pool, pool.weight) for pool in self._pools.values() if not pool.leaving)
+        changed = [(pool, pool.weight) for pool, weight in new.items() if pool.weight != weight]
+        for pool, _ in changed:
+            self.rotation.set_weight(pool, new[pool])
+        if changed:
+            self.rotation.fit()
+        for pool, before in changed:
+            self._report(PoolWeightChanged(pool=pool.address, before=before, weight=pool.weight))
+
     def set_failing(self, pool: LivePool, failing: bool) -> None:
         """Record the verdict of the data plane's health checks."""
         if pool.failing != failing:
@@ -233,9 +285,7 @@ class Balancer:
         Call it when sessions become known that this balancer did not learn from: those of an earlier balancer, or
         of others.
         """
-        mean = floor(self.rotation.mean())
-        if isinstance(self.policy, ThresholdPolicy) and self.policy.threshold < mean - slack:
-            self.policy.raise_threshold(mean)
+        self.rotation.catch_up(slack=slack)
 
     def tick(self) -> None:
         """Raise slow-start caps, forget empty pools that are leaving, and report changes of the threshold."""
@@ -244,10 +294,11 @@ class Balancer:
                 self._forget_after_grace(pool)
         self.rotation.tick()
         if self._dispatcher is not None and self._reported is not None:
-            (old, seen), now = self._reported, (self._dispatcher.threshold, self._dispatcher.epoch)
-            if now[1] != seen:
-                self._reported = now
-                self._report(ThresholdChanged(before=old, threshold=now[0], changes=now[1] - seen))
+            (old, seen), epoch, threshold = self._reported, self._dispatcher.epoch, self.threshold
+            news = epoch != seen and (threshold != old or self.picks)  # at the start, joining pools begin epochs
+            if news and threshold is not None:
+                self._reported = threshold, epoch
+                self._report(ThresholdChanged(before=old, threshold=threshold, changes=epoch - seen))
 
     # --- the life cycle ----------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ class PoolAdded(PoolEvent):
     """A pool was added, or added again while it was leaving."""
 
     endpoint: Address
+    weight: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +38,14 @@ class PoolStateChanged(PoolEvent):
     before: State
     state: State
     sessions: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolWeightChanged(PoolEvent):
+    """The weight of a pool changed."""
+
+    before: float
+    weight: float
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,8 @@
 """The pools in rotation: those that may get sessions now, and what the policy knows about them.
 
-What must be here: every change of a pool's session counts, of its membership in the policy and of its slow start.
-`Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses, or reports of
-changes.
+What must be here: every change of a pool's session counts, of its weight, of its membership in the policy and of
+its slow start. `Session` and `Balancer` are the only callers. What must not: a pool's life cycle, its addresses,
+or reports of changes.
 
 A session counts from its pick, so a burst spreads evenly. The sessions of a pool out of rotation (draining,
 failing, removed) and of a pool at its slow-start cap are counted too, and the policy gets them when the pool joins
@@ -12,9 +12,10 @@ again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from math import fsum
 
-from evenly.core import Choose, Policy, ThresholdPolicy
+from evenly.core import Choose, Policy, SizedPolicy, ThresholdPolicy, UtilityThreshold
 from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
@@ -57,6 +58,7 @@ class Rotation:
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
         self._pools: dict[LivePool, None] = {}  # a set that keeps the order: pools in rotation, capped or not
         self._total = 0  # sessions of these pools
+        self._weights: Counter[float] = Counter()  # the number of these pools
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
@@ -111,7 +113,7 @@ class Rotation:
             raise LifecycleError(f"Pool {pool.address} is {pool.stage.name}; its sessions cannot be set.")
         if pool.member:
             self.policy.leave(pool)
-            self.policy.join(pool, pool.sessions + more)
+            self._join(pool, pool.sessions + more)
         pool.unpicked += more
         self._own_changed(pool, more)
         self.unpicked_total += max(more, 0)
@@ -134,7 +136,7 @@ class Rotation:
                 self.policy.depart(pool)
         elif pool.member:
             self.policy.leave(pool)
-            self.policy.join(pool, pool.sessions + more)
+            self._join(pool, pool.sessions + more)
         pool.elsewhere = count
         if pool in self._pools:
             self._total += more
@@ -147,9 +149,10 @@ class Rotation:
         """Let the pool get sessions; with `slowly`, ramp it up if slow start is configured."""
         self._pools[pool] = None
         self._total += pool.sessions
+        self._count_weight(pool, 1)
         if slowly and self._slow_start > 0:
             pool.ramp = Ramp(begun=self._clock(), first=pool.sessions, seconds=self._slow_start)
-        self.policy.join(pool, pool.sessions)  # a cap always leaves room for one session
+        self._join(pool, pool.sessions)  # a cap always leaves room for one session
         pool.member = True
 
     def take_out(self, pool: LivePool) -> None:
@@ -157,6 +160,7 @@ class Rotation:
         if pool in self._pools:
             del self._pools[pool]
             self._total -= pool.sessions
+            self._count_weight(pool, -1)
         pool.ramp = None
         if pool.member:
             self.policy.leave(pool)
@@ -164,15 +168,47 @@ class Rotation:
 
     def tick(self) -> None:
         """Raise slow-start caps as time passes."""
-        warming = [pool for pool in self._pools if pool.ramp is not None]
-        if warming:
-            mean = self.mean()
-            for pool in warming:
-                self._refresh(pool, mean=mean)
+        for pool in [pool for pool in self._pools if pool.ramp is not None]:
+            self._refresh(pool)
 
-    def mean(self) -> float:
-        """Return the mean number of sessions over the pools in rotation."""
-        return self._total / len(self._pools) if self._pools else 0.0
+    # --- weights -----------------------------------------------------------------------------------------------
+
+    @property
+    def weights(self) -> Mapping[float, int]:
+        """The number of pools in rotation of each weight."""
+        return self._weights
+
+    def due(self, pool: LivePool) -> float:
+        """Return the sessions due to a pool in rotation: its part by weight, the mean if all are equal."""
+        return self._total / fsum(count * (weight / pool.weight) for weight, count in self._weights.items())
+
+    def set_weight(self, pool: LivePool, weight: float) -> None:
+        """Set the weight of a pool, in rotation or not."""
+        if pool in self._pools:
+            self._count_weight(pool, -1)
+        pool.weight = weight
+        if pool in self._pools:
+            self._count_weight(pool, 1)
+        if pool.member:
+            self.policy.leave(pool)
+            self._join(pool, pool.sessions)
+        if pool.ramp is not None:
+            self._refresh(pool)
+
+    def fit(self) -> None:
+        """Fit the thresholds to the open sessions, after weights have changed."""
+        if isinstance(self.policy, UtilityThreshold):
+            self.policy.fit(self._total, self._weights)
+
+    def catch_up(self, *, slack: int) -> None:
+        """Raise the thresholds if they are too low for the open sessions, by more than `slack` for each pool."""
+        if isinstance(self.policy, ThresholdPolicy):
+            self.policy.catch_up(self._total, self._weights, slack)
+
+    def _count_weight(self, pool: LivePool, more: int) -> None:
+        self._weights[pool.weight] += more
+        if not self._weights[pool.weight]:
+            del self._weights[pool.weight]
 
     # --- the policy's view -------------------------------------------------------------------------------------
 
@@ -195,15 +231,21 @@ class Rotation:
         if self._counted is not None:
             self._counted(pool)
 
-    def _refresh(self, pool: LivePool, *, mean: float | None = None) -> None:
+    def _join(self, pool: LivePool, sessions: int) -> None:
+        if isinstance(self.policy, UtilityThreshold | SizedPolicy):
+            self.policy.join(pool, sessions, pool.weight)
+        else:
+            self.policy.join(pool, sessions)
+
+    def _refresh(self, pool: LivePool) -> None:
         """Make a pool in rotation a member of the policy, unless it has reached its slow-start cap."""
         now, ramp = self._clock(), pool.ramp
         if ramp is not None and ramp.over(now):
             self._end_ramp(pool)
             ramp = None
-        wanted = ramp is None or pool.sessions + 1 <= ramp.cap(now, self.mean() if mean is None else mean)
+        wanted = ramp is None or pool.sessions + 1 <= ramp.cap(now, self.due(pool))
         if wanted and not pool.member:
-            self.policy.join(pool, pool.sessions)
+            self._join(pool, pool.sessions)
         elif pool.member and not wanted:
             self.policy.leave(pool)
         pool.member = wanted

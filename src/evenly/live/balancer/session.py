@@ -31,11 +31,12 @@ class Ledger(Protocol):
 class Session:
     """One open session. `pool` is the pool where it is counted, None while it is counted nowhere."""
 
-    __slots__ = ("_balancer", "_closed", "_via", "pool")
+    __slots__ = ("_balancer", "_closed", "_opened", "_via", "pool")
 
     def __init__(self, balancer: Balancer, via: Ledger | None, pool: LivePool | None) -> None:
         """For `Balancer.open` and `Balancer.adopt`. A `pool` that is given has already counted the session."""
         self._balancer = balancer
+        self._opened = balancer.opened()
         self._closed = False
         self._via = via
         self.pool = pool
@@ -57,6 +58,8 @@ class Session:
 
     def close(self) -> None:
         """End the session: count it nowhere. Idempotent."""
+        if self.pool is not None:
+            self._balancer.ended(self.pool, self._opened)
         self._closed = True
         self.release()
 

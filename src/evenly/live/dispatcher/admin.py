@@ -11,6 +11,7 @@ from evenly.live.addresses import Address
 from evenly.live.admin.exposition import CONTENT_TYPE
 from evenly.live.admin.responses import stepped_response
 from evenly.live.admin.shell import admin_shell, answer, problem, refusing
+from evenly.live.dashboard.feed import Feed
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.dispatcher.metrics import fleet_metrics
 from evenly.live.dispatcher.snapshot import FleetSnapshot, pool_json
@@ -27,8 +28,10 @@ _NO_STORE = "The store cannot be reached."
 PoolName = Annotated[str, Path(description="Name of the pool.", max_length=MAX_POOL_NAME, examples=["game-7"])]
 
 
-def dispatcher_admin(fleet: Fleet, watch: Watch, *, token: str | None, bound: Address, log: Log) -> FastAPI:
-    """Return the application. `bound` is the address it serves on."""
+def dispatcher_admin(
+    fleet: Fleet, watch: Watch, *, token: str | None, bound: Address, log: Log, feed: Feed
+) -> FastAPI:
+    """Return the application. `bound` is the address it serves on, `feed` what the dashboard shows."""
     return admin_shell(
         about=_ABOUT,
         token=token,
@@ -36,6 +39,7 @@ def dispatcher_admin(fleet: Fleet, watch: Watch, *, token: str | None, bound: Ad
         routers={"Inspect": _inspect_routes(fleet), "Pools": _pool_routes(fleet, log)},
         why_not_ready=watch.why_not_ready,
         store_available=fleet.store_available,
+        feed=feed,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import Any
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -12,10 +13,11 @@ from evenly.core.protocol.codec import decode_to_dispatcher, read_object
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.errors import InputError
 from evenly.live.dispatcher.counters import Counters
-from evenly.live.dispatcher.hello import Hello, read_hello, welcome
+from evenly.live.dispatcher.hello import Hello, read_ended, read_hello, welcome
 from evenly.live.dispatcher.hub import AgentConnection, Hub, Transport
 from evenly.live.dispatcher.mailbox import Mailbox
 from evenly.live.log import Log
+from evenly.live.recorder import Recorder
 from evenly.live.store.base import Store, StoreUnavailableError
 from evenly.live.store.local import term_now
 
@@ -29,8 +31,17 @@ class Agents:
     """Handles the agents' connections. Messages to a store that is `shared` wait in a mailbox."""
 
     def __init__(
-        self, store: Store, hub: Hub, counters: Counters, log: Log, *, heartbeat: float, shared: bool
+        self,
+        store: Store,
+        hub: Hub,
+        counters: Counters,
+        log: Log,
+        *,
+        heartbeat: float,
+        shared: bool,
+        recorder: Recorder | None = None,
     ) -> None:
+        self._recorder = recorder
         self._store = store
         self._hub = hub
         self._counters = counters
@@ -65,7 +76,7 @@ class Agents:
         """Tell all agents if the key of session ids has changed."""
         if self._store.key != self._key:
             self._key = self._store.key
-            self._hub.tell_all(welcome(self._heartbeat, self._key))
+            self._hub.tell_all(self._welcome())
 
     async def _hello(self, receive: Receive) -> Hello | None:
         """Wait for the first frame; None if the agent leaves before it."""
@@ -91,7 +102,7 @@ class Agents:
         except StoreUnavailableError:
             connection.close("the store is not available", _TRY_LATER)
             return False
-        return connection.write(welcome(self._heartbeat, self._store.key))
+        return connection.write(self._welcome())
 
     async def _converse(self, connection: AgentConnection, receive: Receive, mailbox: Mailbox) -> None:
         while (text := _text(await receive())) is not None:
@@ -104,6 +115,8 @@ class Agents:
             if not text.startswith('{"kind"') and "type" in (values := read_object(text)):
                 if values["type"] == "hello":  # other types come from later versions
                     await self._hello_again(connection, read_hello(values))
+                elif values["type"] == "ended" and self._recorder is not None:
+                    self._record(self._recorder, connection.hello.pool, values)
                 continue
             message = decode_to_dispatcher(connection.hello.pool, text)
             _check_epoch(message.report.epoch)
@@ -113,6 +126,16 @@ class Agents:
                 mailbox.put(message)
             else:
                 await self._store.receive(message)
+
+    def _welcome(self) -> str:
+        return welcome(self._heartbeat, self._store.key, record=self._recorder is not None)
+
+    @staticmethod
+    def _record(recorder: Recorder, pool: str, values: dict[str, Any]) -> None:
+        sessions, lost = read_ended(values)
+        for ago, duration in sessions:
+            recorder.ended(pool, duration, ago=ago)
+        recorder.left_out(lost)
 
     async def _deliver(self, connection: AgentConnection, message: ToDispatcher) -> None:
         """Hand a message to a shared store."""

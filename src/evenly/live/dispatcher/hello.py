@@ -8,11 +8,12 @@ from typing import Any
 
 from evenly.core.checks import MAX_EPOCH, check_capacity
 from evenly.errors import InputError
-from evenly.inputs import shown, whole_number
+from evenly.inputs import number_from, shown, whole_number
 from evenly.live.pool_url import check_pool_url
 from evenly.live.session_id import check_pool_name
 
 VERSION = 1
+MAX_SECONDS = 1e9
 _FIELDS = {"type", "version", "pool", "incarnation", "address", "capacity"}
 
 
@@ -42,6 +43,22 @@ def read_hello(values: dict[str, Any]) -> Hello:
     )
 
 
-def welcome(heartbeat: float, key: bytes) -> str:
-    """Return the dispatcher's answer: the heartbeat interval in seconds, and the key of session ids."""
-    return json.dumps({"type": "welcome", "heartbeat": heartbeat, "key": key.hex()}, separators=(",", ":"))
+def welcome(heartbeat: float, key: bytes, *, record: bool = False) -> str:
+    """Return the dispatcher's answer: the heartbeat interval in seconds, and the key of session ids.
+
+    With `record`, it asks to be told of sessions that end.
+    """
+    values = {"type": "welcome", "heartbeat": heartbeat, "key": key.hex()}
+    return json.dumps({**values, "record": True} if record else values, separators=(",", ":"))
+
+
+def read_ended(values: dict[str, Any]) -> tuple[list[tuple[float, float]], int]:
+    """Read the sessions that have ended: seconds since the end and duration of each, and how many are lost."""
+    sessions = values.get("sessions")
+    if not isinstance(sessions, list) or not all(isinstance(each, list) and len(each) == 2 for each in sessions):
+        raise InputError(f"The sessions that have ended must be a list of pairs, not {shown(sessions)}.")
+    times = [
+        (number_from("ago", ago, 0, MAX_SECONDS), number_from("duration", duration, 0, MAX_SECONDS))
+        for ago, duration in sessions
+    ]
+    return times, whole_number("lost", values.get("lost", 0), 0, MAX_EPOCH)

@@ -27,12 +27,22 @@ class Transport(Protocol):
 class AgentConnection:
     """An agent's connection: its newest hello and its newest message, which a store may want again."""
 
-    __slots__ = ("_send", "_transport", "closed", "heard", "hello", "last_message", "second", "this_second")
+    __slots__ = (
+        "_send",
+        "_transport",
+        "closed",
+        "heard",
+        "hello",
+        "last_message",
+        "second",
+        "since",
+        "this_second",
+    )
 
     def __init__(self, hello: Hello, send: Send, transport: Transport) -> None:
         self.hello = hello
         self.last_message: ToDispatcher | None = None
-        self.heard = time.monotonic()
+        self.since = self.heard = time.monotonic()
         self.second, self.this_second = self.heard, 0  # messages since that time, to limit their rate
         self.closed = ""  # why the dispatcher closed it
         self._send = send

@@ -17,12 +17,14 @@ from evenly.live.addresses import Address
 from evenly.live.admin.server import serve_admin, serving
 from evenly.live.alpha_updates import Advisor
 from evenly.live.background import Work, log_faults, repeat, running
+from evenly.live.dashboard.feed import Feed
 from evenly.live.dispatcher.access import Access
 from evenly.live.dispatcher.admin import dispatcher_admin
 from evenly.live.dispatcher.agents import Agents
 from evenly.live.dispatcher.app import Api
 from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.fleet import Fleet
+from evenly.live.dispatcher.fleet_source import FleetSource
 from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.pages import Pages
 from evenly.live.dispatcher.protocol import MAX_CONNECTIONS, ApiServer
@@ -40,12 +42,14 @@ from evenly.live.listening import listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.ready import Ready
 from evenly.live.processes import raise_fd_limit
+from evenly.live.recorder import Recorder, recording
 from evenly.live.signals import on_signals
 
 _TICKS_PER_HEARTBEAT = 8
 _MAX_TICK_S = 0.25
 _WATCH_S = 0.5
 _SWEEP_S = 1.0
+_REPORT_S = 1.0
 
 
 class DispatcherServer:
@@ -62,15 +66,20 @@ class DispatcherServer:
         hub: Hub,
         counters: Counters,
         opened: OpenStore,
+        recorder: Recorder | None = None,
     ) -> None:
         self._settings = settings
+        self._recorder = recorder
         self._log = log
         tls = tls_context(settings)
         self._store = store = opened.store
         self.fleet = Fleet(name=settings.fleet, open_store=opened, hub=hub, counters=counters)
         shared = opened.kind != EMBEDDED
-        self._agents = Agents(store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared)
+        self._agents = Agents(
+            store, hub, counters, log, heartbeat=settings.heartbeat, shared=shared, recorder=recorder
+        )
         self.watch = Watch(self.fleet, log)
+        self.feed = Feed(FleetSource(self.fleet, self.watch), log)
         api = Api(
             sessions=Sessions(store, counters),
             agents=self._agents,
@@ -93,7 +102,10 @@ class DispatcherServer:
             repeat(self._tick, tick, log),
             repeat(self.watch.look, _WATCH_S, log),
             repeat(self._sweep, _SWEEP_S, log),
+            self.feed.run(),
         ]
+        if self._recorder is not None:
+            work.append(repeat(self._recorder.report, _REPORT_S, log))
         if settings.alpha is None:
             use = self._store.use_alpha
             work.append(Advisor(lambda: self.watch.serving, use, settings.load_max, log).run())
@@ -136,7 +148,11 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
     tokens = read_tokens(settings, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)
-    with listening_socket(settings.listen) as listen, listening_socket(settings.admin) as admin:
+    with (
+        listening_socket(settings.listen) as listen,
+        listening_socket(settings.admin) as admin,
+        recording(settings.record, log) as recorder,
+    ):
         bound = Address(settings.listen.host, listen.getsockname()[1])
         admin_bound = Address(settings.admin.host, admin.getsockname()[1])
         counters = Counters()
@@ -152,10 +168,11 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 hub=hub,
                 counters=counters,
                 opened=opened,
+                recorder=recorder,
             )
             _take_uvicorn_log(log)
             admin_app = dispatcher_admin(
-                server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log
+                server.fleet, server.watch, token=tokens.admin, bound=admin_bound, log=log, feed=server.feed
             )
             admin_tls = None if settings.admin.loopback else server.tls
             async with (
@@ -169,6 +186,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 print(ready.to_json() if ready_json else sentence, flush=True)
                 gc.freeze()  # long-lived objects need no further GC scans
                 await stop.wait()
+                server.feed.close()
                 await server.watch.close()
         finally:
             await opened.close()

@@ -65,6 +65,7 @@ class DispatcherSettings(BaseModel):
     tls_key: _file("tls-key") = None  # type: ignore[valid-type]
     agent_token_file: _file("agent-token-file") = None  # type: ignore[valid-type]
     client_token_file: _file("client-token-file") = None  # type: ignore[valid-type]
+    record: _file("record") = None  # type: ignore[valid-type]
     open_picks: Annotated[bool, BeforeValidator(lambda value: true_or_false("open-picks", value))] = False
 
     @model_validator(mode="after")

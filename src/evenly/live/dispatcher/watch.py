@@ -27,7 +27,7 @@ class Watch:
         self._fleet = fleet
         self._log = log
         self._threshold_log = ThresholdLog(log)
-        self._last: FleetState | None = None
+        self.last: FleetState | None = None  # the last snapshot, None before the first
         self._looked = -inf
         self._looking = asyncio.Lock()
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
@@ -40,8 +40,8 @@ class Watch:
             self._looked = time.monotonic()
             with suppress(StoreUnavailableError):
                 state = await self._fleet.open_store.store.state()
-                self._compare(self._last, state)
-                self._last = state
+                self._compare(self.last, state)
+                self.last = state
                 served = (PoolState.SERVING, PoolState.FULL)
                 self.serving = [pool.sessions for pool in state.pools if pool.state in served]
             self._threshold_log.catch_up()
@@ -57,7 +57,7 @@ class Watch:
     async def why_not_ready(self) -> str | None:
         """Return why no session can be placed, None if sessions can."""
         await self.look(_MAX_AGE_S)
-        pools = () if self._last is None else self._last.pools
+        pools = () if self.last is None else self.last.pools
         if any(pool.state is PoolState.SERVING for pool in pools):
             return None
         if not pools:

@@ -58,10 +58,12 @@ def envoy_config(
     admin: AdminAddress,
     health_path: str | None,
     limits: Limits | None = None,
+    weights: Sequence[float] = (),
 ) -> Json:
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
-    Without `pools` it follows the picker's list (EDS). Health checks send a GET of `health_path`, or open a TCP
+    Without `pools` it follows the picker's list (EDS). `weights` are those of the pools, in the same order, for
+    Envoy's own policy; by default they are equal. Health checks send a GET of `health_path`, or open a TCP
     connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
     refuses what is beyond the `limits`, by default those of a machine with 65,536 open files and 4 GiB of memory.
     """
@@ -74,7 +76,10 @@ def envoy_config(
         "static_resources": {
             "listeners": [_listener(resolve(listen), admin, limits)],
             "clusters": [
-                *(pools_cluster(pools, admin, health_path, limits, once=once) for once in (False, True)),
+                *(
+                    pools_cluster(pools, admin, health_path, limits, weights=weights, once=once)
+                    for once in (False, True)
+                ),
                 picker_cluster(picker, admin),
             ],
         },

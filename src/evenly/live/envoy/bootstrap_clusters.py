@@ -11,6 +11,7 @@ from typing import Any
 
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
+from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits
 from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, ONCE, OPEN, PICKED, PICKER, SERVED
 
@@ -29,11 +30,17 @@ def picker_service(admin: AdminAddress) -> Json:
 
 
 def pools_cluster(
-    pools: Sequence[Address] | None, admin: AdminAddress, health_path: str | None, limits: Limits, *, once: bool
+    pools: Sequence[Address] | None,
+    admin: AdminAddress,
+    health_path: str | None,
+    limits: Limits,
+    *,
+    weights: Sequence[float],
+    once: bool,
 ) -> Json:
     """Describe the pools: the given ones, or those that the picker announces by EDS if `pools` is None.
 
-    If `once`, each connection carries one request only.
+    Without `weights` the pools are equal. If `once`, each connection carries one request only.
     """
     name = ONCE if once else CLUSTER
     idle = {"idle_timeout": "1s", "max_requests_per_connection": 1} if once else {"idle_timeout": "4s"}
@@ -54,7 +61,7 @@ def pools_cluster(
             common_http_protocol_options=idle,  # below the keep-alive timeouts of servers
             explicit_http_config={"http_protocol_options": {}},
         ),
-        **(_followed_pools(admin) if pools is None else _fixed(name, [resolve(pool) for pool in pools])),
+        **(_followed_pools(admin) if pools is None else _fixed(name, [*map(resolve, pools)], weights)),
     }
 
 
@@ -137,12 +144,17 @@ def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
     }
 
 
-def _fixed(cluster: str, addresses: Sequence[Address]) -> Json:
+def _fixed(cluster: str, addresses: Sequence[Address], weights: Sequence[float] = ()) -> Json:
     """Describe fixed endpoints. A name resolves to one address at a time (LOGICAL_DNS): there is one picker."""
     by_number = all(_is_number(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
     metadata = {"filter_metadata": {NAMESPACE: OPEN}}
-    endpoints = [{"endpoint": {"address": socket_address(address)}, "metadata": metadata} for address in addresses]
+    endpoints: list[Json] = [
+        {"endpoint": {"address": socket_address(address)}, "metadata": metadata} for address in addresses
+    ]
+    for endpoint, weight in zip(endpoints, endpoint_weights(weights), strict=False):  # without weights: none
+        if weight is not None:
+            endpoint["load_balancing_weight"] = weight
     return {**kind, "load_assignment": {"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]}}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 
 from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.envoy.names import NAMESPACE, OPEN
 from evenly.live.log import Log
 from evenly.live.wire.frames import framed
@@ -54,7 +55,9 @@ class Endpoints:
         return framed(field(1, version) + b"".join(resources) + field(4, _TYPE) + field(5, version))
 
     def _assignment(self) -> bytes:
-        return b"".join(_endpoint(pool) for pool in self._pools())
+        pools = list(self._pools())
+        weights = endpoint_weights([pool.weight for pool in pools])
+        return b"".join(map(_endpoint, pools, weights))
 
     def refused(self, reason: str) -> None:
         """Log that an Envoy rejected a response."""
@@ -98,9 +101,10 @@ class Subscription:
         self._endpoints.ended(self)
 
 
-def _endpoint(pool: LivePool) -> bytes:
+def _endpoint(pool: LivePool, weight: int | None) -> bytes:
     mark = _CLOSED if pool.draining or pool.leaving else _OPEN
-    return field(2, field(1, field(1, _address(pool.endpoint))) + mark)
+    share = b"" if weight is None else field(4, field(1, weight))
+    return field(2, field(1, field(1, _address(pool.endpoint))) + mark + share)
 
 
 def _address(address: Address) -> bytes:

@@ -80,7 +80,7 @@ class EnvoyFleet:
                     "envoy not believed", announced=announced.decode("latin-1")[:100], reason=str(error)
                 )
             return None
-        envoy = self._known[announced] = EnvoyCounts(admin)
+        envoy = self._known[announced] = EnvoyCounts(admin, self._clock())
         self._log.event("envoy seen", admin=str(admin))
         if len(self._known) == MAX_ENVOYS:
             self._log.event("no more envoys", most=MAX_ENVOYS)
@@ -91,8 +91,7 @@ class EnvoyFleet:
 
     async def _poll(self, announced: bytes, envoy: EnvoyCounts) -> None:
         """Poll one Envoy until it has been silent for a while and has no sessions."""
-        seen = answered = self._clock()
-        refusals, reached, next_look = 0, False, seen
+        refusals, reached, next_look = 0, False, envoy.seen
         while True:
             before = envoy.snapshot()
             try:
@@ -101,7 +100,7 @@ class EnvoyFleet:
                 if isinstance(error, ConnectionRefusedError):
                     envoy.refused()
                     refusals += 1
-                silent = self._clock() - answered
+                silent = self._clock() - envoy.answered
                 if envoy.hosts is not None and (refusals >= 2 or silent > _SILENCE_S):
                     self._lose(envoy, error)
                 if silent > (_FORGET_S if reached else _FORGET_NEW_S) and not envoy.picked:
@@ -109,7 +108,7 @@ class EnvoyFleet:
                     self.refusals.forget(announced)
                     return
             else:
-                refusals, answered, reached = 0, self._clock(), True
+                refusals, envoy.answered, reached = 0, self._clock(), True
                 if envoy.hosts is None:
                     self._log.event("envoy reachable", admin=str(envoy.admin), pools=len(hosts))
                 try:
@@ -119,7 +118,7 @@ class EnvoyFleet:
                 if self._clock() >= next_look:
                     next_look = self._clock() + _REFUSALS_S
                     await self._count_refusals(announced, envoy)
-            await asyncio.sleep(_FAST_POLL_S if self._clock() - seen < _NEW_S else _POLL_S)
+            await asyncio.sleep(_FAST_POLL_S if self._clock() - envoy.seen < _NEW_S else _POLL_S)
 
     async def _count_refusals(self, announced: bytes, envoy: EnvoyCounts) -> None:
         """Count what the Envoy has refused. Without an answer nothing is lost: its counts are totals."""

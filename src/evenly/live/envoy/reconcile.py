@@ -33,11 +33,13 @@ class EnvoyCounts:
     """One Envoy: the `Ledger` of the sessions that it forwards.
 
     `unpicked` are the sessions at each pool that only its admin port shows. `hosts` is the last response of its
-    admin port, None while it does not respond.
+    admin port, None while it does not respond. It was first seen at the time `seen`, and `answered` is when its
+    admin port last did.
     """
 
-    def __init__(self, admin: AdminAddress) -> None:
+    def __init__(self, admin: AdminAddress, seen: float = 0.0) -> None:
         self.admin = admin
+        self.seen = self.answered = seen
         self.unpicked: Counter[LivePool] = Counter()
         self.hosts: dict[Address, Host] | None = None
         self._started: Counter[LivePool] = Counter()

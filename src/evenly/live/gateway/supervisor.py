@@ -28,6 +28,7 @@ from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
 
@@ -223,8 +224,10 @@ def _check(settings: Settings) -> None:
     if settings.admin_token_file is not None:
         check_regular(settings.admin_token_file)  # a restarted picker reads it again
     read_token(settings.admin, settings.admin_token_file, os.environ)
+    if settings.record is not None:
+        check_record(settings.record)
     endpoints: dict[Address, Address] = {}
-    for pool in settings.pool:
+    for pool, _ in settings.pool:
         other = endpoints.setdefault(resolve(pool), pool)
         if other != pool:
             raise InputError(f"Pools {other} and {pool} are the same server.")

@@ -11,6 +11,7 @@ from evenly.live.balancer.events import (
     PoolAdded,
     PoolGone,
     PoolStateChanged,
+    PoolWeightChanged,
     ThresholdChanged,
 )
 from evenly.live.balancer.lifecycle import State
@@ -54,10 +55,12 @@ class EventLog:
 def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
     """Return the name of the event in the log, and its facts."""
     match event:
-        case PoolAdded(pool=pool, endpoint=endpoint):
-            return "pool added", {"pool": str(pool), "endpoint": str(endpoint)}
+        case PoolAdded(pool=pool, endpoint=endpoint, weight=weight):
+            return "pool added", {"pool": str(pool), "endpoint": str(endpoint), "weight": weight}
         case PoolStateChanged(pool=pool, before=before, state=state, sessions=sessions):
             return _STATE_NAMES[state], {"pool": str(pool), "before": before.value, "sessions": sessions}
+        case PoolWeightChanged(pool=pool, before=before, weight=weight):
+            return "pool weight changed", {"pool": str(pool), "before": before, "weight": weight}
         case PoolGone(pool=pool):
             return "pool gone", {"pool": str(pool)}
         case AlphaChanged(alpha=alpha):

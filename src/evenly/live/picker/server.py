@@ -18,6 +18,7 @@ from evenly.errors import InputError
 from evenly.files import check_writable
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
+from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import EnvoyView, RefusedView, StoreView
 from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
@@ -27,6 +28,8 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent, PoolEvent
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.pool import LivePool
+from evenly.live.dashboard.feed import Feed
+from evenly.live.dashboard.source import Part
 from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
@@ -42,12 +45,14 @@ from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerp
 from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
-from evenly.live.settings import Settings, new_policy, read_settings
+from evenly.live.recorder import Recorder, recording
+from evenly.live.settings import Settings, follows_weights, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
 _SAVE_S = 0.5
+_REPORT_S = 1.0
 _RESTART_GRACE_S = 5.0  # all Envoys have reported their open sessions by then
 _MAX_CONNECTIONS = 4096
 
@@ -57,7 +62,8 @@ class PickerServer:
 
     `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
     the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
-    files. `gateway` is the folder of the gateway that runs this picker, None if there is none.
+    files. `gateway` is the folder of the gateway that runs this picker, None if there is none. `recorder` gets the
+    sessions that end.
     """
 
     def __init__(
@@ -72,8 +78,10 @@ class PickerServer:
         files: int,
         seen: Fingerprint | None,
         gateway: GatewayFolder | None = None,
+        recorder: Recorder | None = None,
     ) -> None:
         self.log = log
+        self._recorder = recorder
         self._gateway = gateway
         self._event_log = EventLog(log)
         self.latency = Latency()
@@ -95,6 +103,7 @@ class PickerServer:
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
             counted=None if settings.store is None else self._counted,
             elsewhere=None if settings.store is None else self._elsewhere,
+            record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
@@ -104,11 +113,15 @@ class PickerServer:
             time.monotonic,
             own=None if gateway is None else AdminSocket(gateway.admin_socket),
         )
+        kind = "picker" if gateway is None else "gateway"
+        self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._add_pools(
-            restored.pools_now(settings.pool) if restored else [KnownPool(address=each) for each in settings.pool]
+            restored.pools_now(settings.pool)
+            if restored
+            else [KnownPool(address=pool.address, weight=pool.weight) for pool in settings.pool]
         )
         if state is not None:
             self._saver = StateSaver(state, self._state, self._state_source, self.log)
@@ -121,14 +134,16 @@ class PickerServer:
 
     def background(self) -> list[Work]:
         """Return the work to run beside the picks."""
-        work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log)]
+        work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log), self.feed.run()]
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
-        if self._settings.policy == "threshold" and self._settings.alpha is None:
+        if learns(self._settings.policy) and self._settings.alpha is None:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         if self._sharing is not None:
             work.append(self._sharing.run())
+        if self._recorder is not None:
+            work.append(repeat(self._recorder.report, _REPORT_S, self.log))
         return work
 
     async def wait_shared(self) -> None:
@@ -150,6 +165,28 @@ class PickerServer:
                 unknown_pools=[str(pool.address) for pool in self.envoys.unknown_pools(envoy)],
             )
 
+    def parts(self) -> list[Part]:
+        """Return the other processes as the dashboard shows them: the Envoys, and pickers that share the store."""
+        now = time.monotonic()
+        envoys = [
+            Part(
+                kind="Envoy",
+                name=str(envoy.admin),
+                reachable=envoy.hosts is not None,
+                age=now - envoy.seen,
+                heard=now - envoy.answered,
+                sessions=envoy.sessions,
+                note=f"cannot reach {lost} of the pools"
+                if (lost := len(self.envoys.unknown_pools(envoy)))
+                else "",
+            )
+            for envoy in self.envoys.all
+        ]
+        others = {} if self._sharing is None else self._sharing.heard()
+        return envoys + [
+            Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()
+        ]
+
     @property
     def ready(self) -> bool:
         """Whether new sessions can be placed, and the gateway, if there is one, accepts clients."""
@@ -168,6 +205,9 @@ class PickerServer:
         """Close the connections of the Envoys, whose sessions continue, and save the state."""
         self._tick()  # the last changes of the threshold, before sessions seem to end
         self._event_log.close()
+        if self._recorder is not None:
+            self._recorder.stopping()
+        self.feed.close()
         self._router.stopping = True
         for connection in list(self._connections):
             connection.abort()
@@ -175,8 +215,10 @@ class PickerServer:
         self._save()
 
     def _add_pools(self, pools: list[KnownPool]) -> None:
+        weighs = follows_weights(self._settings.policy)  # else a weight set under an earlier policy has no effect
         for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
-            self.balancer.add(pool.address, endpoint, slowly=False)
+            weight = pool.weight if weighs and not pool.leaving else 1.0
+            self.balancer.add(pool.address, endpoint, weight=weight, slowly=False)
             if pool.draining:
                 self.balancer.drain(pool.address)
             if pool.leaving:
@@ -213,7 +255,8 @@ class PickerServer:
         """Return what the state is made of. Stages stand for draining and leaving."""
         pools = self.balancer.pools
         addresses = [(pool.address, pool.endpoint) for pool in pools]
-        return self._settings, self.balancer.alpha, addresses, [pool.stage for pool in pools]
+        stages, weights = [pool.stage for pool in pools], [pool.weight for pool in pools]
+        return self._settings, self.balancer.alpha, addresses, stages, weights
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha
@@ -221,7 +264,11 @@ class PickerServer:
             settings=self._settings,
             pools=[
                 KnownPool(
-                    address=pool.address, endpoint=pool.endpoint, draining=pool.draining, leaving=pool.leaving
+                    address=pool.address,
+                    endpoint=pool.endpoint,
+                    weight=pool.weight,
+                    draining=pool.draining,
+                    leaving=pool.leaving,
                 )
                 for pool in self.balancer.pools
             ],
@@ -270,7 +317,11 @@ async def serve(
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
-    with listening_socket(settings.listen) as grpc, listening_socket(settings.admin) as admin:
+    with (
+        listening_socket(settings.listen) as grpc,
+        listening_socket(settings.admin) as admin,
+        recording(settings.record, log) as recorder,
+    ):
         service = PickerServer(
             settings,
             given=given,
@@ -281,6 +332,7 @@ async def serve(
             files=files,
             seen=seen,
             gateway=gateway,
+            recorder=recorder,
         )
         bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
@@ -292,6 +344,7 @@ async def serve(
             resolve=resolved,
             ready=lambda: service.ready,
             publish=service.publish,
+            feed=service.feed,
             store=service.store_view,
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
@@ -303,7 +356,7 @@ async def serve(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
                 admin=bound,
                 pools=len(service.balancer.pools),
-                policy=settings.policy,
+                policy=service.balancer.name,
             )
             print(ready.to_json() if ready_json else ready.sentence(), flush=True)
             gc.freeze()  # long-lived objects need no further GC scans

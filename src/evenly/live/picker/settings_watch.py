@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import inf
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address, resolve
+from evenly.live.addresses import Address, WeightedPool, resolve
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
 from evenly.live.picker.state_file import changes
@@ -51,32 +51,45 @@ class SettingsFile:
         """Apply the file's pool changes. Return the settings in force, and whether all changes were applied."""
         try:
             new = await asyncio.to_thread(read_settings, self._given, self._path)
-            added, removed = changes(settings.pool, new.pool)
-            endpoints = {address: await resolved(address) for address in added}
+            added, removed, reweighted = changes(settings.pool, new.pool)
+            endpoints = {pool: await resolved(pool.address) for pool in added}
         except Exception as error:  # a file can be bad in many ways
             self._log.event("settings not used", reason=str(error) or repr(error))
             return settings, False
-        for address in removed:  # first: a pool may be listed under another name now
+        for pool in removed:  # first: a pool may be listed under another name now
             with suppress(InputError):  # the operator has removed it already
-                self._balancer.remove(address)
-        refused = {address for address in added if not self._add(address, endpoints[address])}
+                self._balancer.remove(pool.address)
+        # The operator may have added or removed some already.
+        present = {pool.address for pool in self._balancer.pools if not pool.leaving}
+        weighed = [pool for pool in (*reweighted, *added) if pool.address in present]
+        refused = set() if self._weigh(weighed) else set(weighed)
+        refused |= {pool for pool in added if pool.address not in present and not self._add(pool, endpoints[pool])}
         others = {key for key in Settings.model_fields if getattr(new, key) != getattr(settings, key)}
         self._log.event(
             "settings read",
-            added=[str(address) for address in added if address not in refused],
-            removed=[*map(str, removed)],
+            added=[str(pool.address) for pool in added if pool not in refused],
+            removed=[str(pool.address) for pool in removed],
+            reweighted=[str(pool.address) for pool in reweighted if pool not in refused],
             after_restart=sorted(others - {"pool"}),
         )
-        pools = tuple(pool for pool in new.pool if pool not in refused)
+        before = {pool.address: pool for pool in settings.pool}
+        in_force = (before.get(pool.address) if pool in refused else pool for pool in new.pool)
+        pools = tuple(pool for pool in in_force if pool is not None)
         return settings.model_copy(update={"pool": pools}), not refused
 
-    def _add(self, address: Address, endpoint: Address) -> bool:
-        if any(pool.address == address and not pool.leaving for pool in self._balancer.pools):
-            return True  # the operator has added it already
+    def _add(self, pool: WeightedPool, endpoint: Address) -> bool:
         try:
-            self._balancer.add(address, endpoint)
+            self._balancer.add(pool.address, endpoint, weight=pool.weight)
         except InputError as error:
-            self._log.event("pool not added", pool=str(address), reason=str(error))
+            self._log.event("pool not added", pool=str(pool.address), reason=str(error))
+            return False
+        return True
+
+    def _weigh(self, pools: Sequence[WeightedPool]) -> bool:
+        try:
+            self._balancer.set_weights(dict(pools))
+        except InputError as error:
+            self._log.event("weights not changed", pools=[str(pool) for pool in pools], reason=str(error))
             return False
         return True
 

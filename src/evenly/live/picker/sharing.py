@@ -47,6 +47,10 @@ class Sharing:
         """Return the store as the admin port shows it."""
         return StoreView(fleet=self._fleet, available=self._shared.available, pickers=self._shared.pickers)
 
+    def heard(self) -> dict[str, float]:
+        """Return the ids of the other pickers, with the seconds since each was last heard."""
+        return self._shared.heard()
+
     async def wait_known(self) -> None:
         """Wait a moment until the sessions of the others are known."""
         await self._shared.wait_known(_WAIT_S)

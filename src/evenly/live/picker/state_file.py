@@ -6,13 +6,15 @@ kept: the Envoys know them and are polled.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 
 from evenly.errors import InputError
 from evenly.files import atomic_write, read_text
-from evenly.live.addresses import Address, check_pools
+from evenly.live.addresses import WeightedPool, check_pools, checked_weight
 from evenly.live.settings import AddressField, AlphaField, Settings
 
 MAX_BYTES = 16_000_000  # 10,000 pools with the longest names take less than half of it
@@ -23,6 +25,7 @@ class KnownPool(BaseModel):
 
     address: AddressField
     endpoint: AddressField | None = None
+    weight: Annotated[float, BeforeValidator(checked_weight)] = 1.0
     draining: bool = False
     leaving: bool = False
 
@@ -39,26 +42,46 @@ class PickerState(BaseModel):
         check_pools([pool.address for pool in self.pools])
         return self
 
-    def pools_now(self, configured: tuple[Address, ...]) -> list[KnownPool]:
+    def pools_now(self, configured: Sequence[WeightedPool]) -> list[KnownPool]:
         """Return the pools, updated by the changes of the settings since then.
 
-        A pool that the settings no longer list is leaving: it may still have sessions.
+        A pool that the settings no longer list is leaving: it may still have sessions. One that is listed again
+        gets sessions again, as if it were added while the picker runs.
         """
-        added, removed = map(dict.fromkeys, changes(self.settings.pool, configured))
-        kept = [
-            pool.model_copy(update={"leaving": True}) if pool.address in removed else pool for pool in self.pools
-        ]
-        # A pool that is listed again gets sessions again, as if it were added while the picker runs.
-        again = {"leaving": False, "draining": False}
-        back = [pool.model_copy(update=again) if pool.address in added and pool.leaving else pool for pool in kept]
-        present = {pool.address for pool in back}
-        return [*back, *(KnownPool(address=address) for address in added if address not in present)]
+        now = changes(self.settings.pool, configured)
+        added, removed = dict(now.added), {pool.address for pool in now.removed}
+        weights = dict([*now.added, *now.reweighted])
+        pools = []
+        for pool in self.pools:
+            new: dict[str, object] = {"weight": weights.get(pool.address, pool.weight)}
+            if pool.address in removed:
+                new["leaving"] = True
+            elif pool.address in added and pool.leaving:
+                new |= {"leaving": False, "draining": False}
+            pools.append(pool.model_copy(update=new))
+        present = {pool.address for pool in pools}
+        more = (
+            KnownPool(address=address, weight=weight) for address, weight in now.added if address not in present
+        )
+        return [*pools, *more]
 
 
-def changes(before: tuple[Address, ...], after: tuple[Address, ...]) -> tuple[list[Address], list[Address]]:
-    """Return the pools added and the pools removed between two versions of the settings."""
-    old, new = set(before), set(after)
-    return [pool for pool in after if pool not in old], [pool for pool in before if pool not in new]
+class Changes(NamedTuple):
+    """The pools that two versions of the settings differ in. `reweighted` ones have their new weight."""
+
+    added: list[WeightedPool]
+    removed: list[WeightedPool]
+    reweighted: list[WeightedPool]
+
+
+def changes(before: Sequence[WeightedPool], after: Sequence[WeightedPool]) -> Changes:
+    """Compare the pools of two versions of the settings."""
+    old, new = dict(before), dict(after)
+    return Changes(
+        added=[pool for pool in after if pool.address not in old],
+        removed=[pool for pool in before if pool.address not in new],
+        reweighted=[pool for pool in after if old.get(pool.address, pool.weight) != pool.weight],
+    )
 
 
 def load(path: Path) -> PickerState | None:

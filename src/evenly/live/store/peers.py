@@ -45,6 +45,10 @@ class Peers:
         """The pickers that are known."""
         return list(self._peers)
 
+    def heard(self, now: float) -> dict[str, float]:
+        """Return the pickers that are known, with the seconds since each was last heard."""
+        return {picker: max(now - peer.heard, 0.0) for picker, peer in self._peers.items()}
+
     def sessions(self, endpoint: Address) -> int:
         """Return the sessions of all peers at an endpoint."""
         return self._totals.get(endpoint, 0)

@@ -79,6 +79,10 @@ class SharedCounts:
         """The number of other pickers that are known."""
         return len(self._peers)
 
+    def heard(self) -> dict[str, float]:
+        """Return the ids of the other pickers, with the seconds since each was last heard."""
+        return self._peers.heard(asyncio.get_running_loop().time())
+
     def elsewhere(self, endpoint: Address) -> int:
         """Return the number of sessions that the other pickers have at an endpoint."""
         return self._peers.sessions(endpoint)

@@ -23,7 +23,7 @@ constexpr int LEVELS = EVENLY_LEVELS;  // a pool has fewer tasks than this, minu
 constexpr int CHUNK = 256;             // events between two looks at the clock
 constexpr int MAX_SAMPLED = 4;
 
-enum Policy { THRESHOLD = 0, JSQ = 1, POWER_OF_D = 2, RANDOM = 3 };  // as evenly.sim.kernels.ledger.PolicyCode
+enum Policy { THRESHOLD = 0, JSQ = 1, POWER_OF_D = 2, RANDOM = 3 };
 
 struct Point {  // a scenario
   int policy, pools, learning;

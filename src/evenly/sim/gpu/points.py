@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenly.errors import InputError
-from evenly.sim.kernels.ledger import PolicyCode
 from evenly.sim.scenario import Scenario
 
 SOURCE = Path(__file__).parent
 MAX_SAMPLED = 4
-POLICIES = ("threshold", "jsq", "random", "power-of-d")
+POLICIES = {"threshold": 0, "jsq": 1, "power-of-d": 2, "random": 3}  # as `Policy` in chain.h
 _LEVELS = (64, 256, 1024)
 _WORD = 2.0**32
 _MAX_POOLS = 2**20  # sums of squares fit into 32 bits, and counts into single precision
@@ -106,7 +105,7 @@ def as_points(scenarios: Sequence[Scenario], size: int) -> NDArray[Any]:
             raise InputError(f"The GPU cannot simulate {reason}.")
         tasks = scenario.tasks_at_start()
         rule = scenario.rule
-        point["policy"] = PolicyCode[scenario.info.name.replace("-", "_").upper()]
+        point["policy"] = POLICIES[scenario.info.name]
         point["pools"] = scenario.pools
         point["learning"] = rule is not None
         point["fall_at"] = -1 if rule is None else rule.fall_at(scenario.pools)

@@ -15,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels.clock import pace
+from evenly.sim.kernels.clock import pace, switch
 from evenly.sim.kernels.draws import Drawn, draw
+from evenly.sim.kernels.given import Given, next_start
 from evenly.sim.kernels.heap import push
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Record
@@ -142,11 +143,16 @@ def draw_sessions(
     tasks: Tasks,
     drawn: Drawn,
     clock: Record,
+    given: Given,
     events: Events,
     until: float,
     most: int,
 ) -> tuple[int, bool]:
-    """Draw up to `most` events up to the time `until`. Return their number, and whether there are no more."""
+    """Draw up to `most` events up to the time `until`. Return their number, and whether there are no more.
+
+    If sessions are given, their times are taken instead of drawn.
+    """
+    replayed = given.starts.size > 0
     numbers, due, sessions, total = tasks.numbers, tasks.due, tasks.sessions, tasks.total[0]
     mean_service, rate = 1.0 / rules.service_rate, pace(rules)
     count, event = 0, ARRIVAL
@@ -160,14 +166,38 @@ def draw_sessions(
             numbers[total] = number
             events.tasks[count] = number
         else:
+            service = given.durations[clock.serial] if replayed else draw(drawn.service) * mean_service
             clock.serial += 1
             number = numbers[total]
-            service = draw(drawn.service) * mean_service
             push(due, sessions, total, state.time + service, (clock.serial << NUMBER_BITS) | number)
             total += 1
             events.tasks[count] = -1 - number
-            next_arrival(rules, state, clock, drawn.gaps, rate)
+            if replayed:
+                state.next_time = next_start(given, clock.serial)
+            else:
+                next_arrival(rules, state, clock, drawn.gaps, rate)
         events.times[count] = state.time
         count += 1
     tasks.total[0] = total
     return count, event == NONE
+
+
+@kernel
+def list_sessions(
+    rules: Record, state: Record, streams: Streams, drawn: Drawn, clock: Record, given: Given, until: float
+) -> bool:
+    """Write down the sessions that begin up to the time `until`. Return False if room runs out before."""
+    mean_service = 1.0 / rules.service_rate
+    rate = pace(rules)
+    while clock.serial < given.starts.size:
+        while clock.next_switch <= min(state.next_time, until):
+            switch(rules, state, streams, clock)
+        if state.next_time > until:
+            state.time = until
+            return True
+        state.time = state.next_time
+        given.starts[clock.serial] = state.time
+        given.durations[clock.serial] = draw(drawn.service) * mean_service
+        clock.serial += 1
+        next_arrival(rules, state, clock, drawn.gaps, rate)
+    return False

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from evenly.sim.kernels.given import watch_change, watch_time
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, Record, add_task, remove_task
@@ -31,8 +32,20 @@ class Changes(NamedTuple):
 
 
 @kernel
-def record(rules: Record, state: Record, book: Book, tasks: IntArray, changes: Changes, first: int) -> int:
-    """Record the changes from `first` on. Return the number done: fewer than all if the book is full."""
+def record(
+    rules: Record,
+    state: Record,
+    book: Book,
+    tasks: IntArray,
+    changes: Changes,
+    first: int,
+    watch: Record,
+    replayed: bool,
+) -> int:
+    """Record the changes from `first` on. Return the number done: fewer than all if the book is full.
+
+    If sessions are given, the watch measures them.
+    """
     times, steps, thresholds = changes
     watched = thresholds.size > 0
     at_least, full, area, max_time = book.at_least, book.full, book.area, book.max_time
@@ -46,7 +59,10 @@ def record(rules: Record, state: Record, book: Book, tasks: IntArray, changes: C
             return index
         state.time = times[index]
         pass_time(rules, state, book, edge, part, load_at(rules, state.time))
+        if replayed:
+            watch_time(watch, state, rules.pools)
         state.events += 1
+        level = 0
         if step < 0:
             level = tasks[-step - 1]
             tasks[-step - 1] = level - 1
@@ -59,6 +75,8 @@ def record(rules: Record, state: Record, book: Book, tasks: IntArray, changes: C
                 level = tasks[step - 1] + 1
                 tasks[step - 1] = level
                 add_task(state, at_least, full, area, max_time, level)
+        if replayed:
+            watch_change(watch, at_least, state.total, rules.pools, level, -1 if step < 0 else 1)
         if watched and thresholds[index] != state.threshold:
             _change_threshold(state, book, thresholds[index])
     return times.size

@@ -2,6 +2,9 @@
 
 A second implementation of the protocol in `evenly.core.protocol`, without its losses and restarts: tests drive
 both with the same random numbers and compare them event by event.
+
+Service times are exponential, so that the next departure is drawn; or sessions are given, and the open ones are
+in a heap by the time at which they end.
 """
 
 from __future__ import annotations
@@ -21,12 +24,22 @@ from evenly.sim.kernels.flight import (
     send,
     take,
 )
+from evenly.sim.kernels.given import Given, next_start, watch_change, watch_time
+from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
 from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
 from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
-from evenly.sim.kernels.rng import BUFFER, Streams, distinct_rank, next_choice, refill_choices, refill_events
+from evenly.sim.kernels.rng import (
+    BUFFER,
+    Floats,
+    Streams,
+    distinct_rank,
+    next_choice,
+    refill_choices,
+    refill_events,
+)
 from evenly.sim.kernels.wave import load_at
 
 _THRESHOLD = int(PolicyCode.THRESHOLD)
@@ -39,15 +52,23 @@ _CLOCK, _MESSAGE, _TASK_ARRIVES, _REGULAR = 0, 1, 2, 3  # what happens next
 
 @kernel
 def _poll(
-    rules: Record, state: Record, streams: Streams, net: Record, flight: Flight, parties: Parties, ranks: IntArray
+    rules: Record,
+    state: Record,
+    streams: Streams,
+    net: Record,
+    flight: Flight,
+    parties: Parties,
+    ranks: IntArray,
+    number: int,
 ) -> None:
-    """Ask distinct random pools for their tasks."""
+    """Ask distinct random pools for their tasks, for the task of this number."""
     if state.choice_position + ranks.size > BUFFER:
         refill_choices(streams)
         state.choice_position = 0
     row = parties.poll_free[parties.poll_free.size - net.polls - 1]
     net.polls += 1
     parties.polls[row, 0] = ranks.size
+    parties.poll_task[row] = number
     for drawn in range(ranks.size):
         rank = distinct_rank(streams.choices[state.choice_position], ranks, drawn, rules.pools)
         state.choice_position += 1
@@ -71,16 +92,30 @@ def _polled(
         net.polls -= 1
         parties.poll_free[parties.poll_free.size - net.polls - 1] = row
         due = state.time + delay(net, flight.travel)
-        send(net, flight, due, TASK, poll[3 + poll[2]], 0, 0, 0, 0)
+        send(net, flight, due, TASK, poll[3 + poll[2]], parties.poll_task[row], 0, 0, 0)
 
 
 @inlined
-def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight, parties: Parties) -> None:
-    """Let the next task arrive at its pool."""
-    pool = flight.message[take(net, flight), 1]
+def _begin(
+    rules: Record,
+    state: Record,
+    book: Book,
+    net: Record,
+    flight: Flight,
+    parties: Parties,
+    due: Floats,
+    sessions: IntArray,
+    given: Given,
+) -> int:
+    """Let the next task arrive at its pool, and return how many that has then; 0 if the task is lost."""
+    row = take(net, flight)
+    pool, number = flight.message[row, 1], flight.message[row, 2]
     level = parties.tasks[pool] + 1
     parties.arrived[pool] += 1
-    if level > rules.capacity:
+    lost = level > rules.capacity
+    if given.pools.size > 0:
+        given.pools[number] = -1 if lost else pool
+    if lost:
         state.lost += 1
         net.refusals += 1
         if rules.policy == _THRESHOLD:
@@ -89,12 +124,18 @@ def _begin(rules: Record, state: Record, book: Book, net: Record, flight: Flight
             send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
     else:
         parties.tasks[pool] = level
-        parties.owner[state.total] = pool
+        if given.starts.size > 0:
+            session = (net.begun << POOL_BITS) | pool
+            net.begun += 1
+            push(due, sessions, state.total, state.time + given.durations[number], session)
+        else:
+            parties.owner[state.total] = pool
         net.highest = max(net.highest, level)
         add_task(state, book.at_least, book.full, book.area, book.max_time, level)
         if rules.policy == _THRESHOLD and level < parties.threshold[pool]:
             state.green += 1
             report(state, net, flight, parties, pool)
+    return 0 if lost else int(level)
 
 
 @inlined
@@ -125,13 +166,19 @@ def _deliver(state: Record, net: Record, flight: Flight, parties: Parties) -> No
 
 
 @inlined
-def _depart(
-    rules: Record, state: Record, book: Book, net: Record, flight: Flight, parties: Parties, task: int
-) -> None:
-    """Finish a task, and let its pool report that if the policy wants it."""
+def _owner_of(state: Record, parties: Parties, task: int) -> int:
+    """Take a task out of the list, and return its pool."""
     owner = parties.owner
     pool = owner[task]
     owner[task] = owner[state.total - 1]
+    return int(pool)
+
+
+@inlined
+def _depart(
+    rules: Record, state: Record, book: Book, net: Record, flight: Flight, parties: Parties, pool: int
+) -> int:
+    """Finish a task of the pool, which reports that if the policy wants it. Return how many it had."""
     level = parties.tasks[pool]
     parties.tasks[pool] = level - 1
     remove_task(state, book.at_least, book.full, book.area, book.max_time, level)
@@ -145,6 +192,7 @@ def _depart(
             report(state, net, flight, parties, pool)
     elif rules.policy == _JSQ:
         send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
+    return int(level)
 
 
 @inlined
@@ -157,10 +205,11 @@ def _arrive(
     flight: Flight,
     parties: Parties,
     ranks: IntArray,
+    number: int,
 ) -> None:
-    """Send a task on its way."""
+    """Send the task of this number on its way."""
     if rules.policy == _POWER_OF_D:
-        _poll(rules, state, streams, net, flight, parties, ranks)
+        _poll(rules, state, streams, net, flight, parties, ranks, number)
         return
     if rules.policy == _THRESHOLD:
         pool = dispatch(rules, state, book, streams, net, flight, parties)
@@ -172,7 +221,7 @@ def _arrive(
                 rank_up(net, parties, pool)
         else:
             pool = int(uniform * rules.pools)
-    send(net, flight, state.time + delay(net, flight.travel), TASK, pool, 0, 0, 0, 0)
+    send(net, flight, state.time + delay(net, flight.travel), TASK, pool, number, 0, 0, 0)
 
 
 @kernel
@@ -194,10 +243,16 @@ def advance(
     flight: Flight,
     parties: Parties,
     ranks: IntArray,
+    due: Floats,
+    sessions: IntArray,
+    given: Given,
+    watch: Record,
     until: float,
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
+    replayed = given.starts.size > 0
+    room_for_tasks = due.size if replayed else parties.owner.size
     pools, service_rate = rules.pools, rules.service_rate
     peak = pools * service_rate * (rules.load + rules.amplitude)
     wave = rules.amplitude != 0.0
@@ -221,7 +276,7 @@ def advance(
             net.flying >= room
             or max(state.max_level, state.threshold) >= top
             or net.highest >= top_rank
-            or state.total >= parties.owner.size
+            or state.total >= room_for_tasks
             or (ranks.size > 0 and net.polls >= parties.poll_free.size)
             or (book.path_time.size > 0 and state.path_length >= book.path_time.size)
         )
@@ -240,12 +295,18 @@ def advance(
         load = load_at(rules, time)
         mark = streams.events[state.position] * state.rate
         # Under a wave, arrivals are proposed at the peak rate, and some of them rejected.
-        rejected = wave and kind == _CLOCK and mark < peak and mark >= pools * service_rate * load
+        rejected = not replayed and wave and kind == _CLOCK and mark < peak and mark >= pools * service_rate * load
         if not rejected:
             pass_time(rules, state, book, edge, part, load)
+        if replayed:
+            watch_time(watch, state, pools)
         if kind == _TASK_ARRIVES:
             deliveries -= 1
-            _begin(rules, state, book, net, flight, parties)
+            level = _begin(rules, state, book, net, flight, parties, due, sessions, given)
+            if replayed:
+                watch_change(watch, book.at_least, state.total, pools, level, 1)
+                state.next_time = min(due[0] if state.total > 0 else math.inf, next_start(given, net.dispatched))
+                continue
             # Carry the rest of the unit exponential over to the new rate.
             left = streams.holding[state.position]
             if state.rate > 0.0:
@@ -253,15 +314,27 @@ def advance(
             state.rate = peak + state.total * service_rate
             state.next_time = time + left / state.rate
             continue
+        if replayed:
+            state.events += 1
+            if state.total > 0 and due[0] == time:
+                pool = sessions[0] & POOL_MASK
+                pop(due, sessions, state.total)
+                level = _depart(rules, state, book, net, flight, parties, pool)
+                watch_change(watch, book.at_least, state.total, pools, level, -1)
+            else:
+                state.arrivals += 1
+                _arrive(rules, state, book, streams, net, flight, parties, ranks, net.dispatched)
+                net.dispatched += 1
+            state.next_time = min(due[0] if state.total > 0 else math.inf, next_start(given, net.dispatched))
+            continue
         if mark >= peak:
             state.events += 1
-            _depart(
-                rules, state, book, net, flight, parties, min(int((mark - peak) * mean_service), state.total - 1)
-            )
+            task = min(int((mark - peak) * mean_service), state.total - 1)
+            _depart(rules, state, book, net, flight, parties, _owner_of(state, parties, task))
         elif not rejected:
             state.events += 1
             state.arrivals += 1
-            _arrive(rules, state, book, streams, net, flight, parties, ranks)
+            _arrive(rules, state, book, streams, net, flight, parties, ranks, 0)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, False)

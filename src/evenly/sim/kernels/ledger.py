@@ -32,6 +32,7 @@ class PolicyCode(IntEnum):
     PULL = 6
     STALE_REPORTS = 7
     OWN = 8  # a class of the user's own
+    OBSERVED = 9  # where the sessions of a log went
 
 
 Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE

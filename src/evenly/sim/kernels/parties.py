@@ -32,6 +32,8 @@ NETWORK = np.dtype(
         ("lowest", np.int64),  # estimate of any pool
         ("highest", np.int64),  # estimate or number of tasks of any pool so far
         ("polls", np.int64),  # under way
+        ("dispatched", np.int64),  # given sessions that have begun their way, or were open at time 0
+        ("begun", np.int64),  # given sessions that have reached their pools
         # counters
         ("reports", np.int64),
         ("acknowledgements", np.int64),
@@ -61,6 +63,7 @@ class Parties(NamedTuple):
     place: ShortArray
     first: IntArray  # place of the first pool with this estimate or more
     polls: IntArray  # answers to come, best so far, which one, and the sampled pools; a row for each poll
+    poll_task: IntArray  # the number of the task that each poll is for
     poll_free: IntArray  # rows that are not in use, as a stack
 
 
@@ -88,6 +91,7 @@ def new_parties(tasks: IntArray, owner: ShortArray, *, threshold: int, sampled: 
         place=numbers.copy(),
         first=np.searchsorted(np.sort(tasks), np.arange(levels)).astype(np.int64),
         polls=np.zeros((64 if sampled else 0, 3 + sampled), np.int64),
+        poll_task=np.zeros(64 if sampled else 0, np.int64),
         poll_free=np.arange(64 if sampled else 0, dtype=np.int64)[::-1].copy(),
     )
     for members, tokens, place in (
@@ -111,6 +115,7 @@ def grown_parties(parties: Parties, *, levels: int, tasks: int, polls: int, used
             [parties.first, np.full(max(levels - parties.first.size, 0), parties.tasks.size, np.int64)]
         ),
         polls=np.concatenate([parties.polls, np.zeros((more, parties.polls.shape[1]), np.int64)]),
+        poll_task=np.concatenate([parties.poll_task, np.zeros(more, np.int64)]),
         poll_free=np.concatenate(free),
     )
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels.clock import pace
 from evenly.sim.kernels.draws import Drawn, draw
+from evenly.sim.kernels.given import Given, next_start, watch_change, watch_time
 from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
@@ -36,6 +37,7 @@ _RANDOM = int(PolicyCode.RANDOM)
 _ROUND_ROBIN = int(PolicyCode.ROUND_ROBIN)
 _JBT = int(PolicyCode.JBT)
 _PULL = int(PolicyCode.PULL)
+_OBSERVED = int(PolicyCode.OBSERVED)
 
 Floats = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -128,10 +130,12 @@ def _take_token(rules: Record, state: Record, streams: Streams, table: PoolTable
 
 
 @inlined
-def _pool_of(rules: Record, state: Record, streams: Streams, token: int) -> int:
+def _pool_of(rules: Record, state: Record, streams: Streams, given: Given, number: int, token: int) -> int:
     """Return the pool of a task with this token, or without one; -1 if it is lost."""
     pool = token
-    if rules.policy == _ROUND_ROBIN:
+    if rules.policy == _OBSERVED:
+        pool = given.pools[number]
+    elif rules.policy == _ROUND_ROBIN:
         pool = state.turn
         state.turn = (state.turn + 1) % rules.pools
     elif rules.policy == _PULL:
@@ -143,8 +147,8 @@ def _pool_of(rules: Record, state: Record, streams: Streams, token: int) -> int:
 
 
 @inlined
-def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTable, pool: int) -> None:
-    """End a session of the pool."""
+def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTable, pool: int) -> int:
+    """End a session of the pool, and return how many it had."""
     policy, capacity, tasks = rules.policy, rules.capacity, table.tasks
     level = tasks[at(pool)]
     tasks[at(pool)] = level - 1
@@ -160,6 +164,7 @@ def _depart(rules: Record, state: Record, book: Book, open_: Open, table: PoolTa
     elif policy == _PULL:
         state.green += 1
         put_token(state, table.tokens, table.place, pool * capacity + table.busy[pool * capacity + level - 1])
+    return int(level)
 
 
 @inlined
@@ -171,14 +176,16 @@ def _arrive(
     open_: Open,
     table: PoolTable,
     clock: Record,
+    given: Given,
     service: float,
-) -> None:
-    """Place a task that takes this long."""
+) -> int:
+    """Place a task that takes this long, and return how many its pool has then; 0 if it is lost."""
     policy, pools, capacity, tasks = rules.policy, rules.pools, rules.capacity, table.tasks
     at_least = book.at_least
     state.arrivals += 1
     step = 0
     token = -1
+    level = 0
     if policy <= _RANDOM:
         if policy == _THRESHOLD and rules.learning != 0:
             # Learning looks at the counts right before the arrival; it acts right after the dispatch.
@@ -191,8 +198,11 @@ def _arrive(
         state.green += int(guided and tasks[at(pool)] + 1 < state.threshold)
     else:
         token = _take_token(rules, state, streams, table)
-        pool = _pool_of(rules, state, streams, token)
-    if pool < 0 or tasks[at(pool)] == capacity:
+        pool = _pool_of(rules, state, streams, given, clock.serial - 1, token)
+    lost = pool < 0 or tasks[at(pool)] == capacity
+    if given.pools.size > 0:
+        given.pools[clock.serial - 1] = -1 if lost else pool
+    if lost:
         state.lost += 1
     else:
         level = tasks[at(pool)] + 1
@@ -208,6 +218,7 @@ def _arrive(
             put_token(state, table.tokens, table.place, pool)
     if step < 0 or (step > 0 and state.threshold < rules.highest):
         _learn(rules, state, book, step)
+    return int(level)
 
 
 @kernel
@@ -220,11 +231,14 @@ def advance(
     drawn: Drawn,
     table: PoolTable,
     clock: Record,
+    given: Given,
+    watch: Record,
     until: float,
     budget: int,
 ) -> None:
     """Simulate up to the time `until`, for at most `budget` events and while the arrays have room."""
     mean_service, rate = 1.0 / rules.service_rate, pace(rules)
+    replayed = given.starts.size > 0
     last_event = state.events + budget
     edge, part = math.floor(rules.load) + 1, part_of(rules.pools, rules.load)
     due, sessions = open_.due, open_.sessions
@@ -241,10 +255,20 @@ def advance(
         if event <= NONE:
             break
         pass_time(rules, state, book, edge, part, load_at(rules, state.time))
+        if replayed:
+            watch_time(watch, state, rules.pools)
         state.events += 1
         if event >= 0:
-            _depart(rules, state, book, open_, table, event & POOL_MASK)
+            level = _depart(rules, state, book, open_, table, event & POOL_MASK)
+            step = -1
         else:
+            service = given.durations[clock.serial] if replayed else draw(drawn.service) * mean_service
             clock.serial += 1
-            _arrive(rules, state, book, streams, open_, table, clock, draw(drawn.service) * mean_service)
-            next_arrival(rules, state, clock, drawn.gaps, rate)
+            level = _arrive(rules, state, book, streams, open_, table, clock, given, service)
+            step = 1
+            if replayed:
+                state.next_time = next_start(given, clock.serial)
+            else:
+                next_arrival(rules, state, clock, drawn.gaps, rate)
+        if replayed:
+            watch_change(watch, book.at_least, state.total, rules.pools, level, step)

@@ -1,0 +1,25 @@
+"""The result of a sweep as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evenly.sweeps import SweepResult
+
+_ERRORS = 3
+
+
+def sweep_text(result: SweepResult) -> str:
+    """Return what was done, what failed, and where the rows are."""
+    status = result.status
+    assert status is not None
+    lines = [
+        f"{status.points:,} points: {status.done:,} run in {result.seconds:.1f} s, {status.reused:,} reused, "
+        f"{status.failed:,} failed"
+    ]
+    if status.failed:
+        errors = list(dict.fromkeys(result.errors))
+        lines += [f"  failed: {error}" for error in errors[:_ERRORS]]
+        lines += [f"  and {len(errors) - _ERRORS} other errors"] if len(errors) > _ERRORS else []
+    return "\n".join([*lines, f"rows in {result.folder}"])

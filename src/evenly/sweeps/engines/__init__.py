@@ -1,0 +1,49 @@
+"""Engines: they only map jobs to outcomes. What a job is, and what becomes of a lost one, is decided elsewhere."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from evenly.sweeps.point import Row
+
+NAMES = ("local", "ray")
+
+
+class Job(NamedTuple):
+    """Points to run, for about `seconds`."""
+
+    number: int
+    indices: list[int]
+    seconds: float
+
+
+class Outcome(NamedTuple):
+    """What became of a job: rows, and the points that are left. `lost` says why the process that ran it died."""
+
+    number: int
+    rows: list[Row]
+    left: list[int]
+    lost: str | None = None
+
+
+class Engine(Protocol):
+    """Runs jobs somewhere. `batch_s` is how long a job should take."""
+
+    batch_s: float
+
+    @property
+    def slots(self) -> int:
+        """How many jobs to keep in flight."""
+        ...
+
+    def submit(self, job: Job) -> None:
+        """Start a job."""
+        ...
+
+    def collect(self, timeout: float) -> list[Outcome]:
+        """Wait up to `timeout` seconds, and return the outcomes of the jobs that ended."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything, at once."""
+        ...

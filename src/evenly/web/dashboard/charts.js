@@ -1,0 +1,240 @@
+// The last hour, in four charts that share their time axis. uPlot draws them.
+
+import { make, setText } from "../common/dom.js";
+import { clock, number } from "../common/format.js";
+import { color, onColorsChange } from "../common/theme.js";
+
+const HOUR = 3600;
+const LEAST = 600; // seconds shown, at least
+const HEIGHT = 150;
+const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+const MINUTE = 12; // points
+const GAP_S = 20; // a longer pause between two points is drawn as a gap
+
+/** @typedef {import("./model.js").Model} Model */
+/** @typedef {(number | null)[]} Column */
+
+/**
+ * @typedef {object} Plan
+ * @property {string} title
+ * @property {string} note
+ * @property {{ label: string, color: string, dash?: number[], stepped?: boolean }[]} series
+ * @property {boolean} [whole] whether all values are whole numbers
+ * @property {(model: Model) => Column[]} columns
+ */
+
+/** @type {Plan[]} */
+const PLANS = [
+  {
+    title: "Sessions",
+    note: "open",
+    series: [{ label: "sessions", color: "--series-1" }],
+    whole: true,
+    columns: (model) => [pick(model, 1)],
+  },
+  {
+    title: "Starts per second",
+    note: "new sessions",
+    series: [{ label: "starts", color: "--series-3" }],
+    columns: (model) => [rates(model)],
+  },
+  {
+    title: "Threshold",
+    note: "as learned",
+    series: [{ label: "threshold", color: "--threshold", stepped: true }],
+    whole: true,
+    columns: (model) => [pick(model, 3)],
+  },
+  {
+    title: "Spread",
+    note: "minute mean",
+    series: [
+      { label: "measured", color: "--series-1" },
+      { label: "JSQ", color: "--series-2", dash: [6, 4] },
+    ],
+    columns: (model) => [smooth(pick(model, 4)), jsq(model)],
+  },
+];
+
+/** All charts. They are drawn again when a point was added. */
+export class Charts {
+  /**
+   * @param {HTMLElement} parent
+   * @param {Model} model
+   */
+  constructor(parent, model) {
+    this.model = model;
+    /** @private */ this.drawn = -1;
+    /** @private @type {Chart[]} */
+    this.charts = PLANS.map((plan) => new Chart(parent, plan));
+    onColorsChange(() => this.charts.forEach((chart) => chart.recolor()));
+  }
+
+  update() {
+    if (this.drawn === this.model.pointsAdded) return;
+    this.drawn = this.model.pointsAdded;
+    for (const chart of this.charts) chart.show(this.model);
+  }
+}
+
+class Chart {
+  /**
+   * @param {HTMLElement} parent
+   * @param {Plan} plan
+   */
+  constructor(parent, plan) {
+    this.plan = plan;
+    this.now = make("span", { class: "chart-now" });
+    const keys = plan.series.length < 2 ? [] : plan.series.map((each) => key(each));
+    this.box = make("div", { class: "chart", role: "img" });
+    parent.append(
+      make(
+        "figure",
+        { class: "card" },
+        make("figcaption", {}, make("h2", { text: plan.title }), this.now, make("p", { class: "soft" }, plan.note, ...keys)),
+        this.box,
+      ),
+    );
+    this.plot = new uPlot(this.options(), [[], ...plan.series.map(() => [])], this.box);
+    new ResizeObserver(() => this.plot.setSize({ width: this.box.clientWidth, height: HEIGHT })).observe(this.box);
+  }
+
+  /** @param {Model} model */
+  show(model) {
+    const times = pick(model, 0).map((time) => time ?? 0);
+    const columns = this.plan.columns(model);
+    this.plot.setData([times, ...columns.map((column) => withGaps(times, column))], false);
+    const since = Math.min(times[0] ?? model.time, model.time - LEAST);
+    this.plot.setScale("x", { min: Math.max(since, model.time - HOUR), max: model.time });
+    const values = (columns[0] ?? []).filter((value) => value !== null);
+    const last = values.at(-1);
+    setText(this.now, last === undefined ? "" : number(last));
+    const words =
+      values.length === 0
+        ? "no values yet"
+        : `now ${number(last)}, lowest ${number(Math.min(...values))}, highest ${number(Math.max(...values))}`;
+    this.box.setAttribute("aria-label", `${this.plan.title} over the last hour: ${words}.`);
+  }
+
+  recolor() {
+    this.plot.redraw(false, true);
+  }
+
+  /** @private @returns {uPlot.Options} */
+  options() {
+    const soft = () => color("--text-soft");
+    const grid = { stroke: () => color("--line"), width: 1 };
+    const font = "11px system-ui, sans-serif";
+    const axis = { stroke: soft, grid, ticks: { show: false }, font };
+    return {
+      width: this.box.clientWidth || 300,
+      height: HEIGHT,
+      padding: [8, 16, 0, 0],
+      legend: { show: false },
+      cursor: { sync: { key: "hour" }, drag: { x: false, y: false }, points: { size: 7 } },
+      scales: { x: { time: true }, y: { range: (_plot, low, high) => range(low, high) } },
+      axes: [
+        { ...axis, size: 24, space: 70, values: (_plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
+        { ...axis, size: 44, space: 34, ...(this.plan.whole === true ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((at) => number(at)) },
+      ],
+      series: [
+        {},
+        ...this.plan.series.map((each) => ({
+          label: each.label,
+          stroke: () => color(each.color),
+          width: 1.75,
+          points: { show: false },
+          ...(each.dash === undefined ? {} : { dash: each.dash }),
+          ...(each.stepped === true ? steps() : {}),
+        })),
+      ],
+      hooks: { setCursor: [(plot) => this.read(plot)] },
+    };
+  }
+
+  /** @private @param {uPlot} plot */
+  read(plot) {
+    const at = plot.cursor.idx;
+    const series = plot.data.slice(1).map((column) => (at === null || at === undefined ? undefined : column[at]));
+    const time = at === null || at === undefined ? undefined : plot.data[0]?.[at];
+    if (time === undefined || plot.cursor.left === undefined || plot.cursor.left < 0) {
+      setText(this.now, number(plot.data[1]?.at(-1)));
+    } else {
+      setText(this.now, `${clock(time)}: ${series.map((value) => number(value)).join(", ")}`);
+    }
+  }
+}
+
+/** @returns {{ paths?: uPlot.Series.PathBuilder }} */
+function steps() {
+  const stepped = uPlot.paths.stepped;
+  return stepped === undefined ? {} : { paths: stepped({ align: 1 }) };
+}
+
+/** @param {Plan["series"][number]} each */
+function key(each) {
+  const line = make("span", { class: `key ${each.dash === undefined ? "" : "dashed"}`, "aria-hidden": "true" });
+  line.style.borderColor = `var(${each.color})`;
+  return make("span", { class: "key-label" }, line, each.label);
+}
+
+/**
+ * @param {number | null} low
+ * @param {number | null} high
+ * @returns {[number, number]}
+ */
+function range(low, high) {
+  const top = Math.max(high ?? 1, 1e-9);
+  const bottom = Math.min(low ?? 0, top);
+  const floor = bottom > 0.6 * top ? Math.max(0, bottom - (top - bottom) - 0.05 * top) : 0;
+  return [floor, top + Math.max((top - floor) * 0.12, 1e-6)];
+}
+
+/**
+ * @param {Model} model
+ * @param {number} column
+ * @returns {Column}
+ */
+function pick(model, column) {
+  return model.history.map((row) => row[column] ?? null);
+}
+
+/** @param {Model} model @returns {Column} */
+function rates(model) {
+  return model.history.map((row, at) => {
+    const before = model.history[at - 1];
+    const seconds = (row[0] ?? 0) - (before?.[0] ?? 0);
+    if (before === undefined || seconds <= 0 || seconds > GAP_S) return null;
+    return Math.max(((row[2] ?? 0) - (before[2] ?? 0)) / seconds, 0);
+  });
+}
+
+/**
+ * Return the means over the last minute.
+ *
+ * @param {Column} column
+ * @returns {Column}
+ */
+function smooth(column) {
+  return column.map((_, at) => {
+    const minute = column.slice(Math.max(at + 1 - MINUTE, 0), at + 1);
+    return minute.reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) / minute.length;
+  });
+}
+
+/** @param {Model} model @returns {Column} */
+function jsq(model) {
+  const known = new Map(model.jsqHistory.map((each) => [each.time, each.value]));
+  return model.history.map((row) => known.get(row[0] ?? 0) ?? null);
+}
+
+/**
+ * Leave out the last value before a pause, so that no line is drawn across it.
+ *
+ * @param {number[]} times
+ * @param {Column} column
+ * @returns {Column}
+ */
+function withGaps(times, column) {
+  return column.map((value, at) => ((times[at + 1] ?? 0) - (times[at] ?? 0) > GAP_S ? null : value));
+}

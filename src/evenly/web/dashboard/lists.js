@@ -1,0 +1,76 @@
+// Messages by kind, and the other processes.
+
+import { byId, make, setText } from "../common/dom.js";
+import { duration, number } from "../common/format.js";
+
+/** @typedef {import("./model.js").Model} Model */
+
+/**
+ * Show a table whose rows are texts. Cells that did not change are left alone.
+ *
+ * @param {HTMLElement} body
+ * @param {{ cells: string[], status?: string }[]} rows
+ */
+function fill(body, rows) {
+  while (body.childElementCount > rows.length) body.lastElementChild?.remove();
+  while (body.childElementCount < rows.length) {
+    const cells = (rows[0]?.cells ?? []).map((_, at) => (at === 0 ? make("th", { scope: "row" }) : make("td", { class: "number" })));
+    body.append(make("tr", {}, ...cells));
+  }
+  rows.forEach((row, at) => {
+    const line = body.children[at];
+    if (!(line instanceof HTMLElement)) return;
+    line.dataset["status"] = row.status ?? "";
+    row.cells.forEach((text, column) => {
+      const cell = line.children[column];
+      if (cell !== undefined) setText(cell, text);
+    });
+  });
+}
+
+/** Messages from pools, per session. */
+export class MessagesView {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    this.body = byId("messages", HTMLElement);
+    this.note = byId("messages-note", HTMLElement);
+  }
+
+  update() {
+    const { figures } = this.model;
+    if (figures === undefined) return;
+    const minute = this.model.messagesPerSession();
+    fill(
+      this.body,
+      Object.entries(figures.messages).map(([kind, total], at) => ({
+        cells: [kind, number(minute?.[at]), number(figures.starts === 0 ? null : total / figures.starts), number(total)],
+      })),
+    );
+    setText(this.note, figures.tokens === null ? "The policy has no tokens." : "Green and yellow: at most two per session. The others follow threshold changes.");
+  }
+}
+
+/** This process and the ones that it talks to, with their age. */
+export class PartsView {
+  /** @param {Model} model */
+  constructor(model) {
+    this.model = model;
+    this.body = byId("parts", HTMLElement);
+  }
+
+  update() {
+    const { model } = this;
+    const own = { cells: [`this ${model.kind}`, number(model.figures?.sessions), duration(model.time - model.started), "now"], status: "ok" };
+    const others = model.parts.map((part) => ({
+      cells: [
+        `${part.kind} ${part.name}${part.reachable ? "" : ", not reachable"}${part.note === "" ? "" : `, ${part.note}`}`,
+        part.sessions === null ? "" : number(part.sessions),
+        part.age === null ? "" : duration(part.age),
+        part.heard === null ? "" : `${duration(part.heard)} ago`,
+      ],
+      status: part.reachable ? "ok" : "lost",
+    }));
+    fill(this.body, [own, ...others]);
+  }
+}

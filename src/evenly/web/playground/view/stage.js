@@ -1,0 +1,326 @@
+/**
+ * The stage: pools as columns of tasks, the tokens that the dispatcher holds, the threshold and what flies between.
+ *
+ * Pure drawing, from a lane's last frame. Geometry is kept apart, for the pointer.
+ */
+
+import { color } from "../../common/theme.js";
+import { drawFlights } from "./flights.js";
+
+/** @typedef {import("./painter.js").Painter} Painter */
+
+/**
+ * @typedef {object} Look what the stage needs to know about a lane
+ * @property {import("../engine/engine.js").LaneFrame} frame
+ * @property {import("./flights.js").Flights | null} flights
+ * @property {boolean} hasTokens
+ * @property {boolean} hasThreshold
+ * @property {number} levels rows that fit
+ * @property {number} selected pool, -1 for none
+ * @property {boolean} focused
+ * @property {number | null} dragged threshold under the pointer
+ * @property {number} time
+ * @property {number[] | null} settled predicted share of pools with exactly i tasks, once settled
+ * @property {number[] | null} fluid the same right now
+ */
+
+/** @typedef {ReturnType<typeof geometry>} Geometry */
+
+const LEFT = 30;
+const BOTTOM = 20;
+
+/**
+ * @param {number} width
+ * @param {number} height
+ * @param {number} pools
+ * @param {number} levels
+ */
+export function geometry(width, height, pools, levels) {
+  const top = 62;
+  const side = width < 520 ? 64 : Math.min(width * 0.16, 150);
+  const columns = Math.max(width - LEFT - side - 18, 10);
+  const column = columns / pools;
+  const row = (height - top - BOTTOM) / levels;
+  const gap = column > 5 ? Math.min(column * 0.18, 6) : column > 2.5 ? 0.8 : 0;
+  const base = height - BOTTOM;
+  return {
+    width,
+    height,
+    top,
+    left: LEFT,
+    columns,
+    column,
+    side: { x: LEFT + columns + 18, width: side - 4 },
+    row,
+    gap,
+    base,
+    tokenRow: 39,
+    /** @param {number} pool */
+    x: (pool) => LEFT + pool * column,
+    /** @param {number} level */
+    y: (level) => base - level * row,
+    /** @param {number} x */
+    poolAt: (x) => Math.floor((x - LEFT) / column),
+    /** @param {number} y */
+    levelAt: (y) => (base - y) / row,
+  };
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+export function drawStage(painter, g, look) {
+  drawAxis(painter, g, look);
+  drawTasks(painter, g, look);
+  drawShares(painter, g, look);
+  drawDispatcher(painter, g, look);
+  if (look.hasTokens) drawTokens(painter, g, look);
+  drawEvenShare(painter, g, look);
+  if (look.hasThreshold) drawThreshold(painter, g, look);
+  if (look.flights !== null) drawFlights(painter, g, look.flights, look.time);
+  drawSelection(painter, g, look);
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawAxis(painter, g, look) {
+  const every = [1, 2, 5, 10, 20].find((step) => g.row * step >= 16) ?? 50;
+  for (let level = 0; level <= look.levels; level += every) {
+    painter.line([g.left, g.y(level), g.left + g.columns, g.y(level)], color("--line"), 1, []);
+    if (level > 0 || every === 1) {
+      painter.text(String(level), g.left - 6, g.y(level), { fill: color("--text-soft"), size: 11, align: "right" });
+    }
+  }
+  const count = look.frame.tasks.length;
+  painter.text(`${count} pools`, g.left + g.columns, g.height - 8, {
+    fill: color("--text-soft"),
+    size: 11,
+    align: "right",
+  });
+}
+
+/**
+ * Draw tasks as cells, those above an even share in another color, or as bars where there is no room for cells.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawTasks(painter, g, look) {
+  const { tasks, loadPerPool } = look.frame;
+  const even = Math.ceil(loadPerPool - 1e-9);
+  const cells = g.row >= 5 && g.column >= 5;
+  const inset = cells ? Math.min(1.5, g.row * 0.1) : 0;
+  const width = Math.max(g.column - g.gap, 0.5);
+  /** @type {number[]} */
+  const within = [];
+  /** @type {number[]} */
+  const above = [];
+  /** @type {number[]} */
+  const dead = [];
+  for (let pool = 0; pool < tasks.length; pool += 1) {
+    const x = g.x(pool) + g.gap / 2;
+    if (tasks[pool] < 0) {
+      dead.push(x, g.top, width, g.base - g.top);
+      continue;
+    }
+    const count = tasks[pool] - (look.flights?.landing[pool] ?? 0);
+    if (!cells) {
+      const full = Math.min(count, even);
+      if (full > 0) within.push(x, g.y(full), width, g.base - g.y(full));
+      if (count > even) above.push(x, g.y(count), width, g.y(even) - g.y(count));
+      continue;
+    }
+    for (let level = 0; level < count; level += 1) {
+      (level < even ? within : above).push(x, g.y(level + 1) + inset, width, g.row - 2 * inset);
+    }
+  }
+  painter.boxes(dead, color("--sunken"));
+  painter.boxes(within, color("--series-1"));
+  painter.boxes(above, color("--token-red"));
+  if (cells) drawMarks(painter, above);
+  for (let at = 0; at < dead.length && g.column >= 8; at += 4) {
+    const [x, y] = [dead[at] + dead[at + 2] / 2, g.base - 12];
+    const ink = color("--text-soft");
+    painter.line([x - 4, y - 4, x + 4, y + 4], ink, 2, []);
+    painter.line([x - 4, y + 4, x + 4, y - 4], ink, 2, []);
+  }
+}
+
+/**
+ * Mark cells above an even share with a dot, for readers who cannot tell the colors apart.
+ * @param {Painter} painter
+ * @param {number[]} cells
+ */
+function drawMarks(painter, cells) {
+  /** @type {number[]} */
+  const marks = [];
+  for (let at = 0; at < cells.length; at += 4) {
+    const size = Math.min(cells[at + 2], cells[at + 3]) / 3;
+    if (size < 2) continue;
+    marks.push(cells[at] + (cells[at + 2] - size) / 2, cells[at + 1] + (cells[at + 3] - size) / 2, size, size);
+  }
+  painter.boxes(marks, color("--surface"));
+}
+
+/**
+ * Draw the share of pools at each height beside the columns, and what theory predicts.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawShares(painter, g, look) {
+  const { x, width } = g.side;
+  const soft = { fill: color("--text-soft"), size: 11, align: /** @type {const} */ ("left") };
+  painter.text(width > 90 ? "share of pools" : "share", x, g.top - 12, soft);
+  /** @type {number[]} */
+  const counts = new Array(look.levels + 1).fill(0);
+  let alive = 0;
+  for (const tasks of look.frame.tasks) {
+    if (tasks >= 0) alive += 1;
+    if (tasks >= 0 && tasks <= look.levels) counts[tasks] += 1;
+  }
+  const thick = Math.min(g.row * 0.62, 16);
+  /** @type {number[]} */
+  const bars = [];
+  counts.forEach((count, level) => {
+    if (count > 0) bars.push(x, g.y(level) - thick / 2, (count / alive) * width, thick);
+  });
+  painter.boxes(bars, color("--line-strong"));
+  painter.line([x, g.top, x, g.base], color("--line-strong"), 1, []);
+  /** @type {number[]} */
+  const ticks = [];
+  look.settled?.forEach((share, level) => {
+    if (share > 0.002 && level <= look.levels) ticks.push(x + share * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
+  });
+  painter.boxes(ticks, color("--text"));
+  look.fluid?.forEach((share, level) => {
+    if (share > 0.002 && level <= look.levels) painter.token("none", x + share * width, g.y(level), 4);
+  });
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawDispatcher(painter, g, look) {
+  const { averages } = look.frame;
+  const { green, yellow, other, resync, acknowledgements, tasks } = averages.messages;
+  const y = 15;
+  painter.boxes([g.left, 3, g.columns, look.hasTokens ? 48 : 24], color("--sunken"));
+  const ink = { fill: color("--text"), size: 12, align: /** @type {const} */ ("left") };
+  const narrow = g.columns < 330;
+  if (!narrow) painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
+  if (look.hasTokens) painter.line([g.left, 27, g.left + g.columns, 27], color("--line"), 1, []);
+  const placed = `${tasks} ${narrow ? "tasks" : "tasks placed"}`;
+  painter.text(placed, g.left + (narrow ? 8 : 84), y, { ...ink, fill: color("--text-soft") });
+  let x = g.left + g.columns - 8;
+  const right = { ...ink, align: /** @type {const} */ ("right") };
+  if (look.hasTokens) {
+    const yellows = String(yellow + resync);
+    painter.text(yellows, x, y, right);
+    x -= 8 * yellows.length + 9;
+    painter.token("yellow", x, y, 5);
+    x -= 12;
+    painter.text(String(green), x, y, right);
+    x -= 8 * String(green).length + 9;
+    painter.token("green", x, y, 4.5);
+    if (acknowledgements > 0 && g.columns > 520) {
+      painter.text(`${acknowledgements} answers`, x - 12, y, { ...right, fill: color("--text-soft") });
+    }
+  } else {
+    const word = other === 1 ? "message" : "messages";
+    painter.text(`${other} ${word}`, x, y, { ...right, fill: color("--text-soft") });
+  }
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawTokens(painter, g, look) {
+  const { tokens } = look.frame;
+  const radius = Math.min(g.column * 0.32, 6);
+  if (radius < 1.6) {
+    // No room for shapes: green marks are tall, yellow ones are short.
+    /** @type {number[]} */
+    const greens = [];
+    /** @type {number[]} */
+    const yellows = [];
+    for (let pool = 0; pool < tokens.length; pool += 1) {
+      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 8, g.column, 16);
+      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow, g.column, 8);
+    }
+    painter.boxes(greens, color("--token-green"));
+    painter.boxes(yellows, color("--token-yellow"));
+    return;
+  }
+  for (let pool = 0; pool < tokens.length; pool += 1) {
+    if (tokens[pool] === 0) continue;
+    painter.token(tokens[pool] === 2 ? "green" : "yellow", g.x(pool) + g.column / 2, g.tokenRow, radius);
+  }
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawEvenShare(painter, g, look) {
+  const { loadPerPool } = look.frame;
+  if (loadPerPool > look.levels) return;
+  painter.line([g.left, g.y(loadPerPool), g.left + g.columns, g.y(loadPerPool)], color("--text"), 1.5, [2, 4]);
+  if (look.hasThreshold) return;
+  pill(painter, `even share ${round(loadPerPool)}`, g.left + 4, g.y(loadPerPool) - 10, "--text");
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawThreshold(painter, g, look) {
+  const at = look.dragged ?? look.frame.threshold;
+  const y = g.y(Math.min(at, look.levels));
+  const ink = color("--threshold");
+  painter.line([g.left, y, g.left + g.columns, y], ink, 3, []);
+  const x = g.left + g.columns;
+  painter.shape([x - 1, y, x + 12, y - 9, x + 12, y + 9], ink);
+  pill(painter, `threshold ${at}`, g.left + 4, y - 12, "--threshold");
+}
+
+/**
+ * A label on a ground of its own, readable on top of the columns.
+ * @param {Painter} painter
+ * @param {string} text
+ * @param {number} x
+ * @param {number} y
+ * @param {string} ground
+ */
+function pill(painter, text, x, y, ground) {
+  painter.boxes([x, y - 9, text.length * 7.3 + 12, 18], color(ground));
+  painter.text(text, x + 6, y, { fill: color("--surface"), size: 12, align: "left", bold: true });
+}
+
+/**
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawSelection(painter, g, look) {
+  if (look.selected < 0 || look.selected >= look.frame.tasks.length) return;
+  const x = g.x(look.selected);
+  const points = [x, g.top - 2, x + g.column, g.top - 2, x + g.column, g.base + 2, x, g.base + 2, x, g.top - 2];
+  painter.line(points, color(look.focused ? "--focus" : "--line-strong"), look.focused ? 2.5 : 1, []);
+}
+
+/** @param {number} value */
+function round(value) {
+  return String(Math.round(value * 100) / 100);
+}

@@ -1,0 +1,205 @@
+"""Each format on a few real lines: what is a session, what is left out, what is bad and why."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evenly.errors import InputError
+from evenly.logs import FORMATS, read_log
+from evenly.logs.detect import make_parser
+from tests.logs import support
+from tests.logs.support import Write
+
+NOVEMBER = 1794960000.0 - 1794960000.0 % 86400  # 2026-11-18T00:00:00Z
+AT = 49 * 60.0  # seconds after midnight at which the programs ran
+
+
+def test_envoy(write: Write) -> None:
+    log = read_log(write(support.ENVOY))
+    assert (log.format, log.lines, log.skipped) == ("envoy", 5, 0)
+    assert log.origin == pytest.approx(NOVEMBER + AT + 24.342, abs=1e-6)
+    assert log.starts == pytest.approx([0, 3.302], abs=1e-6)
+    assert list(log.durations) == [2.302, 0.301]
+    assert log.server_names == ("127.0.0.1:35451", "127.0.0.1:35452")
+    assert log.servers is not None
+    assert list(log.servers) == [0, 1]
+    assert log.written_at_end
+    assert log.has_clock
+    assert log.utc_offset_known
+    assert len(log.notes) == 2
+    assert log.notes[0].startswith("2 lines are about sessions that other lines are about too")
+    assert log.notes[1] == "1 line is a request that reached no server; it is left out."
+
+
+def test_envoy_of_istio_has_more_fields(write: Write) -> None:
+    line = (
+        '[2026-11-18T00:49:24.342Z] "GET /ws HTTP/1.1" 101 - via_upstream - "-" 8 19 2302 - "-" "agent" '
+        '"040498e8" "chat" "10.0.0.7:80" outbound|80||chat 10.0.0.1:1 10.0.0.2:2 10.0.0.3:3 - default\n'
+    )
+    log = read_log(write(line))
+    assert list(log.durations) == [2.302]
+    assert log.server_names == ("10.0.0.7:80",)
+
+
+def test_envoy_of_tcp(write: Write) -> None:
+    log = read_log(write(support.ENVOY_TCP))
+    assert list(log.durations) == [0.603]
+    assert log.notes == ()
+
+
+def test_a_header_cannot_pass_for_the_fields_of_envoy(write: Write) -> None:
+    agent = 'x" "id" "host" "6.6.6.6:6'
+    line = support.ENVOY.splitlines()[2].replace("Python/3.11 websockets/17.4", agent)
+    assert read_log(write(line + "\n")).server_names == ("127.0.0.1:35451",)
+
+
+def test_repeats_without_an_id_are_pointed_out(write: Write) -> None:
+    twice = support.ENVOY_TCP + support.ENVOY_TCP.replace(" 603 ", " 1603 ")
+    log = read_log(write(twice))
+    assert len(log) == 2
+    assert "%STREAM_ID%" in log.notes[0]
+
+
+def test_envoy_json(write: Write) -> None:
+    log = read_log(write(support.ENVOY_JSON))
+    assert (log.format, log.lines, len(log), log.still_open) == ("envoy-json", 5, 1, 0)
+    assert list(log.durations) == [2.302]
+
+
+def test_a_session_without_its_last_line_is_open_until_the_cut(write: Write) -> None:
+    lines = support.ENVOY_JSON.splitlines(keepends=True)
+    log = read_log(write("".join([*lines[:2], *lines[3:]])))
+    assert (len(log), log.still_open) == (1, 1)
+    assert log.durations[0] == pytest.approx(31.255 - 27.950)
+
+
+def test_haproxy(write: Write) -> None:
+    log = read_log(write(support.HAPROXY))
+    assert (log.format, log.lines, log.skipped) == ("haproxy", 7, 3)
+    assert log.origin == pytest.approx(NOVEMBER + AT + 31.557, abs=1e-6)
+    assert log.starts == pytest.approx([0, 2.43], abs=1e-6)
+    assert list(log.durations) == [0.605, 0.602]
+    assert log.server_names == ("chat/s1", "bytes/s2")
+    assert not log.utc_offset_known
+    reasons = [bad.reason for bad in log.bad_lines]
+    assert "logasap" in reasons[0]
+    assert "total time is -1" in reasons[1]
+    assert reasons[2] == "it is not a line of HAProxy's httplog or tcplog"
+    assert [bad.number for bad in log.bad_lines] == [5, 6, 7]
+
+
+@pytest.mark.parametrize("date", ["18/Nix/2026:00:49:31.557", "38/Nov/2026:00:49:31.557"])
+def test_a_date_that_is_none(write: Write, date: str) -> None:
+    bad = support.HAPROXY.splitlines()[0].replace("18/Nov/2026:00:49:31.557", date)
+    log = read_log(write(support.HAPROXY + bad + "\n"))
+    assert log.skipped == 4
+
+
+def test_nginx(write: Write) -> None:
+    log = read_log(write(support.NGINX))
+    assert (log.format, log.lines, log.skipped) == ("nginx", 3, 0)
+    assert log.origin == pytest.approx(1794962973.071 - 0.606, abs=1e-6)
+    assert log.starts == pytest.approx([0, 1794962973.075 - 1794962972.465], abs=1e-6)
+    assert list(log.durations) == [0.606, 0.308]
+    assert log.server_names == ("127.0.0.1:35451", "127.0.0.1:35452")
+
+
+def test_the_name_of_an_nginx_upstream_group_is_no_server(write: Write) -> None:
+    """nginx writes it when all servers of the group are down."""
+    line = '127.0.0.1 "GET /" 502 msec=1794962973.500 request_time=0.100 upstream_addr="%s"\n'
+    names = ["dead", "127.0.0.1:19997, dead", "unix:/run/a.sock", "[::1]:80"]
+    log = read_log(write(support.NGINX + "".join(line % name for name in names)))
+    assert sorted(log.server_names) == ["127.0.0.1:35451", "127.0.0.1:35452", "[::1]:80", "unix:/run/a.sock"]
+    assert log.notes == ("3 lines are requests that reached no server; they are left out.",)
+
+
+def test_a_header_cannot_pass_for_the_fields_of_nginx(write: Write) -> None:
+    forged = 'msec=1.000 request_time=9.000 upstream_addr="6.6.6.6:6"'
+    log = read_log(write(support.NGINX.replace("GET /ws", f"GET /{forged}")))
+    assert log.server_names == ("127.0.0.1:35451", "127.0.0.1:35452")
+
+
+def test_nginx_json(write: Write) -> None:
+    log = read_log(write(support.NGINX_JSON))
+    assert (log.format, len(log)) == ("nginx-json", 2)
+    assert list(log.durations) == [0.606, 0.308]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{nonsense", "it is not JSON"),
+        ("[1]", "it is not a JSON object"),
+        ('{"msec":1}', "it has no key request_time"),
+    ],
+)
+def test_bad_json(write: Write, line: str, reason: str) -> None:
+    log = read_log(write(support.NGINX_JSON + line + "\n" + support.NGINX_JSON))
+    assert (log.skipped, len(log)) == (1, 4)
+    assert log.bad_lines[0].reason == reason
+    assert log.bad_lines[0].number == 4
+
+
+@pytest.mark.parametrize(
+    ("good", "line"),
+    [
+        (support.NGINX_JSON, '{"msec":1794962973.071,"request_time":HUGE}'),
+        (support.NGINX_JSON, '{"msec":HUGE,"request_time":1}'),
+        (support.ENVOY_JSON, '{"start_time":"2026-11-18T00:49:27.950Z","duration":HUGE}'),
+        (support.ENVOY_JSON, '{"start_time":[1],"duration":5,"stream_id":"0c57"}'),
+        (support.ENVOY_JSON, '{"start_time":{},"duration":[5],"stream_id":[1]}'),
+    ],
+)
+def test_json_with_values_of_another_kind_is_a_bad_line(write: Write, good: str, line: str) -> None:
+    log = read_log(write(good + line.replace("HUGE", 400 * "9") + "\n"))  # no float holds that
+    assert (log.lines, log.skipped, len(log)) == (good.count("\n") + 1, 1, len(read_log(write(good))))
+
+
+def test_json_after_other_lines(write: Write) -> None:
+    log = read_log(write("[info] starting\n" + support.ENVOY_JSON))
+    assert (log.format, len(log), log.skipped) == ("envoy-json", 1, 1)
+
+
+def test_a_log_that_names_no_server_keeps_all(write: Write) -> None:
+    log = read_log(write(support.NGINX.splitlines(keepends=True)[1]))
+    assert len(log) == 1
+    assert log.servers is None
+
+
+def test_azure_functions(write: Write) -> None:
+    log = read_log(write(support.AZURE))
+    assert (log.format, len(log), log.has_clock, log.written_at_end) == ("azure-functions", 2, False, True)
+    assert list(log.durations) == [42.356, 0.134]
+    assert log.starts == pytest.approx([0, 5160.142570018768 - 0.134 + 36.856])  # the first began before the trace
+    assert log.origin == 0.0
+    assert "before the log's time 0" in log.notes[0]
+
+
+def test_burstgpt(write: Write) -> None:
+    log = read_log(write(support.BURSTGPT))
+    assert (log.format, log.has_clock, log.written_at_end) == ("burstgpt", False, False)
+    assert list(log.starts) == [19440110.0, 19440161.0]
+    assert list(log.durations) == [43, 2]
+
+
+def test_burstgpt_without_elapsed_time(write: Write) -> None:
+    with pytest.raises(InputError, match="has no column 'Elapsed time'"):
+        read_log(
+            write("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,1,2,3,x\n")
+        )
+
+
+def test_every_format_has_a_parser() -> None:
+    for name in FORMATS:
+        if name != "parquet":
+            assert make_parser(name, "log").format == name
+
+
+def test_detection_is_what_format_says(write: Write) -> None:
+    for text in (support.ENVOY, support.ENVOY_JSON, support.HAPROXY, support.NGINX, support.BURSTGPT):
+        path = write(text)
+        found = read_log(path)
+        told = read_log(path, format=found.format)
+        assert np.array_equal(found.starts, told.starts)
+        assert found.lines == told.lines

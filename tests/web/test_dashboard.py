@@ -1,0 +1,360 @@
+"""The dashboard in a real browser, on real processes: pools that drain, logins, a picker that dies."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from evenly.live.dashboard.source import Figures, Pools, Source
+from evenly.theory import solve_exact
+from evenly.web.assets import Page as WebPage
+from tests.live.clients import Traffic, sessions
+from tests.live.dispatcher.rig import fleet
+from tests.live.processes import eventually, free_port
+from tests.live.rig import Gateway, Picker, PoolProcess
+from tests.web.balancer_port import BalancerPort
+from tests.web.dashboard_page import DashboardPage
+from tests.web.static_server import serving
+from tests.web.support import DESK, PHONE, Watched, assert_accessible, watched
+
+TOKEN = "a-token-of-many-characters"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def pools() -> Iterator[list[PoolProcess]]:
+    with ExitStack() as stack:
+        started = [stack.enter_context(PoolProcess()) for _ in range(4)]
+        for pool in started:
+            pool.wait()
+        yield started
+
+
+@pytest.fixture(scope="module")
+def gateway(pools: list[PoolProcess]) -> Iterator[Gateway]:
+    """A gateway in front of all pools but the last."""
+    words = [word for pool in pools[:-1] for word in ("--pool", pool.address)]
+    with Gateway(*words, "--alpha", "0.6", "--slow-start", "1", "--drain-timeout", "0") as made:
+        made.wait()
+        eventually(made.state, lambda state: any(envoy["reachable"] for envoy in state["envoys"]))
+        yield made
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Picker]:
+    """A picker with a token. Its pools need not exist: no Envoy asks."""
+    file = tmp_path_factory.mktemp("token") / "token"
+    file.write_text(TOKEN)
+    words = [word for _ in range(2) for word in ("--pool", f"127.0.0.1:{free_port()}")]
+    with Picker("--alpha", "0.6", "--admin-token-file", str(file), *words) as made:
+        made.wait()
+        yield made
+
+
+def opened(watch: Watched, port: int, *, size: tuple[int, int] = DESK) -> DashboardPage:
+    return DashboardPage(watch.page(f"http://127.0.0.1:{port}/", size=size))
+
+
+# --- a gateway under traffic -----------------------------------------------------------------------------------
+
+
+@pytest.mark.envoy
+def test_a_drained_pool_empties_before_the_readers_eyes(
+    watch: Watched, gateway: Gateway, pools: list[PoolProcess]
+) -> None:
+    dashboard = opened(watch, gateway.admin).wait_live()
+    expect(dashboard.page).to_have_title(f"evenly gateway 127.0.0.1:{gateway.admin}")
+    drained = pools[0]
+    with ExitStack() as stack:
+        with sessions(gateway.port, 6):  # an idle balancer fills empty pools first, so each pool has some
+            traffic = stack.enter_context(Traffic(gateway.port, clients=2, stay=0.1))
+            eventually(lambda: dashboard.sessions(drained.address), lambda count: count > 0)
+            question = dashboard.ask("Drain", drained.address)
+            assert "The pool gets no new sessions." in question
+            assert "You get a report when it is empty." in question
+            dashboard.confirm()
+            dashboard.expect_state(drained.address, "draining")
+            dashboard.expect_report(f"Pool {drained.address} is draining.")
+            eventually(lambda: dashboard.sessions(drained.address), lambda count: count == drained.sessions > 0)
+        dashboard.expect_report(f"Pool {drained.address} is empty.")
+        assert drained.sessions == 0
+        eventually(lambda: pools[1].sessions + pools[2].sessions, lambda count: count > 0)
+    assert traffic.failures == []
+
+    dashboard.page.locator("#event-kind").select_option("pool")
+    dashboard.page.locator("#event-text").fill("draining")
+    expect(dashboard.page.locator("#events li")).to_have_count(1)
+    expect(dashboard.page.locator("#events li")).to_contain_text(f"pool {drained.address}")
+
+    # All by keyboard: Undrain is the first button of the first row.
+    page = dashboard.page
+    page.get_by_role("button", name=f"Undrain {drained.address}").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#confirm-no")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#confirm")).to_be_hidden()
+    dashboard.expect_state(drained.address, "draining")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    dashboard.expect_report(f"Pool {drained.address} gets sessions again.")
+    dashboard.expect_report(f"Pool {drained.address} is serving.")
+    expect(page.locator("#live")).to_contain_text("is serving.")
+
+
+@pytest.mark.envoy
+def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: list[PoolProcess]) -> None:
+    watch.expect("409|422")  # browsers report these on the console
+    dashboard = opened(watch, gateway.admin, size=PHONE).wait_live()
+    page = dashboard.page
+    page.get_by_role("button", name="Add a pool").click()
+    field = page.get_by_label("Address of the pool")
+    for wrong, reason in (("nonsense", "must be"), (pools[0].address, "already exists")):
+        field.fill(wrong)
+        page.keyboard.press("Enter")
+        expect(page.locator("#confirm-problem")).to_contain_text(reason)
+    field.fill(pools[-1].address)
+    dashboard.confirm()
+    dashboard.expect_report(f"Pool {pools[-1].address} was added.")
+    dashboard.expect_report(f"Pool {pools[-1].address} is serving.")
+    assert "so it is gone at once" in dashboard.ask("Remove", pools[-1].address)
+    dashboard.confirm()
+    dashboard.expect_report(f"Pool {pools[-1].address} is gone.")
+    expect(page.locator("#rows tr")).to_have_count(len(pools) - 1)
+
+
+@pytest.mark.envoy
+def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: list[PoolProcess]) -> None:
+    dashboard = opened(watch, gateway.admin).wait_live()
+    expect(dashboard.page.locator("#parts tr")).to_have_count(2)  # the picker and its Envoy
+    dashboard.page.locator(".about summary").click()
+    assert_accessible(dashboard.page)
+    dashboard.ask("Remove", pools[0].address)
+    assert_accessible(dashboard.page, sizes=(PHONE,))
+
+
+# --- logins, and a picker that dies ----------------------------------------------------------------------------
+
+
+def type_token(page: Page, token: str, *, keep: bool = False) -> None:
+    field = page.get_by_label("Admin token")
+    expect(field).to_be_focused()
+    field.fill(token)
+    page.get_by_label("Keep me logged in").set_checked(keep)
+    field.focus()
+    page.keyboard.press("Enter")
+
+
+def kept_in_tab(page: Page) -> str:
+    kept: str = page.evaluate("JSON.stringify({ ...sessionStorage })")
+    return kept
+
+
+def test_a_login_ends_with_its_tab(watch: Watched, guarded: Picker) -> None:
+    watch.expect("40[13]")
+    first = opened(watch, guarded.admin)
+    type_token(first.page, f"{TOKEN}x")
+    expect(first.page.locator("#login-error")).to_have_text("This is not the admin token.")
+    expect(first.page.locator("#app")).to_be_hidden()
+    assert_accessible(first.page)
+    type_token(first.page, TOKEN)
+    first.wait_live()
+    first.page.reload()
+    first.wait_live()
+    assert TOKEN not in first.page.url + kept_in_tab(first.page) + first.page.content()
+    assert first.page.evaluate("localStorage.length") == 0
+    assert watch.context.cookies() == []
+
+    second = opened(watch, guarded.admin)  # a new tab does not know of it
+    expect(second.page.get_by_label("Admin token")).to_be_visible()
+    first.page.get_by_role("button", name="Log out").click()
+    expect(first.page.get_by_label("Admin token")).to_be_visible()
+    assert kept_in_tab(first.page) == "{}"
+
+
+def test_a_picker_that_dies_makes_the_page_stale_until_it_is_back(watch: Watched, guarded: Picker) -> None:
+    watch.expect("401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET")
+    first = opened(watch, guarded.admin)
+    type_token(first.page, TOKEN, keep=True)
+    first.wait_live()
+    [cookie] = watch.context.cookies()
+    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
+    assert TOKEN not in cookie["value"]
+    assert kept_in_tab(first.page) == "{}"
+    dashboard = opened(watch, guarded.admin).wait_live()  # asked for: another tab is logged in too
+
+    guarded.kill()
+    dashboard.wait_stale()
+    expect(dashboard.page.locator("#live")).to_have_text("The connection is lost. Figures are stale.")
+    expect(dashboard.page.locator("#rows tr")).to_have_count(2)  # the last figures stay
+    guarded.start()
+    guarded.wait()
+    dashboard.wait_live()
+    first.wait_live()
+    expect(dashboard.page.locator("#app")).not_to_have_class("stale")
+    expect(dashboard.page.locator("#rows tr")).to_have_count(2)
+    first.page.get_by_role("button", name="Log out").click()
+    expect(first.page.get_by_label("Admin token")).to_be_visible()
+    assert watch.context.cookies() == []
+
+
+# --- sizes and kinds -------------------------------------------------------------------------------------------
+
+COLORS = """canvas => {
+    const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+    const colors = new Set();
+    for (let at = 0; at < data.length; at += 4) {
+        if (data[at + 3] === 255) colors.add(data.slice(at, at + 3).join());
+    }
+    return colors.size;
+}"""
+
+
+def test_a_thousand_pools(browser: Browser) -> None:
+    port = BalancerPort(1000, 6.5, rate=200)
+    with port.serving(), watched(browser, still=True) as watch:
+        dashboard = DashboardPage(watch.page(port.url)).wait_live()
+        page = dashboard.page
+        expect(page.locator("#page")).to_have_text("Page 1 of 100, 1,000 pools")
+        expect(page.locator("#bars")).to_have_attribute(
+            "aria-label", re.compile("1,000 pools: .* The threshold is")
+        )
+        eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 4)
+
+        page.locator("#bars").click(position={"x": 60, "y": 30})
+        expect(page.locator("#find")).to_have_value(re.compile(r"^10\.0\."))
+        page.locator("#find").fill("10.0.3.77:")
+        expect(page.locator("#rows tr")).to_have_count(1)
+        page.locator("#find").fill("")
+        page.get_by_role("button", name="Next").click()
+        expect(page.locator("#page")).to_contain_text("Page 2 of 100")
+        page.locator("#order").select_option("most")
+        shown = [int(text) for text in page.locator("#rows td.sessions").all_inner_texts()]
+        assert min(shown) >= max(pool.sessions for pool in port.balancer.pools) - 2, (
+            "sessions come and go meanwhile"
+        )
+
+        port.balancer.drain(port.balancer.pools[500].address)
+        page.locator("#state").select_option("draining")
+        expect(page.locator("#rows tr")).to_have_count(1)
+        expect(page.locator("#tiles")).to_contain_text("999 serving, 1 draining")
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
+    port = BalancerPort(5, 3)
+    for minute in range(60):
+        port.feed._history.note(port.feed.source.figures(), port.feed._clock() - 60 * (60 - minute))
+    with port.serving():
+        dashboard = DashboardPage(watch.page(port.url)).wait_live()
+        chart = dashboard.page.get_by_role(
+            "img", name="Sessions over the last hour: now 15, lowest 15, highest 15."
+        )
+        expect(chart).to_be_visible()
+        expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
+
+
+class WeightedSource:
+    """Shows the pools of another source with weights 1 and 4, each with a threshold of its own."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.about = source.about
+        self.parts = source.parts
+
+    def figures(self) -> Figures:
+        return replace(self._source.figures(), thresholds={1.0: 3, 4.0: 12})
+
+    def pools(self) -> Pools:
+        pools = self._source.pools()
+        return replace(pools, weights=[1.0, 4.0] * (len(pools.names) // 2))
+
+
+def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
+    port = BalancerPort(4, 3)
+    port.feed.source = WeightedSource(port.feed.source)
+    with port.serving():
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        expect(page.get_by_role("columnheader", name="Weight")).to_be_visible()
+        assert page.locator("#rows td:nth-child(2)").all_inner_texts() == ["1", "4", "1", "4"]
+        expect(page.locator("#tiles")).to_contain_text("pools have different weights")
+        eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
+
+
+def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
+    with fleet() as (dispatcher, agents):
+        placed = [dispatcher.post().json() for _ in range(3)]
+        for session in placed:
+            agents.arrive(session)
+        dashboard = opened(watch, dispatcher.admin_port).wait_live()
+        page, pool = dashboard.page, placed[0]["pool"]
+        expect(page.locator("#title")).to_contain_text("dispatcher")
+        expect(page.get_by_role("button", name="Add a pool")).to_be_hidden()
+        expect(page.locator("#parts tr")).to_have_count(4)  # the dispatcher and three agents
+        assert "also if its agent restarts" in dashboard.ask("Drain", pool)
+        dashboard.confirm()
+        expect(page.get_by_role("button", name=f"Undrain {pool}", exact=True)).to_be_visible()
+        for session in placed:
+            agents.end(session["pool"], session["id"])
+        dashboard.expect_report(f"Pool {pool} is empty.")
+
+
+# --- the model of JSQ ------------------------------------------------------------------------------------------
+
+FOLLOW = """async ({ module, pools, ticks, seed }) => {
+    const { JsqShadow } = await import(module);
+    let state = seed;
+    const random = () => { // mulberry32
+        state = (state + 0x6d2b79f5) | 0;
+        let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+        mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+        return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+    };
+    const shadow = new JsqShadow(random);
+    shadow.reset(pools, 0);
+    let sum = 0;
+    const pairs = JSON.parse(ticks);
+    for (const [starts, ends] of pairs) { shadow.follow(starts, ends); sum += shadow.spread(); }
+    return [sum / pairs.length, shadow.sessions];
+}"""
+
+
+def total_process(load: float, seconds: float, tick: float, seed: int) -> tuple[list[tuple[int, int]], int]:
+    """Simulate the number of sessions, which no policy changes; return starts and ends of each tick, and it."""
+    chance = random.Random(seed)
+    ticks, sessions, now, end = [], 0, 0.0, tick
+    starts = ends = 0
+    while now < seconds:
+        now += chance.expovariate(load + sessions)
+        while now > end:
+            ticks.append((starts, ends))
+            starts = ends = 0
+            end += tick
+        if chance.random() * (load + sessions) < load:
+            sessions, starts = sessions + 1, starts + 1
+        else:
+            sessions, ends = sessions - 1, ends + 1
+    return ticks, sessions - starts + ends
+
+
+def test_the_model_of_jsq_has_the_spread_of_the_exact_law(watch: Watched) -> None:
+    """With this seed. The error of a mean over 2,000 service times is about 1 %: the spread forgets in one."""
+    pools, load = 3, 2.5
+    page = WebPage("dashboard")
+    ticks, last = total_process(pools * load, 2000.0, 0.05, seed=1)
+    with serving(page) as url:
+        watch.expect("404")  # there is no stream behind this server
+        module = f"{url}web/{page.digest}/dashboard/jsq.js"
+        mean, left = watch.page(url).evaluate(
+            FOLLOW, {"module": module, "pools": pools, "ticks": json.dumps(ticks), "seed": 1}
+        )
+    assert left == last
+    assert mean == pytest.approx(solve_exact(pools=pools, load=load, policy="jsq").spread, rel=0.04)
