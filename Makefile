@@ -45,9 +45,9 @@ $(NODE_READY): package.json package-lock.json | tools
 	touch $@
 
 # What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers,
-# a browser.
+# a browser, a C++ compiler.
 tools:
-	missing=; for tool in chromium curl haproxy nginx nodejs:node npm openssl redis-server; do \
+	missing=; for tool in chromium curl g++ haproxy nginx nodejs:node npm openssl redis-server; do \
 		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 

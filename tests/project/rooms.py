@@ -97,6 +97,12 @@ ROOMS: dict[str, Room] = {
         may=("errors", "frames", "inputs", "sim", "sim.kernels", "workload"),
         packages=("numpy",),
     ),
+    "sim.gpu": Room(
+        holds="The aggregate chain in C++, for a GPU: scenarios as its points, and their launch.",
+        may=("errors", "sim"),
+        packages=("numpy",),
+        lazily=("cupy",),
+    ),
     "theory": Room(
         holds="Shared ground: balanced occupancy, equilibria, best utility, settling and tuning.",
         may=("errors", "frames", "inputs", "policies", "workload"),

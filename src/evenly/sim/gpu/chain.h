@@ -63,13 +63,20 @@ EVENLY_FN float reciprocal(float x) {
 }
 
 EVENLY_FN float root(float x) {  // of what may be negative by rounding
-  x = __builtin_fabsf(x);
 #ifdef __CUDACC__
   float y;
-  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(fabsf(x)));
   return y;
 #else
-  return __builtin_sqrtf(x);
+  return __builtin_sqrtf(__builtin_fabsf(x));
+#endif
+}
+
+EVENLY_FN double exact_root(double x) {
+#ifdef __CUDACC__
+  return sqrt(x > 0 ? x : 0);
+#else
+  return __builtin_sqrt(x > 0 ? x : 0);
 #endif
 }
 
@@ -209,9 +216,9 @@ EVENLY_FN void record(const Point &p, const Chain &chain, Records &records) {
   Sums &sums = records.sums;
   sums.time += time;
   sums.tasks += time * chain.total;
-  sums.spread += time * __builtin_sqrt(variance > 0 ? variance : 0);
+  sums.spread += time * exact_root(variance);
   sums.max_tasks += time * chain.top;
-  sums.imbalance += time * __builtin_sqrt(distance) / pools;
+  sums.imbalance += time * exact_root(distance) / pools;
   if (p.policy == THRESHOLD) {
     sums.threshold += time * chain.threshold;
     records.threshold_time[chain.threshold] += time;
