@@ -157,7 +157,7 @@ def test_the_help_shows_every_option_of_simulate() -> None:
         root: Any = __import__("typer").main.get_command(app)
         return {name for each in root.commands[command].params for name in each.opts}
 
-    assert options("simulate") - options("sweep") == {"--save"}
+    assert options("simulate") - options("sweep") == {"--save", "--record"}
     text = CliRunner().invoke(app, ["sweep", "--help"]).output
     assert "Example: evenly sweep" in text
     assert json.dumps(text)

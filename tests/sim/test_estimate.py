@@ -83,7 +83,7 @@ def test_a_long_run_prints_an_estimate_and_can_be_stopped(arguments: str) -> Non
 def test_replications_of_a_policy_in_python_take_turns(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(estimate, "_events_per_second", lambda *_: 1000.0)
+    monkeypatch.setattr(estimate, "events_per_second", lambda *_: 1000.0)
     plan = Plan(replications=4, seed=1, batches=0, parts=1, mean_holding_times=False, points=0, trajectories=0)
     for policy in ("jsq", JoinShortestQueue):
         scenario = Scenario(policy=policy, pools=500, load=10.0, horizon=60.0, initial_tasks=10)
