@@ -2,6 +2,7 @@
 
 import ctypes
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from evenly.errors import InputError
 from evenly.sim import Scenario
+from evenly.sim.gpu.device import launch
 from evenly.sim.gpu.points import MAX_SAMPLED, POINT, SOURCE, SUMS, as_points
 from evenly.sim.kernels.rng import BUFFER
 from evenly.sim.simulation import Simulation
@@ -134,3 +137,9 @@ def test_averages_are_those_of_the_exact_law(chain: ctypes.CDLL) -> None:
         error = means.std(ddof=1) / np.sqrt(means.size)
         assert abs(means.mean() - expected) < 6.1 * error, name
         assert error < 0.01 * expected
+
+
+def test_without_cupy_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(InputError, match="needs an NVIDIA GPU and CuPy, which is not installed"):
+        launch([SYSTEMS["jsq"]], [1], 1, imbalance=False)

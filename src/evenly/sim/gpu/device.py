@@ -15,7 +15,6 @@ from evenly.sim.gpu.points import SOURCE, SUMS, as_points, levels
 from evenly.sim.scenario import Scenario
 
 _THREADS = 256  # per block, as in kernel.cu
-MAX_BYTES = 2**32  # of sums in one launch
 
 
 @dataclass(frozen=True)
@@ -74,13 +73,11 @@ def _cupy() -> Any:  # noqa: ANN401
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise
-        raise InputError(
-            "--engine gpu needs an NVIDIA GPU and CuPy: run pip install '.[gpu]' in a checkout of evenly."
-        ) from None
+        raise InputError("Simulating on a GPU needs an NVIDIA GPU and CuPy, which is not installed.") from None
     try:
         found = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         found = 0
     if not found:
-        raise InputError("--engine gpu needs an NVIDIA GPU, and there is none here; use --engine local.")
+        raise InputError("Simulating on a GPU needs an NVIDIA GPU, and there is none here.")
     return cupy
