@@ -1,0 +1,32 @@
+"""The scheme of a pool: what it speaks, and how it is found."""
+
+import pytest
+
+from evenly.errors import InputError
+from evenly.live.pool_scheme import PoolScheme, split_scheme
+
+
+@pytest.mark.parametrize(
+    ("text", "scheme", "rest", "spelled"),
+    [
+        ("a:80", PoolScheme(), "a:80", ""),
+        ("http://a:80", PoolScheme(), "a:80", ""),
+        ("https://a:443=4", PoolScheme("https"), "a:443=4", "https"),
+        ("h2://[::1]:80", PoolScheme("h2"), "[::1]:80", "h2"),
+        ("H2S://a:80", PoolScheme("h2s"), "a:80", "h2s"),
+        ("dns://a:80", PoolScheme("http", "dns"), "a:80", "dns"),
+        ("dns+http://a:80", PoolScheme("http", "dns"), "a:80", "dns"),
+        ("srv+h2://_grpc._tcp.a", PoolScheme("h2", "srv"), "_grpc._tcp.a", "srv+h2"),
+    ],
+)
+def test_schemes(text: str, scheme: PoolScheme, rest: str, spelled: str) -> None:
+    assert split_scheme(text) == (scheme, rest)
+    assert str(scheme) == spelled
+
+
+@pytest.mark.parametrize(
+    "text", ["ftp://a:1", "h2+dns://a:1", "+h2://a:1", "dns+://a:1", "://a:1", "dns+srv://a:1"]
+)
+def test_unknown_schemes_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match="scheme of a pool must be one of http, https, h2, h2s, dns or srv"):
+        split_scheme(text)
