@@ -149,8 +149,8 @@ ROOMS: dict[str, Room] = {
     ),
     "sweeps": Room(
         holds="Many scenarios at once: grid, identity of points, folder of Parquet files, schedule, result.",
-        may=("errors", "files", "frames", "inputs", "lazy", "own_policy", "policies", "sim", "theory",
-             "workload", "__init__"),
+        may=("errors", "files", "frames", "inputs", "lazy", "own_policy", "policies", "sim", "sim.gpu",
+             "theory", "workload", "__init__"),
         packages=("numpy",),
         lazily=("plots", "theory.diffusion", "cloudpickle", MATPLOTLIB, POLARS, "ray", "xarray"),
     ),

@@ -20,6 +20,7 @@ class InlineEngine:
     """Runs jobs in this process. A job with a point in `deadly` is lost, as often as that says; it counts down."""
 
     batch_s = 0.05
+    batch_points: int | None = None
     slots = 3
 
     def __init__(self, plan: Plan, deadly: dict[int, int] | None = None) -> None:

@@ -53,10 +53,12 @@ def read_sweep(given: dict[str, Any]) -> SweepRequest:
     plot = picture_path(values.get("plot"))
     if plot is None and any(name in given for name in _PICTURE):
         raise InputError("--x, --y, --value and --facet are about a plot: give --plot FILE too.")
+    make_engine = engine_maker(values.get("engine", "local"), values.get("workers"), values.get("ray_address"))
+    recorded = values.get("values", picture["value"])
     request = SweepRequest(
-        plan=make_plan(values, values.get("zip"), values.get("values", picture["value"]), values.get("until")),
+        plan=make_plan(values, values.get("zip"), recorded, values.get("until"), gpu=make_engine.gpu),
         out=Path(_text("out", values) or DEFAULT_OUT),
-        make_engine=engine_maker(values.get("engine", "local"), values.get("workers"), values.get("ray_address")),
+        make_engine=make_engine,
         fail_fast=true_or_false("fail_fast", values.get("fail_fast", False)),
         dry_run=true_or_false("dry_run", values.get("dry_run", False)),
         plot=plot,

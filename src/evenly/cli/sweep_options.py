@@ -66,7 +66,9 @@ Until = Annotated[
 DryRun = Annotated[
     bool | None, options.flag(_GRID, "Print points, events, minutes and megabytes, and run nothing.", "--dry-run")
 ]
-Engine = Annotated[str | None, option(_ENGINE, "local (default) for processes on this machine, or ray.", "NAME")]
+Engine = Annotated[
+    str | None, option(_ENGINE, "local (default) for processes on this machine, ray or gpu.", "NAME")
+]
 Workers = Annotated[
     int | None,
     option(

@@ -21,8 +21,24 @@ class EngineMaker:
         """Processes on this machine, for an estimate; a cluster may have more."""
         return self._workers or usable_cores()
 
+    @property
+    def gpu(self) -> bool:
+        """Whether it is a GPU."""
+        return self._name == "gpu"
+
+    def check(self) -> None:
+        """Raise InputError if this machine has no GPU and one is asked for."""
+        if self.gpu:
+            from evenly.sim.gpu.device import check_device
+
+            check_device()
+
     def __call__(self, plan: Plan) -> Engine:
         """Start the engine."""
+        if self.gpu:
+            from evenly.sweeps.engines.gpu import GpuEngine
+
+            return GpuEngine(plan)
         if self._name == "ray":
             from evenly.sweeps.engines.ray_cluster import RayEngine  # an extra
 
@@ -35,7 +51,7 @@ def engine_maker(name: object, workers: int | None, address: object) -> EngineMa
     if name not in NAMES:
         raise InputError(f"engine must be one of {', '.join(NAMES)}, not {shown(name)}.")
     if name != "local" and workers is not None:
-        raise InputError(f"workers is for engine local, not {name}: a cluster has its own number of processes.")
+        raise InputError(f"workers is for engine local, not {name}.")
     if name != "ray" and address is not None:
         raise InputError(f"ray_address is for engine ray, not {name}.")
     if address is not None and (not isinstance(address, str) or not address.strip()):

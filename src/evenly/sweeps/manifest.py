@@ -45,7 +45,10 @@ def describe(plan: Plan) -> dict[str, Any]:
 
     `contents` has a digest of each own policy's source, and of each file with numbers.
     """
-    options: dict[str, list[Any]] = {"until": [plan.until and str(plan.until)]}
+    options: dict[str, list[Any]] = {
+        "until": [plan.until and str(plan.until)],
+        "engine": ["gpu" if plan.gpu else None],
+    }
     contents: dict[str, str] = {}
     for group in plan.grid.groups:
         for place, name in enumerate(group.names):

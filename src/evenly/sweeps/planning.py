@@ -18,6 +18,7 @@ from evenly.sim import Scenario
 from evenly.sim.scenario import checked_scenario
 from evenly.sweeps.axes import defaults, option_name, option_names, read_all
 from evenly.sweeps.goal import read_goal
+from evenly.sweeps.gpu_values import check_gpu_scenario, read_gpu_values
 from evenly.sweeps.grid import Grid, Group, make_grid
 from evenly.sweeps.point import Plan, prepare
 from evenly.sweeps.schedule import point_text
@@ -29,7 +30,12 @@ _MAX_TRIED = 2000  # values of one option
 
 
 def make_plan(
-    given: Mapping[str, Any], zipped: object = None, values: object = None, until: object = None
+    given: Mapping[str, Any],
+    zipped: object = None,
+    values: object = None,
+    until: object = None,
+    *,
+    gpu: bool = False,
 ) -> Plan:
     """Return the plan of a sweep over these options, each a value, a list or a range; raises InputError.
 
@@ -39,7 +45,10 @@ def make_plan(
         name: read_all(name, given[name]) if given.get(name) is not None else (default,)
         for name, default in defaults().items()
     }
-    plan = Plan(make_grid(axes, _read_zip(zipped, given)), read_values(values), read_goal(until), __version__)
+    if gpu:
+        _check_gpu_options(axes, until)
+    names = read_gpu_values(values) if gpu else read_values(values)
+    plan = Plan(make_grid(axes, _read_zip(zipped, given)), names, read_goal(until), __version__, gpu=gpu)
     for policy in axes["policy"]:
         if is_own(policy):
             find_class(policy)
@@ -53,6 +62,7 @@ def plan_over(
     zip: object = None,
     values: object = None,
     until: object = None,
+    gpu: bool = False,
     **runs: object,
 ) -> Plan:
     """Return the plan of a sweep over some options of a scenario; `runs` says how each point is run."""
@@ -65,7 +75,15 @@ def plan_over(
         if name in varied and rival not in varied:
             shared.pop(rival, None)
     fixed = {name: [value] for name, value in shared.items() if value is not None}
-    return make_plan({**fixed, **varied}, zip, values, until)
+    return make_plan({**fixed, **varied}, zip, values, until, gpu=gpu)
+
+
+def _check_gpu_options(axes: Mapping[str, Sequence[Any]], until: object) -> None:
+    """Reject options whose work a GPU does not do: its intervals come from replications, in one go."""
+    if until is not None:
+        raise InputError("until is not for engine gpu: give replications, as many as you like.")
+    if axes["batches"] != (None,):
+        raise InputError("batches is not for engine gpu: its intervals come from replications.")
 
 
 def _read_zip(written: object, given: Mapping[str, Any]) -> list[tuple[str, ...]]:
@@ -102,11 +120,15 @@ def check_points(plan: Plan) -> list[Scenario]:
     for index in points:
         try:
             scenario, _ = prepare(plan, plan.grid.values(index), 0)
+            if plan.gpu:
+                check_gpu_scenario(scenario)
         except InputError as error:
             named = str(error).partition(" ")[0]  # the option that is wrong, if its value is wrong by itself
             if len(plan.grid) == 1 or (named in option_names() and named not in plan.grid.axes):
                 raise
             raise InputError(f"The point {point_text(plan, index)} is impossible. {error}") from None
+        if plan.gpu:
+            continue
         kernels.setdefault((scenario.info.name, scenario.networked, scenario.memoryless, scenario.sized), scenario)
     return list(kernels.values())
 

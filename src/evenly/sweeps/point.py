@@ -42,7 +42,8 @@ class Row(NamedTuple):
 class Plan:
     """What a sweep does: all that a worker needs to know.
 
-    `version` is that of evenly, and `samples` has a scenario for each kernel that the points need.
+    `version` is that of evenly, and `samples` has a scenario for each kernel that the points need. A GPU draws
+    other random numbers, so that its points are others too.
     """
 
     grid: Grid
@@ -50,10 +51,12 @@ class Plan:
     until: goals.Goal | None
     version: str
     samples: tuple[Scenario, ...] = ()
+    gpu: bool = False
 
     @cached_property
     def _shared(self) -> Lanes:
-        return lanes_of_values({"version": self.version, "until": self.until and str(self.until)})
+        engine = {"engine": "gpu"} if self.gpu else {}
+        return lanes_of_values({"version": self.version, "until": self.until and str(self.until), **engine})
 
     def sealed(self) -> Plan:
         """Return the plan with the digests of all its values made, for other processes.
@@ -115,10 +118,14 @@ def run_point(plan: Plan, index: int) -> Row:
         result = _simulate(scenario, runs, plan.until)
     except Exception as error:
         text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-        empty = [None] * len(values.columns(plan.values))
-        return Row(index, text[:_LONGEST_ERROR], 0, 0, empty, time.perf_counter() - started)
+        return failed_row(plan, index, text[:_LONGEST_ERROR], time.perf_counter() - started)
     taken = values.take(result, plan.values)
     return Row(index, None, result.events, result.replications, taken, time.perf_counter() - started)
+
+
+def failed_row(plan: Plan, index: int, error: str, seconds: float = 0.0) -> Row:
+    """Return the row of a point that has no values."""
+    return Row(index, error, 0, 0, [None] * len(values.columns(plan.values)), seconds)
 
 
 def _simulate(scenario: Scenario, runs: Replications, goal: goals.Goal | None) -> Result:

@@ -54,7 +54,7 @@ def sweep(
     replications, seed, batches, mean_holding_times: as in `simulate`, for each point. Its random numbers depend
         on its parameters and the seed alone: neither engine, workers nor order matter.
     out: folder of Parquet files, created if needed (default: a temporary one that lives as long as the result).
-    engine: "local" for processes on this machine, or "ray".
+    engine: "local" for processes on this machine, "ray" or "gpu".
     workers: processes of the local engine (default: one per usable core).
     ray_address: Ray cluster to join, such as "auto" (default: start Ray on this machine).
     fail_fast: stop at the first point that fails (default: its error becomes its row).
@@ -64,7 +64,7 @@ def sweep(
     make_engine = engine_maker(engine, workers, ray_address)
     stops = true_or_false("fail_fast", fail_fast)
     runs = {"replications": replications, "seed": seed, "batches": batches, "steady_state": mean_holding_times}
-    plan = plan_over(scenario, over, zip=zip, values=values, until=until, **runs)
+    plan = plan_over(scenario, over, zip=zip, values=values, until=until, gpu=make_engine.gpu, **runs)
     folder = Path(tempfile.mkdtemp(prefix="evenly-sweep-")) if out is None else Path(out)
     result = run_plan(plan, folder, make_engine=make_engine, fail_fast=stops, progress=progress)
     if out is None:
@@ -82,6 +82,7 @@ def run_plan(
 ) -> SweepResult:
     """Run what is missing of a plan in a folder, and return the result."""
     started = time.perf_counter()
+    make_engine.check()
     folder = Folder(path, plan)
     try:
         status = _run_missing(plan, folder, make_engine, fail_fast, progress)
@@ -96,7 +97,8 @@ def _run_missing(
     known = folder.done()
     if not count_missing(plan, known):
         return Status(len(plan.grid), len(plan.grid), 0, 0, 0.0)
-    compile_kernels(plan.samples)  # here, or load them from disk: not in many processes at once
+    if not plan.gpu:
+        compile_kernels(plan.samples)  # here, or load them from disk: not in many processes at once
     engine = make_engine(plan.sealed())
     try:
         status = Schedule(plan, folder, engine, fail_fast, progress).run(known)

@@ -14,9 +14,8 @@ from evenly.sweeps.axes import written_form
 from evenly.sweeps.engines import Engine, Job, Outcome
 from evenly.sweeps.folder import Folder
 from evenly.sweeps.identity import Lanes, is_among
-from evenly.sweeps.point import Plan, Row
+from evenly.sweeps.point import Plan, Row, failed_row
 from evenly.sweeps.progress import Pace, Progress, Status
-from evenly.sweeps.values import columns
 
 _CHUNK = 4096  # points whose identities are compared at a time
 _WAKE_UP = 0.2  # seconds between looks at the clock
@@ -80,7 +79,7 @@ class Schedule:
     def _next_batch(self) -> list[int]:
         size = int(self.engine.batch_s / self._per_point) if self._per_point else 1
         fair = self._left // (2 * self.engine.slots)  # at the end, small jobs keep all processes busy
-        size = max(min(size, fair, _MAX_BATCH), 1)
+        size = self.engine.batch_points or max(min(size, fair, _MAX_BATCH), 1)
         if not self._again:
             return list(itertools.islice(self._new, size))
         indices = self._again.popleft()
@@ -107,7 +106,7 @@ class Schedule:
                 self._again.append([index])
                 continue
             error = f"{reason}, {_ATTEMPTS} times; perhaps memory ran out."
-            self._keep([Row(index, error, 0, 0, [None] * len(columns(self.plan.values)), 0.0)])
+            self._keep([failed_row(self.plan, index, error)])
 
     def _keep(self, rows: list[Row]) -> None:
         self.folder.add(rows)

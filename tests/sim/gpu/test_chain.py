@@ -1,25 +1,19 @@
 """The chain of the GPU, compiled for this machine: against the kernel, event by event, and against exact laws."""
 
 import ctypes
-import subprocess
 import sys
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from evenly.errors import InputError
 from evenly.sim import Scenario
 from evenly.sim.gpu.device import launch
-from evenly.sim.gpu.points import MAX_SAMPLED, POINT, SOURCE, SUMS, as_points
+from evenly.sim.gpu.points import MAX_SAMPLED, POINT, SUMS, as_points
 from evenly.sim.kernels.rng import BUFFER
 from evenly.sim.simulation import Simulation
 from evenly.theory import solve_exact
-
-LEVELS = 64
-HERE = Path(__file__).parent
+from tests.sim.gpu.host import LEVELS, address, compiled_chain, replicate
 
 SYSTEMS = {
     "learning": Scenario(pools=30, load=5.5, alpha="0.9"),
@@ -36,16 +30,8 @@ SYSTEMS = {
 
 
 @pytest.fixture(scope="module")
-def chain(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    library = tmp_path_factory.mktemp("chain") / "chain.so"
-    options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
-    defined = [f"-DEVENLY_LEVELS={LEVELS}", "-DEVENLY_IMBALANCE", f"-I{SOURCE}"]
-    subprocess.run(["g++", *options, *defined, "-o", library, HERE / "host.cpp"], check=True)
-    return ctypes.CDLL(str(library))
-
-
-def address(array: NDArray[Any]) -> ctypes.c_void_p:
-    return array.ctypes.data_as(ctypes.c_void_p)
+def chain() -> ctypes.CDLL:
+    return compiled_chain()
 
 
 def test_records_have_the_layout_of_the_structs(chain: ctypes.CDLL) -> None:
@@ -96,36 +82,26 @@ def test_the_kernel_makes_the_same_decisions(chain: ctypes.CDLL, name: str) -> N
     assert sums["time"][0] == pytest.approx(simulation.time, rel=1e-6)
 
 
-def replicate(
-    chain: ctypes.CDLL, scenario: Scenario, replication: int, windowed: bool
-) -> tuple[Any, NDArray[np.float64]]:
-    sums, shares = np.zeros(1, SUMS), np.zeros(LEVELS)
-    point = as_points([scenario], LEVELS)
-    numbers = (ctypes.c_ulonglong(7), ctypes.c_ulonglong(replication), ctypes.c_int(windowed))
-    chain.replicate(address(point), *numbers, address(sums), address(shares))
-    return sums[0], shares / shares.sum()
-
-
 @pytest.mark.parametrize("name", [name for name, each in SYSTEMS.items() if each.policy == "threshold"])
-def test_the_window_makes_the_same_decisions(chain: ctypes.CDLL, name: str) -> None:
+def test_the_window_makes_the_same_decisions(name: str) -> None:
     """With the same random numbers, counts are equal, and integrals up to single precision."""
     scenario = SYSTEMS[name]
-    fast, fast_share = replicate(chain, scenario, 3, windowed=True)
-    plain, plain_share = replicate(chain, scenario, 3, windowed=False)
+    fast, fast_time = replicate(scenario, 7, 3, windowed=True)
+    plain, plain_time = replicate(scenario, 7, 3, windowed=False)
     assert fast["plain"] < plain["plain"] == plain["events"]
     for count in ("events", "arrivals", "green", "yellow", "resync", "changes", "without_token", "dropped"):
         assert fast[count] == plain[count], count
     for integral in ("time", "tasks", "spread", "max_tasks", "threshold", "imbalance"):
         assert fast[integral] == pytest.approx(plain[integral], rel=2e-5), integral
-    assert fast_share == pytest.approx(plain_share, abs=1e-5)
+    assert fast_time / fast_time.sum() == pytest.approx(plain_time / plain_time.sum(), abs=1e-5)
 
 
 @pytest.mark.slow
-def test_averages_are_those_of_the_exact_law(chain: ctypes.CDLL) -> None:
+def test_averages_are_those_of_the_exact_law() -> None:
     """Means of 64 replications are normal; a deviation of 6.1 standard errors has the probability 1e-9."""
     scenario = Scenario(pools=4, load=1.5, alpha="0.7", horizon=1020, warmup=20)
     law = solve_exact(pools=4, load=1.5, alpha="0.7")
-    runs = [replicate(chain, scenario, index, windowed=True)[0] for index in range(64)]
+    runs = [replicate(scenario, 7, index, windowed=True)[0] for index in range(64)]
     exact = {
         "tasks": 4 * law.mean_tasks,
         "max_tasks": law.max_tasks,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ from evenly.sim.gpu.points import SOURCE, SUMS, as_points, levels
 from evenly.sim.scenario import Scenario
 
 _THREADS = 256  # per block, as in kernel.cu
+_POLL_S = 0.001
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,15 @@ def launch(scenarios: Sequence[Scenario], seeds: Sequence[int], replications: in
     begin.record()
     kernel((len(points) * blocks,), (_THREADS,), arguments)
     end.record()
-    end.synchronize()
+    while not end.done:  # not end.synchronize(): Ctrl-C would have to wait
+        time.sleep(_POLL_S)
     rows = sums.get().view(SUMS).reshape(len(points), replications)
     return Launch(rows, times.get(), cupy.cuda.get_elapsed_time(begin, end) / 1000)
+
+
+def check_device() -> None:
+    """Raise InputError if CuPy or a GPU is missing."""
+    _cupy()
 
 
 @cache
@@ -73,11 +81,14 @@ def _cupy() -> Any:  # noqa: ANN401
     except ModuleNotFoundError as error:
         if error.name != "cupy":
             raise
-        raise InputError("Simulating on a GPU needs an NVIDIA GPU and CuPy, which is not installed.") from None
+        raise InputError(
+            "The engine gpu needs an NVIDIA GPU and CuPy, which is not installed: run pip install '.[gpu]' in a "
+            "checkout of evenly."
+        ) from None
     try:
         found = cupy.cuda.runtime.getDeviceCount()
     except cupy.cuda.runtime.CUDARuntimeError:
         found = 0
     if not found:
-        raise InputError("Simulating on a GPU needs an NVIDIA GPU, and there is none here.")
+        raise InputError("The engine gpu needs an NVIDIA GPU, and there is none here.")
     return cupy

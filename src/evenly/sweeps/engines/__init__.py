@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from evenly.sweeps.point import Row
 
-NAMES = ("local", "ray")
+NAMES = ("local", "ray", "gpu")
 
 
 class Job(NamedTuple):
@@ -27,9 +27,10 @@ class Outcome(NamedTuple):
 
 
 class Engine(Protocol):
-    """Runs jobs somewhere. `batch_s` is how long a job should take."""
+    """Runs jobs somewhere. A job should take `batch_s` seconds, or have `batch_points` points if that is given."""
 
     batch_s: float
+    batch_points: int | None
 
     @property
     def slots(self) -> int:

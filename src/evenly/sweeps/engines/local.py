@@ -33,6 +33,7 @@ class LocalEngine:
     """Runs jobs in `workers` processes."""
 
     batch_s = 0.25
+    batch_points: int | None = None
 
     def __init__(self, plan: Plan, workers: int) -> None:
         self.slots = _QUEUED * workers

@@ -29,6 +29,7 @@ class RayEngine:
     """Runs jobs as tasks on the cluster at an address, or on a Ray of its own on this machine."""
 
     batch_s = 0.5  # a task costs about a millisecond
+    batch_points: int | None = None
 
     def __init__(self, plan: Plan, address: str | None) -> None:
         self._ray = _library()
