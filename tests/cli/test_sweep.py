@@ -83,7 +83,7 @@ def test_a_file_has_lists_and_the_command_line_overrides_it(run: Run, tmp_path: 
         (("--until", "spread"), '--until must be written like "spread < 0.005"'),
         (("--zip", "load,alpha"), "need equal numbers of values, but load has 2 and alpha has 3."),
         (("--zip", "load,lod"), "A sweep has no option 'lod'; did you mean 'load'?"),
-        (("--engine", "gpu"), "--engine must be one of local, ray, not 'gpu'."),
+        (("--engine", "cpu"), "--engine must be one of local, ray, gpu, not 'cpu'."),
         (("--ray-address", "auto"), "--ray-address is for engine ray, not local."),
         (("--x", "load"), "--x, --y, --value and --facet are about a plot: give --plot FILE too."),
         (

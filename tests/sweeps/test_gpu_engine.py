@@ -68,6 +68,9 @@ def test_rows_agree_with_the_cpu(tmp_path: Path, system: dict[str, Any]) -> None
     row = run_here(tmp_path, make_plan({**given, "replications": [32]}, values=ALL, gpu=True))[0]
     result = simulate(Scenario(**shared), replications=32, seed=5, workers=1)
     widths = result.half_widths()
+    assert abs(row["events"] - result.events) < 12 * math.sqrt(
+        result.events
+    )  # sums of Poisson numbers: 6 deviations
     for name in ("mean_tasks", "max_tasks", "spread", "imbalance", "messages_per_task", "resync_per_task"):
         difference = abs(row[name] - result.scalars()[name])
         known = [each for each in (row[f"{name}_ci95"], widths.get(name)) if each is not None]

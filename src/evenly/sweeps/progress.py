@@ -9,13 +9,17 @@ from typing import NamedTuple
 
 
 class Status(NamedTuple):
-    """The state of a sweep. `reused` points were done before; `seconds_left` is None until there is a measure."""
+    """The state of a sweep. `reused` points were done before; `seconds_left` is None until there is a measure.
+
+    `device_seconds` is the time that a GPU has worked.
+    """
 
     points: int
     reused: int
     done: int
     failed: int
     seconds_left: float | None
+    device_seconds: float = 0.0
 
     @property
     def fraction(self) -> float:

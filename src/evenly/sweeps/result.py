@@ -146,6 +146,7 @@ class SweepResult(Tabular):
             "until": manifest["options"].get("until", [None])[0],
             "events": int(rows["events"].sum()) if "events" in rows.columns else 0,
             "seconds": self.seconds,
+            "device_seconds": None if status is None else status.device_seconds or None,
             "version": manifest["version"],
         }
 

@@ -59,7 +59,7 @@ class Schedule:
         self._flying: dict[int, Job] = {}
         self._deaths: Counter[int] = Counter()
         self._done = self._failed = 0
-        self._per_point = 0.0  # seconds
+        self._per_point = self._device_seconds = 0.0
         self._pace = Pace()
         numbers = itertools.count()
         while self._left:
@@ -92,6 +92,7 @@ class Schedule:
         if outcome.lost is not None:
             self._take_lost(job, outcome.lost)
             return
+        self._device_seconds += outcome.device_seconds
         if outcome.left:
             self._again.appendleft(outcome.left)
         if outcome.rows:
@@ -125,7 +126,7 @@ class Schedule:
 
     def _status(self) -> Status:
         seconds = self._pace.seconds_left(self._done, self._left)
-        return Status(len(self.plan.grid), self._reused, self._done, self._failed, seconds)
+        return Status(len(self.plan.grid), self._reused, self._done, self._failed, seconds, self._device_seconds)
 
 
 def point_text(plan: Plan, index: int) -> str:

@@ -14,9 +14,10 @@ def sweep_text(result: SweepResult) -> str:
     """Return what was done, what failed, and where the rows are."""
     status = result.status
     assert status is not None
+    device = f" ({status.device_seconds:.2f} s on the device)" if status.device_seconds else ""
     lines = [
-        f"{status.points:,} points: {status.done:,} run in {result.seconds:.1f} s, {status.reused:,} reused, "
-        f"{status.failed:,} failed"
+        f"{status.points:,} points: {status.done:,} run in {result.seconds:.1f} s{device}, "
+        f"{status.reused:,} reused, {status.failed:,} failed"
     ]
     if status.failed:
         errors = list(dict.fromkeys(result.errors))

@@ -20,7 +20,7 @@
 namespace evenly {
 
 constexpr int LEVELS = EVENLY_LEVELS;  // a pool has fewer tasks than this, minus two
-constexpr int CHUNK = 256;             // events between two looks at the clock
+constexpr int CHUNK = 128;             // events between two looks at the clock, where threads of a warp meet again
 constexpr int MAX_SAMPLED = 4;
 
 enum Policy { THRESHOLD = 0, JSQ = 1, POWER_OF_D = 2, RANDOM = 3 };
@@ -42,6 +42,7 @@ struct Sums {  // what a replication records after its warm-up: integrals over t
   double time, tasks, spread, max_tasks, threshold, imbalance;
   unsigned long long events, arrivals, green, yellow, resync, changes, without_token;
   unsigned long long plain, dropped;  // events outside the window, and tasks beyond the highest level
+  unsigned long long warmup_events;   // before
 };
 
 EVENLY_FN unsigned int high_product(unsigned int x, unsigned int y) {
@@ -273,7 +274,8 @@ struct Window {
   float rate_f, excess;  // likewise; tasks beyond pools * threshold
   float highest;       // tasks of the fullest pool beyond threshold + 2
 #ifdef EVENLY_IMBALANCE
-  float wanted1, wanted2, wanted3, wanted4, apart;  // balanced counts, and the squared distance outside
+  float balanced1, balanced2, balanced3, balanced4;  // tails of the balanced counts, up to what is above the window
+  float apart;                                       // the squared distance outside the window
 #endif
 
   EVENLY_FN void load(const Point &p, const Chain &chain) {
@@ -303,10 +305,10 @@ EVENLY_UNROLL(1)
 #ifdef EVENLY_IMBALANCE
     const float pools = p.pools;
     auto wanted = [&](int i) { const float w = p.balanced - pools * (i - 1); return w < 0 ? 0.0f : w > pools ? pools : w; };
-    wanted1 = wanted(l - 1);
-    wanted2 = wanted(l);
-    wanted3 = wanted(l + 1);
-    wanted4 = wanted(l + 2);
+    balanced4 = wanted(l + 2) + above;
+    balanced3 = wanted(l + 1) + balanced4;
+    balanced2 = wanted(l) + balanced3;
+    balanced1 = wanted(l - 1) + balanced2;
     apart = 0;
 EVENLY_UNROLL(1)
     for (int i = 1; i < LEVELS; ++i)
@@ -334,7 +336,7 @@ EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, un
   const int almost_empty = p.learning && p.fall_at > 0 ? p.fall_at : 0;
   const unsigned int peak = p.peak, one = 1u << p.shift;
   const float size = pools;
-  float time = 0, spread = 0, excess = 0, above1 = 0, above2 = 0;
+  float time = 0, spread = 0, above1 = 0, above2 = 0;
 #ifdef EVENLY_IMBALANCE
   float imbalance = 0;
 #endif
@@ -359,12 +361,12 @@ EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, un
     const float variance = (float)(2 * (w.tail2 + w.tail3 + w.tail4) + (w.squares - 3 * w.tail1)) * size - over * over;
     time += passed;
     spread += passed * root(variance);
-    excess += passed * over;
     above1 += at3 > 0 ? passed : 0;
     above2 += at4 > 0 ? passed : 0;
 #ifdef EVENLY_IMBALANCE
-    const float e1 = at1 - w.wanted1, e2 = at2 - w.wanted2, e3 = at3 - w.wanted3, e4 = at4 - w.wanted4;
-    imbalance += passed * root(w.apart + e1 * e1 + e2 * e2 + e3 * e3 + e4 * e4);
+    const float off1 = tail - w.balanced1, off2 = (float)w.tail2 - w.balanced2, off3 = (float)w.tail3 - w.balanced3;
+    const float off4 = (float)w.tail4 - w.balanced4, e1 = off1 - off2, e2 = off2 - off3, e3 = off3 - off4;
+    imbalance += passed * root(w.apart + e1 * e1 + e2 * e2 + e3 * e3 + off4 * off4);
 #endif
     left2 += from2;
     left3 += from3;
@@ -376,7 +378,8 @@ EVENLY_FN int run_window(const Point &p, Window &w, int threshold, int steps, un
   }
   Sums &sums = records.sums;
   sums.time += time;
-  sums.tasks += excess + (double)time * pools * threshold;
+  // Time passes by 1 / (rate_f + tail1): so the integral of rate_f + tail1 is the number of events.
+  sums.tasks += done + (double)time * ((double)pools * threshold + w.excess - w.rate_f);
   sums.spread += spread / pools;
   sums.max_tasks += (double)time * (threshold + (double)w.highest) + above1 + above2;
   sums.threshold += (double)time * threshold;
@@ -414,9 +417,11 @@ EVENLY_FN void run(const Point &p, Source &source, Records &records) {
   while (true) {
     const double time = before + records.sums.time;
     if (!warm && time >= p.warmup) {
+      const unsigned long long events = records.sums.events;
       before = time;
       warm = true;
       records.clear();
+      records.sums.warmup_events = events;
     }
     if (time >= p.horizon) return;
     const double end = warm ? p.horizon : p.warmup;

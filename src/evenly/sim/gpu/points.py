@@ -40,7 +40,7 @@ SUMS = np.dtype(
     [
         *((name, np.float64) for name in ("time", "tasks", "spread", "max_tasks", "threshold", "imbalance")),
         *((name, np.uint64) for name in ("events", "arrivals", "green", "yellow", "resync", "changes")),
-        *((name, np.uint64) for name in ("without_token", "plain", "dropped")),
+        *((name, np.uint64) for name in ("without_token", "plain", "dropped", "warmup_events")),
     ]
 )
 

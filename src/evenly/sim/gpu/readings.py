@@ -36,8 +36,8 @@ class Reading:
 
     @property
     def events(self) -> int:
-        """Events after the warm-ups."""
-        return int(self.sums["events"].sum())
+        """Arrivals and departures in all replications, warm-up included."""
+        return int(self.sums["events"].sum() + self.sums["warmup_events"].sum())
 
     @property
     def overflowed(self) -> bool:

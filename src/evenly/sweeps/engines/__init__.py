@@ -18,12 +18,16 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a job: rows, and the points that are left. `lost` says why the process that ran it died."""
+    """What became of a job: rows, and the points that are left. `lost` says why the process that ran it died.
+
+    `device_seconds` is how long a GPU worked on it.
+    """
 
     number: int
     rows: list[Row]
     left: list[int]
     lost: str | None = None
+    device_seconds: float = 0.0
 
 
 class Engine(Protocol):

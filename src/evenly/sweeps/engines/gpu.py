@@ -30,7 +30,6 @@ class GpuEngine:
     def __init__(self, plan: Plan, launcher: Launcher = launch) -> None:
         self._plan, self._launch = plan, launcher
         self._jobs: list[Job] = []
-        self.seconds = 0.0  # on the device
 
     def submit(self, job: Job) -> None:
         """Keep the job until `collect`."""
@@ -42,23 +41,24 @@ class GpuEngine:
         runs = self._plan.grid.values(job.indices[0])["replications"]
         alike = list(takewhile(lambda index: self._plan.grid.values(index)["replications"] == runs, job.indices))
         chosen = alike[: max(_MAX_THREADS // runs, 1)]
-        return [Outcome(job.number, self._run(chosen, runs), job.indices[len(chosen) :])]
+        rows, seconds = self._run(chosen, runs)
+        return [Outcome(job.number, rows, job.indices[len(chosen) :], device_seconds=seconds)]
 
     def close(self) -> None:
         """Do nothing: no launch is on its way."""
 
-    def _run(self, indices: Sequence[int], replications: int) -> list[Row]:
+    def _run(self, indices: Sequence[int], replications: int) -> tuple[list[Row], float]:
         started = time.perf_counter()
         scenarios = [scenario_of(self._plan.grid.values(index)) for index in indices]
         seeds = self._plan.seeds(np.array(indices, np.int64))
         imbalance = needs_imbalance(self._plan.values)
         done = self._launch(scenarios, seeds, replications, imbalance=imbalance)
-        self.seconds += done.seconds
         each = (time.perf_counter() - started) / len(indices)
-        return [
+        rows = [
             self._row(index, Reading(scenario, done.sums[place], done.threshold_time[place]), each)
             for place, (index, scenario) in enumerate(zip(indices, scenarios, strict=True))
         ]
+        return rows, done.seconds
 
     def _row(self, index: int, reading: Reading, seconds: float) -> Row:
         if reading.overflowed:
