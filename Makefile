@@ -51,7 +51,8 @@ tools:
 		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# One process more than there are cores: many tests of live systems wait for something.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 1))) --dist worksteal
 MINUTES ?= 30
 
 quick: setup ## style, and the tests that need neither Envoy nor long statistics: under a minute on two cores

@@ -28,6 +28,7 @@ from bench import (
     sessions,
     siege,
     slow_corners,
+    sweep_gpu,
     sweeps,
 )
 from bench.measure import Figure
@@ -79,6 +80,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
         "sessions": sessions.sessions(rounds, scale),
         "playground": playground.playground(scale),
         "sweeps": sweeps.sweeps(rounds, scale),
+        "sweeps-gpu": sweep_gpu.on_gpu(),
         "live-balance": live_balance.evenness(scale),
         "live-speed": live_speed.speed(rounds, scale),
         "live-scrapes": live_scrapes.scrapes(rounds, scale),
@@ -123,7 +125,8 @@ def main() -> None:
     options = parser.parse_args()
     where = machine()
     tables = sections(options.rounds, options.scale)
-    made = {name: page.section(name, where, options.rounds, printed(tables[name])) for name in options.only}
+    rows = {name: printed(tables[name]) for name in options.only}
+    made = {name: page.section(name, where, options.rounds, found) for name, found in rows.items() if found}
     if options.write:
         old = options.write.read_text(encoding="utf-8") if options.write.exists() else ""
         options.write.write_text(page.renewed(old, made), encoding="utf-8")

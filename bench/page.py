@@ -102,6 +102,16 @@ machine; its rows are missing if it is not installed (`make ray` does that).
 
 {table}
 """,
+    "sweeps-gpu": """## Sweeps on a GPU
+
+500 pools, through `evenly sweep --engine gpu`. Events are counted per second of device time, without
+compilation. The default values are the means of tasks, fullest pool, spread, messages, threshold and its
+changes.
+
+- Machine: {machine}
+
+{table}
+""",
     "live-balance": """### How even
 
 20 pools, load 5.5, WebSocket sessions of 4 s on average. Every balancer gets the same visits at the same time

@@ -171,14 +171,12 @@ def test_the_pins_name_no_host_and_carry_hashes() -> None:
 # A part of the sections each, so that they run side by side, and a row of each part.
 BENCHMARKS = {
     ("simulator", "slow-corners", "late-messages"): ("aggregate kernel / SimPy", "next simulate"),
-    ("own-policy", "sessions", "playground", "sweeps"): ("local, two processes / one",),
+    ("own-policy", "sessions", "playground", "sweeps", "sweeps-gpu"): ("local, two processes / one",),
     ("live-balance", "live-speed", "live-scrapes", "live-dashboards", "live-memory"): (
         "evenly: session starts, direct to the picker",
     ),
-    ("siege", "fleet-balance", "fleet-speed", "fleet-scale", "fleet-recovery"): (
-        "rapid resets: evenly, innocents lost | 0 |",
-        "one of two dispatchers killed",
-    ),
+    ("siege",): ("rapid resets: evenly, innocents lost | 0 |",),
+    ("fleet-balance", "fleet-speed", "fleet-scale", "fleet-recovery"): ("one of two dispatchers killed",),
 }
 
 
