@@ -10,6 +10,7 @@ import pytest
 
 LIVE = Path(__file__).parents[2] / "src" / "evenly" / "live"
 BALANCER, ROTATION, SESSION = "balancer/balancer.py", "balancer/rotation.py", "balancer/session.py"
+SUBSET = "balancer/subset.py"  # for the rotation
 LEDGER = "envoy/reconcile.py"
 COPIES = "admin/snapshot.py"  # has attributes of the same names, and no way to the originals
 ROOMS = ("balancer", "envoy", "picker", "admin")  # all that hold a balancer, a pool or a session
@@ -67,7 +68,18 @@ def callers(*methods: str, of: tuple[str, ...] = ()) -> set[str]:
 def test_the_counts_of_a_pool_are_written_in_the_rotation_alone() -> None:
     assert writers("picked", "unpicked", "elsewhere", "member", "ramp") == {ROTATION}
     assert writers("picks", "unpicked_total", "moved_total", also_own=True) == {ROTATION, COPIES}
-    assert callers("arrive", "place", "record_arrival", "depart", "join", "leave", of=("policy",)) == {ROTATION}
+    events = ("arrive", "place", "record_arrival", "depart", "join", "leave")
+    assert callers(*events, of=("policy",)) == {ROTATION, SUBSET}
+
+
+@pytest.mark.slow
+def test_picks_among_some_pools_are_made_for_the_rotation_alone() -> None:
+    used = ("arrive_among", "join")
+    assert {
+        module
+        for module, node in nodes()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in used
+    } == {ROTATION, SUBSET}
 
 
 @pytest.mark.slow

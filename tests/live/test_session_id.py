@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evenly.errors import InputError
-from evenly.live.session_id import KEY_BYTES, MAX_POOL_NAME, check_pool_name, new_key, read, sign, verify
+from evenly.live.session_id import MAX_POOL_NAME, check_pool_name, read, sign, verify
+from evenly.live.signing import KEY_BYTES, new_key
 
 KEY = bytes(range(KEY_BYTES))
 NAMES = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}", fullmatch=True)

@@ -14,6 +14,7 @@ _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 _SHARING = "Several pickers"
+_STICKINESS = "Sticky sessions"
 
 
 Listen = Annotated[
@@ -153,6 +154,32 @@ Record = Annotated[
         _OPERATION,
         "Write one line per finished session to this file, for evenly whatif. It is rotated at 64 MB; "
         "five older files are kept.",
+        "FILE",
+        parser=file_path,
+    ),
+]
+Sticky = Annotated[
+    str | None,
+    option(
+        _STICKINESS,
+        "Send returning clients to the pool that they had, by a signed cookie (named evenly-pool) or header.",
+        "cookie[:NAME]|header:NAME",
+    ),
+]
+StickyMargin = Annotated[
+    int | None,
+    option(
+        _STICKINESS,
+        "Place returning clients again if their pool has more than the threshold plus N sessions (default: 2).",
+        "N",
+        parser=whole_number_or_text,
+    ),
+]
+StickyKeyFile = Annotated[
+    Path | None,
+    option(
+        _STICKINESS,
+        "File with the secret that signs cookies: 32 to 4096 characters (default: a random one for each start).",
         "FILE",
         parser=file_path,
     ),

@@ -3,7 +3,7 @@
 Wiring only: it carries and counts messages. The rules are in the dispatcher and the pool.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from evenly.core.checks import MAX_COUNT, check_capacity, not_member
 from evenly.core.dispatcher import Dispatcher
@@ -68,12 +68,14 @@ class ThresholdPolicy:
         self._dispatcher.leave(pool)
         del self._pools[pool]
 
-    def arrive(self, choose: Choose) -> PoolId | None:
+    def arrive(self, choose: Choose, avoid: Container[PoolId] = ()) -> PoolId | None:
         """Place a task, let its pool replace the token if one is due, and only then adjust the threshold.
 
-        Paper: Sec. 2.1, and Sec. 4.1.
+        None if there is no pool, or none but those to `avoid`.
+
+        Paper: Sec. 2.1, and Sec. 4.1. Departs: the paper has no pools to avoid.
         """
-        pool = self._dispatcher.dispatch(choose)
+        pool = self._dispatcher.dispatch(choose, avoid)
         if pool is None:
             return None
         member = self._pools[pool]

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evenly.live.signing import KEY_BYTES, new_key
+
 
 class GatewayFolder:
     """The names in the folder at `path`, and whether the gateway accepts new clients.
@@ -20,6 +22,20 @@ class GatewayFolder:
         self.state_file = path / "picker.json"
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
+        self._key = path / "sticky.key"
+
+    def kept_key(self) -> bytes:
+        """Return a random key for as long as the gateway runs: a picker that is restarted gets the same one."""
+        try:
+            key = self._key.read_bytes()
+        except FileNotFoundError:
+            key = b""
+        if len(key) != KEY_BYTES:  # none yet, or one whose writer was killed
+            key = new_key()
+            new = self._key.with_suffix(".new")
+            new.write_bytes(key)
+            new.replace(self._key)
+        return key
 
     @property
     def accepting(self) -> bool:

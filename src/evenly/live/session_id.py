@@ -6,19 +6,17 @@ agent can report the ticket as arrived. The signature keeps clients from giving 
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import re
-import secrets
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from evenly.errors import InputError
 from evenly.inputs import shown
+from evenly.live.signing import signature
 
 MAX_POOL_NAME = 100  # characters
-KEY_BYTES = 32
 QUERY_PARAMETER = "evenly-session"  # a client's id, in the URL of the pool
 HEADER = "evenly-session"  # the same, as a header
 _POOL_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:-]{{0,{MAX_POOL_NAME - 1}}}")
@@ -41,11 +39,6 @@ def check_pool_name(name: object) -> str:
             f"underscores, beginning with a letter or digit, not {shown(name)}."
         )
     return name
-
-
-def new_key() -> bytes:
-    """Return a random key to sign with."""
-    return secrets.token_bytes(KEY_BYTES)
 
 
 def sign(key: bytes, pool: str, ticket: int) -> str:
@@ -76,4 +69,4 @@ def verify(keys: Iterable[bytes], text: str) -> SessionId | None:
 
 
 def _signature(key: bytes, pool: str, number: bytes) -> bytes:
-    return hashlib.blake2s(number + pool.encode(), key=key, digest_size=_SIGNATURE_BYTES).digest()
+    return signature(key, number + pool.encode(), size=_SIGNATURE_BYTES)

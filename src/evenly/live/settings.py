@@ -31,6 +31,7 @@ from evenly.live.addresses import (
     parse_address,
     parse_pool,
 )
+from evenly.live.sticky_rule import DEFAULT_MARGIN, StickyRule, check_margin, parse_sticky
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
 from evenly.policies import (
     DEFAULT,
@@ -127,6 +128,14 @@ def _shown_store(value: str | None) -> str | None:
     return None if value is None else without_password(value)
 
 
+def _sticky(value: object) -> StickyRule | None:
+    return value if value is None or isinstance(value, StickyRule) else parse_sticky(value)
+
+
+def _margin(value: object) -> int | None:
+    return None if value is None else check_margin(value)
+
+
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
 PoolField = Annotated[WeightedPool, BeforeValidator(_pool), PlainSerializer(str, return_type=str)]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
@@ -135,6 +144,11 @@ StoreField = Annotated[
 ]
 FleetField = Annotated[str, BeforeValidator(check_fleet)]
 LoadMaxField = Annotated[float | None, BeforeValidator(_load_max)]
+StickyField = Annotated[
+    StickyRule | None,
+    BeforeValidator(_sticky),
+    PlainSerializer(lambda rule: None if rule is None else str(rule), return_type=str | None),
+]
 
 
 class Settings(BaseModel):
@@ -159,6 +173,9 @@ class Settings(BaseModel):
     store: StoreField = None
     fleet: FleetField = DEFAULT_FLEET
     record: Annotated[Path | None, Field(strict=False), file_field("record")] = None
+    sticky: StickyField = None
+    sticky_margin: Annotated[int | None, BeforeValidator(_margin)] = None
+    sticky_key_file: Annotated[Path | None, Field(strict=False), file_field("sticky-key-file")] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -183,7 +200,15 @@ class Settings(BaseModel):
         check_parameters([self.policy], {"alpha": self.alpha, "sample_size": self.sample_size}, LIVE)
         if self.load_max is not None and not learns(self.policy):
             raise InputError(f"load-max is for policy threshold, not {self.policy}.")
+        for name in ("sticky_margin", "sticky_key_file"):
+            if self.sticky is None and getattr(self, name) is not None:
+                raise InputError(f"{name.replace('_', '-')} needs sticky: add --sticky cookie.")
         return self
+
+    @property
+    def margin(self) -> int:
+        """The sessions beyond its threshold that a pool may have when a client returns to it."""
+        return DEFAULT_MARGIN if self.sticky_margin is None else self.sticky_margin
 
 
 def with_new_keys(values: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -19,7 +19,8 @@ from evenly.errors import InputError
 from evenly.live.agents import Agent, PoolFullError, link
 from evenly.live.agents.agent import Session
 from evenly.live.agents.link import MAX_OUTBOX
-from evenly.live.session_id import new_key, read, sign
+from evenly.live.session_id import read, sign
+from evenly.live.signing import new_key
 from evenly.live.store.base import PoolState
 from tests.live.agents.dispatcher import CALM_S, SmallDispatcher
 from tests.live.agents.support import asynchronous, dispatcher_process, new_agent, until, until_async

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 import httpx
 import pytest
 
-from evenly.live.session_id import new_key, sign
+from evenly.live.session_id import sign
+from evenly.live.signing import new_key
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import eventually
 

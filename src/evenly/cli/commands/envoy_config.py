@@ -32,6 +32,7 @@ def command(
         ),
     ] = "127.0.0.1:9901",
     health_path: live_options.HealthPath = None,
+    sticky: live_options.Sticky = None,
     open_files: live_options.OpenFiles = None,
     memory_mib: live_options.MemoryMib = None,
 ) -> None:
@@ -49,6 +50,7 @@ def command(
     )
     from evenly.live.envoy.bootstrap import envoy_config
     from evenly.live.envoy.limits import read_limits
+    from evenly.live.sticky_rule import parse_sticky
 
     addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
     picker_address, given = parse_address(picker), [parse_pool(text) for text in pool or []]
@@ -68,6 +70,7 @@ def command(
         weights=weights,
         admin=addresses["envoy-admin"],
         health_path=None if health_path is None else check_path(health_path),
+        sticky=None if sticky is None else parse_sticky(sticky),
         limits=read_limits(open_files=open_files, memory_mib=memory_mib, pools=len(pools)),
     )
     if addresses["envoy-admin"].loopback and not picker_address.loopback:

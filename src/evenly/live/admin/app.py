@@ -50,6 +50,7 @@ def admin_app(
     feed: Feed,
     store: Callable[[], StoreView | None] = lambda: None,
     refused: Callable[[], RefusedView | None] = lambda: None,
+    returns: Callable[[], dict[str, int] | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
@@ -68,7 +69,7 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused, returns),
             "Pools": _pool_routes(balancer, resolve, publish),
         },
         why_not_ready=why_not_ready,
@@ -84,6 +85,7 @@ def _inspect_routes(
     envoys: Callable[[], Iterable[EnvoyView]],
     store: Callable[[], StoreView | None],
     refused: Callable[[], RefusedView | None],
+    returns: Callable[[], dict[str, int] | None],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -100,7 +102,8 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return await stepped_response(balancer_metrics(balancer, latency, store(), refused()), CONTENT_TYPE)
+        text = balancer_metrics(balancer, latency, store(), refused(), returns())
+        return await stepped_response(text, CONTENT_TYPE)
 
     return router
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from evenly.live.addresses import weight_text
 from evenly.live.admin.exposition import (
@@ -20,12 +20,20 @@ from evenly.live.admin.schema import RefusedView, StoreView
 from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.balancer.rotation import RETURNED
 
 
 def balancer_metrics(
-    balancer: Balancer, latency: Latency, store: StoreView | None = None, refused: RefusedView | None = None
+    balancer: Balancer,
+    latency: Latency,
+    store: StoreView | None = None,
+    refused: RefusedView | None = None,
+    returns: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
-    """Read all figures now, and yield their text in pieces; those of the store, if there is one."""
+    """Read all figures now, and yield their text in pieces; those of the store, if there is one.
+
+    `returns` are the requests by what became of their tokens, if sessions are sticky.
+    """
     snapshot = Snapshot(balancer)
     families = [
         *pool_figures(lambda: ((pool.address, pool.sessions, pool.state) for pool in snapshot.pools())),
@@ -41,7 +49,8 @@ def balancer_metrics(
         ),
         *_thresholds(snapshot),
         *policy_figures(snapshot.threshold, snapshot.alpha, snapshot.tokens),
-        *_sessions(snapshot),
+        *_sessions(snapshot, returning=returns is not None),
+        *(() if returns is None else _returns(returns)),
         *(() if store is None else _sharing(snapshot, store)),
         *(() if refused is None else _refusals(refused)),
         pick_seconds(latency, "Time from receiving a pick request to answering it, inside the picker."),
@@ -78,8 +87,9 @@ def _thresholds(snapshot: Snapshot) -> Iterator[Family]:
         yield by_label("gauge", "evenly_class_threshold", text, "weight", known)
 
 
-def _sessions(snapshot: Snapshot) -> Iterator[Family]:
-    kinds = (snapshot.policy,) if snapshot.tokens is None else ("green", "yellow", "any")
+def _sessions(snapshot: Snapshot, *, returning: bool) -> Iterator[Family]:
+    kinds = [snapshot.policy] if snapshot.tokens is None else ["green", "yellow", "any"]
+    kinds += [RETURNED] if returning else []
     yield by_label(
         "counter",
         "evenly_picks_total",
@@ -97,6 +107,16 @@ def _sessions(snapshot: Snapshot) -> Iterator[Family]:
         "evenly_moved_sessions_total",
         "Sessions served by a different pool than the one picked.",
         snapshot.moved_total,
+    )
+
+
+def _returns(returns: Mapping[str, int]) -> Iterator[Family]:
+    yield by_label(
+        "counter",
+        "evenly_sticky_requests_total",
+        "Requests by their token: new (none), kept (went to its pool), moved (placed again), ignored (not valid).",
+        "result",
+        returns,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from evenly.errors import InputError
 from evenly.inputs import number_from, shown
-from evenly.live.session_id import KEY_BYTES
+from evenly.live.signing import KEY_BYTES
 
 VERSION = 1
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.01, 3600.0

@@ -7,7 +7,7 @@ cycle of a pool in `lifecycle.py`, what a session may do in `session.py`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from evenly.core import Choose, LearningRule, MessageCount, Policy, ThresholdPolicy, UtilityThreshold
 from evenly.errors import InputError
@@ -39,7 +39,8 @@ class Balancer:
 
     With several balancers, `counted` is called after each change of a pool's own sessions, and `elsewhere` returns
     the sessions of other balancers at the endpoint of a new pool. `record` is called with the pool of each session
-    that ends, and with the seconds that it lasted, from its pick.
+    that ends, and with the seconds that it lasted, from its pick. `fresh` makes a policy like `policy`, to pick
+    among some of the pools.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Balancer:
         counted: Callable[[LivePool], None] | None = None,
         elsewhere: Callable[[Address], int] | None = None,
         record: Callable[[LivePool, float], None] | None = None,
+        fresh: Callable[[], Policy] | None = None,
     ) -> None:
         self._name = name
         self._record = record
@@ -67,6 +69,7 @@ class Balancer:
             warmed_up=self._warmed_up,
             emptied=self._forget_after_grace,
             counted=counted,
+            fresh=fresh,
         )
         self._elsewhere = elsewhere
         self._clock = clock
@@ -168,13 +171,26 @@ class Balancer:
 
     # --- sessions ----------------------------------------------------------------------------------------------
 
-    def open(self, *, via: Ledger | None = None) -> Session | None:
+    def open(self, *, via: Ledger | None = None, among: Iterable[Address] | None = None) -> Session | None:
         """Pick a pool and open a session there; None if no pool may be picked.
 
-        `via` is the ledger of the gateway that asks, if it keeps one.
+        `via` is the ledger of the gateway that asks, if it keeps one. With `among`, only these endpoints may be
+        picked; those of no pool are ignored.
         """
-        pool = self.rotation.pick()
+        if among is None:
+            pool = self.rotation.pick()
+        else:
+            pool = self.rotation.pick_among(
+                dict.fromkeys(each for each in map(self.pool_at, among) if each is not None)
+            )
         return None if pool is None else Session(self, via, pool)
+
+    def reopen(self, pool: LivePool, *, margin: int, via: Ledger | None = None) -> Session | None:
+        """Open a session at the pool that the client had before; None if the pool cannot take it.
+
+        It must be in rotation, and have at most its threshold plus the margin.
+        """
+        return Session(self, via, pool) if self.rotation.return_to(pool, margin) else None
 
     def adopt(self, endpoint: Address, *, via: Ledger | None = None) -> Session | None:
         """Open a session that no pool was picked for, at the pool that serves it; None for an unknown endpoint."""

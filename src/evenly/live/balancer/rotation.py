@@ -12,15 +12,17 @@ again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import fsum
 
-from evenly.core import Choose, Policy, SizedPolicy, ThresholdPolicy, UtilityThreshold
+from evenly.core import Choose, Policy, ThresholdPolicy, UtilityThreshold
 from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
+from evenly.live.balancer.subset import arrive_among, join, token_among
 
 _FEW = 8  # changes of `elsewhere` that the policy gets one by one
+RETURNED = "returned"  # the kind of a pick that the policy did not make: the client came back
 
 
 class Rotation:
@@ -29,7 +31,8 @@ class Rotation:
     `warmed_up` is called when the slow start of a pool ends, `emptied` when a leaving pool has lost its last
     session. Since the start, `picks` counts picks by the token used (by policy `name`, for policies without
     tokens), `unpicked_total` the sessions not placed by the balancer, `moved_total` those served by a different
-    pool than the one picked. `counted` is called after each change of a pool's own sessions.
+    pool than the one picked. `counted` is called after each change of a pool's own sessions. `fresh` makes a
+    policy like this one, without pools.
     """
 
     def __init__(
@@ -43,8 +46,10 @@ class Rotation:
         warmed_up: Callable[[LivePool], None],
         emptied: Callable[[LivePool], None],
         counted: Callable[[LivePool], None] | None = None,
+        fresh: Callable[[], Policy] | None = None,
     ) -> None:
         self.policy = policy
+        self._fresh = fresh
         self.picks: Counter[str] = Counter()
         self.unpicked_total = 0
         self.moved_total = 0
@@ -72,14 +77,40 @@ class Rotation:
         if pool is None:
             return None
         assert isinstance(pool, LivePool)
-        pool.picked += 1
-        self.picks[kind] += 1
-        self._total += 1  # a pool that was picked is in rotation
-        if self._counted is not None:
-            self._counted(pool)
-        if pool.ramp is not None:
-            self._refresh(pool)
+        self._picked(pool, kind)
         return pool
+
+    def pick_among(self, pools: Iterable[LivePool]) -> LivePool | None:
+        """Choose the pool of a new session among these, and count it in; None if none of them may be picked.
+
+        Of pools in rotation that are all at their slow-start cap, any may be picked: no other pool may serve.
+        """
+        able = [pool for pool in pools if pool in self._pools]
+        members = [pool for pool in able if pool.member]
+        kind = token_among(self.policy, members) if isinstance(self.policy, ThresholdPolicy) else self._name
+        if members:
+            pool = arrive_among(self.policy, members, self._choose, self._fresh)
+            self._picked(pool, kind)
+        elif able:
+            pool = self._choose(able)
+            self.picks[kind] += 1
+            self._count_in(pool)
+        else:
+            return None
+        return pool
+
+    def return_to(self, pool: LivePool, margin: int) -> bool:
+        """Count in a session whose client comes back to the pool. Return False if the pool cannot take it.
+
+        It can if the policy may pick it now and it has at most its threshold plus the margin, or the sessions due
+        to it if the policy has no threshold. The threshold does not learn from such a session: it shows where the
+        client was before, and not what the dispatcher sees now.
+        """
+        if not pool.member or pool.sessions > self._enough(pool) + margin:
+            return False
+        self.picks[RETURNED] += 1
+        self._count_in(pool)
+        return True
 
     def adopt(self, pool: LivePool) -> None:
         """Count in a session that the pool serves without having been picked."""
@@ -113,7 +144,7 @@ class Rotation:
             raise LifecycleError(f"Pool {pool.address} is {pool.stage.name}; its sessions cannot be set.")
         if pool.member:
             self.policy.leave(pool)
-            self._join(pool, pool.sessions + more)
+            join(self.policy, pool, pool.sessions + more)
         pool.unpicked += more
         self._own_changed(pool, more)
         self.unpicked_total += max(more, 0)
@@ -136,7 +167,7 @@ class Rotation:
                 self.policy.depart(pool)
         elif pool.member:
             self.policy.leave(pool)
-            self._join(pool, pool.sessions + more)
+            join(self.policy, pool, pool.sessions + more)
         pool.elsewhere = count
         if pool in self._pools:
             self._total += more
@@ -152,7 +183,7 @@ class Rotation:
         self._count_weight(pool, 1)
         if slowly and self._slow_start > 0:
             pool.ramp = Ramp(begun=self._clock(), first=pool.sessions, seconds=self._slow_start)
-        self._join(pool, pool.sessions)  # a cap always leaves room for one session
+        join(self.policy, pool, pool.sessions)  # a cap always leaves room for one session
         pool.member = True
 
     def take_out(self, pool: LivePool) -> None:
@@ -191,7 +222,7 @@ class Rotation:
             self._count_weight(pool, 1)
         if pool.member:
             self.policy.leave(pool)
-            self._join(pool, pool.sessions)
+            join(self.policy, pool, pool.sessions)
         if pool.ramp is not None:
             self._refresh(pool)
 
@@ -212,6 +243,22 @@ class Rotation:
 
     # --- the policy's view -------------------------------------------------------------------------------------
 
+    def _picked(self, pool: LivePool, kind: str) -> None:
+        """Count in a session that the policy has placed, and counted."""
+        pool.picked += 1
+        self.picks[kind] += 1
+        self._total += 1  # a pool that was picked is in rotation
+        if self._counted is not None:
+            self._counted(pool)
+        if pool.ramp is not None:
+            self._refresh(pool)
+
+    def _enough(self, pool: LivePool) -> int:
+        """Return the sessions up to which the pool is not above the others."""
+        if isinstance(self.policy, UtilityThreshold):
+            return self.policy.threshold_for(pool.weight)
+        return int(self.due(pool)) if self._dispatcher is None else self._dispatcher.threshold
+
     def _kind(self) -> str:
         if self._dispatcher is None:
             return self._name
@@ -231,12 +278,6 @@ class Rotation:
         if self._counted is not None:
             self._counted(pool)
 
-    def _join(self, pool: LivePool, sessions: int) -> None:
-        if isinstance(self.policy, UtilityThreshold | SizedPolicy):
-            self.policy.join(pool, sessions, pool.weight)
-        else:
-            self.policy.join(pool, sessions)
-
     def _refresh(self, pool: LivePool) -> None:
         """Make a pool in rotation a member of the policy, unless it has reached its slow-start cap."""
         now, ramp = self._clock(), pool.ramp
@@ -245,7 +286,7 @@ class Rotation:
             ramp = None
         wanted = ramp is None or pool.sessions + 1 <= ramp.cap(now, self.due(pool))
         if wanted and not pool.member:
-            self._join(pool, pool.sessions)
+            join(self.policy, pool, pool.sessions)
         elif pool.member and not wanted:
             self.policy.leave(pool)
         pool.member = wanted

@@ -36,8 +36,9 @@ from evenly.live.envoy.bootstrap_clusters import (
 )
 from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_replies
 from evenly.live.envoy.limits import MAX_STREAMS, Limits, derive_limits
-from evenly.live.envoy.names import CLUSTER, NAMESPACE, ONCE, PICKER
+from evenly.live.envoy.names import CLUSTER, NAMESPACE, ONCE, PICKER, SUBSET_NAMESPACE
 from evenly.live.envoy.overload import overload_manager
+from evenly.live.sticky_rule import StickyRule
 
 _NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
 STAT_PREFIX = "gateway"  # of the listener's statistics
@@ -59,6 +60,7 @@ def envoy_config(
     health_path: str | None,
     limits: Limits | None = None,
     weights: Sequence[float] = (),
+    sticky: StickyRule | None = None,
 ) -> Json:
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
@@ -66,6 +68,7 @@ def envoy_config(
     Envoy's own policy; by default they are equal. Health checks send a GET of `health_path`, or open a TCP
     connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
     refuses what is beyond the `limits`, by default those of a machine with 65,536 open files and 4 GiB of memory.
+    With `sticky`, the picker sees where clients were before.
     """
     admin = admin if isinstance(admin, AdminSocket) else _reachable(resolve(admin))
     limits = limits or derive_limits()
@@ -74,7 +77,7 @@ def envoy_config(
         "admin": _admin(admin),
         "overload_manager": overload_manager(limits),
         "static_resources": {
-            "listeners": [_listener(resolve(listen), admin, limits)],
+            "listeners": [_listener(resolve(listen), admin, limits, sticky)],
             "clusters": [
                 *(
                     pools_cluster(pools, admin, health_path, limits, weights=weights, once=once)
@@ -107,7 +110,7 @@ def _admin_socket(admin: AdminSocket) -> Json:
     return {"pipe": {"path": str(admin.path), "mode": SOCKET_MODE}}
 
 
-def _listener(listen: Address, admin: AdminAddress, limits: Limits) -> Json:
+def _listener(listen: Address, admin: AdminAddress, limits: Limits, sticky: StickyRule | None) -> Json:
     """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
     workers balance connections by a lock.
     """
@@ -120,7 +123,7 @@ def _listener(listen: Address, admin: AdminAddress, limits: Limits) -> Json:
         "per_connection_buffer_limit_bytes": 2**16,
         "listener_filters": [_await_request()],
         "listener_filters_timeout": _FIRST_BYTES_TIMEOUT,
-        "filter_chains": [{"filters": [_connection_manager(admin, limits)]}],
+        "filter_chains": [{"filters": [_connection_manager(admin, limits, sticky)]}],
     }
 
 
@@ -130,7 +133,7 @@ def _await_request() -> Json:
     return typed("envoy.filters.listener.http_inspector", kind)
 
 
-def _connection_manager(admin: AdminAddress, limits: Limits) -> Json:
+def _connection_manager(admin: AdminAddress, limits: Limits, sticky: StickyRule | None) -> Json:
     return typed(
         "http",
         f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -156,7 +159,7 @@ def _connection_manager(admin: AdminAddress, limits: Limits) -> Json:
         local_reply_config={"mappers": [answer_to_ping()]},
         route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
         http_filters=[
-            except_local_replies(_ask_picker(admin)),
+            except_local_replies(_ask_picker(admin, sticky)),
             typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router"),
         ],
     )
@@ -207,11 +210,14 @@ def _forward(cluster: str, retry_on: str) -> Json:
     return {"cluster": cluster, "timeout": "0s", "retry_policy": retries}
 
 
-def _ask_picker(admin: AdminAddress) -> Json:
+def _ask_picker(admin: AdminAddress, sticky: StickyRule | None) -> Json:
     """Describe the filter that asks the picker for a pool. Its stream lives as long as the session.
 
-    If the picker is down or late, the fallback policy of the pools' cluster places the session.
+    If the picker is down or late, the fallback policy of the pools' cluster places the session. The picker sees no
+    headers but the method, and with sticky sessions the one that shows the client's pool, and the scheme: cookies
+    of clients that use TLS are marked as secure.
     """
+    seen = [":method"] if sticky is None else [":method", ":scheme", sticky.header]
     return typed(
         PICKER,
         f"{EXTENSIONS}.filters.http.ext_proc.v3.ExternalProcessor",
@@ -228,7 +234,7 @@ def _ask_picker(admin: AdminAddress) -> Json:
         },
         metadata_options={
             "receiving_namespaces": {"untyped": [NAMESPACE]},
-            "forwarding_namespaces": {"untyped": [NAMESPACE]},
+            "forwarding_namespaces": {"untyped": [NAMESPACE, SUBSET_NAMESPACE]},
         },
-        forward_rules={"allowed_headers": {"patterns": [{"exact": ":method"}]}},  # the picker sees no other header
+        forward_rules={"allowed_headers": {"patterns": [{"exact": name} for name in seen]}},
     )

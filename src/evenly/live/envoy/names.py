@@ -7,4 +7,6 @@ ANNOUNCEMENT = "x-evenly-envoy"  # header of Envoy's calls: its admin address
 NAMESPACE = "envoy.lb"  # of the dynamic metadata that carries a pick
 PICKED = "x-gateway-destination-endpoint"
 SERVED = "x-gateway-destination-endpoint-served"
+SUBSET_NAMESPACE = "envoy.lb.subset_hint"  # of the metadata that says among which endpoints to pick
+SUBSET = "x-gateway-destination-endpoint-subset"
 OPEN = {"evenly": "open"}  # endpoint metadata, in that namespace too, of a pool that may get new sessions

@@ -31,6 +31,7 @@ from evenly.live.log import Log
 from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
+from evenly.live.signing import read_key
 
 _LOOPBACK = Address("127.0.0.1", 0)
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 5.0
@@ -202,6 +203,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             admin=AdminSocket(folder.admin_socket),
             health_path=settings.health_path,
             limits=limits,
+            sticky=settings.sticky,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
         values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
@@ -224,6 +226,9 @@ def _check(settings: Settings) -> None:
     if settings.admin_token_file is not None:
         check_regular(settings.admin_token_file)  # a restarted picker reads it again
     read_token(settings.admin, settings.admin_token_file, os.environ)
+    if settings.sticky_key_file is not None:
+        check_regular(settings.sticky_key_file)  # and this one too
+        read_key(settings.sticky_key_file, "sticky-key-file")
     if settings.record is not None:
         check_record(settings.record)
     endpoints: dict[Address, Address] = {}

@@ -34,6 +34,7 @@ from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.eds import Endpoints
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.pick_stream import PickService
+from evenly.live.envoy.sticky import Sticky
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
@@ -48,6 +49,7 @@ from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
 from evenly.live.settings import Settings, follows_weights, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
+from evenly.live.signing import new_key, read_key
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
@@ -93,6 +95,7 @@ class PickerServer:
         self._saver: StateSaver | None = None  # nothing is written before all pools are added
         self._scheduled_push: asyncio.Handle | None = None
         self._sharing: Sharing | None = None
+        self._sticky = self._new_sticky()
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
@@ -103,6 +106,7 @@ class PickerServer:
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
             counted=None if settings.store is None else self._counted,
             elsewhere=None if settings.store is None else self._elsewhere,
+            fresh=lambda: new_policy(settings),
             record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
@@ -116,7 +120,7 @@ class PickerServer:
         kind = "picker" if gateway is None else "gateway"
         self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
-        self._router = Router(PickService(self.balancer, self.latency), self.envoys, self._endpoints)
+        self._router = Router(PickService(self.balancer, self.latency, self._sticky), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._add_pools(
             restored.pools_now(settings.pool)
@@ -154,6 +158,10 @@ class PickerServer:
     def store_view(self) -> StoreView | None:
         """Return the shared store as the admin port shows it."""
         return None if self._sharing is None else self._sharing.view()
+
+    def returns(self) -> dict[str, int] | None:
+        """Return what became of requests by their tokens; None if sessions are not sticky."""
+        return None if self._sticky is None else {str(kind): count for kind, count in self._sticky.seen.items()}
 
     def envoy_views(self) -> Iterator[EnvoyView]:
         """Yield the Envoys as the admin port shows them, one by one: each compares its pools with ours."""
@@ -231,8 +239,20 @@ class PickerServer:
     def _use(self, settings: Settings) -> None:
         self._settings = settings
 
+    def _new_sticky(self) -> Sticky | None:
+        settings = self._settings
+        if settings.sticky is None:
+            return None
+        if settings.sticky_key_file is not None:
+            key = read_key(settings.sticky_key_file, "sticky-key-file")
+        else:
+            key = new_key() if self._gateway is None else self._gateway.kept_key()
+        return Sticky(settings.sticky, key=key, margin=settings.margin, pools=lambda: self.balancer.pools)
+
     def _report(self, event: BalancerEvent) -> None:
         self._event_log.write(event)
+        if self._sticky is not None and isinstance(event, PoolEvent):
+            self._sticky.pools_changed()
         if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
             self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
 
@@ -346,6 +366,7 @@ async def serve(
             publish=service.publish,
             feed=service.feed,
             store=service.store_view,
+            returns=service.returns,
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
         )

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from evenly.core import Choose, LearningRule
 from evenly.core.protocol import DispatcherPeer, KnownPool, ToDispatcher
-from evenly.live.session_id import new_key
+from evenly.live.signing import new_key
 from evenly.live.steps import in_steps
 from evenly.live.store.base import (
     DISCONNECT_GRACE_S,

@@ -20,7 +20,8 @@ from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError
 from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM, TERM
 from evenly.errors import InputError
 from evenly.inputs import shown
-from evenly.live.session_id import check_pool_name, new_key
+from evenly.live.session_id import check_pool_name
+from evenly.live.signing import new_key
 from evenly.live.steps import in_steps
 from evenly.live.store import functions
 from evenly.live.store.base import (

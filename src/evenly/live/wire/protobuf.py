@@ -79,6 +79,20 @@ def struct_text(message: bytes, *path: str) -> str | None:
     return None if text is None else text.decode("utf-8", "replace")
 
 
+def struct_texts(message: bytes, key: str) -> list[str] | None:
+    """Return the strings of the list at a key of a `google.protobuf.Struct`; None if the struct has no such key.
+
+    A string instead of a list is a list of one. Values that are no strings are left out.
+    """
+    found = _struct_value(message, key)
+    if found is None:
+        return None
+    values = submessage(found, 6)
+    entries = [found] if values is None else [value for number, value in fields(values) if number == 1]
+    texts = (submessage(entry, 3) for entry in entries if isinstance(entry, bytes))
+    return [text.decode("utf-8", "replace") for text in texts if text is not None]
+
+
 def _struct_value(message: bytes, key: str) -> bytes | None:
     wanted = key.encode()
     for number, entry in fields(message):

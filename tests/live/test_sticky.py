@@ -1,0 +1,421 @@
+"""Sticky sessions without processes: the rule of the balancer, the tokens, and the messages of Envoy."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from evenly.core import LearningRule, Policy, UtilityThreshold, make_policy
+from evenly.errors import InputError
+from evenly.live.addresses import Address
+from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.latency import Latency
+from evenly.live.balancer.pool import LivePool
+from evenly.live.envoy import ext_proc
+from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.pick_stream import PickService, PickStream
+from evenly.live.envoy.reconcile import EnvoyCounts
+from evenly.live.envoy.sticky import Return, Sticky
+from evenly.live.gateway_folder import GatewayFolder
+from evenly.live.settings import read_settings
+from evenly.live.signing import KEY_BYTES, new_key, read_key, signature
+from evenly.live.sticky_rule import DEFAULT_MARGIN, MAX_MARGIN, StickyRule, parse_sticky
+from evenly.live.wire.frames import framed
+from evenly.live.wire.protobuf import field
+from evenly.live.wire.streams import Stream
+from evenly.policies import LIVE
+from tests.live.sent_items import SentItems
+from tests.live.test_pick_stream import response
+
+KEY = bytes(range(KEY_BYTES))
+GIVEN = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:9001"]}
+COOKIE, HEADER = parse_sticky("cookie"), parse_sticky("header:X-Pool")
+
+
+def at(number: int) -> Address:
+    return Address("127.0.0.1", 9001 + number)
+
+
+class Scene:
+    """Pools of these weights, and streams of one Envoy to a picker with sticky sessions."""
+
+    def __init__(
+        self,
+        weights: Sequence[float] = (1, 1, 1),
+        *,
+        name: str = "threshold",
+        threshold: int | None = 3,
+        margin: int = 1,
+        rule: StickyRule = COOKIE,
+        slow_start: float = 0.0,
+    ) -> None:
+        learned = "threshold-utility" if name == "threshold" else name
+
+        def fresh() -> Policy:
+            return make_policy(learned, threshold=threshold if "threshold" in learned else None)
+
+        self.now = 0.0
+        self.balancer = Balancer(
+            fresh(),
+            name=name,
+            choose=random.Random(1).choice,
+            clock=lambda: self.now,
+            slow_start=slow_start,
+            report=lambda event: self.sticky.pools_changed(),
+            fresh=fresh,
+        )
+        self.sticky = Sticky(rule, key=KEY, margin=margin, pools=lambda: self.balancer.pools)
+        self.pools = [
+            self.balancer.add(at(number), at(number), weight=weight, slowly=False)
+            for number, weight in enumerate(weights)
+        ]
+        self.envoy = EnvoyCounts(Address("127.0.0.1", 9901))
+        self.sent = SentItems()
+        self.service = PickService(self.balancer, Latency(), self.sticky)
+
+    def stream(self) -> PickStream:
+        return PickStream(self.service, Stream(self.sent, b"\0\0\0\1", 2**16), self.envoy)
+
+    def answer(self, stream: PickStream, message: bytes) -> bytes | int:
+        stream.message(message)
+        return self.sent.items[-1]
+
+    def visit(self, *headers: tuple[str, str]) -> tuple[LivePool, bytes | int]:
+        """Open a session that stays; return its pool and the answer to its response headers."""
+        before = {pool: pool.sessions for pool in self.pools}
+        stream = self.stream()
+        self.answer(stream, request(*headers))
+        [pool] = [pool for pool in self.pools if pool.sessions > before[pool]]
+        return pool, self.answer(stream, field(3, b"headers of a response"))
+
+    def returning(self, pool: LivePool) -> tuple[LivePool, bytes | int]:
+        return self.visit(("cookie", f"a=b; evenly-pool={self.sticky.token(pool)}; c=d"))
+
+    def fill(self, pool: LivePool, sessions: int) -> None:
+        while pool.sessions < sessions:
+            assert self.balancer.open(among=[pool.endpoint]) is not None
+
+    def check_counts(self) -> None:
+        """Check that the policy, its tokens and the ledger of the Envoy agree with the pools."""
+        for pool in self.pools:
+            if pool.member:
+                assert self.balancer.policy.tasks(pool) == pool.sessions
+        if self.balancer.token_holders is not None:
+            green, yellow = self.balancer.token_holders
+            for pool in self.pools:
+                threshold = self.balancer.threshold_for(pool.weight)
+                assert threshold is not None
+                assert (pool in green) == (pool.member and pool.sessions < threshold)
+                assert not (pool.member and pool.sessions < threshold) or pool in yellow
+
+
+def request(*headers: tuple[str, str], raw: bool = True) -> bytes:
+    values = (field(1, field(1, name) + field(3 if raw else 2, value)) for name, value in headers)
+    return field(2, field(1, b"".join(values)))
+
+
+# --- the rule --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("margin", [0, 1, 5])
+def test_a_client_returns_until_its_pool_is_above_threshold_and_margin(margin: int) -> None:
+    scene = Scene(threshold=3, margin=margin)
+    mine = scene.pools[1]
+    while mine.sessions <= 3 + margin:
+        assert scene.returning(mine) == (mine, ext_proc.GO_ON)
+        scene.check_counts()
+    other, answer = scene.returning(mine)
+    assert other is not mine
+    assert answer == scene.sticky.response(other, secure=False)
+    assert mine.sessions == 3 + margin + 1
+    scene.check_counts()
+    assert scene.sticky.seen == {"new": 0, "kept": 4 + margin, "moved": 1, "ignored": 0}
+    assert scene.balancer.picks["returned"] == 4 + margin
+    assert (scene.envoy.sessions, scene.balancer.moved_total, scene.balancer.unpicked_total) == (5 + margin, 0, 0)
+
+
+def test_each_weight_has_its_own_threshold() -> None:
+    scene = Scene((1, 4), threshold=10, margin=0)
+    limits = [scene.balancer.threshold_for(weight) or 0 for weight in (1, 4)]
+    assert limits[1] > 2 * limits[0] > 0
+    for pool, limit in zip(scene.pools, limits, strict=True):
+        scene.fill(pool, limit)
+        assert scene.returning(pool)[0] is pool
+        assert scene.returning(pool)[0] is not pool
+
+
+@pytest.mark.parametrize("name", [name for name in LIVE if "threshold" not in name])
+def test_without_a_threshold_the_sessions_due_to_the_pool_count(name: str) -> None:
+    scene = Scene(name=name, margin=1)
+    for pool in scene.pools:
+        scene.fill(pool, 2)
+    mine = scene.pools[0]
+    scene.fill(mine, 3)
+    assert scene.returning(mine)[0] is mine  # 3 sessions, and 7 / 3 are due, plus the margin
+    scene.fill(mine, 5)
+    scene.returning(mine)
+    assert scene.sticky.seen[Return.MOVED] == 1
+    scene.check_counts()
+
+
+@pytest.mark.parametrize("event", ["drain", "fail", "remove"])
+def test_a_pool_that_does_not_serve_gets_no_client_back(event: str) -> None:
+    scene = Scene()
+    mine = scene.returning(scene.pools[2])[0]
+    if event == "drain":
+        scene.balancer.drain(mine.address)
+    elif event == "fail":
+        scene.balancer.set_failing(mine, True)
+    else:
+        scene.balancer.remove(mine.address)
+    other, answer = scene.returning(mine)
+    assert other is not mine
+    assert answer == scene.sticky.response(other, secure=False)
+    scene.check_counts()
+    if event == "drain":
+        scene.balancer.undrain(mine.address)
+        assert scene.returning(mine) == (mine, ext_proc.GO_ON)
+
+
+def test_a_pool_at_its_slow_start_cap_gets_no_client_back() -> None:
+    scene = Scene(slow_start=10.0)
+    new = scene.balancer.add(at(7), at(7))
+    scene.pools.append(new)
+    assert scene.returning(new)[0] is new
+    assert scene.returning(new)[0] is not new
+    scene.now = 10.0
+    scene.balancer.tick()
+    assert scene.returning(new)[0] is new
+
+
+def test_a_pool_that_is_gone_is_unknown_and_known_again_when_it_comes_back() -> None:
+    scene = Scene()
+    gone = scene.pools[0]
+    token = scene.sticky.token(gone)
+    scene.balancer.remove(gone.address)
+    assert scene.sticky.pool(token) is None
+    again = scene.balancer.add(gone.address, gone.endpoint)
+    assert scene.sticky.pool(token) is again
+
+
+def test_the_threshold_does_not_learn_from_a_return() -> None:
+    scene = Scene(threshold=0, margin=9)
+    assert isinstance(scene.balancer.policy, UtilityThreshold)
+    scene.balancer.policy.dispatcher.rule = LearningRule("0.9")
+    for _ in range(20):
+        scene.returning(scene.pools[0])
+    learned = scene.balancer.threshold
+    assert learned is not None
+    assert scene.pools[0].sessions > learned  # 10 of the 20 went back, and the others were placed by the policy
+    assert scene.sticky.seen[Return.KEPT] >= 10
+    scene.check_counts()
+
+
+def test_counts_and_tokens_stay_right_over_a_long_history() -> None:
+    scene = Scene((1, 1, 2, 4), threshold=4, margin=1)
+    chance = random.Random(7)
+    streams: list[PickStream] = []
+    for _ in range(3000):
+        if streams and chance.random() < 0.5:
+            streams.pop(chance.randrange(len(streams))).ended()
+        else:
+            stream = scene.stream()
+            shown = scene.sticky.token(chance.choice(scene.pools)) if chance.random() < 0.8 else "forged"
+            scene.answer(stream, request(("cookie", f"evenly-pool={shown}")))
+            streams.append(stream)
+        scene.check_counts()
+    assert sum(pool.sessions for pool in scene.pools) == scene.envoy.sessions == len(streams)
+    assert min(scene.sticky.seen[kind] for kind in (Return.KEPT, Return.MOVED, Return.IGNORED)) > 0
+    for stream in streams:
+        stream.ended()
+    assert [pool.sessions for pool in scene.pools] == [0, 0, 0, 0]
+    scene.check_counts()
+
+
+# --- what clients show -----------------------------------------------------------------------------------------
+
+
+def test_a_new_client_gets_a_cookie_and_a_returning_one_does_not() -> None:
+    scene = Scene()
+    pool, answer = scene.visit((":method", "GET"), (":scheme", "http"))
+    token = scene.sticky.token(pool)
+    header = field(1, "set-cookie") + field(3, f"evenly-pool={token}; Path=/; HttpOnly; SameSite=Lax")
+    added = field(1, header) + field(2, field(1, 1))
+    assert answer == framed(field(2, field(1, field(2, field(1, added)))))
+    assert len(token) == 22
+    assert str(pool.address.port) not in token
+    assert scene.returning(pool) == (pool, ext_proc.GO_ON)
+
+
+def test_a_cookie_over_tls_is_secure() -> None:
+    scene = Scene()
+    _, answer = scene.visit((":scheme", "https"))
+    assert isinstance(answer, bytes)
+    assert b"; SameSite=Lax; Secure" in answer
+
+
+def test_a_header_instead_of_a_cookie() -> None:
+    scene = Scene(rule=HEADER)
+    pool, answer = scene.visit((":scheme", "https"))
+    assert answer == ext_proc.response_with("x-pool", scene.sticky.token(pool))
+    assert scene.visit(("x-pool", scene.sticky.token(pool))) == (pool, ext_proc.GO_ON)
+    scene.visit(("cookie", f"x-pool={scene.sticky.token(pool)}"))
+    assert scene.sticky.seen == {"new": 2, "kept": 1, "moved": 0, "ignored": 0}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "evenly-pool=",
+        "evenly-pool=AAAAAAAAAAAAAAAAAAAAAA",
+        'evenly-pool="{token}"',
+        "evenly-pool={token}x",
+        "evenly-pool=" + "x" * 50_000,
+        "evenly-pool=\x00\xff",
+        "evenly-pool={token}; evenly-pool={token}",
+        "evenly-pool={token}; evenly-pool=other",
+    ],
+)
+def test_a_bad_cookie_is_ignored_and_counted(value: str) -> None:
+    scene = Scene()
+    token = scene.sticky.token(scene.pools[0])
+    pool, answer = scene.visit(("cookie", value.replace("{token}", token)))
+    assert answer == scene.sticky.response(pool, secure=False)
+    assert scene.sticky.seen == {"new": 0, "kept": 0, "moved": 0, "ignored": 1}
+
+
+@pytest.mark.parametrize(
+    "value", ["", ";;;", "not-evenly-pool={token}", "evenly-pool", "EVENLY-POOL={token}", "a=b"]
+)
+def test_other_cookies_are_none_of_ours(value: str) -> None:
+    scene = Scene()
+    scene.visit(("cookie", value.replace("{token}", scene.sticky.token(scene.pools[0]))))
+    assert scene.sticky.seen[Return.NEW] == 1
+
+
+def test_cookies_may_come_in_pieces_and_as_strings() -> None:
+    scene = Scene()
+    stream = scene.stream()
+    shown = request(("cookie", "a=b"), ("cookie", f"evenly-pool={scene.sticky.token(scene.pools[2])}"), raw=False)
+    scene.answer(stream, shown)
+    assert scene.pools[2].sessions == 1
+
+
+def test_the_cookie_names_the_pool_that_served() -> None:
+    scene = Scene()
+    stream = scene.stream()
+    scene.answer(stream, request(("cookie", f"evenly-pool={scene.sticky.token(scene.pools[0])}")))
+    answer = scene.answer(stream, response(scene.pools[1].endpoint))
+    assert answer == scene.sticky.response(scene.pools[1], secure=False)
+    assert scene.answer(stream, response(Address("192.0.2.9", 80))) == ext_proc.GO_ON  # none of our pools
+
+
+# --- keys ------------------------------------------------------------------------------------------------------
+
+
+def test_a_token_depends_on_key_pool_and_use() -> None:
+    scene = Scene()
+    one, two = scene.pools[:2]
+    other = Sticky(COOKIE, key=new_key(), margin=0, pools=lambda: scene.balancer.pools)
+    assert len({scene.sticky.token(one), scene.sticky.token(two), other.token(one)}) == 3
+    assert scene.sticky.pool(other.token(one)) is None
+    message = str(one.address).encode()
+    assert signature(KEY, message, size=16) != signature(KEY, message, size=16, use=b"sticky")
+
+
+def test_a_key_file(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    path.write_text("0123456789abcdef0123456789abcdef\n")
+    assert len(read_key(path, "sticky-key-file")) == KEY_BYTES
+    assert read_key(path, "sticky-key-file") == read_key(path, "sticky-key-file")
+    for bad in ("", "short", "x" * 4097, "with a space " * 5, "ü" * 40):
+        path.write_text(bad)
+        with pytest.raises(InputError, match="must be 32 to 4096 printable ASCII characters"):
+            read_key(path, "sticky-key-file")
+
+
+def test_a_gateway_keeps_its_key(tmp_path: Path) -> None:
+    key = GatewayFolder(tmp_path).kept_key()
+    assert len(key) == KEY_BYTES
+    assert GatewayFolder(tmp_path).kept_key() == key
+    (tmp_path / "sticky.key").write_bytes(b"half")
+    assert len(GatewayFolder(tmp_path).kept_key()) == KEY_BYTES
+
+
+# --- settings --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("cookie", ("cookie", "evenly-pool")),
+        ("cookie:My_Pool-1", ("cookie", "My_Pool-1")),
+        ("header:X-Pool", ("header", "x-pool")),
+    ],
+)
+def test_what_can_be_sticky(text: str, rule: tuple[str, str]) -> None:
+    settings = read_settings({**GIVEN, "sticky": text}, None)
+    assert settings.sticky == rule
+    assert settings.margin == DEFAULT_MARGIN
+    assert read_settings(settings.model_dump(mode="json", exclude_none=True), None) == settings
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        *(
+            ({"sticky": bad}, "sticky must be cookie, cookie:NAME or header:NAME")
+            for bad in (
+                "",
+                "x",
+                "cookie:",
+                "header",
+                "header:",
+                "cookie:a b",
+                "cookie:a=b",
+                "header:é",
+                5,
+                "cookie:" + "x" * 65,
+            )
+        ),
+        *(
+            ({"sticky": f"header:{bad}"}, "which has a meaning already")
+            for bad in ("Cookie", "host", "content-length", "x-envoy-retry-on", "X-Gateway-Destination-Endpoint")
+        ),
+        (
+            {"sticky": "cookie", "sticky_margin": -1},
+            f"sticky-margin must be a whole number from 0 to {MAX_MARGIN}",
+        ),
+        ({"sticky": "cookie", "sticky_margin": 1.5}, "sticky-margin must be a whole number"),
+        ({"sticky_margin": 1}, "sticky-margin needs sticky"),
+        ({"sticky_key_file": "x"}, "sticky-key-file needs sticky"),
+    ],
+)
+def test_what_cannot_be_sticky(given: dict[str, object], reason: str) -> None:
+    with pytest.raises(InputError, match=reason):
+        read_settings({**GIVEN, **given}, None)
+
+
+def test_settings_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "gateway.toml"
+    path.write_text(
+        'listen = "127.0.0.1:80"\npool = ["127.0.0.1:9001"]\nsticky = "header:x-pool"\nsticky_margin = 7\n'
+    )
+    settings = read_settings({}, path)
+    assert (settings.sticky, settings.margin) == (HEADER, 7)
+
+
+@pytest.mark.parametrize(
+    ("rule", "seen"), [(None, []), (COOKIE, [":scheme", "cookie"]), (HEADER, [":scheme", "x-pool"])]
+)
+def test_the_picker_sees_the_header_it_needs(rule: StickyRule | None, seen: list[str]) -> None:
+    config = envoy_config(
+        listen=at(0), picker=at(1), pools=None, admin=Address("127.0.0.1", 99), health_path=None, sticky=rule
+    )
+    [listener] = config["static_resources"]["listeners"]
+    filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
+    allowed = filters[0]["typed_config"]["extension_config"]["typed_config"]["forward_rules"]["allowed_headers"]
+    assert allowed["patterns"] == [{"exact": name} for name in [":method", *seen]]
