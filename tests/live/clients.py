@@ -27,14 +27,15 @@ class SessionFailedError(Exception):
 
 
 class Session:
-    """A WebSocket session: requested by the constructor, open after `wait`."""
+    """A WebSocket session: requested by the constructor, open after `wait`. `head` is that of the response."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, cookie: str = "") -> None:
         self.pool = ""
+        self.head = ""
         self._received = b""
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         with self._closed_on_error():
-            self._socket.sendall(_HELLO)
+            self._socket.sendall(_HELLO[:-2] + f"cookie: {cookie}\r\n\r\n".encode() if cookie else _HELLO)
 
     def wait(self) -> Self:
         """Wait until the pool greets with its address."""
@@ -48,6 +49,7 @@ class Session:
         head, self._received = self._received.split(b"\r\n\r\n", 1)
         if not head.startswith(b"HTTP/1.1 101 "):
             raise SessionFailedError(head.decode("latin-1").split("\r\n")[0])
+        self.head = head.decode("latin-1")
         self.pool = self._message().decode()
 
     def echo(self) -> None:

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,6 +20,7 @@ from typing import Any, Self
 from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.picker.ready import Ready
+from evenly.live.sticky_rule import StickyRule
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
 _LONG = f"{PATIENCE:.0f}s"
@@ -117,15 +118,20 @@ class Envoy(Process):
         pools: list[str] | None = None,
         health_path: str | None = None,
         patient: bool = False,
+        change: Callable[[dict[str, Any]], None] = lambda config: None,
+        sticky: StickyRule | None = None,
     ) -> None:
         self.port, self.admin = free_port(), free_port()
         listen, upstream, admin = (
             parse_address(f"127.0.0.1:{port}") for port in (self.port, picker.port, self.admin)
         )
         known = None if pools is None else [parse_address(pool) for pool in pools]
-        config = envoy_config(listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path)
+        config = envoy_config(
+            listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path, sticky=sticky
+        )
         if patient:
             _wait_longer(config)
+        change(config)
         with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
             json.dump(config, file)
         self._config = Path(file.name)
