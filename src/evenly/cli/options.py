@@ -155,6 +155,14 @@ ReportInterval = Annotated[
     float | None,
     _number(_SYSTEM, "Mean task times between two reports of a pool, for stale-reports (default: 0.1)."),
 ]
+Sticky = Annotated[
+    float | None,
+    _number(_SYSTEM, "Share of the arrivals that are clients who return to the pool that they had (default: 0)."),
+]
+StickyMargin = Annotated[
+    int | None,
+    _whole(_SYSTEM, "A client gets its pool if that has at most the threshold plus this many tasks (default: 2)."),
+]
 Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
 LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[

@@ -19,3 +19,4 @@ MAX_SAMPLE_SIZE = 512
 INTERVALS = (1e-6, 1e6)  # between two reports, in mean task times
 DEFAULT_INTERVAL = 0.1
 MAX_LEVELS = 10**6
+DEFAULT_MARGIN = 2  # tasks beyond the threshold with which a pool takes its clients back; that of `evenly gateway`

@@ -120,6 +120,11 @@ class Means:
         return self.window.without_token
 
     @property
+    def kept_share(self) -> float:
+        """Share of the returning clients who got the pool that they had; NaN if no client returned."""
+        return self.window.kept / self.window.returned if self.window.returned else math.nan
+
+    @property
     def mean_utility(self) -> float:
         """Utility per pool, of the kind that the scenario names; NaN if pools have no sizes."""
         return math.nan if self._means.mean_utility is None else self._means.mean_utility

@@ -68,6 +68,8 @@ def check_recordable(scenario: object) -> Scenario:
     system = checked_scenario(scenario)
     if system.sized:
         raise InputError("A run with sizes cannot be recorded: leave them out.")
+    if system.sticky:
+        raise InputError("A run in which clients return cannot be recorded: leave out sticky.")
     whole_number("pools", system.pools, 1, MAX_NAMED_POOLS, why="for a run that is recorded")
     return system
 

@@ -67,6 +67,8 @@ class CoreSystem:
         self.time = 0.0
         self.lost = 0
         self.arrivals = 0
+        self.returned = 0
+        self.kept = 0
         self._streams = new_streams(seed, mean_holding=mean_holding)
         self._position = 0
         self._choices = Choices(self._streams)
@@ -129,8 +131,8 @@ class ReferenceSimulation(CoreSystem):
         happened = True
         if mark >= self._peak():
             self._depart(int((mark - self._peak()) * (1.0 / self.scenario.service_rate)))
-        elif mark < self.scenario.pools * self.scenario.service_rate * phases[self._phase].load_at(self.time):
-            self._arrive()
+        elif mark < (now := self._arrival_rate()):
+            self._arrive(returning=mark < self.scenario.sticky * now)
         else:
             happened = False
         self._position += 1
@@ -152,6 +154,10 @@ class ReferenceSimulation(CoreSystem):
         self._rate = self._current_rate()
         self._next_time = self._time_after(left)
 
+    def _arrival_rate(self) -> float:
+        load = self.scenario.phases[self._phase].load_at(self.time)
+        return self.scenario.pools * self.scenario.service_rate * load
+
     def _peak(self) -> float:
         phase = self.scenario.phases[self._phase]
         return self.scenario.pools * self.scenario.service_rate * (phase.load + phase.amplitude)
@@ -162,8 +168,10 @@ class ReferenceSimulation(CoreSystem):
     def _time_after(self, unit_exponential: float) -> float:
         return self.time + unit_exponential / self._rate if self._rate > 0 else float("inf")
 
-    def _arrive(self) -> None:
+    def _arrive(self, *, returning: bool) -> None:
         self.arrivals += 1
+        if returning and self._return():
+            return
         choose: Choose = self._choose
         if self.scenario.policy == "power-of-d":
             if self.scenario.sampled > FEW:
@@ -175,6 +183,20 @@ class ReferenceSimulation(CoreSystem):
             self.lost += 1
         else:
             self._owners.append(cast(int, pool))
+
+    def _return(self) -> bool:
+        """Let a client return to the pool that it had, any of them. Return False if that pool is too full."""
+        self.returned += 1
+        pool = self._choose(range(self.scenario.pools))
+        mean = len(self._owners) // self.scenario.pools
+        enough = (mean if self.threshold is None else self.threshold) + self.scenario.margin
+        tasks = self.policy.tasks(pool)
+        if tasks > enough or tasks == self.scenario.capacity:
+            return False
+        self.policy.record_arrival(pool)
+        self._owners.append(pool)
+        self.kept += 1
+        return True
 
     def _choose(self, candidates: Sequence[T], /) -> T:
         index = int(self._choices.next() * len(candidates))

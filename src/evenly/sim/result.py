@@ -198,6 +198,7 @@ class Result(Means, Tabular):
             "sizes": scenario.sizes,
             "utility": {"name": scenario.measure, "mean": self.mean_utility} if scenario.sized else None,
             "class_tasks": self.class_tasks.tolist() if scenario.sized else None,
+            "sticky": self._sticky_dict(),
             "ci95": {name: None if math.isnan(half) else half for name, half in self.half_widths().items()}
             or None,
         }
@@ -212,6 +213,17 @@ class Result(Means, Tabular):
             "time_at": {str(level): share for level, share in self.threshold_share.items()},
             "changes": self.change_count,
             "settled_at": math.fsum(ending.since for ending in self.endings) / len(self.endings),
+        }
+
+    def _sticky_dict(self) -> dict[str, Any] | None:
+        if not self.scenario.sticky:
+            return None
+        return {
+            "share": self.scenario.sticky,
+            "margin": self.scenario.margin,
+            "returned": self.window.returned,
+            "kept": self.window.kept,
+            "kept_share": self.kept_share if self.window.returned else None,
         }
 
     def save(self, path: str | Path) -> None:
@@ -243,6 +255,7 @@ def _certain(scenario: Scenario) -> frozenset[str]:
         found.add("spread")
     if scenario.rule is None:
         found |= {"threshold", "resync_per_task"}
-    if scenario.policy in ("random", "round-robin", "weighted-round-robin", "power-of-d"):
+    always = scenario.policy == "power-of-d" and not scenario.sticky
+    if always or scenario.policy in ("random", "round-robin", "weighted-round-robin"):
         found.add("messages_per_task")
     return frozenset(found)

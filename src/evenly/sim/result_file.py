@@ -119,6 +119,7 @@ def _result(data: Arrays) -> Result:
     if meta["format"] < 3:
         _add_acknowledgements(data, samples, names, scenario.pools)
     _add_utility(data, samples)
+    _add_returns(data, samples)
     windows = tuple(_tally(data, index, names) for index in range(samples))
     return Result(
         scenario=scenario,
@@ -178,6 +179,13 @@ def _add_utility(data: Arrays, samples: int) -> None:
     for index in range(samples):
         data.setdefault(f"sample.{index}.utility", np.zeros(()))
         data.setdefault(f"sample.{index}.class_tasks", np.zeros(0))
+
+
+def _add_returns(data: Arrays, samples: int) -> None:
+    """Add what files lack that were saved when no client returned."""
+    for index in range(samples):
+        for name in ("returned", "kept"):
+            data.setdefault(f"sample.{index}.{name}", np.zeros((), np.int64))
 
 
 def _ending(threshold: int, since: float) -> Ending:

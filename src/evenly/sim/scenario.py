@@ -18,7 +18,7 @@ from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.policies import DEFAULT, PolicyInfo, find_policy
 from evenly.sim import start
-from evenly.sim.limits import DEFAULT_INTERVAL
+from evenly.sim.limits import DEFAULT_INTERVAL, DEFAULT_MARGIN
 from evenly.sim.old_names import accept_old_names
 from evenly.sim.scenario_checks import check
 from evenly.sim.sizes import best_index, most_tasks
@@ -61,6 +61,10 @@ class Scenario:
         "exponential:0.01" for an exponential time with that mean, drawn for each (default: 0). A task is in its
         pool from its arrival there on.
     report_interval: mean task times between two reports of a pool, under stale-reports (default: 0.1).
+    sticky: share of the arrivals that are clients who return, and want the pool that they had: any pool, since
+        they were away for long (default: 0). The others are placed by the policy.
+    sticky_margin: a client gets its pool if that has at most the threshold plus this many tasks, or the mean of
+        all pools plus this many under policies without a threshold; if not, the policy places it (default: 2).
     horizon: time at which the run ends (default: 200).
     warmup: time from which averages are taken (default: 0).
 
@@ -85,6 +89,8 @@ class Scenario:
     arrivals: str | ArrivalProcess = "poisson"
     delay: float | str | Delay = 0.0
     report_interval: float | None = None
+    sticky: float = 0.0
+    sticky_margin: int | None = None
     horizon: float = 200.0
     warmup: float = 0.0
 
@@ -144,7 +150,8 @@ class Scenario:
     @property
     def fixed_tokens(self) -> bool:
         """True if the policy holds tokens, and its threshold never changes."""
-        return self.policy in ("threshold", "jiq", "jbt") and self.alpha is None and not self.networked
+        tokens = self.policy in ("threshold", "jiq", "jbt") and self.alpha is None and not self.networked
+        return tokens and not self.sticky  # a client that returns may go to a pool without a token
 
     @property
     def memory(self) -> float:
@@ -166,6 +173,11 @@ class Scenario:
         return DEFAULT_INTERVAL if self.report_interval is None else self.report_interval
 
     @property
+    def margin(self) -> int:
+        """Tasks beyond the threshold with which a pool still takes its clients back."""
+        return DEFAULT_MARGIN if self.sticky_margin is None else self.sticky_margin
+
+    @property
     def label(self) -> str:
         """The policy with its parameters, for text and pictures."""
         return self.info.label(threshold=self.initial_threshold, alpha=self.alpha, sample_size=self.sampled)
@@ -178,7 +190,13 @@ class Scenario:
         delay = f", delay {self.delay}" if self.message_delay.mean > 0 else ""
         laws = "".join(f", {law}" for law in self.laws)
         sizes = "" if self.sizes is None else f" ({self.sizes})"
-        return f"{self.pools:,} pools{sizes}, load {load}{capacity}{delay}{laws}"
+        returns = f", {self.stickiness}" if self.sticky else ""
+        return f"{self.pools:,} pools{sizes}, load {load}{capacity}{delay}{laws}{returns}"
+
+    @property
+    def stickiness(self) -> str:
+        """The clients who return, in words."""
+        return f"{100 * self.sticky:g} % return within {self.margin}"
 
     @property
     def laws(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 from evenly.errors import InputError
 from evenly.inputs import number_from, positive_number, whole_number
 from evenly.own_policy import check_class
-from evenly.policies import DELAYED, check_parameters
+from evenly.policies import DELAYED, POLICIES, check_parameters
 from evenly.sim.limits import (
     INTERVALS,
     LONGEST,
@@ -66,6 +66,7 @@ def check(scenario: Scenario) -> None:
     _check_times(scenario)
     _check_policy(scenario)
     check_sizes(scenario)
+    _check_sticky(scenario)
     _check_size(scenario, _checked_start(scenario))
 
 
@@ -154,6 +155,25 @@ def _check_policy(scenario: Scenario) -> None:
             f"The threshold must be at most {limit} with capacity {scenario.capacity}, "
             f"not {scenario.initial_threshold}."
         )
+
+
+def _check_sticky(scenario: Scenario) -> None:
+    """Check the clients who return. Only the kernel on levels knows them."""
+    _keep(scenario, "sticky", number_from("sticky", scenario.sticky, 0, 1))
+    if scenario.sticky_margin is not None:
+        _keep(scenario, "sticky_margin", whole_number("sticky_margin", scenario.sticky_margin, 0, MAX_LEVELS))
+    if not scenario.sticky:
+        if scenario.sticky_margin is not None:
+            raise InputError("sticky_margin needs sticky, the share of clients who return, above 0.")
+        return
+    takes = [name for name, info in POLICIES.items() if info.aggregate and not info.sized]
+    if scenario.info.name not in takes:
+        raise InputError(f"sticky is for policy {', '.join(takes)}, not {scenario.info.name}.")
+    if scenario.sizes is not None:
+        raise InputError("sticky is for pools of one size: leave out sizes.")
+    if scenario.networked:
+        raise InputError("sticky is for messages that take no time: leave out delay.")
+    check_memoryless("sticky", scenario)
 
 
 def _checked_start(scenario: Scenario) -> int:

@@ -174,6 +174,8 @@ class Simulation:
             arrivals=int(state["arrivals"]),
             lost_tasks=int(state["lost"]),
             without_token=int(state["without_token"]),
+            returned=int(state["returned"]),
+            kept=int(state["kept"]),
             **self._engine.messages(),
             change_count=int(state["changes"]),
             utility=utility,

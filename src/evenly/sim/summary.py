@@ -39,6 +39,8 @@ def rows(result: Result) -> list[tuple[str, str]]:
         found.append(("messages per task", sent + resync))
     if result.lost_tasks:
         found.append(("tasks lost", percent(result.lost_share)))
+    if result.window.returned:
+        found.append(("got their pool back", f"{percent(result.kept_share)} of those who returned"))
     return found + _threshold_row(result)
 
 
@@ -76,7 +78,7 @@ def _threshold_row(result: Result) -> list[tuple[str, str]]:
     ending = result.endings[0]
     level, share = max(result.threshold_share.items(), key=lambda item: item[1])
     optimum = f" (optimum {result.scenario.best_threshold(result.scenario.horizon)})"
-    if result.scenario.message_delay.mean > 0:
+    if result.scenario.message_delay.mean > 0 or result.scenario.sticky:
         optimum = ""  # not known
     text = (
         f"{ending.threshold} at the end{optimum}, "
@@ -94,10 +96,12 @@ def shared_setting(results: Sequence[Result]) -> str:
     capacities = {each.capacity for each in scenarios}
     limit = capacities.pop() if len(capacities) == 1 else None
     delays = {str(each.delay) for each in scenarios if each.message_delay.mean > 0}
+    returns = {each.stickiness for each in scenarios if each.sticky}
     return ", ".join(
         [pools, _loads_words(loads, scenarios)]
         + ([] if limit is None else [f"capacity {limit}"])
         + ([f"delay {delays.pop()}"] if len(delays) == 1 else [])
+        + ([returns.pop()] if len(returns) == 1 else [])
         + list(scenarios[0].laws if len({each.laws for each in scenarios}) == 1 else ())
     )
 
@@ -157,6 +161,7 @@ def _distinctions(result: Result) -> list[str]:
         f"{scenario.arrival_process} arrivals",
         f"delay {scenario.delay}",
         f"report interval {scenario.interval:g}",
+        scenario.stickiness if scenario.sticky else "none return",
         f"horizon {scenario.horizon:g}",
         f"warm-up {scenario.warmup:g}",
         f"seed {result.seed}",
@@ -195,6 +200,8 @@ def comparison_cells(results: Sequence[Result]) -> dict[str, list[str]]:
             f"{result.resync_per_task:.3f}" if _counts_messages(result) else _UNKNOWN for result in results
         ],
     }
+    if any(result.window.returned for result in results):
+        cells["kept"] = [percent(result.kept_share) if result.window.returned else _UNKNOWN for result in results]
     if any(result.lost_tasks for result in results):
         cells["lost"] = [percent(result.lost_share) for result in results]
     return cells

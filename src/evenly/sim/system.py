@@ -76,6 +76,7 @@ class System:
             rules["learning"] = 1
             rules["fall_at"] = scenario.rule.fall_at(scenario.pools)
         rules["mean_holding"] = mean_holding
+        rules["returning"], rules["margin"] = scenario.sticky, scenario.margin
         rules["service_rate"] = scenario.service_rate
 
     def _set_state(self, counts: NDArray[np.int64]) -> None:
@@ -93,7 +94,7 @@ class System:
         if self.code == PolicyCode.JSQ:
             other = int(state["events"]) - arrivals  # departures
         elif self.code == PolicyCode.POWER_OF_D:
-            other = 2 * self.scenario.sampled * arrivals
+            other = 2 * self.scenario.sampled * (arrivals - int(state["kept"]))
         told = int(state["changes"]) * self.scenario.pools  # all pools answer a change of the threshold
         return {
             **{kind: int(state[kind]) for kind in ("green", "yellow", "resync")},

@@ -37,6 +37,8 @@ class Tally(ReadOnly):
     change_count: int  # changes of the threshold
     utility: float  # integral of the utility of all pools; 0 if they have no sizes
     class_tasks: FloatArray  # integral of the tasks in each class of pools; empty if they have no sizes
+    returned: int = 0  # arrivals of clients who wanted to return to their pool
+    kept: int = 0  # those of them who did
 
     def __sub__(self, earlier: Tally) -> Tally:
         return self._combine(earlier, -1)

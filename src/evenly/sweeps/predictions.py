@@ -12,7 +12,12 @@ from evenly.theory.tuning import is_optimal
 
 PREDICTED = ("spread", "mean_tasks", "max_tasks", "mean_threshold")
 _NOTHING = 1e-12  # a smaller share of pools is none
-_OTHER_SYSTEMS = {"delay": 0.0, "service": "exponential", "arrivals": "poisson"}  # what the limit is known for
+_OTHER_SYSTEMS = {
+    "delay": 0.0,
+    "sticky": 0.0,
+    "service": "exponential",
+    "arrivals": "poisson",
+}  # what the limit is known for
 
 
 def fluid_value(value: str, options: Mapping[str, Any]) -> float | None:

@@ -30,6 +30,8 @@ def command(
     arrivals: options.Arrivals = None,
     delay: options.Delay = None,
     report_interval: options.ReportInterval = None,
+    sticky: options.Sticky = None,
+    sticky_margin: options.StickyMargin = None,
     horizon: options.Horizon = None,
     warmup: options.Warmup = None,
     replications: options.Replications = None,

@@ -41,6 +41,8 @@ def command(
     arrivals: sweep_options.Arrivals = None,
     delay: sweep_options.Delay = None,
     report_interval: sweep_options.ReportInterval = None,
+    sticky: sweep_options.Sticky = None,
+    sticky_margin: sweep_options.StickyMargin = None,
     horizon: sweep_options.Horizon = None,
     warmup: sweep_options.Warmup = None,
     replications: sweep_options.Replications = None,

@@ -185,6 +185,8 @@ def _checked_systems(scenario: Scenario, pools: Sequence[int]) -> list[Scenario]
         raise InputError(f"simulate_sizes only supports the policy threshold, not {scenario.info.name}.")
     if scenario.capacity is not None:
         raise InputError(f"simulate_sizes does not support a capacity, and {scenario.capacity} was given.")
+    if scenario.sticky:
+        raise InputError("simulate_sizes does not support clients who return: leave out sticky.")
     if not scenario.memoryless:
         raise InputError(
             "simulate_sizes only supports exponential service and Poisson arrivals, "

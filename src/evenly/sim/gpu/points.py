@@ -53,6 +53,7 @@ def why_not(scenario: Scenario) -> str | None:
         "other service laws and arrivals": not scenario.memoryless,
         "pools of different sizes": scenario.sized,
         "late messages": scenario.networked,
+        "clients who return": scenario.sticky > 0,
         "a capacity": scenario.capacity is not None,
         "a load that varies, or is 0": len(scenario.phases) > 1 or phase.amplitude != 0 or phase.load == 0,
         f"a sample of more than {MAX_SAMPLED} pools": scenario.sampled > MAX_SAMPLED,

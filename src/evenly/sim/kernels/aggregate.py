@@ -54,6 +54,7 @@ def advance(
     peak = pools * service_rate * (rules.load + rules.amplitude)
     wave, steepest = rules.amplitude != 0.0, rules.amplitude * rules.frequency
     mean_service = 1.0 / service_rate
+    returning, margin, load = rules.returning, rules.margin, rules.load
 
     at_least, tree, full, area = book.at_least, book.tree, book.full, book.area
     max_time, threshold_time = book.max_time, book.threshold_time
@@ -109,8 +110,21 @@ def advance(
                 max_level -= 1
         elif not rejected:  # an arrival
             arrivals += 1
-            rise = fall = False
-            if policy == _POWER_OF_D and ranks.size <= FEW:
+            rise = fall = kept = False
+            # An arrival's mark is uniform below the rate of arrivals: it can also tell who returns.
+            if returning > 0.0 and mark < returning * (pools * service_rate * load if wave else peak):
+                if choice_position == BUFFER:
+                    refill_choices(streams)
+                    choice_position = 0
+                level = level_of_rank(at_least, tree, pools, int(choices[at(choice_position)] * pools), max_level)
+                choice_position += 1
+                limit = threshold if policy == _THRESHOLD else total // pools
+                kept = level <= limit + margin and level < capacity
+                state.returned += 1
+                state.kept += int(kept)
+            if kept:
+                green_sent += int(level + 1 < threshold)  # the pool replaces the token that the task used
+            elif policy == _POWER_OF_D and ranks.size <= FEW:
                 if choice_position + ranks.size > BUFFER:
                     refill_choices(streams)
                     choice_position = 0

@@ -50,6 +50,8 @@ RULES = np.dtype(
         ("fall_at", np.int64),  # the threshold falls when at most this many pools have at least `threshold` tasks
         ("highest", np.int64),  # the threshold rises no further
         ("mean_holding", np.int64),
+        ("margin", np.int64),  # tasks beyond the threshold with which a pool still takes its clients back
+        ("returning", np.float64),  # share of the arrivals that are clients who return to their pool
         ("service_rate", np.float64),
         # The demand in force: load + amplitude * sin(2 pi (t - start) / period).
         ("load", np.float64),
@@ -78,6 +80,8 @@ STATE = np.dtype(
         ("arrivals", np.int64),
         ("lost", np.int64),
         ("without_token", np.int64),  # arrivals that found no token and went to a random pool
+        ("returned", np.int64),  # arrivals that wanted to return to their pool
+        ("kept", np.int64),  # those of them that did
         ("green", np.int64),
         ("yellow", np.int64),
         ("resync", np.int64),
