@@ -48,6 +48,13 @@ _NEEDED = {  # what an option needs to have an effect
     ("compare", "--utility"): {"--sizes": "3*1,2*4"},
     ("sweep", "--report-interval"): {"--policy": "jsq,stale-reports"},
     ("sweep", "--utility"): {"--policy": "threshold-utility", "--sizes": "3*1,2*4;5*1"},
+    ("simulate", "--sticky-margin"): {"--sticky": "0.5"},
+    ("compare", "--sticky-margin"): {"--sticky": "0.5"},
+    ("sweep", "--sticky-margin"): {"--sticky": "0.5,1"},
+    ("gateway", "--sticky-margin"): {"--sticky": "cookie"},
+    ("picker", "--sticky-margin"): {"--sticky": "cookie"},
+    ("gateway", "--sticky-key-file"): {"--sticky": "cookie"},
+    ("picker", "--sticky-key-file"): {"--sticky": "header:x-pool"},
     ("tune", "--delay"): {"--load-max": "2", "--pools": "5"},
     ("whatif", "--report-interval"): {"--policies": "stale-reports"},
     ("whatif", "--capacity"): {"--policies": "pull,threshold"},
@@ -99,6 +106,10 @@ _BY_OPTION = {
     ),
     "--dispatcher": ("http://127.0.0.1:1", "https://127.0.0.1:1", "http://10.0.0.1:1/x", "ftp://a", *ADDRESSES),
     "--alpha": NUMBERS,
+    "--sticky": (
+        *("cookie", "cookie:a", "header:x-a", "cookie:", "header", "header:host", "header:x y", "cookie:a;b"),
+        *("cookie:a=b", f"header:{'a' * 99}", "header:\u00e9", "cookie:a\r\nb", "0.5", "1", "-1", "1.1", "nan"),
+    ),
     "--policy": (*WORDS, *_OWN_POLICIES),
     "--policies": (*WORDS, *_OWN_POLICIES, ",".join(_OWN_POLICIES)),
     "--delay": (*NUMBERS, "0.1", "exponential:0.1", "exponential:1000", "exponential:-1", "exponential:", "x:1"),
@@ -112,8 +123,8 @@ _BY_TYPE = {int: NUMBERS, float: NUMBERS, str: WORDS, Path: PATHS}
 _ALL = (*NUMBERS, *TEXTS, *PATHS, *SCHEDULES, *ADDRESSES, *WORDS)
 _NUMERIC = {  # options of a sweep whose lists are numbers, though it takes them as texts
     "--pools", "--load", "--threshold", "--alpha", "--sample-size", "--capacity", "--initial-tasks",
-    "--service-rate", "--delay", "--report-interval", "--horizon", "--warmup", "--replications", "--seed",
-    "--batches",
+    "--service-rate", "--delay", "--report-interval", "--sticky", "--sticky-margin", "--horizon", "--warmup",
+    "--replications", "--seed", "--batches",
 }  # fmt: skip
 _FITTING = 0.75  # share of the values that suit the option's kind; the others are any of them
 

@@ -329,12 +329,12 @@ def test_a_token_depends_on_key_pool_and_use() -> None:
 def test_a_key_file(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("0123456789abcdef0123456789abcdef\n")
-    assert len(read_key(path, "sticky-key-file")) == KEY_BYTES
-    assert read_key(path, "sticky-key-file") == read_key(path, "sticky-key-file")
+    assert len(read_key(path)) == KEY_BYTES
+    assert read_key(path) == read_key(path)
     for bad in ("", "short", "x" * 4097, "with a space " * 5, "ü" * 40):
         path.write_text(bad)
         with pytest.raises(InputError, match="must be 32 to 4096 printable ASCII characters"):
-            read_key(path, "sticky-key-file")
+            read_key(path)
 
 
 def test_a_gateway_keeps_its_key(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def test_results_tell_who_returned(tmp_path: Path) -> None:
         "kept_share": result.kept_share,
     }
     assert 0 < told["kept"] < told["returned"] < result.window.arrivals
-    assert dict(result._rows())["got their pool back"].endswith("of those who returned")
+    assert dict(result._rows())["clients kept"].endswith("of those who returned")
     assert "50 % return within 1" in repr(result)
     result.save(tmp_path / "sticky.npz")
     assert Result.load(tmp_path / "sticky.npz") == result

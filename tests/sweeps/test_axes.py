@@ -73,7 +73,7 @@ def test_steps_are_the_decimals_that_a_user_would_write(first: int, count: int, 
 def test_names_of_options_are_those_of_scenarios_and_runs() -> None:
     assert {"pools", "load", "replications", "seed", "steady_state"} <= set(option_names())
     assert whole_options() == {
-        *("pools", "threshold", "sample_size", "capacity", "replications", "seed", "batches"),
+        *("pools", "threshold", "sample_size", "capacity", "sticky_margin", "replications", "seed", "batches"),
     }
     assert option_name("initial") == "initial_tasks"
     with pytest.raises(InputError, match="no option 'alhpa'; did you mean 'alpha'"):

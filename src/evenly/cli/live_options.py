@@ -162,8 +162,9 @@ Sticky = Annotated[
     str | None,
     option(
         _STICKINESS,
-        "Send returning clients to the pool that they had, by a signed cookie (named evenly-pool) or header.",
-        "cookie[:NAME]|header:NAME",
+        "Send returning clients to the pool that they had, by a signed token: cookie (named evenly-pool), "
+        "cookie:NAME or header:NAME.",
+        "KIND[:NAME]",
     ),
 ]
 StickyMargin = Annotated[

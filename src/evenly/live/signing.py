@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from evenly.errors import InputError
-from evenly.files import read_text
+from evenly.files import path_text, read_text
 
 KEY_BYTES = 32
 MIN_SECRET, MAX_SECRET = 32, 4096  # characters in a file
@@ -26,12 +26,12 @@ def signature(key: bytes, message: bytes, *, size: int, use: bytes = b"") -> byt
     return hashlib.blake2s(message, key=key, digest_size=size, person=use).digest()
 
 
-def read_key(path: Path, name: str) -> bytes:
-    """Return the key that a file with a secret stands for. `name` is the setting, for the error message."""
+def read_key(path: Path) -> bytes:
+    """Return the key that a file with a secret stands for."""
     secret = read_text(path).strip()
     if not MIN_SECRET <= len(secret) <= MAX_SECRET or not all("!" <= character <= "~" for character in secret):
         raise InputError(
-            f"The secret in {name} {path} must be {MIN_SECRET} to {MAX_SECRET} printable ASCII characters without "
-            f"spaces; it has {len(secret)} characters. Make one with: openssl rand -hex 32"
+            f"The secret in {path_text(path)} must be {MIN_SECRET} to {MAX_SECRET} printable ASCII characters "
+            f"without spaces; it has {len(secret)} characters (openssl rand -hex 32 makes one)."
         )
     return hashlib.blake2s(secret.encode(), digest_size=KEY_BYTES).digest()

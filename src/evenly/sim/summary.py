@@ -40,7 +40,7 @@ def rows(result: Result) -> list[tuple[str, str]]:
     if result.lost_tasks:
         found.append(("tasks lost", percent(result.lost_share)))
     if result.window.returned:
-        found.append(("got their pool back", f"{percent(result.kept_share)} of those who returned"))
+        found.append(("clients kept", f"{percent(result.kept_share)} of those who returned"))
     return found + _threshold_row(result)
 
 

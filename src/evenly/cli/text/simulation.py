@@ -87,6 +87,8 @@ def print_comparison(comparison: Comparison) -> None:
         ceiling = math.ceil(scenario.load_at_start)
         console.print(f"above {ceiling}: share of tasks in a pool with more than ceil(load) = {ceiling};")
     console.print("messages and resync: between pools and dispatcher, per task")
+    if "kept" in cells:
+        console.print("kept: share of the returning clients who got the pool that they had")
     if any(UNKNOWN in cell for cell in chain(*cells.values())):
         console.print(f"{UNKNOWN}: too few events to tell how accurate the average is")
 

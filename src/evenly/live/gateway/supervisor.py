@@ -228,7 +228,7 @@ def _check(settings: Settings) -> None:
     read_token(settings.admin, settings.admin_token_file, os.environ)
     if settings.sticky_key_file is not None:
         check_regular(settings.sticky_key_file)  # and this one too
-        read_key(settings.sticky_key_file, "sticky-key-file")
+        read_key(settings.sticky_key_file)
     if settings.record is not None:
         check_record(settings.record)
     endpoints: dict[Address, Address] = {}

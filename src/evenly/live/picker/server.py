@@ -244,7 +244,7 @@ class PickerServer:
         if settings.sticky is None:
             return None
         if settings.sticky_key_file is not None:
-            key = read_key(settings.sticky_key_file, "sticky-key-file")
+            key = read_key(settings.sticky_key_file)
         else:
             key = new_key() if self._gateway is None else self._gateway.kept_key()
         return Sticky(settings.sticky, key=key, margin=settings.margin, pools=lambda: self.balancer.pools)
