@@ -85,6 +85,7 @@ VALUES = {
         _count("change_count", "changes of the threshold"),
         _count("lost_tasks", "tasks lost"),
         _count("without_token", "tasks that found no token"),
+        _count("kept_share", "share of the returning clients who got the pool that they had"),
         Value("diffusion_gap", _diffusion_gap, "relative distance of the imbalance from its diffusion limit"),
         _list("pools_with_exactly", "share of pools with 0, 1, 2, ... tasks"),
         _list("task_share", "share of tasks in pools with 0, 1, 2, ... tasks"),
