@@ -17,11 +17,12 @@ import typer
 from evenly.cli.main import app
 from tests.fuzz.values import ADDRESSES, LAWS, NUMBERS, PATHS, SCHEDULES, TEXTS, WORDS
 
+_PLANNED = "only planned"  # never left out: a sweep may be as long as its user likes
 # One valid, quick invocation per command: what an attack starts from.
 BASES: dict[str, dict[str, str]] = {
     "simulate": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
     "compare": {"--pools": "5", "--load": "1.5", "--horizon": "5"},
-    "sweep": {"--pools": "5,6", "--load": "1.5:2.5:0.5", "--horizon": "5", "only planned": "--dry-run"},
+    "sweep": {"--pools": "5,6", "--load": "1.5:2.5:0.5", "--horizon": "5", _PLANNED: "--dry-run"},
     "exact": {"--pools": "2", "--load": "0.5"},
     "fluid": {"--load": "2.5", "--threshold": "2", "--horizon": "5"},
     "tune": {"--load": "5.5", "--alpha": "0.9"},
@@ -179,7 +180,7 @@ def _command_line(chance: random.Random, command: str, attacked: list[Option]) -
         if needed := _NEEDED.get((command, option.name)):
             given = {**given, **needed} if command != "tune" else dict(needed)
     if chance.random() < 0.2:
-        given.pop(chance.choice(list(given)))
+        given.pop(chance.choice([name for name in given if name != _PLANNED]))
     for option in attacked:
         given.pop(option.name, None)
     arguments = [part for name, value in given.items() for part in _spelled(chance, (name,), value)]

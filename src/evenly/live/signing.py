@@ -1,6 +1,6 @@
 """Keys, and what is signed with them: BLAKE2s with a key. The only home of this rule.
 
-Whoever has the key can make and check signatures. `use` keeps signatures of one use from passing in another.
+Holders of the key can make and check signatures. A signature made for one use is not valid for another.
 """
 
 from __future__ import annotations
