@@ -260,7 +260,7 @@ def test_a_cookie_over_tls_is_secure() -> None:
 def test_a_header_instead_of_a_cookie() -> None:
     scene = Scene(rule=HEADER)
     pool, answer = scene.visit((":scheme", "https"))
-    assert answer == ext_proc.response_with("x-pool", scene.sticky.token(pool))
+    assert answer == ext_proc.response_with("x-pool", scene.sticky.token(pool), append=False)
     assert scene.visit(("x-pool", scene.sticky.token(pool))) == (pool, ext_proc.GO_ON)
     scene.visit(("cookie", f"x-pool={scene.sticky.token(pool)}"))
     assert scene.sticky.seen == {"new": 2, "kept": 1, "moved": 0, "ignored": 0}
@@ -277,6 +277,8 @@ def test_a_header_instead_of_a_cookie() -> None:
         "evenly-pool=\x00\xff",
         "evenly-pool={token}; evenly-pool={token}",
         "evenly-pool={token}; evenly-pool=other",
+        "evenly-pool={token} ;\tevenly-pool=",
+        "xevenly-pool=;" * 7 + "evenly-pool=x",
     ],
 )
 def test_a_bad_cookie_is_ignored_and_counted(value: str) -> None:
@@ -288,12 +290,32 @@ def test_a_bad_cookie_is_ignored_and_counted(value: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", ";;;", "not-evenly-pool={token}", "evenly-pool", "EVENLY-POOL={token}", "a=b"]
+    "value",
+    [
+        "",
+        ";;;",
+        "not-evenly-pool={token}",
+        "evenly-pool",
+        "EVENLY-POOL={token}",
+        "a=b",
+        "a=evenly-pool={token}",
+        "x" * 60_000,
+        ";" * 60_000,
+        "xevenly-pool={token};" * 3000,
+    ],
 )
 def test_other_cookies_are_none_of_ours(value: str) -> None:
     scene = Scene()
     scene.visit(("cookie", value.replace("{token}", scene.sticky.token(scene.pools[0]))))
     assert scene.sticky.seen[Return.NEW] == 1
+
+
+@pytest.mark.parametrize("around", ["{}", " {}", "a=b;{}", "a=b; {};c=d", "a=b;\t {} ; c", "xevenly-pool=1; {}"])
+def test_a_cookie_is_found_among_others(around: str) -> None:
+    scene = Scene()
+    mine = scene.pools[2]
+    assert scene.visit(("cookie", around.format(f"evenly-pool={scene.sticky.token(mine)}")))[0] is mine
+    assert scene.sticky.seen[Return.KEPT] == 1
 
 
 def test_cookies_may_come_in_pieces_and_as_strings() -> None:

@@ -40,9 +40,9 @@ def pick_answer(endpoint: Address, *others: Address) -> bytes:
     return framed(field(1, field(1, mutation)) + field(8, struct({NAMESPACE: {PICKED: value}})))
 
 
-def response_with(name: str, value: str) -> bytes:
-    """Return the response to response headers that adds a header to those of the pool."""
-    added = field(1, field(1, name) + field(3, value)) + field(2, field(1, 1))
+def response_with(name: str, value: str, *, append: bool) -> bytes:
+    """Return the response to response headers that adds a header to those of the pool, or replaces it there."""
+    added = field(1, field(1, name) + field(3, value)) + (field(2, field(1, 1)) if append else field(3, 2))
     return framed(field(2, field(1, field(2, field(1, added)))))
 
 

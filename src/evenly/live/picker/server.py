@@ -25,7 +25,7 @@ from evenly.live.admin_token import read_token
 from evenly.live.alpha_updates import Advisor
 from evenly.live.background import Work, log_faults, repeat, running
 from evenly.live.balancer.balancer import Balancer
-from evenly.live.balancer.events import BalancerEvent, PoolEvent
+from evenly.live.balancer.events import BalancerEvent, PoolAdded, PoolEvent, PoolGone
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.pool import LivePool
 from evenly.live.dashboard.feed import Feed
@@ -251,7 +251,7 @@ class PickerServer:
 
     def _report(self, event: BalancerEvent) -> None:
         self._event_log.write(event)
-        if self._sticky is not None and isinstance(event, PoolEvent):
+        if self._sticky is not None and isinstance(event, PoolAdded | PoolGone):
             self._sticky.pools_changed()
         if isinstance(event, PoolEvent) and self._scheduled_push is None:  # pools often change together: push once
             self._scheduled_push = asyncio.get_running_loop().call_soon(self.publish)
