@@ -14,6 +14,7 @@ from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.pool import LivePool
+from evenly.live.balancer.session import Session
 from evenly.live.envoy import ext_proc
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.pick_stream import PickService, PickStream
@@ -27,8 +28,10 @@ from evenly.live.wire.frames import framed
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Stream
 from evenly.policies import LIVE
+from evenly.sim import Scenario, limits, simulate
 from tests.live.sent_items import SentItems
 from tests.live.test_pick_stream import response
+from tests.sim.support import assert_mean
 
 KEY = bytes(range(KEY_BYTES))
 GIVEN = {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:9001"]}
@@ -233,6 +236,41 @@ def test_counts_and_tokens_stay_right_over_a_long_history() -> None:
         stream.ended()
     assert [pool.sessions for pool in scene.pools] == [0, 0, 0, 0]
     scene.check_counts()
+
+
+def test_balancer_and_simulator_keep_the_same_share_of_the_clients() -> None:
+    """Sessions with exponential times; half of the clients return to any pool, as in the simulator."""
+    pools, load, threshold = 10, 3.3, 3
+    simulated = simulate(
+        Scenario(pools=pools, load=load, threshold=threshold, sticky=0.5, sticky_margin=1, horizon=2e5, warmup=50)
+    )
+    scene = Scene([1] * pools, threshold=threshold, margin=1)
+    chance = random.Random(3)
+    opened: list[Session] = []
+    shares = []
+    for _ in range(40):
+        returned = kept = 0
+        for _ in range(600):
+            if chance.random() * (pools * load + len(opened)) < len(opened):
+                opened.pop(chance.randrange(len(opened))).close()
+                continue
+            session = None
+            if chance.random() < 0.5:
+                returned += 1
+                session = scene.balancer.reopen(chance.choice(scene.pools), margin=1)
+                kept += session is not None
+            opened.append(session or not_none(scene.balancer.open()))
+        shares.append(kept / returned)
+    assert_mean(shares[1:], simulated.kept_share, "kept")
+
+
+def not_none(session: Session | None) -> Session:
+    assert session is not None
+    return session
+
+
+def test_the_margin_of_the_simulator_is_that_of_the_gateway() -> None:
+    assert DEFAULT_MARGIN == limits.DEFAULT_MARGIN
 
 
 # --- what clients show -----------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from evenly.core.policy import Policy
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
+from evenly.core.returning import takes_back
 from evenly.core.sized_baselines import GreedyUtility, SizedPolicy, WeightedLeast, WeightedRoundRobin
 from evenly.core.threshold import ThresholdPolicy
 from evenly.core.token_baselines import JoinBelowThreshold, JoinIdleQueue, Pull
@@ -47,4 +48,5 @@ __all__ = [
     "WeightedLeast",
     "WeightedRoundRobin",
     "make_policy",
+    "takes_back",
 ]

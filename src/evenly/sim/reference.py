@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from evenly import own_policy
-from evenly.core import Choose, Policy, ThresholdPolicy, make_policy
+from evenly.core import Choose, Policy, ThresholdPolicy, make_policy, takes_back
 from evenly.sim.kernels.rng import BUFFER, FEW, Streams, lowest_rank, new_streams, refill_choices, refill_events
 from evenly.sim.scenario import Scenario
 
@@ -189,9 +189,9 @@ class ReferenceSimulation(CoreSystem):
         self.returned += 1
         pool = self._choose(range(self.scenario.pools))
         mean = len(self._owners) // self.scenario.pools
-        enough = (mean if self.threshold is None else self.threshold) + self.scenario.margin
+        enough = mean if self.threshold is None else self.threshold
         tasks = self.policy.tasks(pool)
-        if tasks > enough or tasks == self.scenario.capacity:
+        if not takes_back(tasks, enough, self.scenario.margin) or tasks == self.scenario.capacity:
             return False
         self.policy.record_arrival(pool)
         self._owners.append(pool)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from math import fsum
 
-from evenly.core import Choose, Policy, ThresholdPolicy, UtilityThreshold
+from evenly.core import Choose, Policy, ThresholdPolicy, UtilityThreshold, takes_back
 from evenly.live.balancer.lifecycle import LifecycleError, Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.slow_start import Ramp
@@ -106,7 +106,7 @@ class Rotation:
         to it if the policy has no threshold. The threshold does not learn from such a session: it shows where the
         client was before, and not what the dispatcher sees now.
         """
-        if not pool.member or pool.sessions > self._enough(pool) + margin:
+        if not (pool.member and takes_back(pool.sessions, self._enough(pool), margin)):
             return False
         self.picks[RETURNED] += 1
         self._count_in(pool)
