@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -135,6 +136,19 @@ def test_the_cost_grows_with_share_and_margin_up_to_that_of_random_routing() -> 
     costs = [spread(0, None), spread(0.5, 0), spread(0.5, 2), spread(0.9, 2), spread(1.0, 50)]
     assert costs == sorted(costs)
     assert costs[-1] > 3 * costs[0]
+
+
+def test_the_table_of_the_guide_is_true() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guides" / "scenarios.md").read_text(encoding="utf-8")
+    section = page.split("## Let clients return")[1].split("\n## ")[0]
+    rows = {row.split(" | ")[0]: row.split(" | ") for row in re.findall(r"^\| (\d.*) \|$", section, re.MULTILINE)}
+    base: dict[str, Any] = {"pools": 100, "load": 10.5, "initial_tasks": 10.5, "warmup": 50, "horizon": 1050}
+    for margin, column, share in ((0, 1, 0.25), (2, 2, 0.5), (4, 4, 0.9)):
+        result = simulate(Scenario(**base, alpha="0.9", sticky=share, sticky_margin=margin), seed=1)
+        assert rows[str(margin)][column] == f"{result.spread:.2f} ({result.kept_share:.0%})".replace("%", " %")
+    none, random = simulate(Scenario(**base, alpha="0.9")), simulate(Scenario(**base, policy="random"))
+    text = " ".join(section.split())
+    assert f"the spread is {none.spread:.2f}. Random routing has {random.spread:.2f}." in text
 
 
 # --- results, and what is refused ------------------------------------------------------------------------------
