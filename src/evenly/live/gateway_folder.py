@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evenly.errors import InputError
+from evenly.live.addresses import Address, parse_address
+
 
 class GatewayFolder:
     """The names in the folder at `path`, and whether the gateway accepts new clients.
@@ -20,11 +23,24 @@ class GatewayFolder:
         self.state_file = path / "picker.json"
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
+        self._listen = path / "listen"
 
     @property
     def accepting(self) -> bool:
         """Whether the gateway accepts new clients: Envoy listens, and the gateway does not drain."""
         return self._accepting.exists()
+
+    @property
+    def listen(self) -> Address | None:
+        """The address that takes clients; None if the supervisor has not written it."""
+        try:
+            return parse_address(self._listen.read_text(encoding="utf-8"))
+        except (OSError, InputError):
+            return None
+
+    def set_listen(self, listen: Address) -> None:
+        """Tell the picker which address takes clients: no pool that DNS lists may be there."""
+        self._listen.write_text(str(listen), encoding="utf-8")
 
     def set_accepting(self, accepting: bool) -> None:
         """Tell the picker whether the gateway accepts new clients."""
