@@ -89,7 +89,7 @@ def _fixed_pool(text: str) -> WeightedPool:
 
     if split_scheme(text)[0].discovery:
         raise InputError(
-            f"envoy-config takes pools with a fixed address only: leave out --pool {shown(text)}, and Envoy follows "
-            "the list of the picker, which looks the name up."
+            f"envoy-config takes fixed addresses only: leave out --pool {shown(text)}, and Envoy follows the list "
+            "of the picker, which looks the name up."
         )
     return parse_pool(text)

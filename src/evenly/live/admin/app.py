@@ -192,7 +192,7 @@ def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
         "elsewhere": 0,
         "state": state,
         "weight": 1.0,
-        "source": None,
+        "source": "",
     }
     return answer(view, status=status)
 

@@ -118,7 +118,7 @@ def _sharing(snapshot: Snapshot, store: StoreView) -> Iterator[Family]:
 def _discovery(sources: Sequence[DiscoveryView]) -> Iterator[Family]:
     servers = {each.source: each.servers for each in sources}
     ages = {each.source: each.age for each in sources if each.age is not None}
-    failing = {each.source: each.problem is not None for each in sources}
+    failing = {each.source: bool(each.problem) for each in sources}
     failures = {each.source: each.failures for each in sources}
     text = "Servers in the DNS answer in use."
     yield by_label("gauge", "evenly_discovery_servers", text, "source", servers)

@@ -21,7 +21,7 @@ STATE_EXAMPLE = {
             "elsewhere": 0,
             "state": "serving",
             "weight": 1.0,
-            "source": None,
+            "source": "",
         },
         {
             "address": "127.0.0.1:9002",
@@ -42,7 +42,7 @@ STATE_EXAMPLE = {
     "moved_sessions": 0,
     "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 8, "unknown_pools": []}],
     "store": {"fleet": "default", "available": True, "pickers": 1},
-    "discovery": [{"source": "dns://web:80", "servers": 1, "age": 4.2, "failures": 0, "problem": None}],
+    "discovery": [{"source": "dns://web:80", "servers": 1, "age": 4.2, "failures": 0, "problem": ""}],
 }
 
 
@@ -64,7 +64,7 @@ class PoolView(BaseModel):
         ),
     ]
     weight: Annotated[float, Field(description="Its share of the sessions, relative to other pools.")]
-    source: Annotated[str | None, Field(description="The name that DNS lists it under; null for others.")] = None
+    source: Annotated[str, Field(description="The name that DNS lists it under; empty for other pools.")] = ""
 
 
 class ClassView(BaseModel):
@@ -116,7 +116,7 @@ class DiscoveryView(BaseModel):
     servers: Annotated[int, Field(description="Servers in the answer in use.")]
     age: Annotated[float | None, Field(description="Seconds since the last good answer; null before the first.")]
     failures: Annotated[int, Field(description="Lookups since the start that failed or found no server.")]
-    problem: Annotated[str | None, Field(description="Why the last lookup failed; null if it did not.")]
+    problem: Annotated[str, Field(description="Why the last lookup failed; empty if it did not.")]
 
 
 class StateView(BaseModel):
@@ -205,5 +205,5 @@ def pool_view(pool: LivePool) -> PoolView:
         elsewhere=pool.elsewhere,
         state=pool.state,
         weight=pool.weight,
-        source=pool.source or None,
+        source=pool.source,
     )

@@ -22,7 +22,7 @@ class PoolRow(NamedTuple):
     elsewhere: int
     state: State
     weight: float
-    source: str | None
+    source: str
 
 
 class Snapshot:
@@ -62,7 +62,7 @@ class Snapshot:
             strict=True,
         ):
             sessions = picked + unpicked + elsewhere
-            yield PoolRow(str(address), sessions, unpicked, elsewhere, SHOWN[stage], weight, source or None)
+            yield PoolRow(str(address), sessions, unpicked, elsewhere, SHOWN[stage], weight, source)
 
     def classes(self) -> Iterator[dict[str, float | int | None]]:
         """Yield the fields of a `ClassView` for each weight."""

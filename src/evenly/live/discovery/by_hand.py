@@ -41,14 +41,15 @@ class ByHand:
             del self._holds[next(iter(self._holds))]
 
     def listed(self, addresses: Iterable[Address]) -> None:
-        """Keep holds of the pools that DNS lists now, and forget those that it has not listed for long."""
+        """Forget the pools that DNS had not listed for long, and keep those that it lists now."""
+        if not self._holds:
+            return
         now = self._clock()
-        if self._holds:
-            for address in addresses:
-                hold = self._holds.get(address)
-                if hold is not None and now - hold.listed > _REFRESH_S:
-                    self._holds[address] = hold._replace(listed=now)
-            self._holds = {a: hold for a, hold in self._holds.items() if now - hold.listed < KEPT_S}
+        self._holds = {a: hold for a, hold in self._holds.items() if now - hold.listed < KEPT_S}
+        for address in addresses:
+            hold = self._holds.get(address)
+            if hold is not None and now - hold.listed > _REFRESH_S:
+                self._holds[address] = hold._replace(listed=now)
 
     def removed(self, address: Address) -> bool:
         """Return whether the operator removed the pool."""

@@ -123,10 +123,11 @@ class Discovery:
                 answer = await lookups.answer()
             except Exception as error:  # hostile answers must not end this loop
                 answer = Answer(problem=repr(error))
-            self._take(followed, answer)
+            self.take(followed, answer)
             await asyncio.sleep(followed.pause(answer.ttl, random.random()))
 
-    def _take(self, followed: Followed, answer: Answer) -> None:
+    def take(self, followed: Followed, answer: Answer) -> None:
+        """Use an answer about a source, and log what is new."""
         before, had = followed.problem, followed.servers or {}
         answer = self._without_own(followed.source.text, answer)
         changed = followed.take(answer, self._clock())

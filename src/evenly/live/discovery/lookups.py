@@ -43,9 +43,10 @@ class Lookups:
     long as TCP has never worked: a DNS server that restarts must not make servers disappear.
     """
 
-    def __init__(self, source: PoolSource, resolver: Address | None) -> None:
+    def __init__(self, source: PoolSource, resolver: Address | None, *, config: str = "/etc/resolv.conf") -> None:
         self._source = source
         self._server = resolver
+        self._config = config
         self._tcp_works = False
         self._last: dict[tuple[str, str], _Found] = {}
         self._now: dict[tuple[str, str], _Found] = {}
@@ -64,10 +65,10 @@ class Lookups:
 
     def _resolver(self) -> dns.asyncresolver.Resolver:
         """Return a resolver. A new one each time: /etc/resolv.conf may have changed."""
-        resolver = dns.asyncresolver.Resolver(configure=self._server is None)
+        resolver = dns.asyncresolver.Resolver(self._config, configure=self._server is None)
         if self._server is not None:
+            resolver.port = self._server.port  # first: nameservers take it when they are set
             resolver.nameservers = [self._server.host]
-            resolver.port = self._server.port
         resolver.timeout = _TRY_S
         return resolver
 

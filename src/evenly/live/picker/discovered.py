@@ -65,7 +65,7 @@ def discovery_views(discovery: Discovery) -> list[DiscoveryView]:
             servers=len(each.servers or ()),
             age=round(seconds, 1) if isfinite(seconds := age(each, now)) else None,
             failures=each.failures,
-            problem=each.problem or None,
+            problem=each.problem,
         )
         for each in discovery.followed
     ]
@@ -77,7 +77,7 @@ def discovery_parts(discovery: Discovery) -> list[Part]:
         Part(
             kind="DNS",
             name=view.source,
-            reachable=view.problem is None,
+            reachable=not view.problem,
             heard=view.age,
             note=f"{view.servers} servers" + (f"; {view.problem}" if view.problem else ""),
         )
