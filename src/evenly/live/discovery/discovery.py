@@ -108,7 +108,7 @@ class Discovery:
             await asyncio.gather(*(task for _, task in tasks.values()), return_exceptions=True)
 
     async def wait_asked(self, seconds: float) -> None:
-        """Wait until each source was looked up once, so that the first sessions find pools."""
+        """Wait until each source has an answer or was looked up once, so that the first sessions find pools."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds if self._followed else 0.0):
                 await self._asked.wait()
@@ -157,7 +157,8 @@ class Discovery:
         return Answer(servers=servers, ttl=answer.ttl, problem=problem)
 
     def _note_asked(self) -> None:
-        if all(followed.asked for followed in self._followed.values()):
+        known = (followed.asked or followed.servers is not None for followed in self._followed.values())
+        if all(known):
             self._asked.set()
 
     # --- the balancer's pools ----------------------------------------------------------------------------------
