@@ -42,7 +42,8 @@ def parse_pool_or_source(text: str) -> WeightedPool | PoolSource:
         return parse_pool(text)
     place, equals, weight = rest.partition("=")
     name, port = _name_and_port(place, scheme, text)
-    return PoolSource(name, port, parse_weight(weight, f"The weight of pool {text}") if equals else 1.0, scheme)
+    share = parse_weight(weight, f"The weight of pool {scheme}://{place}") if equals else 1.0
+    return PoolSource(name, port, share, scheme)
 
 
 def parse_resolver(text: str) -> Address:

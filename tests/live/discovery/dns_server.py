@@ -56,8 +56,8 @@ class DnsServer(Process):
     Unless it is `minimal`, answers with SRV records bring the addresses of their targets along.
     """
 
-    def __init__(self, folder: Path, *, tcp: bool = True, minimal: bool = True) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *, tcp: bool = True, minimal: bool = True, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         self.address = f"127.0.0.1:{self.port}"
         self._folder = folder
         self._tcp = tcp

@@ -141,6 +141,20 @@ def test_udp_is_used_where_tcp_never_worked(tmp_path: Path) -> None:
         assert {kind for _, kind in found._last} == {"SRV"}  # no other lookup
 
 
+def test_udp_is_not_used_once_tcp_has_worked(tmp_path: Path) -> None:
+    """Over UDP, some servers may be missing from the answer."""
+    (tmp_path / "udp").mkdir()
+    with DnsServer(tmp_path) as server:
+        server.publish("web 5 IN A 10.0.0.1")
+        found = lookups("dns://web.test:80", server)
+        assert not asyncio.run(found.answer()).problem
+    with DnsServer(tmp_path / "udp", tcp=False, port=server.port) as server:
+        server.publish("web 5 IN A 10.0.0.2")
+        answer = asyncio.run(found.answer())
+    assert answer.servers == servers("10.0.0.1:80")
+    assert "Connect call failed" in answer.problem
+
+
 def test_search_domains_of_resolv_conf(server: DnsServer, tmp_path: Path) -> None:
     """As in Kubernetes: a name with fewer dots than ndots is tried with the search domains first."""
     server.publish("web.shop.svc 1 IN A 10.0.0.1")

@@ -57,7 +57,7 @@ def test_sources(text: str, name: str, port: int, weight: float, spelled: str | 
         (f"dns://{'a.' * 200}a:80", "is not valid"),
         ("dns://10.0.0.1:80", "need a name, not a number"),
         ("dns://[::1]:80", "dns://NAME:PORT"),
-        ("dns://web:80=0", "weight of pool dns://web:80=0 must"),
+        ("dns://web:80=0", "weight of pool dns://web:80 must"),
         ("srv://web:80", "SRV records have ports"),
         ("srv://", "is not valid"),
         ("srv://.", "is not valid"),

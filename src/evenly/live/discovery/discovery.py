@@ -123,7 +123,10 @@ class Discovery:
                 answer = await lookups.answer()
             except Exception as error:  # hostile answers must not end this loop
                 answer = Answer(problem=repr(error))
-            self.take(followed, answer)
+            try:
+                self.take(followed, answer)
+            except Exception as error:
+                self._log.event("fault", where="discovery", error=repr(error))
             await asyncio.sleep(followed.pause(answer.ttl, random.random()))
 
     def take(self, followed: Followed, answer: Answer) -> None:

@@ -194,7 +194,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         folder = GatewayFolder(stack.enter_context(private_folder()))
         log = Log(sys.stderr)
         folder.set_listen(listen)
-        limits = machine_limits(pools=len(settings.fixed))
+        limits = machine_limits(pools=len(settings.fixed), names=len(settings.sources))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
             listen=listen,
