@@ -22,8 +22,8 @@ pytestmark = pytest.mark.envoy
 SOURCE = "srv://_ws._tcp.web.test"
 
 
-def zone(*pools: PoolProcess) -> list[str]:
-    listed = [f"_ws._tcp.web 0 IN SRV 0 1 {pool.port} a.test." for pool in pools]
+def zone(*servers: PoolProcess | Gateway) -> list[str]:
+    listed = [f"_ws._tcp.web 0 IN SRV 0 1 {server.port} a.test." for server in servers]
     return [*listed, "a 0 IN A 127.0.0.1"]
 
 
@@ -69,7 +69,7 @@ def test_sessions_stay_counted_while_dns_changes_fails_and_the_picker_dies(
         assert ask(gateway.port, "/")[0] == 503
         assert ask(gateway.admin, "/readyz")[0] == 503
 
-        dns.write(zone(*servers[:2]))
+        dns.write(zone(*servers[:2], gateway))
         dns.start()
         settled(gateway, servers, {one: "serving", two: "serving"})
         assert {pool["source"] for pool in gateway.state()["pools"]} == {SOURCE}
@@ -105,5 +105,6 @@ def test_sessions_stay_counted_while_dns_changes_fails_and_the_picker_dies(
         assert settled(gateway, servers, by_hand) == {**level, one: level[one] + 2}  # though DNS lists all three
         for session in (*opened, *more, *last):
             session.echo()
-        said = {line["event"] for line in events(gateway)}
-        assert {"discovery failing", "discovery works again", "servers found"} <= said
+        said = {line["event"]: line for line in events(gateway)}
+        assert {"discovery failing", "discovery works again", "servers found"} <= said.keys()
+        assert said["servers refused"]["servers"] == [f"127.0.0.1:{gateway.port}"]
