@@ -24,6 +24,9 @@ from evenly.live.discovery.own_ports import listens_at
 from evenly.live.log import Log
 from evenly.live.pool_source import PoolSource
 
+_AT_ONCE = 250  # pools to add before picks get their turn: with thousands, each takes a quarter of a millisecond
+_TURN_S = 0.01
+
 Wanted = dict[Address, tuple[str, float]]  # the source and the weight of each server
 
 
@@ -60,6 +63,7 @@ class Discovery:
         self._changed = asyncio.Event()
         self._asked = asyncio.Event()
         self._starting = True
+        self._unfinished = False  # whether there are more pools to add than one turn allows
         self.own: Sequence[Address] = ()
 
     @property
@@ -125,6 +129,9 @@ class Discovery:
                 answer = Answer(problem=repr(error))
             try:
                 self.take(followed, answer)
+                while self._unfinished:
+                    await asyncio.sleep(_TURN_S)
+                    self.reconcile()
             except Exception as error:
                 self._log.event("fault", where="discovery", error=repr(error))
             await asyncio.sleep(followed.pause(answer.ttl, random.random()))
@@ -172,11 +179,12 @@ class Discovery:
         self.by_hand.listed(wanted)
         self._remove(wanted)
         weights: dict[Address, float] = {}
+        new = 0
         for address, (source, weight) in wanted.items():
             pool = self._balancer.pool_at(address)
             if pool is None or pool.leaving:
-                if not self.by_hand.removed(address):
-                    self._add(address, source, weight)
+                if new < _AT_ONCE and not self.by_hand.removed(address):
+                    new += self._add(address, source, weight)
             elif pool.source:
                 if pool.source != source:
                     self._balancer.set_source(address, source)
@@ -192,6 +200,7 @@ class Discovery:
         }
         self._not_added = {address: reason for address, reason in self._not_added.items() if address in wanted}
         self._weigh(weights)
+        self._unfinished = new == _AT_ONCE
 
     def _wanted(self) -> Wanted:
         """Return what the sources list. A server that two of them list belongs to the first."""
@@ -212,17 +221,18 @@ class Discovery:
             elif pool.address not in wanted and pool.source not in waiting:
                 self._balancer.remove(pool.address)
 
-    def _add(self, address: Address, source: str, weight: float) -> None:
+    def _add(self, address: Address, source: str, weight: float) -> bool:
         try:
             self._balancer.add(address, address, weight=weight, source=source, slowly=not self._starting)
         except InputError as error:  # too many pools, or too many different weights
             if self._not_added.get(address) != str(error):
                 self._not_added[address] = str(error)
                 self._log.event("pool not added", pool=str(address), source=source, reason=str(error))
-            return
+            return False
         self._not_added.pop(address, None)
         if self.by_hand.drained(address):
             self._balancer.drain(address)
+        return True
 
     def _weigh(self, weights: Mapping[Address, float]) -> None:
         if not weights:
