@@ -45,10 +45,10 @@ $(NODE_READY): package.json package-lock.json | tools
 	touch $@
 
 # What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers,
-# a browser, a C++ compiler.
+# a browser, a C++ compiler, a DNS server.
 tools:
-	missing=; for tool in chromium curl g++ haproxy nginx nodejs:node npm openssl redis-server; do \
-		command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
+	missing=; for tool in chromium curl g++ haproxy nginx nodejs:node npm openssl redis-server unbound; do \
+		PATH=$$PATH:/usr/sbin command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
 # One process more than there are cores: many tests of live systems wait for something.

@@ -86,6 +86,11 @@ _SIZES = (
     "5*1", "3*1,2*4", "5*0", "5*-1", "5*1e9", "5*nan", "0*1,5*2", "5*1,5*1", "*", ",", "5*", "1e9*1", "9" * 99,
     ",".join(f"1*{size}" for size in range(1, 99)), "5*" + "9" * 99,
 )  # fmt: skip
+_NAMES = (
+    "dns://localhost:1", "dns://a.invalid:1=4", "srv://_a._tcp.a.invalid", "dns+h2://a.invalid:1", "dns://", "srv://a:1",
+    "dns://127.0.0.1:1", "dns://[::1]:1", "dns://a", "dns://a:0", "dns://a:1=nan", "srv://.", "ftp://a:1", "dns://é:1",
+    "dns://" + "a." * 200 + "b:1", "h2+dns://a:1", "dns+dns://a:1", "srv://a=0",
+)  # fmt: skip
 _RANGES = (
     "1,2", "1,,2", ",", "1:2:0.5", "2:1:-0.5", "1:2:0", "2:1:1", "0:1e9:1e-9", "1:1000000:1", "1:9999:1,1:9999:1",
     "1..1000/7", "1..1000000000/1000000", "5..1/3", "0..1/3", "1..2/1", "1..2/99999999999", "1..2", "1:2", "a:b:c",
@@ -94,7 +99,8 @@ _RANGES = (
 _BY_OPTION = {
     "--schedule": SCHEDULES,
     "--listen": ADDRESSES,
-    "--pool": ADDRESSES,
+    "--pool": (*ADDRESSES, *_NAMES),
+    "--resolver": ADDRESSES,
     "--admin": ADDRESSES,
     "--picker": ADDRESSES,
     "--envoy-admin": ADDRESSES,

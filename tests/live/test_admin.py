@@ -150,7 +150,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
 
     state = port.get("/state").json()
 
-    serving = {"state": "serving", "weight": 1.0}
+    serving = {"state": "serving", "weight": 1.0, "source": ""}
     assert state == {
         "policy": "threshold",
         "alpha": 0.6,
@@ -170,6 +170,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
             {"admin": "127.0.0.1:9901", "reachable": True, "sessions": 3, "unknown_pools": ["127.0.0.1:9002"]}
         ],
         "store": None,
+        "discovery": [],
     }
 
 
@@ -212,7 +213,15 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     added = port.add(name)
     assert (added.status_code, added.json()) == (
         201,
-        {"address": name, "sessions": 0, "unpicked": 0, "elsewhere": 0, "state": "warming", "weight": 1.0},
+        {
+            "address": name,
+            "sessions": 0,
+            "unpicked": 0,
+            "elsewhere": 0,
+            "state": "warming",
+            "weight": 1.0,
+            "source": "",
+        },
     )
     port.balancer.adopt(Address("127.0.0.1", 9003))
 
@@ -478,7 +487,7 @@ def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: P
 
     assert answer.headers["content-type"].startswith("text/html")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
-    assert set(re.findall(r"\w+://[^/\s<]*", page)) == {f"http://{port.address}"}
+    assert set(re.findall(r"\b(?!dns|srv)\w+://[^/\s<]*", page)) == {f"http://{port.address}"}
     assert not re.search(r"<script|<img|<link|@import|url\(|\bsrc=", page)
     assert len(operations(port)) == 9
     for method, path, described in operations(port):

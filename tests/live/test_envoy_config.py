@@ -113,6 +113,7 @@ def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) ->
         ),
         (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0"),
         (("--pool", "127.0.0.1:0"), "The port of a pool must be from 1 to 65535, not 0"),
+        (("--pool", "dns://web:80"), "envoy-config takes fixed addresses only: leave out --pool 'dns://web:80'"),
         (("--pool", "127.0.0.1:1", "--pool", "127.0.0.1:1"), "Pool 127.0.0.1:1 is given twice"),
         (("--pool", "10.0.0..1:80"), "The host of '10.0.0..1:80' is not a valid IPv4 address"),
         (("--pool", "127.0.0.1"), "An address must be HOST:PORT with a port up to 65535, not '127.0.0.1'"),

@@ -144,9 +144,11 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     expected = json.loads(STATE)
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
     expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
-    expected["settings"] |= {"store": None, "fleet": "default", "record": None}  # which that version did not have
+    # What follows is what that version did not have.
+    expected["settings"] |= {"store": None, "fleet": "default", "record": None, "resolver": None}
     expected["settings"] |= {"sticky": None, "sticky_margin": None, "sticky_key_file": None}
-    expected["pools"] = [{**pool, "weight": 1.0} for pool in expected["pools"]]
+    expected["pools"] = [{**pool, "weight": 1.0, "source": ""} for pool in expected["pools"]]
+    expected |= {"answers": [], "by_hand": []}
     assert json.loads(state.read_text()) == expected
 
 

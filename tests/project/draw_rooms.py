@@ -29,8 +29,8 @@ HOUSE = {
 LIVE = {
     "agents.sidecar": (0.5, 0), "demo.fleet": (2, 0),
     "agents": (0, 1), "picker": (1, 1), "dispatcher": (2, 1), "demo": (4.6, 1),
-    "admin": (3, 2), "gateway": (4, 2),
-    "http": (0.5, 3), "store": (1.35, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
+    "discovery": (1.5, 2), "admin": (3, 2), "gateway": (4, 2),
+    "http": (0.5, 3), "store": (1.33, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
     "wire": (2.1, 4), "balancer": (3, 4), "dashboard": (4, 4),
     "addresses": (0, 5),
 }  # fmt: skip

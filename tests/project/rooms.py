@@ -223,11 +223,16 @@ ROOMS: dict[str, Room] = {
              "live.http", "web"),
         packages=("fastapi", "jinja2", "pydantic", "starlette", "uvicorn"),
     ),
+    "live.discovery": Room(
+        holds="Pools found by DNS: lookups, TTLs, answers, and what the operator decided by hand.",
+        may=("errors", "live", "live.addresses", "live.balancer"),
+        packages=("dns",),
+    ),
     "live.picker.ready": Room(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
     "live.picker": Room(
         holds="The picker process: server, routes, background work, state file, settings watch.",
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
-             "live.dashboard", "live.envoy", "live.picker.ready", "live.wire"),
+             "live.dashboard", "live.discovery", "live.envoy", "live.picker.ready", "live.wire"),
         packages=("pydantic",),
         lazily=("live.store",),
     ),

@@ -31,8 +31,17 @@ Pool = Annotated[
     option(
         _ADDRESSES,
         "Server pool; repeat the option for each. A pool of weight 4 gets four times the sessions of a pool of "
-        "weight 1 (default: 1).",
+        "weight 1 (default: 1). dns://NAME:PORT stands for all servers that DNS lists under the name, srv://NAME "
+        "for the servers and ports of its SRV records.",
         "HOST:PORT[=WEIGHT]",
+    ),
+]
+Resolver = Annotated[
+    str | None,
+    option(
+        _ADDRESSES,
+        "DNS server to ask for pools given as dns:// and srv:// (default: those of /etc/resolv.conf).",
+        "IP:PORT",
     ),
 ]
 Admin = Annotated[

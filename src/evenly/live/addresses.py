@@ -60,11 +60,16 @@ def parse_pool(text: str) -> WeightedPool:
     pool = parse_address(address)
     if not equals:
         return WeightedPool(pool)
+    return WeightedPool(pool, parse_weight(weight, f"The weight of pool {pool}"))
+
+
+def parse_weight(text: str, name: str) -> float:
+    """Read the weight of a pool; `name` begins the sentence about a bad one."""
     try:
-        number: object = float(weight) if _WEIGHT.fullmatch(weight) else weight
+        number: object = float(text) if _WEIGHT.fullmatch(text) else text
     except ValueError:
-        number = weight
-    return WeightedPool(pool, checked_weight(number, f"The weight of pool {pool}"))
+        number = text
+    return checked_weight(number, name)
 
 
 def checked_weight(weight: object, name: str = "The weight of a pool") -> float:

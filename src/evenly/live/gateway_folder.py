@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evenly.errors import InputError
+from evenly.live.addresses import Address, parse_address
 from evenly.live.signing import KEY_BYTES, new_key
 
 
@@ -23,6 +25,7 @@ class GatewayFolder:
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
         self._key = path / "sticky.key"
+        self._listen = path / "listen"
 
     def kept_key(self) -> bytes:
         """Return a random key for as long as the gateway runs: a picker that is restarted gets the same one."""
@@ -41,6 +44,18 @@ class GatewayFolder:
     def accepting(self) -> bool:
         """Whether the gateway accepts new clients: Envoy listens, and the gateway does not drain."""
         return self._accepting.exists()
+
+    @property
+    def listen(self) -> Address | None:
+        """The address that takes clients; None if the supervisor has not written it."""
+        try:
+            return parse_address(self._listen.read_text(encoding="utf-8"))
+        except (OSError, InputError):
+            return None
+
+    def set_listen(self, listen: Address) -> None:
+        """Tell the picker which address takes clients: no pool that DNS lists may be there."""
+        self._listen.write_text(str(listen), encoding="utf-8")
 
     def set_accepting(self, accepting: bool) -> None:
         """Tell the picker whether the gateway accepts new clients."""

@@ -13,6 +13,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainSerializer,
+    PlainValidator,
     ValidationError,
     model_validator,
 )
@@ -29,8 +30,8 @@ from evenly.live.addresses import (
     check_pools,
     check_weights,
     parse_address,
-    parse_pool,
 )
+from evenly.live.pool_source import PoolSource, check_sources, parse_pool_or_source, parse_resolver
 from evenly.live.sticky_rule import DEFAULT_MARGIN, StickyRule, check_margin, parse_sticky
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
 from evenly.policies import (
@@ -65,10 +66,14 @@ def _address(value: object) -> Address:
     return parse_address(_text(value))
 
 
-def _pool(value: object) -> WeightedPool:
-    if isinstance(value, WeightedPool):
+def _pool(value: object) -> WeightedPool | PoolSource:
+    if isinstance(value, WeightedPool | PoolSource):
         return value
-    return parse_pool(_text(value))
+    return parse_pool_or_source(_text(value))
+
+
+def _resolver(value: object) -> Address | None:
+    return value if value is None or isinstance(value, Address) else parse_resolver(_text(value))
 
 
 def _list(value: object) -> object:
@@ -137,7 +142,12 @@ def _margin(value: object) -> int | None:
 
 
 AddressField = Annotated[Address, BeforeValidator(_address), PlainSerializer(str, return_type=str)]
-PoolField = Annotated[WeightedPool, BeforeValidator(_pool), PlainSerializer(str, return_type=str)]
+PoolField = Annotated[WeightedPool | PoolSource, PlainValidator(_pool), PlainSerializer(str, return_type=str)]
+ResolverField = Annotated[
+    Address | None,
+    BeforeValidator(_resolver),
+    PlainSerializer(lambda value: None if value is None else str(value), return_type=str | None),
+]
 AlphaField = Annotated[str | None, BeforeValidator(_alpha)]
 StoreField = Annotated[
     str | None, BeforeValidator(_store), PlainSerializer(_shown_store, return_type=str | None), Field(repr=False)
@@ -176,6 +186,17 @@ class Settings(BaseModel):
     sticky: StickyField = None
     sticky_margin: Annotated[int | None, BeforeValidator(_margin)] = None
     sticky_key_file: Annotated[Path | None, Field(strict=False), file_field("sticky-key-file")] = None
+    resolver: ResolverField = None
+
+    @property
+    def fixed(self) -> tuple[WeightedPool, ...]:
+        """The pools with an address of their own."""
+        return tuple(pool for pool in self.pool if isinstance(pool, WeightedPool))
+
+    @property
+    def sources(self) -> tuple[PoolSource, ...]:
+        """The names whose DNS records list pools."""
+        return tuple(pool for pool in self.pool if isinstance(pool, PoolSource))
 
     @model_validator(mode="before")
     @classmethod
@@ -186,8 +207,9 @@ class Settings(BaseModel):
     def _agree(self) -> Settings:
         if not self.pool:
             raise InputError("Give at least one pool: --pool HOST:PORT.")
-        addresses = [pool.address for pool in self.pool]
+        addresses = [pool.address for pool in self.fixed]
         check_pools(addresses)
+        check_sources(self.sources)
         check_weights(pool.weight for pool in self.pool)
         for pool in self.pool:
             check_live_weight(self.policy, pool.weight)

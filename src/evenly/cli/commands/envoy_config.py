@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenly.cli import live_options
 from evenly.errors import InputError
+from evenly.inputs import shown
+
+if TYPE_CHECKING:
+    from evenly.live.addresses import WeightedPool
 
 EXAMPLE = "Example: evenly envoy-config --picker 10.0.0.5:4000 --listen 0.0.0.0:8080 --envoy-admin 10.0.0.6:9901"
 
@@ -46,14 +50,13 @@ def command(
         check_pools,
         check_weights,
         parse_address,
-        parse_pool,
     )
     from evenly.live.envoy.bootstrap import envoy_config
     from evenly.live.envoy.limits import read_limits
     from evenly.live.sticky_rule import parse_sticky
 
     addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
-    picker_address, given = parse_address(picker), [parse_pool(text) for text in pool or []]
+    picker_address, given = parse_address(picker), [_fixed_pool(text) for text in pool or []]
     pools, weights = [each.address for each in given], [each.weight for each in given]
     if picker_address.port == 0:
         raise InputError("The port of the picker must be from 1 to 65535, not 0.")
@@ -80,3 +83,16 @@ def command(
             err=True,
         )
     typer.echo(json.dumps(config, indent=2))
+
+
+def _fixed_pool(text: str) -> WeightedPool:
+    """Read a pool. Pools that DNS lists change, and only the picker follows them."""
+    from evenly.live.addresses import parse_pool
+    from evenly.live.pool_scheme import split_scheme
+
+    if split_scheme(text)[0].discovery:
+        raise InputError(
+            f"envoy-config takes fixed addresses only: leave out --pool {shown(text)}, and Envoy follows the list "
+            "of the picker, which looks the name up."
+        )
+    return parse_pool(text)

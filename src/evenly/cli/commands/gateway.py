@@ -12,6 +12,7 @@ EXAMPLE = "Example: evenly gateway --listen 127.0.0.1:8080 --pool 127.0.0.1:9001
 def command(
     listen: live_options.Listen = None,
     pool: live_options.Pool = None,
+    resolver: live_options.Resolver = None,
     policy: live_options.LivePolicy = None,
     alpha: live_options.Alpha = None,
     load_max: live_options.LoadMax = None,

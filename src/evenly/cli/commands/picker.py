@@ -13,6 +13,7 @@ EXAMPLE = (
 def command(
     listen: live_options.PickerListen = None,
     pool: live_options.Pool = None,
+    resolver: live_options.Resolver = None,
     policy: live_options.LivePolicy = None,
     alpha: live_options.Alpha = None,
     load_max: live_options.LoadMax = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Path
@@ -14,6 +14,7 @@ from evenly.live.admin.metrics import balancer_metrics
 from evenly.live.admin.responses import stepped_response
 from evenly.live.admin.schema import (
     STATE_EXAMPLE,
+    DiscoveryView,
     EnvoyView,
     NewPool,
     NewWeight,
@@ -27,6 +28,7 @@ from evenly.live.admin.shell import Responses, admin_shell, answer, problem, ref
 from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
+from evenly.live.balancer.lifecycle import Event
 from evenly.live.dashboard.feed import Feed
 
 _ABOUT = """Inspect the balancer, change its pools while it runs, and check its health.
@@ -49,6 +51,8 @@ def admin_app(
     publish: Callable[[], None],
     feed: Feed,
     store: Callable[[], StoreView | None] = lambda: None,
+    discovery: Callable[[], Sequence[DiscoveryView]] = lambda: (),
+    by_hand: Callable[[Address, Event], None] = lambda _, __: None,
     refused: Callable[[], RefusedView | None] = lambda: None,
     returns: Callable[[], dict[str, int] | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
@@ -56,7 +60,7 @@ def admin_app(
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
-    `feed` is what the dashboard shows.
+    `by_hand` is called with each change before that: DNS must not undo it. `feed` is what the dashboard shows.
     """
 
     async def why_not_ready() -> str | None:
@@ -69,8 +73,8 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused, returns),
-            "Pools": _pool_routes(balancer, resolve, publish),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store, discovery, refused, returns),
+            "Pools": _pool_routes(balancer, resolve, by_hand, publish),
         },
         why_not_ready=why_not_ready,
         store_available=lambda: None if (seen := store()) is None else seen.available,
@@ -84,6 +88,7 @@ def _inspect_routes(
     latency: Latency,
     envoys: Callable[[], Iterable[EnvoyView]],
     store: Callable[[], StoreView | None],
+    discovery: Callable[[], Sequence[DiscoveryView]],
     refused: Callable[[], RefusedView | None],
     returns: Callable[[], dict[str, int] | None],
 ) -> APIRouter:
@@ -94,7 +99,7 @@ def _inspect_routes(
     )
     async def state() -> Response:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return await stepped_response(Snapshot(balancer).json(envoys(), store()), "application/json")
+        return await stepped_response(Snapshot(balancer).json(envoys(), store(), discovery()), "application/json")
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answers = answer(sample, "text/plain")
@@ -102,14 +107,17 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        text = balancer_metrics(balancer, latency, store(), refused(), returns())
+        text = balancer_metrics(balancer, latency, store(), refused(), returns(), discovery())
         return await stepped_response(text, CONTENT_TYPE)
 
     return router
 
 
 def _pool_routes(
-    balancer: Balancer, resolve: Callable[[Address], Awaitable[Address]], publish: Callable[[], None]
+    balancer: Balancer,
+    resolve: Callable[[Address], Awaitable[Address]],
+    by_hand: Callable[[Address, Event], None],
+    publish: Callable[[], None],
 ) -> APIRouter:
     router = APIRouter(prefix="/pools", responses=problem(422, "The address or the weight is not valid."))
     unknown = problem(404, "There is no such pool.")
@@ -124,6 +132,7 @@ def _pool_routes(
             endpoint = await resolve(address)
         with refusing(409):
             added = balancer.add(address, endpoint, weight=weight)
+        by_hand(address, Event.ADD)
         publish()
         return pool_view(added)
 
@@ -132,14 +141,14 @@ def _pool_routes(
     @router.post("/{address}/drain", summary="Drain a pool", responses=answers)
     async def drain(address: PoolPath) -> PoolView:
         """The pool gets no new sessions. Its open sessions continue."""
-        return changed(address, balancer.drain)
+        return changed(address, balancer.drain, Event.DRAIN)
 
     answers = _pool_answer("warming", 2) | unknown
 
     @router.post("/{address}/undrain", summary="Undrain a pool", responses=answers)
     async def undrain(address: PoolPath) -> PoolView:
         """The pool gets new sessions again. It fills slowly at first (slow start)."""
-        return changed(address, balancer.undrain)
+        return changed(address, balancer.undrain, Event.UNDRAIN)
 
     answers = _pool_answer("serving", 6) | unknown | blind
 
@@ -160,14 +169,16 @@ def _pool_routes(
     @router.delete("/{address}", summary="Remove a pool", responses=answers)
     async def remove(address: PoolPath) -> PoolView:
         """The pool gets no new sessions, and is gone when its last session ends."""
-        return changed(address, balancer.remove)
+        return changed(address, balancer.remove, Event.REMOVE)
 
-    def changed(text: str, change: Callable[[Address], None]) -> PoolView:
+    def changed(text: str, change: Callable[[Address], None], event: Event | None = None) -> PoolView:
         with refusing(422):
             address = _pool_address(text)
         with refusing(404):
             pool = balancer.pool(address)
         change(address)
+        if event is not None:
+            by_hand(address, event)
         publish()
         return pool_view(pool)
 
@@ -182,6 +193,7 @@ def _pool_answer(state: str, sessions: int, status: int = 200) -> Responses:
         "elsewhere": 0,
         "state": state,
         "weight": 1.0,
+        "source": "",
     }
     return answer(view, status=status)
 

@@ -53,7 +53,7 @@ class BalancerSource:
         pools = self._balancer.pools
         return Pools(
             names=[pool.address for pool in pools],
-            addresses=[],
+            addresses=[pool.source for pool in pools] if any(pool.source for pool in pools) else [],
             weights=[_weight(pool) for pool in pools],
             sessions=[pool.sessions for pool in pools],
             states=[_POSITIONS[pool.stage] for pool in pools],

@@ -49,7 +49,9 @@ def counter(name: str, text: str, value: float) -> Family:
     return Family("counter", name, text, (Sample(value),))
 
 
-def by_label(kind: Literal["gauge", "counter"], name: str, text: str, label: str, of: Mapping[str, int]) -> Family:
+def by_label(
+    kind: Literal["gauge", "counter"], name: str, text: str, label: str, of: Mapping[str, float]
+) -> Family:
     """Return a family with one sample per value of a label."""
     return Family(kind, name, text, [Sample(count, labels(**{label: value})) for value, count in of.items()])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from evenly.live.addresses import weight_text
 from evenly.live.admin.exposition import (
@@ -16,7 +16,7 @@ from evenly.live.admin.exposition import (
     per_pool,
     pick_seconds,
 )
-from evenly.live.admin.schema import RefusedView, StoreView
+from evenly.live.admin.schema import DiscoveryView, RefusedView, StoreView
 from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
@@ -29,6 +29,7 @@ def balancer_metrics(
     store: StoreView | None = None,
     refused: RefusedView | None = None,
     returns: Mapping[str, int] | None = None,
+    discovery: Sequence[DiscoveryView] = (),
 ) -> Iterator[str]:
     """Read all figures now, and yield their text in pieces; those of the store, if there is one.
 
@@ -53,6 +54,7 @@ def balancer_metrics(
         *(() if returns is None else _returns(returns)),
         *(() if store is None else _sharing(snapshot, store)),
         *(() if refused is None else _refusals(refused)),
+        *(_discovery(discovery) if discovery else ()),
         pick_seconds(latency, "Time from receiving a pick request to answering it, inside the picker."),
     ]
     return lines(families)
@@ -128,6 +130,21 @@ def _sharing(snapshot: Snapshot, store: StoreView) -> Iterator[Family]:
     )
     yield gauge("evenly_store_available", "1 if the shared store can be used.", store.available)
     yield gauge("evenly_store_pickers", "Other pickers that share the store.", store.pickers)
+
+
+def _discovery(sources: Sequence[DiscoveryView]) -> Iterator[Family]:
+    servers = {each.source: each.servers for each in sources}
+    ages = {each.source: each.age for each in sources if each.age is not None}
+    failing = {each.source: bool(each.problem) for each in sources}
+    failures = {each.source: each.failures for each in sources}
+    text = "Servers in the DNS answer in use."
+    yield by_label("gauge", "evenly_discovery_servers", text, "source", servers)
+    text = "Time since the last good answer of DNS; missing before the first."
+    yield by_label("gauge", "evenly_discovery_age_seconds", text, "source", ages)
+    text = "1 if the last lookup failed or found no server: the answer before it stays in use."
+    yield by_label("gauge", "evenly_discovery_failing", text, "source", failing)
+    text = "Lookups that failed or found no server."
+    yield by_label("counter", "evenly_discovery_failures_total", text, "source", failures)
 
 
 def _refusals(refused: RefusedView) -> Iterator[Family]:

@@ -21,6 +21,7 @@ STATE_EXAMPLE = {
             "elsewhere": 0,
             "state": "serving",
             "weight": 1.0,
+            "source": "",
         },
         {
             "address": "127.0.0.1:9002",
@@ -29,6 +30,7 @@ STATE_EXAMPLE = {
             "elsewhere": 2,
             "state": "draining",
             "weight": 1.0,
+            "source": "dns://web:80",
         },
     ],
     "classes": [{"weight": 1.0, "pools": 2, "threshold": 5}],
@@ -40,6 +42,7 @@ STATE_EXAMPLE = {
     "moved_sessions": 0,
     "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 8, "unknown_pools": []}],
     "store": {"fleet": "default", "available": True, "pickers": 1},
+    "discovery": [{"source": "dns://web:80", "servers": 1, "age": 4.2, "failures": 0, "problem": ""}],
 }
 
 
@@ -61,6 +64,7 @@ class PoolView(BaseModel):
         ),
     ]
     weight: Annotated[float, Field(description="Its share of the sessions, relative to other pools.")]
+    source: Annotated[str, Field(description="The name that DNS lists it under; empty for other pools.")] = ""
 
 
 class ClassView(BaseModel):
@@ -105,6 +109,16 @@ class StoreView(BaseModel):
     pickers: Annotated[int, Field(description="Other pickers whose sessions are counted.")]
 
 
+class DiscoveryView(BaseModel):
+    """A name whose DNS records list pools."""
+
+    source: Annotated[str, Field(description="dns://NAME:PORT or srv://NAME.")]
+    servers: Annotated[int, Field(description="Servers in the answer in use.")]
+    age: Annotated[float | None, Field(description="Seconds since the last good answer; null before the first.")]
+    failures: Annotated[int, Field(description="Lookups since the start that failed or found no server.")]
+    problem: Annotated[str, Field(description="Why the last lookup failed; empty if it did not.")]
+
+
 class StateView(BaseModel):
     """The whole balancer."""
 
@@ -127,6 +141,7 @@ class StateView(BaseModel):
     moved_sessions: Annotated[int, Field(description="Sessions served by a different pool than the one picked.")]
     envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
     store: Annotated[StoreView | None, Field(description="The shared store; null without one.")] = None
+    discovery: Annotated[list[DiscoveryView], Field(description="The names that are looked up in DNS.")] = []
 
 
 class NewPool(BaseModel):
@@ -190,4 +205,5 @@ def pool_view(pool: LivePool) -> PoolView:
         elsewhere=pool.elsewhere,
         state=pool.state,
         weight=pool.weight,
+        source=pool.source,
     )

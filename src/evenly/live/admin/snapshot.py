@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import NamedTuple
 
 from evenly.live.admin.json_pieces import json_pieces
-from evenly.live.admin.schema import EnvoyView, StoreView
+from evenly.live.admin.schema import DiscoveryView, EnvoyView, StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.lifecycle import SHOWN, State
 
@@ -22,6 +22,7 @@ class PoolRow(NamedTuple):
     elsewhere: int
     state: State
     weight: float
+    source: str
 
 
 class Snapshot:
@@ -36,6 +37,7 @@ class Snapshot:
         self._elsewhere = [pool.elsewhere for pool in pools]
         self._stages = [pool.stage for pool in pools]
         self._weights = [pool.weight for pool in pools]
+        self._sources = [pool.source for pool in pools]
         self.thresholds = {weight: balancer.threshold_for(weight) for weight in sorted(set(self._weights))}
         self.policy = balancer.name
         self.alpha = balancer.alpha
@@ -49,16 +51,18 @@ class Snapshot:
 
     def pools(self) -> Iterator[PoolRow]:
         """Yield the pools, in the order in which they were added."""
-        for address, picked, unpicked, elsewhere, stage, weight in zip(
+        for address, picked, unpicked, elsewhere, stage, weight, source in zip(
             self._addresses,
             self._picked,
             self._unpicked,
             self._elsewhere,
             self._stages,
             self._weights,
+            self._sources,
             strict=True,
         ):
-            yield PoolRow(str(address), picked + unpicked + elsewhere, unpicked, elsewhere, SHOWN[stage], weight)
+            sessions = picked + unpicked + elsewhere
+            yield PoolRow(str(address), sessions, unpicked, elsewhere, SHOWN[stage], weight, source)
 
     def classes(self) -> Iterator[dict[str, float | int | None]]:
         """Yield the fields of a `ClassView` for each weight."""
@@ -66,7 +70,9 @@ class Snapshot:
         for weight, threshold in self.thresholds.items():
             yield {"weight": weight, "pools": pools[weight], "threshold": threshold}
 
-    def json(self, envoys: Iterable[EnvoyView], store: StoreView | None) -> Iterator[str]:
+    def json(
+        self, envoys: Iterable[EnvoyView], store: StoreView | None, discovery: Iterable[DiscoveryView] = ()
+    ) -> Iterator[str]:
         """Yield the JSON of a `StateView`."""
         return json_pieces(
             {
@@ -83,5 +89,6 @@ class Snapshot:
                 "moved_sessions": self.moved_total,
                 "envoys": (envoy.model_dump() for envoy in envoys),
                 "store": None if store is None else store.model_dump(),
+                "discovery": [each.model_dump() for each in discovery],
             }
         )

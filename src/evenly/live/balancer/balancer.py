@@ -219,8 +219,16 @@ class Balancer:
 
     # --- pools -------------------------------------------------------------------------------------------------
 
-    def add(self, address: Address, endpoint: Address, *, weight: float = 1.0, slowly: bool = True) -> LivePool:
-        """Add a pool, or bring back one that is leaving."""
+    def add(
+        self,
+        address: Address,
+        endpoint: Address,
+        *,
+        weight: float = 1.0,
+        slowly: bool = True,
+        source: str = "",
+    ) -> LivePool:
+        """Add a pool, or bring back one that is leaving. `source` is the name that DNS lists it under, if any."""
         check_live_weight(self._name, weight)
         old = self._pools.get(address)
         same = self._by_endpoint.get(endpoint)
@@ -243,8 +251,9 @@ class Balancer:
         if same is None and self._elsewhere is not None:  # before it joins: slow start begins with these
             self.rotation.set_elsewhere(pool, self._elsewhere(endpoint))
         self.rotation.set_weight(pool, weight)
+        pool.source = source
         self._pools[address] = self._by_endpoint[endpoint] = pool
-        self._report(PoolAdded(pool=address, endpoint=endpoint, weight=weight))
+        self._report(PoolAdded(pool=address, endpoint=endpoint, weight=weight, source=source))
         self._apply(pool, Event.ADD, slowly=slowly)
         return pool
 
@@ -266,6 +275,10 @@ class Balancer:
         self._change(pool, Event.REMOVE)
         if not pool.own:
             self._forget_after_grace(pool)
+
+    def set_source(self, address: Address, source: str) -> None:
+        """Set the name that DNS lists the pool under; empty for a pool that stays whatever DNS lists."""
+        self.pool(address).source = source
 
     def set_weights(self, weights: Mapping[Address, float]) -> None:
         """Change the weights of pools. The open sessions stay, and the thresholds are fitted to them."""

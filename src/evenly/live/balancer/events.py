@@ -25,10 +25,11 @@ class PoolEvent(BalancerEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PoolAdded(PoolEvent):
-    """A pool was added, or added again while it was leaving."""
+    """A pool was added, or added again while it was leaving. `source` is the name that DNS lists it under."""
 
     endpoint: Address
     weight: float = 1.0
+    source: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

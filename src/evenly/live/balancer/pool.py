@@ -13,14 +13,17 @@ class LivePool:
 
     `picked` counts its open sessions that the balancer placed or saw it serve, `unpicked` the others that came
     through its gateways, and `elsewhere` those of other balancers. Only `rotation.py` writes these counts,
-    `weight`, `member` and `ramp`; only `balancer.py` calls `apply`.
+    `weight`, `member` and `ramp`; only `balancer.py` calls `apply` and writes `source`.
     """
 
-    __slots__ = ("_stage", "address", "elsewhere", "endpoint", "member", "picked", "ramp", "unpicked", "weight")
+    __slots__ = (
+        "_stage", "address", "elsewhere", "endpoint", "member", "picked", "ramp", "source", "unpicked", "weight"
+    )  # fmt: skip
 
     def __init__(self, address: Address, endpoint: Address) -> None:
         self.address = address
         self.endpoint = endpoint  # its address with the host as an IP literal
+        self.source = ""  # the name that DNS lists it under; empty if it was given by its address
         self.weight = 1.0  # its share of the sessions, relative to others
         self.member = False  # whether the policy may pick it
         self.picked = 0

@@ -37,8 +37,9 @@ class Figures:
 class Pools:
     """The pools, one list per column: a tuple per pool would keep the garbage collector busy.
 
-    `names` are addresses or texts. `addresses` are where clients are sent, empty where the names say it. `states`
-    are positions in the source's own list of states, `tokens` the best token that the pool has out.
+    `names` are addresses or texts. `addresses` are where clients are sent, or the names that DNS lists pools
+    under; empty where the names say it. `states` are positions in the source's own list of states, `tokens` the
+    best token that the pool has out.
     """
 
     names: Sequence[object]

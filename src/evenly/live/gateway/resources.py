@@ -18,6 +18,8 @@ from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.processes import available_memory, raise_fd_limit
 
 _ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
+_SERVERS_PER_NAME = 100  # that DNS may list
+_FILES_PER_GUESS = 32  # at most one such server for this number of files: a small machine must start too
 _MAX_SOCKET_PATH = 107  # bytes that fit into the kernel's sun_path
 
 
@@ -84,10 +86,14 @@ def _short_folder() -> str:
         raise InputError(f"Cannot make a folder in {parent}: {(error.strerror or str(error)).lower()}.") from None
 
 
-def machine_limits(pools: int) -> Limits:
-    """Return the limits of an Envoy on this machine. The limit of open files is raised first."""
+def machine_limits(pools: int, names: int = 0) -> Limits:
+    """Return the limits of an Envoy on this machine. The limit of open files is raised first.
+
+    How many servers DNS will list under the `names` is not known yet, so room is made for a guess.
+    """
     files = raise_fd_limit()
     if files == resource.RLIM_INFINITY:
         files = _ENOUGH_FILES
     threads = os.cpu_count() or 1  # Envoy starts at most one for each processor
-    return derive_limits(files=files, memory=available_memory(), pools=pools, threads=threads)
+    guess = min(_SERVERS_PER_NAME * names, files // _FILES_PER_GUESS)
+    return derive_limits(files=files, memory=available_memory(), pools=pools + guess, threads=threads)

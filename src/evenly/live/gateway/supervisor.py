@@ -194,7 +194,8 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
         log = Log(sys.stderr)
-        limits = machine_limits(pools=len(settings.pool))
+        folder.set_listen(listen)
+        limits = machine_limits(pools=len(settings.fixed), names=len(settings.sources))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
             listen=listen,
@@ -232,7 +233,7 @@ def _check(settings: Settings) -> None:
     if settings.record is not None:
         check_record(settings.record)
     endpoints: dict[Address, Address] = {}
-    for pool, _ in settings.pool:
+    for pool, _ in settings.fixed:
         other = endpoints.setdefault(resolve(pool), pool)
         if other != pool:
             raise InputError(f"Pools {other} and {pool} are the same server.")

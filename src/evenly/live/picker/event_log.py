@@ -55,8 +55,9 @@ class EventLog:
 def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
     """Return the name of the event in the log, and its facts."""
     match event:
-        case PoolAdded(pool=pool, endpoint=endpoint, weight=weight):
-            return "pool added", {"pool": str(pool), "endpoint": str(endpoint), "weight": weight}
+        case PoolAdded(pool=pool, endpoint=endpoint, weight=weight, source=source):
+            found = {"source": source} if source else {}
+            return "pool added", {"pool": str(pool), "endpoint": str(endpoint), "weight": weight, **found}
         case PoolStateChanged(pool=pool, before=before, state=state, sessions=sessions):
             return _STATE_NAMES[state], {"pool": str(pool), "before": before.value, "sessions": sessions}
         case PoolWeightChanged(pool=pool, before=before, weight=weight):

@@ -39,6 +39,7 @@ from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
+from evenly.live.picker.discovered import discovery_parts, discovery_views, known_answers, make_discovery
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
@@ -56,6 +57,7 @@ _TICK_S = 0.1
 _SAVE_S = 0.5
 _REPORT_S = 1.0
 _RESTART_GRACE_S = 5.0  # all Envoys have reported their open sessions by then
+_FIRST_ANSWER_S = 3.0  # of DNS: after that, the picker starts without pools
 _MAX_CONNECTIONS = 4096
 
 
@@ -123,10 +125,12 @@ class PickerServer:
         self._router = Router(PickService(self.balancer, self.latency, self._sticky), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._add_pools(
-            restored.pools_now(settings.pool)
+            restored.pools_now(settings.fixed)
             if restored
-            else [KnownPool(address=pool.address, weight=pool.weight) for pool in settings.pool]
+            else [KnownPool(address=pool.address, weight=pool.weight) for pool in settings.fixed]
         )
+        self.discovery = make_discovery(self.balancer, log, settings, restored)
+        self._use(settings)
         if state is not None:
             self._saver = StateSaver(state, self._state, self._state_source, self.log)
 
@@ -148,12 +152,14 @@ class PickerServer:
             work.append(self._sharing.run())
         if self._recorder is not None:
             work.append(repeat(self._recorder.report, _REPORT_S, self.log))
+        work.append(self.discovery.run())
         return work
 
-    async def wait_shared(self) -> None:
-        """Wait a moment until the sessions of other pickers are known, so that the first picks balance them."""
+    async def wait_known(self) -> None:
+        """Wait a moment for the sessions of other pickers and the first answers of DNS: first picks need both."""
         if self._sharing is not None:
             await self._sharing.wait_known()
+        await self.discovery.wait_asked(_FIRST_ANSWER_S)
 
     def store_view(self) -> StoreView | None:
         """Return the shared store as the admin port shows it."""
@@ -191,9 +197,11 @@ class PickerServer:
             for envoy in self.envoys.all
         ]
         others = {} if self._sharing is None else self._sharing.heard()
-        return envoys + [
-            Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()
-        ]
+        return (
+            envoys
+            + [Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()]
+            + discovery_parts(self.discovery)
+        )
 
     @property
     def ready(self) -> bool:
@@ -226,7 +234,7 @@ class PickerServer:
         weighs = follows_weights(self._settings.policy)  # else a weight set under an earlier policy has no effect
         for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
             weight = pool.weight if weighs and not pool.leaving else 1.0
-            self.balancer.add(pool.address, endpoint, weight=weight, slowly=False)
+            self.balancer.add(pool.address, endpoint, weight=weight, slowly=False, source=pool.source)
             if pool.draining:
                 self.balancer.drain(pool.address)
             if pool.leaving:
@@ -238,6 +246,7 @@ class PickerServer:
 
     def _use(self, settings: Settings) -> None:
         self._settings = settings
+        self.discovery.use(settings.sources, [pool.address for pool in settings.fixed])
 
     def _new_sticky(self) -> Sticky | None:
         settings = self._settings
@@ -276,7 +285,9 @@ class PickerServer:
         pools = self.balancer.pools
         addresses = [(pool.address, pool.endpoint) for pool in pools]
         stages, weights = [pool.stage for pool in pools], [pool.weight for pool in pools]
-        return self._settings, self.balancer.alpha, addresses, stages, weights
+        sources, by_hand = [pool.source for pool in pools], self.discovery.by_hand.holds
+        answers = [each.servers for each in self.discovery.followed]
+        return self._settings, self.balancer.alpha, addresses, stages, weights, sources, answers, by_hand
 
     def _state(self) -> PickerState:
         alpha = self.balancer.alpha
@@ -289,10 +300,12 @@ class PickerServer:
                     weight=pool.weight,
                     draining=pool.draining,
                     leaving=pool.leaving,
+                    source=pool.source,
                 )
                 for pool in self.balancer.pools
             ],
             alpha=None if alpha is None else str(alpha),
+            **known_answers(self.discovery),
         )
 
 
@@ -355,6 +368,9 @@ async def serve(
             recorder=recorder,
         )
         bound = Address(settings.admin.host, admin.getsockname()[1])
+        listening = Address(settings.listen.host, grpc.getsockname()[1])
+        clients = None if gateway is None else gateway.listen
+        service.discovery.own = [bound, listening, *([] if clients is None else [clients])]
         app = admin_app(
             balancer=service.balancer,
             latency=service.latency,
@@ -364,17 +380,19 @@ async def serve(
             resolve=resolved,
             ready=lambda: service.ready,
             publish=service.publish,
+            by_hand=service.discovery.note,
             feed=service.feed,
             store=service.store_view,
             returns=service.returns,
+            discovery=lambda: discovery_views(service.discovery),
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
-            await service.wait_shared()
+            await service.wait_known()
             ready = Ready(
-                listen=Address(settings.listen.host, grpc.getsockname()[1]),
+                listen=listening,
                 admin=bound,
                 pools=len(service.balancer.pools),
                 policy=service.balancer.name,

@@ -51,7 +51,7 @@ class SettingsFile:
         """Apply the file's pool changes. Return the settings in force, and whether all changes were applied."""
         try:
             new = await asyncio.to_thread(read_settings, self._given, self._path)
-            added, removed, reweighted = changes(settings.pool, new.pool)
+            added, removed, reweighted = changes(settings.fixed, new.fixed)
             endpoints = {pool: await resolved(pool.address) for pool in added}
         except Exception as error:  # a file can be bad in many ways
             self._log.event("settings not used", reason=str(error) or repr(error))
@@ -71,11 +71,12 @@ class SettingsFile:
             removed=[str(pool.address) for pool in removed],
             reweighted=[str(pool.address) for pool in reweighted if pool not in refused],
             after_restart=sorted(others - {"pool"}),
+            **({"sources": [str(source) for source in new.sources]} if new.sources != settings.sources else {}),
         )
-        before = {pool.address: pool for pool in settings.pool}
-        in_force = (before.get(pool.address) if pool in refused else pool for pool in new.pool)
+        before = {pool.address: pool for pool in settings.fixed}
+        in_force = (before.get(pool.address) if pool in refused else pool for pool in new.fixed)
         pools = tuple(pool for pool in in_force if pool is not None)
-        return settings.model_copy(update={"pool": pools}), not refused
+        return settings.model_copy(update={"pool": (*pools, *new.sources)}), not refused
 
     def _add(self, pool: WeightedPool, endpoint: Address) -> bool:
         try:

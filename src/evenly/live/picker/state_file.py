@@ -28,6 +28,29 @@ class KnownPool(BaseModel):
     weight: Annotated[float, BeforeValidator(checked_weight)] = 1.0
     draining: bool = False
     leaving: bool = False
+    source: str = ""
+
+
+class KnownServer(BaseModel):
+    """A server that DNS listed."""
+
+    address: AddressField
+    weight: Annotated[float, BeforeValidator(checked_weight)] = 1.0
+
+
+class KnownAnswer(BaseModel):
+    """What DNS listed last under a name: a restarted picker uses it until DNS answers again."""
+
+    source: str
+    servers: list[KnownServer]
+
+
+class KnownHold(BaseModel):
+    """A pool that the operator removed, else drained, and when DNS last listed it."""
+
+    address: AddressField
+    removed: bool
+    listed: float
 
 
 class PickerState(BaseModel):
@@ -36,6 +59,8 @@ class PickerState(BaseModel):
     settings: Settings
     pools: list[KnownPool]
     alpha: AlphaField = None
+    answers: list[KnownAnswer] = []
+    by_hand: list[KnownHold] = []
 
     @model_validator(mode="after")
     def _check(self) -> PickerState:
@@ -48,7 +73,7 @@ class PickerState(BaseModel):
         A pool that the settings no longer list is leaving: it may still have sessions. One that is listed again
         gets sessions again, as if it were added while the picker runs.
         """
-        now = changes(self.settings.pool, configured)
+        now = changes(self.settings.fixed, configured)
         added, removed = dict(now.added), {pool.address for pool in now.removed}
         weights = dict([*now.added, *now.reweighted])
         pools = []

@@ -130,7 +130,7 @@ export class PoolsView {
     const token = model.figures?.tokens === null ? "–" : model.tokenOf(position);
     if (row.name !== name) {
       const address = model.addresses?.[position];
-      nameCell.replaceChildren(name, ...(address === undefined ? [] : [make("small", { class: "soft", text: address })]));
+      nameCell.replaceChildren(name, ...(!address ? [] : [make("small", { class: "soft", text: address })]));
     }
     weight.hidden = model.weights === null;
     setText(weight, number(model.weights?.[position] ?? 1));

@@ -1,0 +1,1 @@
+"""Pools found by DNS: `--pool dns://NAME:PORT` and `--pool srv://NAME`."""
