@@ -63,7 +63,7 @@ class PickerServer:
     `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
     the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
     files. `gateway` is the folder of the gateway that runs this picker, None if there is none. `recorder` gets the
-    sessions that end.
+    sessions that end. Other pickers of the same store show this one with its `admin_port`.
     """
 
     def __init__(
@@ -79,6 +79,7 @@ class PickerServer:
         seen: Fingerprint | None,
         gateway: GatewayFolder | None = None,
         recorder: Recorder | None = None,
+        admin_port: int = 0,
     ) -> None:
         self.log = log
         self._recorder = recorder
@@ -106,7 +107,7 @@ class PickerServer:
             record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
-            self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
+            self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log, admin_port=admin_port)
         self.envoys = EnvoyFleet(
             self.balancer,
             self.log,
@@ -182,10 +183,7 @@ class PickerServer:
             )
             for envoy in self.envoys.all
         ]
-        others = {} if self._sharing is None else self._sharing.heard()
-        return envoys + [
-            Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()
-        ]
+        return envoys + ([] if self._sharing is None else self._sharing.parts())
 
     @property
     def ready(self) -> bool:
@@ -322,6 +320,7 @@ async def serve(
         listening_socket(settings.admin) as admin,
         recording(settings.record, log) as recorder,
     ):
+        bound = Address(settings.admin.host, admin.getsockname()[1])
         service = PickerServer(
             settings,
             given=given,
@@ -333,8 +332,8 @@ async def serve(
             seen=seen,
             gateway=gateway,
             recorder=recorder,
+            admin_port=bound.port,
         )
-        bound = Address(settings.admin.host, admin.getsockname()[1])
         app = admin_app(
             balancer=service.balancer,
             latency=service.latency,
