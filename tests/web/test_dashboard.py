@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -16,9 +19,11 @@ from evenly.live.dashboard.source import Figures, Pools, Source
 from evenly.theory import solve_exact
 from evenly.web.assets import Page as WebPage
 from tests.live.clients import Traffic, sessions
-from tests.live.dispatcher.rig import fleet
+from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import eventually, free_port
 from tests.live.rig import Gateway, Picker, PoolProcess
+from tests.live.stores import running_store
+from tests.live.test_gateway import children
 from tests.web.balancer_port import BalancerPort
 from tests.web.dashboard_page import DashboardPage
 from tests.web.static_server import serving
@@ -121,9 +126,17 @@ def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: li
         page.keyboard.press("Enter")
         expect(page.locator("#confirm-problem")).to_contain_text(reason)
     field.fill(pools[-1].address)
+    weight = page.get_by_label("Weight")
+    for wrong, reason in (("heavy", "must be a number"), ("", "must be a number"), ("0", "must be")):
+        weight.fill(wrong)
+        page.keyboard.press("Enter")
+        expect(page.locator("#confirm-problem")).to_contain_text(reason)
+    weight.fill("2.5")
     dashboard.confirm()
     dashboard.expect_report(f"Pool {pools[-1].address} was added.")
     dashboard.expect_report(f"Pool {pools[-1].address} is serving.")
+    row = page.locator("#rows tr", has_text=pools[-1].address)
+    expect(row.locator("td").nth(1)).to_have_text("2.5")
     assert "so it is gone at once" in dashboard.ask("Remove", pools[-1].address)
     dashboard.confirm()
     dashboard.expect_report(f"Pool {pools[-1].address} is gone.")
@@ -138,6 +151,24 @@ def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: li
     assert_accessible(dashboard.page)
     dashboard.ask("Remove", pools[0].address)
     assert_accessible(dashboard.page, sizes=(PHONE,))
+
+
+@pytest.mark.envoy
+def test_the_events_of_the_supervisor_are_shown(watch: Watched, gateway: Gateway) -> None:
+    """Also those from before the picker was restarted. The page finds the new picker by itself."""
+    watch.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    dashboard = opened(watch, gateway.admin).wait_live()
+    page = dashboard.page
+    os.kill(children(gateway.pid)["envoy"], signal.SIGKILL)
+    page.locator("#event-kind").select_option("problem")
+    expect(page.locator("#events")).to_contain_text("envoy died")
+    page.locator("#event-kind").select_option("process")
+    expect(page.locator("#events")).to_contain_text("envoy is back")
+    os.kill(children(gateway.pid)["picker"], signal.SIGKILL)
+    expect(page.locator("#events")).to_contain_text("picker is back")
+    expect(page.locator("#events li", has_text="envoy died")).to_have_count(1)
+    expect(page.locator("#events li", has_text="picker died")).to_have_count(1)
+    assert len([line for line in gateway.output().splitlines() if "envoy died" in line]) == 1, "written once"
 
 
 # --- logins, and a picker that dies ----------------------------------------------------------------------------
@@ -305,6 +336,24 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         for session in placed:
             agents.end(session["pool"], session["id"])
         dashboard.expect_report(f"Pool {pool} is empty.")
+
+
+def test_the_other_dispatchers_of_a_fleet_are_listed(watch: Watched) -> None:
+    with running_store("valkey") as store:
+        options = (f"--store={store.url}", "--fleet=games")
+        with Dispatcher(*options) as one, Dispatcher(*options) as other:
+            names = [f"dispatcher {socket.gethostname()}:{each.admin_port}" for each in (one, other)]
+            pages = [opened(watch, each.admin_port).wait_live().page for each in (one, other)]
+            for page, name in zip(pages, reversed(names), strict=True):
+                row = page.locator("#parts tr", has_text=name)
+                expect(row).to_have_attribute("data-status", "ok")
+                expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+ (s|min)$"))
+                expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^\d+ s ago$"))
+                expect(page.locator("#parts tr")).to_have_count(3)  # this one, the store, and the other
+            watch.expect("ERR_")
+            other.kill(signal.SIGTERM)
+            expect(pages[0].locator("#parts")).not_to_contain_text(names[1])  # it left in order
+            expect(pages[0].locator("#parts")).to_contain_text("store shared")
 
 
 # --- the model of JSQ ------------------------------------------------------------------------------------------

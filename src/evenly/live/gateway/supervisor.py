@@ -192,7 +192,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
-        log = Log(sys.stderr)
+        log = Log(sys.stderr, copy=folder.note)
         limits = machine_limits(pools=len(settings.pool))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(

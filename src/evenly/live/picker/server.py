@@ -85,6 +85,7 @@ class PickerServer:
         self._recorder = recorder
         self._gateway = gateway
         self._event_log = EventLog(log)
+        self._adopt_events()  # before our own, which are later
         self.latency = Latency()
         self._max_connections = min(_MAX_CONNECTIONS, files // 2)
         self._settings = settings
@@ -244,6 +245,12 @@ class PickerServer:
     def _tick(self) -> None:
         self.balancer.tick()
         self._event_log.catch_up()
+        self._adopt_events()
+
+    def _adopt_events(self) -> None:
+        """Show what the gateway's supervisor has logged: Envoy died, Envoy is back, the gateway drains."""
+        for line in () if self._gateway is None else self._gateway.new_events():
+            self.log.adopt(line)
 
     def _save(self) -> None:
         if self._saver is not None:

@@ -133,7 +133,7 @@ export class PoolsView {
       nameCell.replaceChildren(name, ...(address === undefined ? [] : [make("small", { class: "soft", text: address })]));
     }
     weight.hidden = model.weights === null;
-    setText(weight, number(model.weights?.[position] ?? 1));
+    setText(weight, String(model.weights?.[position] ?? 1));
     setText(sessions, number(model.sessions[position]));
     if (row.token !== token) {
       const icon = token === "–" ? [] : [tokenIcon(model.tokenOf(position))];
