@@ -15,7 +15,7 @@ const MIN_PITCH = 5; // CSS pixels from one column to the next
 const MAX_PITCH = 110;
 const MAX_COLUMN = 46;
 const TOKEN_PITCH = 14; // from this pitch on, there is room for a token's shape
-const LEFT = 34; // room for labels of the axis
+const LEFT = 34; // room for labels of the axis; this and the sizes below grow with the text
 const SINGLE_ROW = 210;
 const ROW = 74;
 const GAP = 14;
@@ -87,12 +87,13 @@ export class Bars {
 
   /** @private @param {number} count */
   arrange(count) {
-    const width = Math.max(this.surface.width - LEFT - 4, 40);
-    const pitch = Math.min(Math.max(width / Math.max(count, 1), MIN_PITCH), MAX_PITCH);
+    const { scale } = this.surface;
+    const width = Math.max(this.surface.width - this.start - 4, 40);
+    const pitch = Math.min(Math.max(width / Math.max(count, 1), MIN_PITCH), MAX_PITCH * scale);
     const perRow = Math.max(Math.floor(width / pitch), 1);
     const rows = Math.max(Math.ceil(count / perRow), 1);
-    this.layout = { rows, perRow, pitch, height: rows === 1 ? SINGLE_ROW : ROW };
-    const height = `${rows * (this.layout.height + GAP)}px`;
+    this.layout = { rows, perRow, pitch, height: (rows === 1 ? SINGLE_ROW : ROW) * scale };
+    const height = `${rows * (this.layout.height + this.gap)}px`;
     if (this.canvas.style.height !== height) this.canvas.style.height = height;
   }
 
@@ -191,20 +192,30 @@ export class Bars {
     return Math.max(0, Math.min(1, (sessions - low) / (high - low))) * this.layout.height;
   }
 
+  /** Where the first column begins. @private */
+  get start() {
+    return Math.round(LEFT * this.surface.scale);
+  }
+
+  /** The pixels between two rows. @private */
+  get gap() {
+    return Math.round(GAP * this.surface.scale);
+  }
+
   /** @private @param {number} row */
   base(row) {
-    return row * (this.layout.height + GAP) + this.layout.height + 2;
+    return row * (this.layout.height + this.gap) + this.layout.height + 2;
   }
 
   /** Return the width of a column. @private */
   column() {
     const { pitch } = this.layout;
-    return pitch > 8 ? Math.min(pitch * 0.78, MAX_COLUMN) : pitch - 1;
+    return pitch > 8 ? Math.min(pitch * 0.78, MAX_COLUMN * this.surface.scale) : pitch - 1;
   }
 
   /** @private @param {number} position */
   left(position) {
-    return LEFT + (position % this.layout.perRow) * this.layout.pitch;
+    return this.start + (position % this.layout.perRow) * this.layout.pitch;
   }
 
   /**
@@ -218,14 +229,14 @@ export class Bars {
     context.strokeStyle = color("--line");
     context.lineWidth = 1;
     context.beginPath();
-    context.moveTo(LEFT, base + 0.5);
+    context.moveTo(this.start, base + 0.5);
     context.lineTo(width, base + 0.5);
     context.stroke();
     context.fillStyle = color("--text-soft");
-    context.font = `11px ${color("--font")}`;
+    context.font = `${12 * this.surface.scale}px ${color("--font")}`;
     context.textAlign = "right";
     context.textBaseline = "alphabetic";
-    context.fillText(String(Math.round(this.range.low)), LEFT - 8, base);
+    context.fillText(String(Math.round(this.range.low)), this.start - 8, base);
   }
 
   /**
@@ -282,7 +293,7 @@ export class Bars {
    */
   drawTokens(context, count) {
     const { pitch, perRow } = this.layout;
-    const radius = Math.min(pitch / 5, 5.5);
+    const radius = Math.min(pitch / 5, 5.5 * this.surface.scale);
     for (let at = 0; at < count; at += 1) {
       const token = this.model.tokenOf(at);
       if (!this.model.evenStates.includes(this.model.stateOf(at)) || this.model.figures?.tokens === null) continue;
@@ -302,17 +313,17 @@ export class Bars {
   drawThreshold(context, row, width, count) {
     const { model } = this;
     context.strokeStyle = context.fillStyle = color("--threshold");
-    context.lineWidth = 2;
+    context.lineWidth = 2 * this.surface.scale;
     context.beginPath();
     if (model.weights === null) {
       const threshold = model.figures?.threshold;
       if (threshold === null || threshold === undefined) return;
       const y = Math.round(this.base(row) - this.rise(threshold)) + 0.5;
-      context.moveTo(LEFT - 4, y);
+      context.moveTo(this.start - 4, y);
       context.lineTo(width, y);
-      context.font = `600 12px ${color("--font")}`;
+      context.font = `600 ${12 * this.surface.scale}px ${color("--font")}`;
       context.textAlign = "right";
-      context.fillText(String(threshold), LEFT - 8, y + 4);
+      context.fillText(String(threshold), this.start - 8, y + 4 * this.surface.scale);
     } else {
       const first = row * this.layout.perRow;
       for (let at = first; at < Math.min(first + this.layout.perRow, count); at += 1) {
@@ -344,8 +355,8 @@ export class Bars {
    */
   at(event) {
     const { pitch, perRow, height } = this.layout;
-    const column = Math.floor((event.offsetX - LEFT) / pitch);
-    const row = Math.floor(event.offsetY / (height + GAP));
+    const column = Math.floor((event.offsetX - this.start) / pitch);
+    const row = Math.floor(event.offsetY / (height + this.gap));
     const position = row * perRow + column;
     return column >= 0 && column < perRow && position < this.model.names.length ? position : -1;
   }
