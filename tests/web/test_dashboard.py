@@ -329,6 +329,8 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         page, pool = dashboard.page, placed[0]["pool"]
         expect(page.locator("#title")).to_contain_text("dispatcher")
         expect(page.get_by_role("button", name="Add a pool")).to_be_hidden()
+        expect(page.locator("#legend")).to_contain_text("striped: full")
+        expect(page.locator("#legend")).not_to_contain_text("warming")
         expect(page.locator("#parts tr")).to_have_count(4)  # the dispatcher and three agents
         assert "also if its agent restarts" in dashboard.ask("Drain", pool)
         dashboard.confirm()
@@ -368,11 +370,18 @@ FOLLOW = """async ({ module, pools, ticks, seed }) => {
         return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
     };
     const shadow = new JsqShadow(random);
-    shadow.reset(pools, 0);
+    shadow.reset(pools, 0, 0);
     let sum = 0;
     const pairs = JSON.parse(ticks);
     for (const [starts, ends] of pairs) { shadow.follow(starts, ends); sum += shadow.spread(); }
     return [sum / pairs.length, shadow.sessions];
+}"""
+RESET = """async ({ module, pools, sessions, ended, times }) => {
+    const { JsqShadow } = await import(module);
+    const shadow = new JsqShadow();
+    let sum = 0;
+    for (let at = 0; at < times; at += 1) { shadow.reset(pools, sessions, ended); sum += shadow.spread(); }
+    return [sum / times, shadow.sessions];
 }"""
 
 
@@ -402,8 +411,18 @@ def test_the_model_of_jsq_has_the_spread_of_the_exact_law(watch: Watched) -> Non
     with serving(page) as url:
         watch.expect("404")  # there is no stream behind this server
         module = f"{url}web/{page.digest}/dashboard/jsq.js"
-        mean, left = watch.page(url).evaluate(
+        opened_page = watch.page(url)
+        mean, left = opened_page.evaluate(
             FOLLOW, {"module": module, "pools": pools, "ticks": json.dumps(ticks), "seed": 1}
         )
+        still, _ = opened_page.evaluate(
+            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 0, "times": 1}
+        )
+        busy, kept = opened_page.evaluate(
+            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 1000, "times": 20_000}
+        )
+    assert still == pytest.approx((2 / 9) ** 0.5), "5, 5 and 4: no session has ended, so JSQ has them like this"
+    assert kept == 14
+    assert 0.55 < busy < 0.75, "in a long run it is 0.574"
     assert left == last
     assert mean == pytest.approx(solve_exact(pools=pools, load=load, policy="jsq").spread, rel=0.04)

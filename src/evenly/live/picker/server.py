@@ -173,7 +173,7 @@ class PickerServer:
         envoys = [
             Part(
                 kind="Envoy",
-                name=str(envoy.admin),
+                name="of this gateway" if isinstance(envoy.admin, AdminSocket) else str(envoy.admin),
                 reachable=envoy.hosts is not None,
                 age=now - envoy.seen,
                 heard=now - envoy.answered,

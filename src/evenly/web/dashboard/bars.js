@@ -18,6 +18,7 @@ const TOKEN_PITCH = 14; // from this pitch on, there is room for a token's shape
 const LEFT = 34; // room for labels of the axis; this and the sizes below grow with the text
 const SINGLE_ROW = 210;
 const ROW = 74;
+const NARROW = { width: 600, pitch: 3, row: 52 }; // on a phone, many rows would be a long way to scroll
 const GAP = 14;
 const EASE_MS = 140;
 const LEAST_SPAN = 3; // sessions shown above and below the threshold, at least
@@ -89,10 +90,12 @@ export class Bars {
   arrange(count) {
     const { scale } = this.surface;
     const width = Math.max(this.surface.width - this.start - 4, 40);
-    const pitch = Math.min(Math.max(width / Math.max(count, 1), MIN_PITCH), MAX_PITCH * scale);
+    const narrow = width < NARROW.width;
+    const least = narrow ? NARROW.pitch : MIN_PITCH;
+    const pitch = Math.min(Math.max(width / Math.max(count, 1), least), MAX_PITCH * scale);
     const perRow = Math.max(Math.floor(width / pitch), 1);
     const rows = Math.max(Math.ceil(count / perRow), 1);
-    this.layout = { rows, perRow, pitch, height: (rows === 1 ? SINGLE_ROW : ROW) * scale };
+    this.layout = { rows, perRow, pitch, height: (rows === 1 ? SINGLE_ROW : narrow ? NARROW.row : ROW) * scale };
     const height = `${rows * (this.layout.height + this.gap)}px`;
     if (this.canvas.style.height !== height) this.canvas.style.height = height;
   }

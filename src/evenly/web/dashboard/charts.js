@@ -8,6 +8,7 @@ const HOUR = 3600;
 const LEAST = 600; // seconds shown, at least
 const HEIGHT = 150; // until CSS says more
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+const LEAST_TOP = 0.1; // of an axis: a line at 0 needs no finer scale
 const MINUTE = 12; // points
 const GAP_S = 20; // a longer pause between two points is drawn as a gap
 
@@ -199,7 +200,7 @@ function key(each) {
  * @returns {[number, number]}
  */
 function range(low, high) {
-  const top = Math.max(high ?? 1, 1e-9);
+  const top = Math.max(high ?? 1, LEAST_TOP);
   const bottom = Math.min(low ?? 0, top);
   const floor = bottom > 0.6 * top ? Math.max(0, bottom - (top - bottom) - 0.05 * top) : 0;
   return [floor, top + Math.max((top - floor) * 0.12, 1e-6)];

@@ -64,6 +64,7 @@ function greet() {
   byId("add", HTMLButtonElement).hidden = !model.actions.includes("add");
   byId("logout", HTMLButtonElement).hidden = !stream.guarded;
   byId("metrics-link", HTMLElement).hidden = stream.guarded; // a browser that follows a link sends no token
+  byId("legend", HTMLElement).replaceChildren(...legend());
   pools.offerStates();
 }
 
@@ -131,12 +132,19 @@ byId("logout", HTMLButtonElement).addEventListener("click", async () => {
 
 byId("add", HTMLButtonElement).addEventListener("click", () => actions.ask("add", ""));
 
-byId("legend", HTMLElement).append(
-  make("li", {}, tokenIcon("green"), "green: below the threshold"),
-  make("li", {}, tokenIcon("yellow"), "yellow: at it"),
-  make("li", {}, tokenIcon("none"), "none: above it"),
-  make("li", {}, make("span", { class: "swatch swatch-warming", "aria-hidden": "true" }), "striped: warming"),
-  make("li", {}, make("span", { class: "swatch swatch-draining", "aria-hidden": "true" }), "hollow: draining"),
-);
+/** What the looks of columns mean, as far as pools can look like that here. @returns {HTMLElement[]} */
+function legend() {
+  const tokens = [
+    make("li", {}, tokenIcon("green"), "green: below the threshold"),
+    make("li", {}, tokenIcon("yellow"), "yellow: at it"),
+    make("li", {}, tokenIcon("none"), "none: above it"),
+  ];
+  const looks = Object.entries({ striped: ["warming", "full"], hollow: ["draining"], dashed: ["leaving", "silent"], crossed: ["failing"] });
+  const states = looks.flatMap(([look, meant]) => {
+    const words = meant.filter((state) => model.states.includes(state)).join(" or ");
+    return words === "" ? [] : [make("li", {}, make("span", { class: `swatch swatch-${look}`, "aria-hidden": "true" }), `${look}: ${words}`)];
+  });
+  return [...(model.figures?.tokens === null ? [] : tokens), ...states];
+}
 
 stream.start();

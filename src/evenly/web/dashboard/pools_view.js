@@ -108,7 +108,7 @@ export class PoolsView {
 
   /** @private @returns {Row} */
   newRow() {
-    const classes = ["mono name", "number", "number sessions", "token", "", "actions"];
+    const classes = ["mono name", "number weight", "number sessions", "token", "", "actions"];
     // Narrow screens show rows as grids, which would take the roles away.
     const cells = classes.map((each) => make("td", { class: each, role: "cell" }));
     const row = make("tr", { role: "row" }, ...cells);
