@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -381,6 +382,19 @@ def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerP
     client.post(f"{guarded.url}dashboard/logout")
     assert events(client, guarded, PAGE)[0] == 401
     assert client.get(f"{guarded.url}state", headers=stolen).status_code == 401
+
+
+@pytest.mark.slow
+def test_a_stream_ends_with_its_login(guarded: BalancerPort, client: httpx.Client) -> None:
+    for seconds in (2, 10, 60):  # on a slow machine, the first may be over before it is used
+        grant = Logins(TOKEN, clock=lambda left=seconds: time.time() - TAB_S + left).grant(GrantKind.TAB)  # type: ignore[misc]
+        headers = {**PAGE, "Authorization": f"Bearer {grant}"}
+        with client.stream("GET", f"{guarded.url}dashboard/events", headers=headers) as answer:
+            text = "".join(answer.iter_text())  # until it ends by itself
+        if answer.status_code == 200:
+            break
+    assert "event: hello" in text
+    assert events(client, guarded, headers)[0] == 401
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from evenly.live.dashboard.source import Figures, Pools, Source
+from evenly.live.dashboard.source import Figures, Part, Pools, Source
 from evenly.theory import solve_exact
 from evenly.web.assets import Page as WebPage
 from tests.live.clients import Traffic, sessions
@@ -318,6 +318,50 @@ def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
         assert page.locator("#rows td:nth-child(2)").all_inner_texts() == ["1", "4", "1", "4"]
         expect(page.locator("#tiles")).to_contain_text("pools have different weights")
         eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
+
+
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "x" * 250,
+    "</script><script>alert(1)</script>",
+    "\u202e\u0000\ud83d\ude00",
+]
+
+
+class HostileSource(WeightedSource):
+    """Shows pools, processes and states under names that nobody should have."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.parts = lambda: [Part(kind="Envoy", name=name, reachable=True, note=name) for name in HOSTILE]
+
+    def pools(self) -> Pools:
+        return replace(super().pools(), names=HOSTILE, addresses=HOSTILE)
+
+
+def test_hostile_names_are_shown_as_text_and_stay_in_their_place(watch: Watched) -> None:
+    watch.expect("404|422")
+    port = BalancerPort(4, 3)
+    port.feed.source = HostileSource(port.feed.source)
+    for name in HOSTILE:
+        port.log.event(f"pool {name}", pool=name)
+    with port.serving():
+        dashboard = DashboardPage(watch.page(port.url, size=PHONE)).wait_live()
+        page = dashboard.page
+        page.on("dialog", lambda dialog: pytest.fail(f"a script of a name ran: {dialog.message}"))
+        for name in HOSTILE[:3]:
+            expect(page.locator("#rows")).to_contain_text(name)
+            expect(page.locator("#parts")).to_contain_text(name)
+            expect(page.locator("#events")).to_contain_text(name)
+            assert page.locator("#rows img, #parts img, #events img, main script").count() == 0
+            dashboard.ask("Drain", name)
+            assert page.locator("#confirm").evaluate("each => each.scrollWidth <= each.clientWidth")
+            dashboard.page.locator("#confirm-yes").click()  # there is no such pool here
+            expect(page.locator("#confirm-problem")).not_to_be_empty()
+            page.keyboard.press("Escape")
+        page.locator("#bars").hover(position={"x": 120, "y": 100})
+        expect(page.locator("#bar-label")).to_contain_text("x" * 250)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
 def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:

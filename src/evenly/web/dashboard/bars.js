@@ -370,7 +370,8 @@ export class Bars {
     this.canvas.classList.toggle("pointing", this.pointed >= 0);
     if (this.pointed < 0) return this.unpoint();
     this.describe();
-    this.label.style.left = `${Math.min(Math.max(event.offsetX, 90), this.surface.width - 90)}px`;
+    const half = this.label.offsetWidth / 2; // it stays inside, however long the name is
+    this.label.style.left = `${Math.max(Math.min(event.offsetX, this.surface.width - half), half)}px`;
     this.label.style.top = `${event.offsetY}px`;
     this.surface.invalidate();
   }
@@ -387,6 +388,7 @@ export class Bars {
     const { model, pointed } = this;
     this.label.hidden = pointed >= model.names.length;
     const sessions = counted(model.sessions[pointed] ?? 0, "session");
-    setText(this.label, `${model.names[pointed] ?? ""} · ${sessions} · ${model.stateOf(pointed)}`);
+    const weight = model.weights === null ? "" : ` · weight ${model.weights[pointed] ?? 1}`;
+    setText(this.label, `${model.names[pointed] ?? ""}${weight} · ${sessions} · ${model.stateOf(pointed)}`);
   }
 }

@@ -126,7 +126,11 @@ byId("login", HTMLFormElement).addEventListener("submit", async (event) => {
 
 byId("logout", HTMLButtonElement).addEventListener("click", async () => {
   stream.stop();
-  await logout();
+  try {
+    await logout();
+  } catch (error) {
+    actions.report(`Not logged out in this browser. ${error instanceof Error ? error.message : error}`, "failing");
+  }
   await stream.start();
 });
 
