@@ -293,6 +293,22 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
         expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
 
 
+def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(watch: Watched) -> None:
+    """Browsers open at most six to a port."""
+    hide = """hidden => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    port = BalancerPort(2, 3)
+    with port.serving():
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        page.evaluate(hide, True)
+        eventually(lambda: len(port.feed._readers), lambda count: count == 0)
+        page.evaluate(hide, False)
+        expect(page.locator("#status")).to_have_text("Live")
+        assert len(port.feed._readers) == 1
+
+
 class WeightedSource:
     """Shows the pools of another source with weights 1 and 4, each with a threshold of its own."""
 

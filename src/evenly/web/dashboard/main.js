@@ -16,6 +16,7 @@ import { Stream } from "./stream.js";
 import { Tiles } from "./tiles.js";
 
 const SUMMARY_MS = 5000; // between two descriptions of the picture
+const HIDDEN_MS = 5000; // until a tab that nobody sees disconnects
 
 const app = byId("app", HTMLElement);
 const loginView = byId("login-view", HTMLElement);
@@ -132,6 +133,17 @@ byId("logout", HTMLButtonElement).addEventListener("click", async () => {
     actions.report(`Not logged out in this browser. ${error instanceof Error ? error.message : error}`, "failing");
   }
   await stream.start();
+});
+
+// Browsers open at most six connections to a port. With a stream in each, a seventh tab would not even load.
+let hiding = 0;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.hidden) hiding = window.setTimeout(() => stream.stop(), HIDDEN_MS);
+  else if (!stream.wanted) {
+    showStatus("connecting", "");
+    stream.start();
+  }
 });
 
 byId("add", HTMLButtonElement).addEventListener("click", () => actions.ask("add", ""));
