@@ -293,7 +293,7 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
         expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
 
 
-def test_a_tab_that_nobody_sees_leaves_its_connection_to_others(watch: Watched) -> None:
+def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
     """Browsers open at most six to a port."""
     hide = """hidden => {
         Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
@@ -345,7 +345,7 @@ HOSTILE = [
 
 
 class HostileSource(WeightedSource):
-    """Shows pools, processes and states under names that nobody should have."""
+    """Shows pools, processes and states under hostile names."""
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)

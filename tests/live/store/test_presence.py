@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
+from evenly.live.log import Log
 from evenly.live.store.presence import FORGET_S, LEASE_S, Presence, Process, read_processes
 from evenly.live.store_url import parse_store_url
 from tests.live.processes import PATIENCE
@@ -18,7 +21,9 @@ ONE, OTHER, THIRD = "1" * 32, "2" * 32, "3" * 32
 
 @asynccontextmanager
 async def announced(store: StoreServer, own_id: str, name: str) -> AsyncIterator[Presence]:
-    presence = Presence(parse_store_url(store.url), "games", "dispatchers", own_id=own_id, name=name)
+    presence = Presence(
+        parse_store_url(store.url), "games", "dispatchers", own_id=own_id, name=name, log=Log(None)
+    )
     task = asyncio.create_task(presence.run())
     try:
         yield presence
@@ -58,6 +63,43 @@ def test_processes_see_each_other_until_they_stop() -> None:
             assert one.others()[0].heard > before, "without the store, what is known gets older"
             store.start()  # empty
             await seen(one, [])
+
+    with running_store("valkey") as store:
+        asyncio.run(check(store))
+
+
+def documented_commands() -> list[list[str]]:
+    """Return the commands that the reference says a user in the store needs: for pickers, and for dispatchers."""
+    text = (Path(__file__).parents[3] / "docs" / "reference" / "live.md").read_text()
+    found = re.findall(r"commands (`fcall`.*?`zrevrangebyscore`|`hset`.*?`unsubscribe`)", text, re.DOTALL)
+    return [re.findall(r"`([a-z|]+)`", each) for each in found]
+
+
+@pytest.mark.slow
+def test_the_documented_commands_are_enough_and_without_them_it_is_said_once() -> None:
+    async def check(store: StoreServer) -> None:
+        allowed = documented_commands()
+        assert len(allowed) == 2
+        with store.client() as client:
+            for number, commands in enumerate([*allowed, ["ping"]]):
+                rules = ["on", ">secret", "~evenly:*", "&evenly:*", "-@all", *(f"+{name}" for name in commands)]
+                client.execute_command("ACL", "SETUSER", f"user{number}", *rules)
+        url = store.url.replace("//", "//user{}:secret@")
+        logs = [Log(None) for _ in range(3)]
+        shared = [
+            Presence(parse_store_url(url.format(at)), "x", "pickers", own_id=f"{at}" * 32, name=f"{at}", log=log)
+            for at, log in enumerate(logs)
+        ]
+        tasks = [asyncio.create_task(each.run()) for each in shared]
+        await seen(shared[0], ["1"])
+        await seen(shared[1], ["0"])
+        async with asyncio.timeout(PATIENCE):
+            while not logs[2].recent:
+                await asyncio.sleep(0.02)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert [line.name for log in logs for line in log.recent] == ["not announced"]
 
     with running_store("valkey") as store:
         asyncio.run(check(store))

@@ -70,6 +70,6 @@ async def open_store(settings: DispatcherSettings, hub: Hub, log: Log, *, admin_
         outages=lambda: store.outages,
         close=store.close,
         presence=Presence(
-            url, settings.fleet, "dispatchers", own_id=secrets.token_hex(16), name=name_here(admin_port)
+            url, settings.fleet, "dispatchers", own_id=secrets.token_hex(16), name=name_here(admin_port), log=log
         ),
     )

@@ -43,7 +43,7 @@ class Sharing:
         )
         store = with_password(parse_store_url(url), os.environ)
         self._presence: Presence = Presence(
-            store, fleet, "pickers", own_id=self._shared.picker, name=name_here(admin_port)
+            store, fleet, "pickers", own_id=self._shared.picker, name=name_here(admin_port), log=log
         )
 
     def share(self, pool: LivePool) -> None:

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.exceptions import NoPermissionError
 
-from evenly.live.store.connection import TIMEOUT_S, connect
+from evenly.live.log import Log
+from evenly.live.store.connection import TIMEOUT_S, connect, reason_of
 from evenly.live.store_url import StoreUrl
 
 RENEW_S = 1.0
@@ -47,7 +49,7 @@ class Process:
 class Presence:
     """Announces this process in the store at `url` and knows the others of its `role` and fleet."""
 
-    def __init__(self, url: StoreUrl, fleet: str, role: str, *, own_id: str, name: str) -> None:
+    def __init__(self, url: StoreUrl, fleet: str, role: str, *, own_id: str, name: str, log: Log) -> None:
         self._key = f"evenly:{{{fleet}}}:present:{role}"
         self._own_id = own_id
         self._name = (_NOT_IN_NAMES.sub("_", name) or "unnamed")[:100]
@@ -56,6 +58,8 @@ class Presence:
         self._others: list[Process] = []
         self._looked = time.monotonic()
         self._url = url
+        self._log = log
+        self._silenced = False
 
     def others(self) -> list[Process]:
         """Return the others, in order of their names. While the store is down, they get older and are kept."""
@@ -73,7 +77,9 @@ class Presence:
                 try:
                     async with asyncio.timeout(_STEP_S):
                         await self._renew(client)
-                except Exception:  # the store's own users report what is wrong with it
+                except NoPermissionError as error:
+                    self._refused(error)
+                except Exception:  # those who need the store report what is wrong with it
                     self._announced = None  # the next store may have another clock
                 await asyncio.sleep(RENEW_S)
         finally:
@@ -82,6 +88,12 @@ class Presence:
                     await self._leave(client)
             with suppress(Exception):
                 await client.aclose()
+
+    def _refused(self, error: NoPermissionError) -> None:
+        """Report once that others do not see this process: its user in the store lacks a command."""
+        if not self._silenced:
+            self._log.event("not announced", reason=reason_of(error, self._url))
+        self._silenced = True
 
     async def _renew(self, client: Redis) -> None:
         seconds, micros = await client.time()
@@ -94,15 +106,15 @@ class Presence:
             batch.zremrangebyscore(self._key, now + FORGET_S, "+inf")  # no renewal is in the future
             batch.zadd(self._key, {self._announced: now})
             batch.zremrangebyrank(self._key, 0, -MAX_PROCESSES - 1)
-            batch.expire(self._key, int(2 * FORGET_S))
-            batch.zrevrange(self._key, 0, -1, withscores=True)
+            batch.pexpire(self._key, int(2000 * FORGET_S))
+            batch.zrevrangebyscore(self._key, "+inf", "-inf", withscores=True)
             *_, found = await batch.execute()
         self._others = read_processes(found, now, own_id=self._own_id)
         self._looked = time.monotonic()
 
     async def _leave(self, client: Redis) -> None:
         """Take back what this process announced, also under another start."""
-        found: list[Any] = await client.zrange(self._key, 0, MAX_PROCESSES)
+        found: list[Any] = await client.zrevrangebyscore(self._key, "+inf", "-inf")
         own = [each for each in found if each.startswith(self._own_id.encode())]
         if own:
             await client.zrem(self._key, *own)

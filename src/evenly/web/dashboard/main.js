@@ -16,7 +16,7 @@ import { Stream } from "./stream.js";
 import { Tiles } from "./tiles.js";
 
 const SUMMARY_MS = 5000; // between two descriptions of the picture
-const HIDDEN_MS = 5000; // until a tab that nobody sees disconnects
+const HIDDEN_MS = 5000; // until a hidden tab disconnects
 
 const app = byId("app", HTMLElement);
 const loginView = byId("login-view", HTMLElement);
