@@ -328,6 +328,7 @@ export class Bars {
       context.textAlign = "right";
       context.fillText(String(threshold), this.start - 8, y + 4 * this.surface.scale);
     } else {
+      this.nameThresholds(context, row);
       const first = row * this.layout.perRow;
       for (let at = first; at < Math.min(first + this.layout.perRow, count); at += 1) {
         const threshold = model.thresholdOf(at);
@@ -338,6 +339,27 @@ export class Bars {
       }
     }
     context.stroke();
+  }
+
+  /**
+   * Write the thresholds of all weights beside the axis, as far as there is room.
+   *
+   * @private
+   * @param {CanvasRenderingContext2D} context
+   * @param {number} row
+   */
+  nameThresholds(context, row) {
+    const size = 12 * this.surface.scale;
+    context.font = `600 ${size}px ${color("--font")}`;
+    context.textAlign = "right";
+    let last = Infinity;
+    const thresholds = Object.values(this.model.figures?.thresholds ?? {}).filter((each) => each !== null);
+    for (const threshold of [...new Set(thresholds)].sort((one, other) => one - other)) {
+      const y = this.base(row) - this.rise(threshold) + size / 3;
+      if (last - y < size) continue;
+      context.fillText(String(threshold), this.start - 8, y);
+      last = y;
+    }
   }
 
   /** @private @param {CanvasRenderingContext2D} context */
