@@ -9,6 +9,7 @@ import { counted } from "../common/format.js";
 import { hatched } from "../common/patterns.js";
 import { color, prefersStillness } from "../common/theme.js";
 import { TOKEN_VARIABLES, drawToken } from "../common/tokens.js";
+import { nameThresholds, wantedRange } from "./axis.js";
 import { TOKENS } from "./model.js";
 
 const MIN_PITCH = 5; // CSS pixels from one column to the next
@@ -21,7 +22,6 @@ const ROW = 74;
 const NARROW = { width: 600, pitch: 3, row: 52 }; // on a phone, many rows would be a long way to scroll
 const GAP = 14;
 const EASE_MS = 140;
-const LEAST_SPAN = 3; // sessions shown above and below the threshold, at least
 
 /**
  * @typedef {object} Layout
@@ -147,7 +147,7 @@ export class Bars {
 
   /** @private @param {number} share */
   easeRange(share) {
-    const { low, high } = this.wantedRange();
+    const { low, high } = wantedRange(this.model);
     const gap = Math.max(Math.abs(low - this.range.low), Math.abs(high - this.range.high));
     if (gap < 0.02) {
       this.range = { low, high };
@@ -156,24 +156,6 @@ export class Bars {
     this.range.low += (low - this.range.low) * share;
     this.range.high += (high - this.range.high) * share;
     return true;
-  }
-
-  /** @private */
-  wantedRange() {
-    const { model } = this;
-    let most = 0;
-    let fewest = Infinity;
-    for (let at = 0; at < model.sessions.length; at += 1) {
-      const sessions = model.sessions[at] ?? 0;
-      most = Math.max(most, sessions);
-      if (model.evenStates.includes(model.stateOf(at))) fewest = Math.min(fewest, sessions);
-    }
-    const threshold = model.weights === null ? (model.figures?.threshold ?? most) : most;
-    fewest = Math.min(fewest, threshold);
-    const high = Math.max(most, threshold + 1) + Math.max(1, (most - fewest) * 0.08);
-    const span = Math.max(LEAST_SPAN, (high - fewest) * 1.5);
-    const low = fewest - span <= fewest / 2 || fewest <= 12 ? 0 : Math.floor(fewest - span);
-    return { low, high };
   }
 
   /** @private @param {number} count */
@@ -328,7 +310,7 @@ export class Bars {
       context.textAlign = "right";
       context.fillText(String(threshold), this.start - 8, y + 4 * this.surface.scale);
     } else {
-      this.nameThresholds(context, row);
+      nameThresholds(context, model, this.surface.scale, this.start - 8, (sessions) => this.base(row) - this.rise(sessions));
       const first = row * this.layout.perRow;
       for (let at = first; at < Math.min(first + this.layout.perRow, count); at += 1) {
         const threshold = model.thresholdOf(at);
@@ -339,27 +321,6 @@ export class Bars {
       }
     }
     context.stroke();
-  }
-
-  /**
-   * Write the thresholds of all weights beside the axis, as far as there is room.
-   *
-   * @private
-   * @param {CanvasRenderingContext2D} context
-   * @param {number} row
-   */
-  nameThresholds(context, row) {
-    const size = 12 * this.surface.scale;
-    context.font = `600 ${size}px ${color("--font")}`;
-    context.textAlign = "right";
-    let last = Infinity;
-    const thresholds = Object.values(this.model.figures?.thresholds ?? {}).filter((each) => each !== null);
-    for (const threshold of [...new Set(thresholds)].sort((one, other) => one - other)) {
-      const y = this.base(row) - this.rise(threshold) + size / 3;
-      if (last - y < size) continue;
-      context.fillText(String(threshold), this.start - 8, y);
-      last = y;
-    }
   }
 
   /** @private @param {CanvasRenderingContext2D} context */
