@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -13,11 +14,11 @@ import pytest
 
 from evenly.live.addresses import Address
 from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Feed, Reader, TooManyReadersError
-from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS
+from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
 from evenly.live.dashboard.source import Figures, Pools, spread_of
-from evenly.live.log import KEPT_LINES, Log
+from evenly.live.log import KEPT_LINES, Line, Log
 from tests.web.balancer_port import BalancerPort
 
 TOKEN = "a-token-of-many-characters"
@@ -62,6 +63,11 @@ def test_a_grant_cannot_be_changed_or_made_up() -> None:
         assert not logins.accepts(changed, GrantKind.TAB), position
     for text in ("", ".", "...", TOKEN, grant[:-1], f"{grant}.", "x" * 1000, "\u00e9", "tab.9999999999.00."):
         assert not logins.accepts(text, GrantKind.TAB), text
+
+
+def test_numbers_that_a_browser_would_round_are_texts() -> None:
+    line = Line(1, 2.0, "threshold changed", {"epoch": 932_596_867_802_333_204, "changes": 4, "replaced": False})
+    assert line_json(line)[3] == {"epoch": "932596867802333204", "changes": 4, "replaced": False}
 
 
 # --- the last hour ---------------------------------------------------------------------------------------------
@@ -376,6 +382,19 @@ def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerP
     client.post(f"{guarded.url}dashboard/logout")
     assert events(client, guarded, PAGE)[0] == 401
     assert client.get(f"{guarded.url}state", headers=stolen).status_code == 401
+
+
+@pytest.mark.slow
+def test_a_stream_ends_with_its_login(guarded: BalancerPort, client: httpx.Client) -> None:
+    for seconds in (2, 10, 60):  # on a slow machine, the first may be over before it is used
+        grant = Logins(TOKEN, clock=lambda left=seconds: time.time() - TAB_S + left).grant(GrantKind.TAB)  # type: ignore[misc]
+        headers = {**PAGE, "Authorization": f"Bearer {grant}"}
+        with client.stream("GET", f"{guarded.url}dashboard/events", headers=headers) as answer:
+            text = "".join(answer.iter_text())  # until it ends by itself
+        if answer.status_code == 200:
+            break
+    assert "event: hello" in text
+    assert events(client, guarded, headers)[0] == 401
 
 
 @pytest.mark.slow

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import itertools
 import json
 import queue
 import re
 import shutil
 import signal
+import socket
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -107,6 +110,16 @@ def fronts(store: StoreServer, count: int = 2, *options: str, policy: str = "jsq
         for front in found:
             eventually(front.picker.state, lambda seen: seen["store"]["pickers"] == count - 1)
         yield found
+
+
+def shown_pickers(picker: Picker) -> list[dict[str, Any]]:
+    """Return the other pickers as the dashboard of this one lists them."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", picker.admin, timeout=PATIENCE)) as connection:
+        connection.request("GET", "/dashboard/events", headers={"X-Evenly-Dashboard": "1"})
+        answer = connection.getresponse()
+        assert answer.readline() == b"event: hello\n"
+        parts = json.loads(answer.readline().removeprefix(b"data: "))["parts"]
+    return [part for part in parts if part["kind"] == "picker"]
 
 
 def total(fronts: list[Front]) -> dict[str, int]:
@@ -217,6 +230,8 @@ def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: StoreServer) -> 
     with fronts(valkey, 2, "--fleet", "short") as (one, two), valkey.client(text=True) as client:
         one.begin()
         agree([one, two])
+        [shown] = eventually(lambda: shown_pickers(two.picker), lambda seen: len(seen) == 1 and seen[0]["age"])
+        assert shown["name"] == f"{socket.gethostname()}:{one.picker.admin}"
         assert one.picker.kill(signal.SIGTERM) == 0
         one.abandon()
         eventually(two.elsewhere, lambda seen: seen == 0)
@@ -438,6 +453,7 @@ def test_a_user_with_few_rights_is_enough() -> None:
             one.end()
             agree([one, two])
             assert not logged(one.picker, "store lost")
+            assert not logged(one.picker, "not announced")
 
 
 OPENSSL = shutil.which("openssl")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
+import signal
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,13 +15,15 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from evenly.live.dashboard.source import Figures, Pools, Source
+from evenly.live.dashboard.source import Figures, Part, Pools, Source
 from evenly.theory import solve_exact
 from evenly.web.assets import Page as WebPage
 from tests.live.clients import Traffic, sessions
-from tests.live.dispatcher.rig import fleet
+from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import eventually, free_port
 from tests.live.rig import Gateway, Picker, PoolProcess
+from tests.live.stores import running_store
+from tests.live.test_gateway import children
 from tests.web.balancer_port import BalancerPort
 from tests.web.dashboard_page import DashboardPage
 from tests.web.static_server import serving
@@ -121,9 +126,17 @@ def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: li
         page.keyboard.press("Enter")
         expect(page.locator("#confirm-problem")).to_contain_text(reason)
     field.fill(pools[-1].address)
+    weight = page.get_by_label("Weight")
+    for wrong, reason in (("heavy", "must be a number"), ("", "must be a number"), ("0", "must be")):
+        weight.fill(wrong)
+        page.keyboard.press("Enter")
+        expect(page.locator("#confirm-problem")).to_contain_text(reason)
+    weight.fill("2.5")
     dashboard.confirm()
     dashboard.expect_report(f"Pool {pools[-1].address} was added.")
     dashboard.expect_report(f"Pool {pools[-1].address} is serving.")
+    row = page.locator("#rows tr", has_text=pools[-1].address)
+    expect(row.locator("td").nth(1)).to_have_text("2.5")
     assert "so it is gone at once" in dashboard.ask("Remove", pools[-1].address)
     dashboard.confirm()
     dashboard.expect_report(f"Pool {pools[-1].address} is gone.")
@@ -138,6 +151,24 @@ def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: li
     assert_accessible(dashboard.page)
     dashboard.ask("Remove", pools[0].address)
     assert_accessible(dashboard.page, sizes=(PHONE,))
+
+
+@pytest.mark.envoy
+def test_the_events_of_the_supervisor_are_shown(watch: Watched, gateway: Gateway) -> None:
+    """Also those from before the picker was restarted. The page finds the new picker by itself."""
+    watch.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
+    dashboard = opened(watch, gateway.admin).wait_live()
+    page = dashboard.page
+    os.kill(children(gateway.pid)["envoy"], signal.SIGKILL)
+    page.locator("#event-kind").select_option("problem")
+    expect(page.locator("#events")).to_contain_text("envoy died")
+    page.locator("#event-kind").select_option("process")
+    expect(page.locator("#events")).to_contain_text("envoy is back")
+    os.kill(children(gateway.pid)["picker"], signal.SIGKILL)
+    expect(page.locator("#events")).to_contain_text("picker is back")
+    expect(page.locator("#events li", has_text="envoy died")).to_have_count(1)
+    expect(page.locator("#events li", has_text="picker died")).to_have_count(1)
+    assert len([line for line in gateway.output().splitlines() if "envoy died" in line]) == 1, "written once"
 
 
 # --- logins, and a picker that dies ----------------------------------------------------------------------------
@@ -262,6 +293,22 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
         expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
 
 
+def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
+    """Browsers open at most six to a port."""
+    hide = """hidden => {
+        Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+        document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    port = BalancerPort(2, 3)
+    with port.serving():
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        page.evaluate(hide, True)
+        eventually(lambda: len(port.feed._readers), lambda count: count == 0)
+        page.evaluate(hide, False)
+        expect(page.locator("#status")).to_have_text("Live")
+        assert len(port.feed._readers) == 1
+
+
 class WeightedSource:
     """Shows the pools of another source with weights 1 and 4, each with a threshold of its own."""
 
@@ -289,6 +336,50 @@ def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
         eventually(lambda: page.locator("#bars").evaluate(COLORS), lambda colors: colors >= 3)
 
 
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "x" * 250,
+    "</script><script>alert(1)</script>",
+    "\u202e\u0000\ud83d\ude00",
+]
+
+
+class HostileSource(WeightedSource):
+    """Shows pools, processes and states under hostile names."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.parts = lambda: [Part(kind="Envoy", name=name, reachable=True, note=name) for name in HOSTILE]
+
+    def pools(self) -> Pools:
+        return replace(super().pools(), names=HOSTILE, addresses=HOSTILE)
+
+
+def test_hostile_names_are_shown_as_text_and_stay_in_their_place(watch: Watched) -> None:
+    watch.expect("404|422")
+    port = BalancerPort(4, 3)
+    port.feed.source = HostileSource(port.feed.source)
+    for name in HOSTILE:
+        port.log.event(f"pool {name}", pool=name)
+    with port.serving():
+        dashboard = DashboardPage(watch.page(port.url, size=PHONE)).wait_live()
+        page = dashboard.page
+        page.on("dialog", lambda dialog: pytest.fail(f"a script of a name ran: {dialog.message}"))
+        for name in HOSTILE[:3]:
+            expect(page.locator("#rows")).to_contain_text(name)
+            expect(page.locator("#parts")).to_contain_text(name)
+            expect(page.locator("#events")).to_contain_text(name)
+            assert page.locator("#rows img, #parts img, #events img, main script").count() == 0
+            dashboard.ask("Drain", name)
+            assert page.locator("#confirm").evaluate("each => each.scrollWidth <= each.clientWidth")
+            dashboard.page.locator("#confirm-yes").click()  # there is no such pool here
+            expect(page.locator("#confirm-problem")).not_to_be_empty()
+            page.keyboard.press("Escape")
+        page.locator("#bars").hover(position={"x": 120, "y": 100})
+        expect(page.locator("#bar-label")).to_contain_text("x" * 250)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
+
+
 def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
     with fleet() as (dispatcher, agents):
         placed = [dispatcher.post().json() for _ in range(3)]
@@ -298,6 +389,8 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         page, pool = dashboard.page, placed[0]["pool"]
         expect(page.locator("#title")).to_contain_text("dispatcher")
         expect(page.get_by_role("button", name="Add a pool")).to_be_hidden()
+        expect(page.locator("#legend")).to_contain_text("striped: full")
+        expect(page.locator("#legend")).not_to_contain_text("warming")
         expect(page.locator("#parts tr")).to_have_count(4)  # the dispatcher and three agents
         assert "also if its agent restarts" in dashboard.ask("Drain", pool)
         dashboard.confirm()
@@ -305,6 +398,24 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         for session in placed:
             agents.end(session["pool"], session["id"])
         dashboard.expect_report(f"Pool {pool} is empty.")
+
+
+def test_the_other_dispatchers_of_a_fleet_are_listed(watch: Watched) -> None:
+    with running_store("valkey") as store:
+        options = (f"--store={store.url}", "--fleet=games")
+        with Dispatcher(*options) as one, Dispatcher(*options) as other:
+            names = [f"dispatcher {socket.gethostname()}:{each.admin_port}" for each in (one, other)]
+            pages = [opened(watch, each.admin_port).wait_live().page for each in (one, other)]
+            for page, name in zip(pages, reversed(names), strict=True):
+                row = page.locator("#parts tr", has_text=name)
+                expect(row).to_have_attribute("data-status", "ok")
+                expect(row.locator("td").nth(1)).to_have_text(re.compile(r"^\d+ (s|min)$"))
+                expect(row.locator("td").nth(2)).to_have_text(re.compile(r"^\d+ s ago$"))
+                expect(page.locator("#parts tr")).to_have_count(3)  # this one, the store, and the other
+            watch.expect("ERR_")
+            other.kill(signal.SIGTERM)
+            expect(pages[0].locator("#parts")).not_to_contain_text(names[1])  # it left in order
+            expect(pages[0].locator("#parts")).to_contain_text("store shared")
 
 
 # --- the model of JSQ ------------------------------------------------------------------------------------------
@@ -319,11 +430,18 @@ FOLLOW = """async ({ module, pools, ticks, seed }) => {
         return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
     };
     const shadow = new JsqShadow(random);
-    shadow.reset(pools, 0);
+    shadow.reset(pools, 0, 0);
     let sum = 0;
     const pairs = JSON.parse(ticks);
     for (const [starts, ends] of pairs) { shadow.follow(starts, ends); sum += shadow.spread(); }
     return [sum / pairs.length, shadow.sessions];
+}"""
+RESET = """async ({ module, pools, sessions, ended, times }) => {
+    const { JsqShadow } = await import(module);
+    const shadow = new JsqShadow();
+    let sum = 0;
+    for (let at = 0; at < times; at += 1) { shadow.reset(pools, sessions, ended); sum += shadow.spread(); }
+    return [sum / times, shadow.sessions];
 }"""
 
 
@@ -353,8 +471,18 @@ def test_the_model_of_jsq_has_the_spread_of_the_exact_law(watch: Watched) -> Non
     with serving(page) as url:
         watch.expect("404")  # there is no stream behind this server
         module = f"{url}web/{page.digest}/dashboard/jsq.js"
-        mean, left = watch.page(url).evaluate(
+        opened_page = watch.page(url)
+        mean, left = opened_page.evaluate(
             FOLLOW, {"module": module, "pools": pools, "ticks": json.dumps(ticks), "seed": 1}
         )
+        still, _ = opened_page.evaluate(
+            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 0, "times": 1}
+        )
+        busy, kept = opened_page.evaluate(
+            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 1000, "times": 20_000}
+        )
+    assert still == pytest.approx((2 / 9) ** 0.5), "5, 5 and 4: no session has ended, so JSQ has them like this"
+    assert kept == 14
+    assert 0.55 < busy < 0.75, "in a long run it is 0.574"
     assert left == last
     assert mean == pytest.approx(solve_exact(pools=pools, load=load, policy="jsq").spread, rel=0.04)

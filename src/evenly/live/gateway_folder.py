@@ -5,11 +5,19 @@ Only the user who runs the gateway can open the folder, so no other user can cha
 
 from __future__ import annotations
 
+import json
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address
+from evenly.live.log import Line
 from evenly.live.signing import KEY_BYTES, new_key
+
+_MAX_EVENTS = 100
+_MAX_BYTES = 1_000_000
 
 
 class GatewayFolder:
@@ -26,6 +34,10 @@ class GatewayFolder:
         self._accepting = path / "accepting"
         self._key = path / "sticky.key"
         self._listen = path / "listen"
+        self._events = path / "events.json"
+        self._noted: deque[Line] = deque(maxlen=_MAX_EVENTS)
+        self._read = 0  # the number of the last event that was read
+        self._seen: tuple[int, int] | None = None
 
     def kept_key(self) -> bytes:
         """Return a random key for as long as the gateway runs: a picker that is restarted gets the same one."""
@@ -63,3 +75,29 @@ class GatewayFolder:
             self._accepting.touch()
         else:
             self._accepting.unlink(missing_ok=True)
+
+    def note(self, line: Line) -> None:
+        """Show a line of the supervisor's log to the picker, for the dashboard.
+
+        The file has the last lines and is replaced as a whole: a picker that starts later reads those as well.
+        """
+        self._noted.append(line)
+        new = self._events.with_suffix(".new")
+        with suppress(OSError, TypeError, ValueError):  # a full disk; the line itself is on standard error
+            new.write_text(json.dumps(list(self._noted), default=str), encoding="utf-8")
+            new.replace(self._events)
+
+    def new_events(self) -> Iterator[Line]:
+        """Yield the supervisor's lines that were not yielded before."""
+        try:
+            status = self._events.stat()
+            if (status.st_mtime_ns, status.st_ino) == self._seen or status.st_size > _MAX_BYTES:
+                return
+            self._seen = status.st_mtime_ns, status.st_ino
+            lines = [Line(*each) for each in json.loads(self._events.read_text(encoding="utf-8"))]
+        except (OSError, TypeError, ValueError):  # there is none yet
+            return
+        for line in lines:
+            if line.number > self._read:
+                self._read = line.number
+                yield line

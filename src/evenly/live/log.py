@@ -30,12 +30,19 @@ class Log:
     """Writes events to a stream; None writes nowhere, since `sys.stderr` is None where standard error is closed.
 
     Lines beyond `MAX_LINES_PER_SECOND` are left out and counted: a pool that flaps must not fill the disk. The
-    last `KEPT_LINES` lines are in `recent`, whether the stream took them or not.
+    last `KEPT_LINES` lines are in `recent`, whether the stream took them or not. `copy` gets each of them as well.
     """
 
-    def __init__(self, stream: TextIO | None, *, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None,
+        *,
+        clock: Callable[[], float] = time.time,
+        copy: Callable[[Line], None] = lambda _: None,
+    ) -> None:
         self._stream = stream
         self._clock = clock
+        self._copy = copy
         self._second = -1
         self._written = 0
         self._left_out = 0
@@ -57,6 +64,10 @@ class Log:
         """Write how many lines were left out, if a flood is over and no other event followed it."""
         self._begin()
 
+    def adopt(self, line: Line) -> None:
+        """Keep a line that another process has written: it is among the `recent`, and not written again."""
+        self._keep(line.time, line.name, line.facts)
+
     def _begin(self) -> float:
         """Begin a new second if its time has come. Return the time."""
         now = self._clock()
@@ -69,7 +80,7 @@ class Log:
 
     def _write(self, now: float, name: str, facts: dict[str, object]) -> bool:
         self._written += 1
-        self.recent.append(Line(self.recent[-1].number + 1 if self.recent else 1, now, name, facts))
+        self._copy(self._keep(now, name, facts))
         if self._stream is None:
             return True
         try:
@@ -81,6 +92,11 @@ class Log:
         except (OSError, ValueError):  # the reader is gone or the stream closed: there is nowhere to report it
             pass
         return True
+
+    def _keep(self, now: float, name: str, facts: Mapping[str, object]) -> Line:
+        line = Line(self.recent[-1].number + 1 if self.recent else 1, now, name, facts)
+        self.recent.append(line)
+        return line
 
 
 def _has_room(stream: TextIO) -> bool:

@@ -141,13 +141,21 @@ def test_tls_with_a_ca_of_the_fleet(tokens: dict[str, Path], certificates: tuple
         f"--tls-key={key}",
         f"--agent-token-file={tokens['agent']}",
         f"--client-token-file={tokens['client']}",
+        f"--admin-token-file={tokens['admin']}",
     )
     with Dispatcher(*options, scheme="https") as dispatcher:
         dispatcher.kill()
         dispatcher.command = tuple(
-            option.replace("--listen=127.0.0.1", "--listen=0.0.0.0") for option in dispatcher.command
+            option.replace("--listen=127.0.0.1", "--listen=0.0.0.0").replace(
+                "--admin=127.0.0.1", "--admin=0.0.0.0"
+            )
+            for option in dispatcher.command
         )
         dispatcher.start()
+        with httpx.Client(timeout=PATIENCE, trust_env=False, verify=trusting) as browser:
+            login = f"https://127.0.0.1:{dispatcher.admin_port}/dashboard/login"
+            cookie = browser.post(login, json={"token": ADMIN, "keep": True}).headers["set-cookie"]
+            assert {"HttpOnly", "SameSite=strict", "Secure"} <= set(cookie.split("; "))
         with Agents(dispatcher.agents_url, token=AGENT, tls=trusting) as agents:
             agents.start("a")
             with dispatcher.client(CLIENT, trusting) as client:

@@ -53,6 +53,12 @@ def _wait_until(page: Page, time: float) -> None:
     page.wait_for_function("t => Number(document.getElementById('time').textContent) >= t", arg=time)
 
 
+def _csv(page: Page) -> str:
+    with page.expect_download() as download:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    return Path(download.value.path()).read_text()
+
+
 def _settle(page: Page) -> None:
     """Wait until the page has done all that it was asked to."""
     expect(page.locator("#lanes")).to_have_attribute("aria-busy", "false")
@@ -89,7 +95,7 @@ def test_what_a_scene_asks_to_touch_changes_the_run(watch: Watched, address: str
     expect(page.locator("#play")).to_have_text("Play")  # a link to a moment opens paused
     page.get_by_role("button", name="Double the load").click()
     expect(page.locator("#controls")).to_contain_text("Load 11")
-    page.wait_for_function("window.location.hash.includes('load@1=11&')")
+    page.wait_for_function("() => window.location.hash.includes('load@1=11&')")
     page.locator("#speed").fill("1.5")
     page.get_by_role("button", name="Play").click()
     _wait_until(page, 6.0)
@@ -135,7 +141,7 @@ def test_the_threshold_can_be_dragged_and_a_pool_killed(watch: Watched, address:
     page.wait_for_function("end => window.location.hash.includes(end)", arg=f"threshold@3={moved}/0&")
     page.mouse.click(box["x"] + 60, box["y"] + box["height"] - 30)
     expect(page.locator("#live")).to_contain_text("is killed")
-    page.wait_for_function("/kill@3=[0-9]&/.test(window.location.hash)")
+    page.wait_for_function("() => /kill@3=[0-9]&/.test(window.location.hash)")
 
 
 def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str) -> None:
@@ -154,6 +160,7 @@ def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str)
     # Back and forth: a run that went back in time ends in the same state.
     late = page.url
     numbers, time = _numbers(page), page.locator("#time").inner_text()
+    points = _csv(page)
     page.locator("#scrubber").fill("1.5")
     expect(page.locator("#time")).to_have_text("1.50")
     assert _numbers(page) != numbers
@@ -161,6 +168,7 @@ def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str)
     expect(other.locator("#time")).to_have_text(time)
     _settle(other)
     assert _numbers(other) == numbers
+    assert _csv(other) == points
     other.get_by_role("button", name="Copy link").click()
     assert other.locator("#share-text").input_value() == other.url
 
@@ -224,7 +232,7 @@ def test_everything_works_by_keyboard_alone(watch: Watched, address: str) -> Non
     page.keyboard.press("End")
     expect(page.locator("#live")).to_contain_text(re.compile(r"Pool 10: \d+ tasks, "))
     page.keyboard.press("Enter")
-    page.wait_for_function("window.location.hash.includes('kill@2=9&')")
+    page.wait_for_function("() => window.location.hash.includes('kill@2=9&')")
     page.keyboard.press(" ")
     expect(page.locator("#play")).to_have_text("Pause")
     page.keyboard.press(" ")
@@ -273,6 +281,22 @@ def test_a_bad_link_opens_the_first_scene(watch: Watched, address: str) -> None:
         page.goto(f"{address}#{fragment}")
         expect(page.locator("#bad-link")).to_be_visible()
         expect(page.locator("#scene-title")).to_have_text("Pick a server at random")
+
+
+def test_a_link_that_is_full_says_so_and_stays_valid(watch: Watched, address: str) -> None:
+    """400 actions: 398 in the past, and the start of averages, which is planned."""
+    past = ";".join(f"load@1={2 + at % 2}" for at in range(398))
+    page = watch.page(f"{address}#scene=sandbox&pools=5&lanes=jsq&t=2&do={past};average@8=0")
+    notice = page.locator("#full-link")
+    page.get_by_role("button", name="Double the load").click()
+    page.wait_for_function("() => window.location.hash.includes('load@2=')")
+    expect(notice).to_be_hidden()
+    full = page.url
+    page.get_by_role("button", name="Kill the fullest pool").click()
+    expect(notice).to_be_visible()
+    assert page.url == full
+    page.goto(full.replace("#scene=sandbox", "#scene=sandbox&"))
+    expect(page.locator("#bad-link")).to_be_hidden()
 
 
 def test_the_page_is_accessible(browser: Browser, address: str) -> None:

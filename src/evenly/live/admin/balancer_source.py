@@ -22,7 +22,7 @@ class BalancerSource:
             kind=kind,
             states=tuple(state.value for state in _STATES),
             even_states=(State.SERVING.value,),
-            actions=("add", "drain", "undrain", "remove"),
+            actions=("add", "drain", "undrain", "remove", *(("weigh",) if balancer.follows_weights else ())),
         )
         self._balancer = balancer
         self.parts = parts
@@ -54,7 +54,7 @@ class BalancerSource:
         return Pools(
             names=[pool.address for pool in pools],
             addresses=[pool.source for pool in pools] if any(pool.source for pool in pools) else [],
-            weights=[_weight(pool) for pool in pools],
+            weights=[pool.weight for pool in pools],
             sessions=[pool.sessions for pool in pools],
             states=[_POSITIONS[pool.stage] for pool in pools],
             tokens=self._tokens(pools),
@@ -68,13 +68,7 @@ class BalancerSource:
         return [GREEN if pool in green else YELLOW if pool in yellow else NO_TOKEN for pool in pools]
 
 
-def _weight(pool: LivePool) -> float:
-    weight: float = getattr(pool, "weight", 1.0)  # all pools are equal where they have no weights
-    return weight
-
-
 def _thresholds(balancer: Balancer, pools: tuple[LivePool, ...]) -> dict[float, int | None]:
     """Return the threshold of each weight, if there are several."""
-    weights = {_weight(pool) for pool in pools}
-    threshold_for: Callable[[float], int | None] = getattr(balancer, "threshold_for", lambda _: balancer.threshold)
-    return {weight: threshold_for(weight) for weight in sorted(weights)} if len(weights) > 1 else {}
+    weights = {pool.weight for pool in pools}
+    return {weight: balancer.threshold_for(weight) for weight in sorted(weights)} if len(weights) > 1 else {}

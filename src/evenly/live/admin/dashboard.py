@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.types import Receive, Scope, Send
 
+from evenly.live.access import bearer
 from evenly.live.admin.auth import EVENTS_PATH, LOGIN_PATH, LOGOUT_PATH, cookie_name, is_from_page
 from evenly.live.dashboard.feed import MAX_READERS, Feed, Reader, TooManyReadersError
 from evenly.live.dashboard.login import KEPT_S, GrantKind, Logins
@@ -37,6 +38,7 @@ def dashboard_routes(feed: Feed, *, token: str | None, port: int) -> APIRouter:
     router = APIRouter(include_in_schema=False)
     page = Page("dashboard")
     page.get("")  # reads all files now: later, picks would wait
+    logins = None if token is None else Logins(token)
 
     @router.get("/")
     async def front(request: Request) -> Response:
@@ -50,13 +52,14 @@ def dashboard_routes(feed: Feed, *, token: str | None, port: int) -> APIRouter:
     async def events(request: Request) -> Response:
         if not is_from_page(request):
             raise HTTPException(403, "The stream is for the dashboard of this port only.")
+        seconds = None if logins is None else _seconds_left(request, logins, cookie_name(port))
         try:
-            return _Stream(feed, feed.subscribe(), guarded=token is not None)
+            return _Stream(feed, feed.subscribe(), guarded=token is not None, seconds=seconds)
         except TooManyReadersError:
             raise HTTPException(503, f"There are {MAX_READERS} open dashboards already; close one.") from None
 
-    if token is not None:
-        _add_logins(router, token, Logins(token), cookie_name(port))
+    if token is not None and logins is not None:
+        _add_logins(router, token, logins, cookie_name(port))
     return router
 
 
@@ -85,6 +88,13 @@ def _add_logins(router: APIRouter, token: str, logins: Logins, cookie: str) -> N
         return answer
 
 
+def _seconds_left(request: Request, logins: Logins, cookie: str) -> float | None:
+    """Return how long the login lasts that a request was accepted with; None for the token itself."""
+    tab = logins.seconds_left(bearer(request.headers.get("authorization", "")), GrantKind.TAB)
+    kept = logins.seconds_left(request.cookies.get(cookie, ""), GrantKind.COOKIE)
+    return max(tab, kept) or None
+
+
 def _file(page: Page, path: str, request: Request) -> Response:
     asset = page.get(path)
     if asset is None:
@@ -95,19 +105,22 @@ def _file(page: Page, path: str, request: Request) -> Response:
 
 
 class _Stream(Response):
-    """Sends what a reader gets, until its client leaves or the feed ends it."""
+    """Sends what a reader gets, until its client leaves, the feed ends it or `seconds` have passed."""
 
-    def __init__(self, feed: Feed, reader: Reader, *, guarded: bool) -> None:
+    def __init__(self, feed: Feed, reader: Reader, *, guarded: bool, seconds: float | None) -> None:
         super().__init__(headers={**_PRIVATE, "Content-Type": "text/event-stream"})
         if guarded:  # so the page offers to log out
             self.headers["X-Evenly-Guarded"] = "1"
         del self.headers["content-length"]
         self._feed = feed
         self._reader = reader
+        self._seconds = seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
         leaving = asyncio.create_task(self._wait_for_leave(receive))
+        loop = asyncio.get_running_loop()
+        over = None if self._seconds is None else loop.call_later(self._seconds, self._reader.end)
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for text in self._reader.messages():
@@ -117,6 +130,8 @@ class _Stream(Response):
         finally:
             self._feed.unsubscribe(self._reader)
             leaving.cancel()
+            if over is not None:
+                over.cancel()
 
     async def _wait_for_leave(self, receive: Receive) -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -25,7 +25,7 @@ from evenly.live.balancer.lifecycle import Event, State
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.rotation import Rotation
 from evenly.live.balancer.session import Ledger, Session
-from evenly.policies import check_live_weight
+from evenly.policies import LIVE_WEIGHTED, check_live_weight
 
 _BY_WEIGHT = {"threshold": "threshold-utility"}  # the name of a policy once weights differ
 
@@ -107,6 +107,11 @@ class Balancer:
     def all_draining(self) -> bool:
         """Whether the operator has drained or removed every pool."""
         return all(pool.draining or pool.leaving for pool in self._pools.values())
+
+    @property
+    def follows_weights(self) -> bool:
+        """Whether the policy gives pools sessions by their weights."""
+        return self._name in LIVE_WEIGHTED
 
     @property
     def threshold(self) -> int | None:

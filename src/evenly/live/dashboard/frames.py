@@ -16,6 +16,7 @@ from evenly.live.log import Line
 
 TOKEN_STEPS, STATE_STEPS = 4, 16  # number = (sessions * STATE_STEPS + state) * TOKEN_STEPS + token
 _MAX_TEXT = 400  # characters of a fact in the event log
+_MAX_EXACT = 2**53  # numbers beyond are not exact in a browser: epochs are
 _AT_ONCE = 64  # pools in one piece
 
 
@@ -99,6 +100,8 @@ def _plain(value: object) -> object:
 
 
 def _fact(value: object) -> object:
+    if isinstance(value, int) and abs(value) > _MAX_EXACT:
+        return str(value)
     if isinstance(value, bool | int) or value is None:
         return value
     if isinstance(value, float) and isfinite(value):  # JSON has no other numbers

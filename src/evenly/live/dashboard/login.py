@@ -40,13 +40,17 @@ class Logins:
 
     def accepts(self, text: str, kind: GrantKind) -> bool:
         """Return whether the text is a grant of this kind that has not ended. Compares in constant time."""
+        return self.seconds_left(text, kind) > 0
+
+    def seconds_left(self, text: str, kind: GrantKind) -> float:
+        """Return how long a grant of this kind lasts from now on; 0 if the text is none, or one that has ended."""
         if len(text) > _MAX_LENGTH or not text.isascii():
-            return False
+            return 0.0
         claim, _, signature = text.rpartition(".")
         if not hmac.compare_digest(signature, self._signature(claim)):
-            return False
+            return 0.0
         given, ends, _ = claim.split(".")  # signed by us, so it has this form
-        return given == kind and self._clock() < int(ends)
+        return max(int(ends) - self._clock(), 0.0) if given == kind else 0.0
 
     def _signature(self, claim: str) -> str:
         return hmac.new(self._key, claim.encode(), "sha256").hexdigest()

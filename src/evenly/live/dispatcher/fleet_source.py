@@ -66,9 +66,14 @@ class FleetSource:
         )
 
     def parts(self) -> list[Part]:
-        """Return the store, if it is shared, and the agents that are connected here."""
+        """Return the store, if it is shared, the other dispatchers, and the agents that are connected here."""
         store = self._fleet.open_store
         shared = [] if store.kind == EMBEDDED else [Part(kind="store", name="shared", reachable=store.available())]
+        others = [] if store.presence is None else store.presence.others()
+        shared += [
+            Part(kind="dispatcher", name=each.name, reachable=not each.lost, age=each.age, heard=each.heard)
+            for each in others
+        ]
         now = time.monotonic()
         agents = list(self._fleet.hub.connections.items())
         shown = [

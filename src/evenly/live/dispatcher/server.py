@@ -104,6 +104,9 @@ class DispatcherServer:
             repeat(self._sweep, _SWEEP_S, log),
             self.feed.run(),
         ]
+        presence = self.fleet.open_store.presence
+        if presence is not None:
+            work.append(presence.run())
         if self._recorder is not None:
             work.append(repeat(self._recorder.report, _REPORT_S, log))
         if settings.alpha is None:
@@ -157,7 +160,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
         admin_bound = Address(settings.admin.host, admin.getsockname()[1])
         counters = Counters()
         hub = Hub(counters)
-        opened = await open_store(settings, hub, log)
+        opened = await open_store(settings, hub, log, admin_port=admin_bound.port)
         try:
             server = DispatcherServer(
                 settings,

@@ -193,7 +193,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
-        log = Log(sys.stderr)
+        log = Log(sys.stderr, copy=folder.note)
         folder.set_listen(listen)
         limits = machine_limits(pools=len(settings.fixed), names=len(settings.sources))
         log.event("limits", **asdict(limits))

@@ -67,7 +67,7 @@ class PickerServer:
     `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
     the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
     files. `gateway` is the folder of the gateway that runs this picker, None if there is none. `recorder` gets the
-    sessions that end.
+    sessions that end. Other pickers of the same store show this one with its `admin_port`.
     """
 
     def __init__(
@@ -83,11 +83,13 @@ class PickerServer:
         seen: Fingerprint | None,
         gateway: GatewayFolder | None = None,
         recorder: Recorder | None = None,
+        admin_port: int = 0,
     ) -> None:
         self.log = log
         self._recorder = recorder
         self._gateway = gateway
         self._event_log = EventLog(log)
+        self._adopt_events()  # before our own, which are later
         self.latency = Latency()
         self._max_connections = min(_MAX_CONNECTIONS, files // 2)
         self._settings = settings
@@ -112,7 +114,7 @@ class PickerServer:
             record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
-            self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
+            self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log, admin_port=admin_port)
         self.envoys = EnvoyFleet(
             self.balancer,
             self.log,
@@ -185,7 +187,7 @@ class PickerServer:
         envoys = [
             Part(
                 kind="Envoy",
-                name=str(envoy.admin),
+                name="of this gateway" if isinstance(envoy.admin, AdminSocket) else str(envoy.admin),
                 reachable=envoy.hosts is not None,
                 age=now - envoy.seen,
                 heard=now - envoy.answered,
@@ -196,12 +198,8 @@ class PickerServer:
             )
             for envoy in self.envoys.all
         ]
-        others = {} if self._sharing is None else self._sharing.heard()
-        return (
-            envoys
-            + [Part(kind="picker", name=name, reachable=True, heard=heard) for name, heard in others.items()]
-            + discovery_parts(self.discovery)
-        )
+        others = [] if self._sharing is None else self._sharing.parts()
+        return envoys + others + discovery_parts(self.discovery)
 
     @property
     def ready(self) -> bool:
@@ -275,6 +273,12 @@ class PickerServer:
     def _tick(self) -> None:
         self.balancer.tick()
         self._event_log.catch_up()
+        self._adopt_events()
+
+    def _adopt_events(self) -> None:
+        """Show what the gateway's supervisor has logged: Envoy died, Envoy is back, the gateway drains."""
+        for line in () if self._gateway is None else self._gateway.new_events():
+            self.log.adopt(line)
 
     def _save(self) -> None:
         if self._saver is not None:
@@ -355,6 +359,7 @@ async def serve(
         listening_socket(settings.admin) as admin,
         recording(settings.record, log) as recorder,
     ):
+        bound = Address(settings.admin.host, admin.getsockname()[1])
         service = PickerServer(
             settings,
             given=given,
@@ -366,8 +371,8 @@ async def serve(
             seen=seen,
             gateway=gateway,
             recorder=recorder,
+            admin_port=bound.port,
         )
-        bound = Address(settings.admin.host, admin.getsockname()[1])
         listening = Address(settings.listen.host, grpc.getsockname()[1])
         clients = None if gateway is None else gateway.listen
         service.discovery.own = [bound, listening, *([] if clients is None else [clients])]

@@ -79,6 +79,11 @@ class SharedCounts:
         """The number of other pickers that are known."""
         return len(self._peers)
 
+    @property
+    def picker(self) -> str:
+        """The id of this picker."""
+        return self._own.picker
+
     def heard(self) -> dict[str, float]:
         """Return the ids of the other pickers, with the seconds since each was last heard."""
         return self._peers.heard(asyncio.get_running_loop().time())

@@ -1,6 +1,6 @@
 // A canvas that is as sharp as the screen, and is drawn at most once per frame, when something has changed.
 
-import { onColorsChange } from "./theme.js";
+import { onColorsChange, textScale } from "./theme.js";
 
 /**
  * @callback Draw
@@ -26,6 +26,8 @@ export class Surface {
     /** @private */ this.scheduled = false;
     this.width = 0;
     this.height = 0;
+    /** see `textScale` */
+    this.scale = 1;
     new ResizeObserver(() => this.resize()).observe(canvas);
     onColorsChange(() => this.invalidate());
     this.resize();
@@ -43,6 +45,7 @@ export class Surface {
     const scale = window.devicePixelRatio || 1;
     this.width = this.canvas.clientWidth;
     this.height = this.canvas.clientHeight;
+    this.scale = textScale();
     this.canvas.width = Math.round(this.width * scale);
     this.canvas.height = Math.round(this.height * scale);
     this.invalidate();

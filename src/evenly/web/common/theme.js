@@ -34,3 +34,15 @@ export function onColorsChange(draw) {
 export function prefersStillness() {
   return reduced.matches;
 }
+
+const TEXT_PX = 12; // of the text on a canvas, at least
+const MOST_PX = 24;
+
+/**
+ * Return how much larger than `TEXT_PX` text on a canvas is, so that it grows with the text around it: CSS makes that
+ * larger on wide screens.
+ */
+export function textScale() {
+  const around = parseFloat(getComputedStyle(document.body).fontSize);
+  return Math.min(Math.max(0.8 * around, TEXT_PX), MOST_PX) / TEXT_PX;
+}

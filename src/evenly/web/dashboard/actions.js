@@ -19,6 +19,7 @@ export class Actions {
     this.dialog = byId("confirm", HTMLDialogElement);
     this.form = byId("confirm-form", HTMLFormElement);
     this.input = byId("confirm-input", HTMLInputElement);
+    this.weight = byId("confirm-weight", HTMLInputElement);
     this.yes = byId("confirm-yes", HTMLButtonElement);
     /** @private @type {{ action: string, name: string }} */
     this.asked = { action: "", name: "" };
@@ -47,7 +48,9 @@ export class Actions {
     this.yes.className = question.danger === true ? "danger" : "primary";
     this.yes.disabled = false;
     byId("confirm-field", HTMLElement).hidden = action !== "add";
+    byId("weight-field", HTMLElement).hidden = !this.model.actions.includes("weigh");
     this.input.value = "";
+    this.weight.value = "1";
     this.dialog.showModal();
     (action === "add" ? this.input : byId("confirm-no", HTMLButtonElement)).focus();
   }
@@ -139,12 +142,25 @@ export class Actions {
   }
 
   /**
+   * Return the weight that was typed. What is no number is the server's to reject, except that JSON has no NaN.
+   *
+   * @private
+   */
+  weightGiven() {
+    if (!this.model.actions.includes("weigh")) return 1;
+    const text = this.weight.value.trim();
+    const weight = text === "" ? NaN : Number(text);
+    if (!Number.isFinite(weight)) throw new Error(`The weight must be a number such as 1 or 2.5, not "${text}".`);
+    return weight;
+  }
+
+  /**
    * @private
    * @param {string} action
    * @param {string} name
    */
-  carryOut(action, name) {
-    if (action === "add") return send("POST", "pools", { address: name });
+  async carryOut(action, name) {
+    if (action === "add") return send("POST", "pools", { address: name, weight: this.weightGiven() });
     const path = `pools/${encodeURIComponent(name)}`;
     return action === "remove" ? send("DELETE", path) : send("POST", `${path}/${action}`);
   }

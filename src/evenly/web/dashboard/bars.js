@@ -9,18 +9,19 @@ import { counted } from "../common/format.js";
 import { hatched } from "../common/patterns.js";
 import { color, prefersStillness } from "../common/theme.js";
 import { TOKEN_VARIABLES, drawToken } from "../common/tokens.js";
+import { nameThresholds, wantedRange } from "./axis.js";
 import { TOKENS } from "./model.js";
 
 const MIN_PITCH = 5; // CSS pixels from one column to the next
 const MAX_PITCH = 110;
 const MAX_COLUMN = 46;
 const TOKEN_PITCH = 14; // from this pitch on, there is room for a token's shape
-const LEFT = 34; // room for labels of the axis
+const LEFT = 34; // room for labels of the axis; this and the sizes below grow with the text
 const SINGLE_ROW = 210;
 const ROW = 74;
+const NARROW = { width: 600, pitch: 3, row: 52 }; // on a phone, many rows would be a long way to scroll
 const GAP = 14;
 const EASE_MS = 140;
-const LEAST_SPAN = 3; // sessions shown above and below the threshold, at least
 
 /**
  * @typedef {object} Layout
@@ -87,12 +88,15 @@ export class Bars {
 
   /** @private @param {number} count */
   arrange(count) {
-    const width = Math.max(this.surface.width - LEFT - 4, 40);
-    const pitch = Math.min(Math.max(width / Math.max(count, 1), MIN_PITCH), MAX_PITCH);
+    const { scale } = this.surface;
+    const width = Math.max(this.surface.width - this.start - 4, 40);
+    const narrow = width < NARROW.width;
+    const least = narrow ? NARROW.pitch : MIN_PITCH;
+    const pitch = Math.min(Math.max(width / Math.max(count, 1), least), MAX_PITCH * scale);
     const perRow = Math.max(Math.floor(width / pitch), 1);
     const rows = Math.max(Math.ceil(count / perRow), 1);
-    this.layout = { rows, perRow, pitch, height: rows === 1 ? SINGLE_ROW : ROW };
-    const height = `${rows * (this.layout.height + GAP)}px`;
+    this.layout = { rows, perRow, pitch, height: (rows === 1 ? SINGLE_ROW : narrow ? NARROW.row : ROW) * scale };
+    const height = `${rows * (this.layout.height + this.gap)}px`;
     if (this.canvas.style.height !== height) this.canvas.style.height = height;
   }
 
@@ -143,7 +147,7 @@ export class Bars {
 
   /** @private @param {number} share */
   easeRange(share) {
-    const { low, high } = this.wantedRange();
+    const { low, high } = wantedRange(this.model);
     const gap = Math.max(Math.abs(low - this.range.low), Math.abs(high - this.range.high));
     if (gap < 0.02) {
       this.range = { low, high };
@@ -152,24 +156,6 @@ export class Bars {
     this.range.low += (low - this.range.low) * share;
     this.range.high += (high - this.range.high) * share;
     return true;
-  }
-
-  /** @private */
-  wantedRange() {
-    const { model } = this;
-    let most = 0;
-    let fewest = Infinity;
-    for (let at = 0; at < model.sessions.length; at += 1) {
-      const sessions = model.sessions[at] ?? 0;
-      most = Math.max(most, sessions);
-      if (model.evenStates.includes(model.stateOf(at))) fewest = Math.min(fewest, sessions);
-    }
-    const threshold = model.weights === null ? (model.figures?.threshold ?? most) : most;
-    fewest = Math.min(fewest, threshold);
-    const high = Math.max(most, threshold + 1) + Math.max(1, (most - fewest) * 0.08);
-    const span = Math.max(LEAST_SPAN, (high - fewest) * 1.5);
-    const low = fewest - span <= fewest / 2 || fewest <= 12 ? 0 : Math.floor(fewest - span);
-    return { low, high };
   }
 
   /** @private @param {number} count */
@@ -191,20 +177,30 @@ export class Bars {
     return Math.max(0, Math.min(1, (sessions - low) / (high - low))) * this.layout.height;
   }
 
+  /** Where the first column begins. @private */
+  get start() {
+    return Math.round(LEFT * this.surface.scale);
+  }
+
+  /** The pixels between two rows. @private */
+  get gap() {
+    return Math.round(GAP * this.surface.scale);
+  }
+
   /** @private @param {number} row */
   base(row) {
-    return row * (this.layout.height + GAP) + this.layout.height + 2;
+    return row * (this.layout.height + this.gap) + this.layout.height + 2;
   }
 
   /** Return the width of a column. @private */
   column() {
     const { pitch } = this.layout;
-    return pitch > 8 ? Math.min(pitch * 0.78, MAX_COLUMN) : pitch - 1;
+    return pitch > 8 ? Math.min(pitch * 0.78, MAX_COLUMN * this.surface.scale) : pitch - 1;
   }
 
   /** @private @param {number} position */
   left(position) {
-    return LEFT + (position % this.layout.perRow) * this.layout.pitch;
+    return this.start + (position % this.layout.perRow) * this.layout.pitch;
   }
 
   /**
@@ -218,14 +214,14 @@ export class Bars {
     context.strokeStyle = color("--line");
     context.lineWidth = 1;
     context.beginPath();
-    context.moveTo(LEFT, base + 0.5);
+    context.moveTo(this.start, base + 0.5);
     context.lineTo(width, base + 0.5);
     context.stroke();
     context.fillStyle = color("--text-soft");
-    context.font = `11px ${color("--font")}`;
+    context.font = `${12 * this.surface.scale}px ${color("--font")}`;
     context.textAlign = "right";
     context.textBaseline = "alphabetic";
-    context.fillText(String(Math.round(this.range.low)), LEFT - 8, base);
+    context.fillText(String(Math.round(this.range.low)), this.start - 8, base);
   }
 
   /**
@@ -282,7 +278,7 @@ export class Bars {
    */
   drawTokens(context, count) {
     const { pitch, perRow } = this.layout;
-    const radius = Math.min(pitch / 5, 5.5);
+    const radius = Math.min(pitch / 5, 5.5 * this.surface.scale);
     for (let at = 0; at < count; at += 1) {
       const token = this.model.tokenOf(at);
       if (!this.model.evenStates.includes(this.model.stateOf(at)) || this.model.figures?.tokens === null) continue;
@@ -302,18 +298,19 @@ export class Bars {
   drawThreshold(context, row, width, count) {
     const { model } = this;
     context.strokeStyle = context.fillStyle = color("--threshold");
-    context.lineWidth = 2;
+    context.lineWidth = 2 * this.surface.scale;
     context.beginPath();
     if (model.weights === null) {
       const threshold = model.figures?.threshold;
       if (threshold === null || threshold === undefined) return;
       const y = Math.round(this.base(row) - this.rise(threshold)) + 0.5;
-      context.moveTo(LEFT - 4, y);
+      context.moveTo(this.start - 4, y);
       context.lineTo(width, y);
-      context.font = `600 12px ${color("--font")}`;
+      context.font = `600 ${12 * this.surface.scale}px ${color("--font")}`;
       context.textAlign = "right";
-      context.fillText(String(threshold), LEFT - 8, y + 4);
+      context.fillText(String(threshold), this.start - 8, y + 4 * this.surface.scale);
     } else {
+      nameThresholds(context, model, this.surface.scale, this.start - 8, (sessions) => this.base(row) - this.rise(sessions));
       const first = row * this.layout.perRow;
       for (let at = first; at < Math.min(first + this.layout.perRow, count); at += 1) {
         const threshold = model.thresholdOf(at);
@@ -344,8 +341,8 @@ export class Bars {
    */
   at(event) {
     const { pitch, perRow, height } = this.layout;
-    const column = Math.floor((event.offsetX - LEFT) / pitch);
-    const row = Math.floor(event.offsetY / (height + GAP));
+    const column = Math.floor((event.offsetX - this.start) / pitch);
+    const row = Math.floor(event.offsetY / (height + this.gap));
     const position = row * perRow + column;
     return column >= 0 && column < perRow && position < this.model.names.length ? position : -1;
   }
@@ -356,7 +353,8 @@ export class Bars {
     this.canvas.classList.toggle("pointing", this.pointed >= 0);
     if (this.pointed < 0) return this.unpoint();
     this.describe();
-    this.label.style.left = `${Math.min(Math.max(event.offsetX, 90), this.surface.width - 90)}px`;
+    const half = this.label.offsetWidth / 2; // it stays inside, however long the name is
+    this.label.style.left = `${Math.max(Math.min(event.offsetX, this.surface.width - half), half)}px`;
     this.label.style.top = `${event.offsetY}px`;
     this.surface.invalidate();
   }
@@ -373,6 +371,7 @@ export class Bars {
     const { model, pointed } = this;
     this.label.hidden = pointed >= model.names.length;
     const sessions = counted(model.sessions[pointed] ?? 0, "session");
-    setText(this.label, `${model.names[pointed] ?? ""} · ${sessions} · ${model.stateOf(pointed)}`);
+    const weight = model.weights === null ? "" : ` · weight ${model.weights[pointed] ?? 1}`;
+    setText(this.label, `${model.names[pointed] ?? ""}${weight} · ${sessions} · ${model.stateOf(pointed)}`);
   }
 }

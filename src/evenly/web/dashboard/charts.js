@@ -2,12 +2,13 @@
 
 import { make, setText } from "../common/dom.js";
 import { clock, number } from "../common/format.js";
-import { color, onColorsChange } from "../common/theme.js";
+import { color, onColorsChange, textScale } from "../common/theme.js";
 
 const HOUR = 3600;
 const LEAST = 600; // seconds shown, at least
-const HEIGHT = 150;
+const HEIGHT = 150; // until CSS says more
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
+const LEAST_TOP = 0.1; // of an axis: a line at 0 needs no finer scale
 const MINUTE = 12; // points
 const GAP_S = 20; // a longer pause between two points is drawn as a gap
 
@@ -95,8 +96,22 @@ class Chart {
         this.box,
       ),
     );
+    this.scale = textScale();
     this.plot = new uPlot(this.options(), [[], ...plan.series.map(() => [])], this.box);
-    new ResizeObserver(() => this.plot.setSize({ width: this.box.clientWidth, height: HEIGHT })).observe(this.box);
+    new ResizeObserver(() => this.resize()).observe(this.box);
+  }
+
+  /** @private */
+  resize() {
+    if (this.scale === textScale()) {
+      this.plot.setSize({ width: this.box.clientWidth, height: this.box.clientHeight });
+      return;
+    }
+    this.scale = textScale(); // uPlot cannot change the size of its text
+    const { data, scales } = this.plot;
+    this.plot.destroy();
+    this.plot = new uPlot(this.options(), data, this.box);
+    if (scales["x"]?.min != null && scales["x"].max != null) this.plot.setScale("x", { min: scales["x"].min, max: scales["x"].max });
   }
 
   /** @param {Model} model */
@@ -124,18 +139,19 @@ class Chart {
   options() {
     const soft = () => color("--text-soft");
     const grid = { stroke: () => color("--line"), width: 1 };
-    const font = "11px system-ui, sans-serif";
+    const { scale } = this;
+    const font = `${12 * scale}px system-ui, sans-serif`;
     const axis = { stroke: soft, grid, ticks: { show: false }, font };
     return {
       width: this.box.clientWidth || 300,
-      height: HEIGHT,
+      height: this.box.clientHeight || HEIGHT,
       padding: [8, 16, 0, 0],
       legend: { show: false },
       cursor: { sync: { key: "hour" }, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true }, y: { range: (_plot, low, high) => range(low, high) } },
       axes: [
-        { ...axis, size: 24, space: 70, values: (_plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
-        { ...axis, size: 44, space: 34, ...(this.plan.whole === true ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((at) => number(at)) },
+        { ...axis, size: 24 * scale, space: 70 * scale, values: (_plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
+        { ...axis, size: 44 * scale, space: 34 * scale, ...(this.plan.whole === true ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((at) => number(at)) },
       ],
       series: [
         {},
@@ -184,7 +200,7 @@ function key(each) {
  * @returns {[number, number]}
  */
 function range(low, high) {
-  const top = Math.max(high ?? 1, 1e-9);
+  const top = Math.max(high ?? 1, LEAST_TOP);
   const bottom = Math.min(low ?? 0, top);
   const floor = bottom > 0.6 * top ? Math.max(0, bottom - (top - bottom) - 0.05 * top) : 0;
   return [floor, top + Math.max((top - floor) * 0.12, 1e-6)];

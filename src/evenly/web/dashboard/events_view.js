@@ -7,7 +7,7 @@ import { clock } from "../common/format.js";
 /** @typedef {import("./model.js").Line} Line */
 
 const MAX_SHOWN = 200;
-const PROBLEMS = /fail|fault|lost|refused|not |unavailable|silent|left out|no more/;
+const PROBLEMS = /fail|fault|lost|refused|not |unavailable|silent|left out|no more|died|killed|cannot|ignored|forgotten|rejected/;
 
 /**
  * Return what an event is about: the values of the filter.

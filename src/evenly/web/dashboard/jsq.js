@@ -22,12 +22,14 @@ export class JsqShadow {
   }
 
   /**
-   * Start again with this many pools and sessions, as JSQ would have them after a long time at this load.
+   * Start again with this many pools and sessions, as JSQ would have them after `ended` others have ended: as even as
+   * possible if none has, and after many as in a long run at this load.
    *
    * @param {number} pools
    * @param {number} sessions
+   * @param {number} ended
    */
-  reset(pools, sessions) {
+  reset(pools, sessions, ended) {
     this.pools = pools;
     this.sessions = sessions;
     this.counts = new Map();
@@ -37,7 +39,7 @@ export class JsqShadow {
     this.counts.set(this.low, pools - above);
     if (above > 0) this.counts.set(this.low + 1, above);
     this.high = above > 0 ? this.low + 1 : this.low;
-    for (let left = Math.min(WARM_UP * sessions, MAX_WARM_UP); left > 0; left -= 1) {
+    for (let left = Math.min(2 * ended, WARM_UP * sessions, MAX_WARM_UP); left > 0; left -= 1) {
       if (this.random() * (sessions + this.sessions) < sessions) this.start();
       else this.end();
     }

@@ -16,6 +16,7 @@ import { Stream } from "./stream.js";
 import { Tiles } from "./tiles.js";
 
 const SUMMARY_MS = 5000; // between two descriptions of the picture
+const HIDDEN_MS = 5000; // until a hidden tab disconnects
 
 const app = byId("app", HTMLElement);
 const loginView = byId("login-view", HTMLElement);
@@ -64,6 +65,7 @@ function greet() {
   byId("add", HTMLButtonElement).hidden = !model.actions.includes("add");
   byId("logout", HTMLButtonElement).hidden = !stream.guarded;
   byId("metrics-link", HTMLElement).hidden = stream.guarded; // a browser that follows a link sends no token
+  byId("legend", HTMLElement).replaceChildren(...legend());
   pools.offerStates();
 }
 
@@ -125,18 +127,40 @@ byId("login", HTMLFormElement).addEventListener("submit", async (event) => {
 
 byId("logout", HTMLButtonElement).addEventListener("click", async () => {
   stream.stop();
-  await logout();
+  try {
+    await logout();
+  } catch (error) {
+    actions.report(`Not logged out in this browser. ${error instanceof Error ? error.message : error}`, "failing");
+  }
   await stream.start();
+});
+
+// Browsers open at most six connections to a port. With a stream in each, a seventh tab would not even load.
+let hiding = 0;
+document.addEventListener("visibilitychange", () => {
+  clearTimeout(hiding);
+  if (document.hidden) hiding = window.setTimeout(() => stream.stop(), HIDDEN_MS);
+  else if (!stream.wanted) {
+    showStatus("connecting", "");
+    stream.start();
+  }
 });
 
 byId("add", HTMLButtonElement).addEventListener("click", () => actions.ask("add", ""));
 
-byId("legend", HTMLElement).append(
-  make("li", {}, tokenIcon("green"), "green: below the threshold"),
-  make("li", {}, tokenIcon("yellow"), "yellow: at it"),
-  make("li", {}, tokenIcon("none"), "none: above it"),
-  make("li", {}, make("span", { class: "swatch swatch-warming", "aria-hidden": "true" }), "striped: warming"),
-  make("li", {}, make("span", { class: "swatch swatch-draining", "aria-hidden": "true" }), "hollow: draining"),
-);
+/** What the looks of columns mean, as far as pools can look like that here. @returns {HTMLElement[]} */
+function legend() {
+  const tokens = [
+    make("li", {}, tokenIcon("green"), "green: below the threshold"),
+    make("li", {}, tokenIcon("yellow"), "yellow: at it"),
+    make("li", {}, tokenIcon("none"), "none: above it"),
+  ];
+  const looks = Object.entries({ striped: ["warming", "full"], hollow: ["draining"], dashed: ["leaving", "silent"], crossed: ["failing"] });
+  const states = looks.flatMap(([look, meant]) => {
+    const words = meant.filter((state) => model.states.includes(state)).join(" or ");
+    return words === "" ? [] : [make("li", {}, make("span", { class: `swatch swatch-${look}`, "aria-hidden": "true" }), `${look}: ${words}`)];
+  });
+  return [...(model.figures?.tokens === null ? [] : tokens), ...states];
+}
 
 stream.start();

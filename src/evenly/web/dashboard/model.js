@@ -218,7 +218,7 @@ export class Model {
     const now = this.figures;
     if (now === undefined) return;
     if (before === undefined || before.even !== now.even) {
-      this.jsq.reset(now.even, now.evenSessions);
+      this.jsq.reset(now.even, now.evenSessions, Math.max(now.starts - now.sessions, 0));
     } else {
       const more = now.evenSessions - before.evenSessions;
       const starts = Math.max(now.starts - before.starts, more, 0);

@@ -108,7 +108,7 @@ export class PoolsView {
 
   /** @private @returns {Row} */
   newRow() {
-    const classes = ["mono name", "number", "number sessions", "token", "", "actions"];
+    const classes = ["mono name", "number weight", "number sessions", "token", "", "actions"];
     // Narrow screens show rows as grids, which would take the roles away.
     const cells = classes.map((each) => make("td", { class: each, role: "cell" }));
     const row = make("tr", { role: "row" }, ...cells);
@@ -133,7 +133,7 @@ export class PoolsView {
       nameCell.replaceChildren(name, ...(!address ? [] : [make("small", { class: "soft", text: address })]));
     }
     weight.hidden = model.weights === null;
-    setText(weight, number(model.weights?.[position] ?? 1));
+    setText(weight, String(model.weights?.[position] ?? 1));
     setText(sessions, number(model.sessions[position]));
     if (row.token !== token) {
       const icon = token === "–" ? [] : [tokenIcon(model.tokenOf(position))];

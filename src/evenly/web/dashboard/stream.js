@@ -61,6 +61,11 @@ export class Stream {
     }
   }
 
+  /** Whether it is connected, or on its way. */
+  get wanted() {
+    return this.current !== undefined;
+  }
+
   /** Disconnect, until `start` is called. */
   stop() {
     clearTimeout(this.timer);
@@ -103,10 +108,11 @@ export class Stream {
 
   /** @private */
   watch() {
+    if (this.current === undefined) return;
     const silent = performance.now() - this.heard;
     if (this.status === "live" && silent > STALE_MS) this.say("stale", "");
     else if (this.status === "stale") this.say("stale", "");
-    if (this.current !== undefined && this.status !== "login" && silent > GIVE_UP_MS) this.start();
+    if (this.status !== "login" && silent > GIVE_UP_MS) this.start();
   }
 
   /**

@@ -95,6 +95,6 @@ function tokenMessages(model) {
 function states(model) {
   const counts = new Map();
   for (const at of model.stateAt) counts.set(at, (counts.get(at) ?? 0) + 1);
-  const words = [...counts].sort((one, other) => one[0] - other[0]).map(([at, count]) => `${count} ${model.states[at]}`);
+  const words = [...counts].sort((one, other) => one[0] - other[0]).map(([at, count]) => `${number(count)} ${model.states[at]}`);
   return words.join(", ") || counted(0, "pool");
 }

@@ -4,6 +4,7 @@ import { announce } from "../common/announce.js";
 import { byId, make, setText } from "../common/dom.js";
 import { prefersStillness } from "../common/theme.js";
 import { EngineClient } from "./engine/client.js";
+import { MOST_ACTIONS } from "./engine/engine.js";
 import { sceneOf, startOf, SCENES } from "./story/scenes.js";
 import { Chart, METRICS } from "./view/chart.js";
 import { controlMakers } from "./view/controls.js";
@@ -72,6 +73,7 @@ class App {
     this.address = fragment;
     const found = readState(fragment, (scene) => startOf(scene === "" ? SCENES[0].id : scene));
     byId("bad-link", HTMLElement).hidden = found !== null;
+    byId("full-link", HTMLElement).hidden = true;
     const state = found ?? /** @type {State} */ (startOf(SCENES[0].id));
     const fresh = !/(^|&)t=/.test(fragment); // a link to a moment opens paused
     this.player.pause();
@@ -201,6 +203,7 @@ class App {
    * @param {string} sentence
    */
   act(action, sentence) {
+    if (this.isFull()) return;
     if (action.type === "load" && this.state.time === 0) {
       this.change((state) => {
         state.load = action.value;
@@ -209,6 +212,14 @@ class App {
       void this.player.act(action);
     }
     announce(sentence);
+  }
+
+  /** Whether the address has no room for another action: then the visitor is told, and a link stays true. */
+  isFull() {
+    const kept = this.state.actions.filter((action) => action.time <= this.state.time || action.type === "average");
+    const full = kept.length >= MOST_ACTIONS;
+    byId("full-link", HTMLElement).hidden = !full;
+    return full;
   }
 
   /** @param {number} wanted */
@@ -223,7 +234,7 @@ class App {
    * @param {number} threshold
    */
   setThreshold(lane, threshold) {
-    if (threshold > LIMITS.threshold[1] || threshold === this.frame?.lanes[lane].threshold) return;
+    if (threshold > LIMITS.threshold[1] || threshold === this.frame?.lanes[lane].threshold || this.isFull()) return;
     if (this.state.time > 0) {
       void this.player.act({ type: "threshold", value: threshold, lane });
       return;

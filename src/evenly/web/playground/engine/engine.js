@@ -161,8 +161,8 @@ export class Engine {
    */
   _act(action) {
     const affects = this.lanes.some((lane, index) => concerns(action, index) && lane.accepts(action));
-    if (!affects || this.done >= MOST_ACTIONS) return;
     const later = this.actions.slice(this.done).filter((each) => each.type === "average");
+    if (!affects || this.done + later.length >= MOST_ACTIONS) return;
     this.actions = [...this.actions.slice(0, this.done), action, ...later];
     this.done += 1;
     this.checkpoints = this.checkpoints.filter((each) => each.time <= this.time);

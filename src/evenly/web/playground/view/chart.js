@@ -1,6 +1,6 @@
 /** The chart over time: one line per policy, and the fluid limit as a dashed line of the same color. */
 
-import { color, onColorsChange } from "../../common/theme.js";
+import { color, onColorsChange, textScale } from "../../common/theme.js";
 import { COLUMNS } from "../engine/engine.js";
 import { laneTitle } from "./state.js";
 
@@ -30,6 +30,7 @@ export class Chart {
     this.drawn = 0;
     /** @type {uPlot | null} */
     this.plot = null;
+    this.scale = 1;
     new ResizeObserver(() => this._resize()).observe(parent);
     onColorsChange(() => this.rebuild());
   }
@@ -75,7 +76,9 @@ export class Chart {
       points: { show: false },
       ...(whole ? { paths: /** @type {any} */ (uPlot.paths.stepped)({ align: 1 }) } : {}),
     }));
-    const axis = { stroke: color("--text-soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
+    this.scale = textScale();
+    const font = `${12 * this.scale}px system-ui, sans-serif`;
+    const axis = { font, stroke: color("--text-soft"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false } };
     const { clientWidth, clientHeight } = this.parent;
     this.plot = new uPlot(
       {
@@ -88,8 +91,8 @@ export class Chart {
           y: { range: (_plot, _low, high) => [0, Math.max(high * 1.1, whole ? 2 : 0.5)] },
         },
         axes: [
-          { ...axis, values: (_plot, ticks) => ticks.map(String), size: 30 },
-          { ...axis, values: (_plot, ticks) => ticks.map((tick) => String(Math.round(tick * 100) / 100)), size: 40 },
+          { ...axis, values: (_plot, ticks) => ticks.map(String), size: 30 * this.scale, space: 50 * this.scale },
+          { ...axis, values: (_plot, ticks) => ticks.map((tick) => String(Math.round(tick * 100) / 100)), size: 40 * this.scale, space: 30 * this.scale },
         ],
         series: [{}, ...series],
         hooks: { draw: [(plot) => this._markNow(plot)] },
@@ -138,6 +141,7 @@ export class Chart {
 
   _resize() {
     const { clientWidth: width, clientHeight: height } = this.parent;
-    if (width > 0 && height > 0) this.plot?.setSize({ width, height });
+    if (this.plot !== null && this.scale !== textScale()) this.rebuild(); // uPlot cannot change the size of its text
+    else if (width > 0 && height > 0) this.plot?.setSize({ width, height });
   }
 }

@@ -87,7 +87,8 @@ export class Flights {
  * @param {number} time simulated
  */
 export function drawFlights(painter, g, flights, time) {
-  const size = Math.max(Math.min(g.column - g.gap, g.row, 16), 4);
+  const size = Math.max(Math.min(g.column - g.gap, g.row, 16 * g.scale), 4);
+  const top = 22 * g.scale;
   const home = g.left + g.columns / 2;
   for (const each of flights.flying) {
     const part = Math.min(Math.max(((each.late ? time : flights.now) - each.start) / (each.end - each.start), 0), 1);
@@ -97,12 +98,12 @@ export function drawFlights(painter, g, flights, time) {
     const middle = g.x(each.pool) + g.column / 2;
     const x = down ? home + (middle - home) * Math.min(1, share * 1.6) : middle;
     const landing = g.y(each.from) + (each.kind === TASK ? size / 2 : 0);
-    const y = 22 + (Math.min(landing, g.base - size / 2) - 22) * share;
-    drawOne(painter, each.kind, x, y, size);
+    const y = top + (Math.min(landing, g.base - size / 2) - top) * share;
+    drawOne(painter, each.kind, x, y, size, g.scale);
   }
   const fade = 1 - (flights.now - flights.noticed) / FADE_MS;
   if (fade > 0) {
-    const y = 26 + (g.base - 26) * (1 - fade);
+    const y = top + (g.base - top) * (1 - fade);
     painter.line([g.left, y, g.left + g.columns, y], color("--threshold"), 1.5, [3, 5]);
   }
 }
@@ -113,10 +114,11 @@ export function drawFlights(painter, g, flights, time) {
  * @param {number} x
  * @param {number} y
  * @param {number} size
+ * @param {number} scale
  */
-function drawOne(painter, kind, x, y, size) {
+function drawOne(painter, kind, x, y, size, scale) {
   const half = size / 2;
-  const radius = Math.max(Math.min(size * 0.42, 6), 2.5);
+  const radius = Math.max(Math.min(size * 0.42, 6 * scale), 2.5);
   if (kind === TASK) painter.boxes([x - half, y - half, size, size], color("--accent"));
   else if (kind === GREEN) painter.token("green", x, y, radius);
   else if (kind === YELLOW) painter.token("yellow", x, y, radius);

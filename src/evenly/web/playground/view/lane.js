@@ -120,7 +120,7 @@ export class LaneView {
    * @param {number} height
    */
   _geometry(width, height) {
-    return geometry(width, height, this.spec.pools, this.levels);
+    return geometry(width, height, this.spec.pools, this.levels, this.surface.scale);
   }
 
   _listen() {

@@ -28,39 +28,43 @@ import { drawFlights } from "./flights.js";
 
 const LEFT = 30;
 const BOTTOM = 20;
+const TOP = 62; // the dispatcher's
 
 /**
  * @param {number} width
  * @param {number} height
  * @param {number} pools
  * @param {number} levels
+ * @param {number} scale of text and what is around it
  */
-export function geometry(width, height, pools, levels) {
-  const top = 62;
-  const side = width < 520 ? 64 : Math.min(width * 0.16, 150);
-  const columns = Math.max(width - LEFT - side - 18, 10);
+export function geometry(width, height, pools, levels, scale = 1) {
+  const left = LEFT * scale;
+  const top = TOP * scale;
+  const side = width < 520 * scale ? 64 * scale : Math.min(width * 0.16, 150 * scale);
+  const columns = Math.max(width - left - side - 18 * scale, 10);
   const column = columns / pools;
-  const row = (height - top - BOTTOM) / levels;
+  const base = height - BOTTOM * scale;
+  const row = (base - top) / levels;
   const gap = column > 5 ? Math.min(column * 0.18, 6) : column > 2.5 ? 0.8 : 0;
-  const base = height - BOTTOM;
   return {
+    scale,
     width,
     height,
     top,
-    left: LEFT,
+    left,
     columns,
     column,
-    side: { x: LEFT + columns + 18, width: side - 4 },
+    side: { x: left + columns + 18 * scale, width: side - 4 },
     row,
     gap,
     base,
-    tokenRow: 39,
+    tokenRow: 39 * scale,
     /** @param {number} pool */
-    x: (pool) => LEFT + pool * column,
+    x: (pool) => left + pool * column,
     /** @param {number} level */
     y: (level) => base - level * row,
     /** @param {number} x */
-    poolAt: (x) => Math.floor((x - LEFT) / column),
+    poolAt: (x) => Math.floor((x - left) / column),
     /** @param {number} y */
     levelAt: (y) => (base - y) / row,
   };
@@ -75,11 +79,13 @@ export function drawStage(painter, g, look) {
   drawAxis(painter, g, look);
   drawTasks(painter, g, look);
   drawShares(painter, g, look);
-  drawDispatcher(painter, g, look);
+  drawTray(painter, g, look);
   if (look.hasTokens) drawTokens(painter, g, look);
   drawEvenShare(painter, g, look);
   if (look.hasThreshold) drawThreshold(painter, g, look);
   if (look.flights !== null) drawFlights(painter, g, look.flights, look.time);
+  drawCounts(painter, g, look); // text last: what flies must not hide it
+  drawLabel(painter, g, look);
   drawSelection(painter, g, look);
 }
 
@@ -89,17 +95,17 @@ export function drawStage(painter, g, look) {
  * @param {Look} look
  */
 function drawAxis(painter, g, look) {
-  const every = [1, 2, 5, 10, 20].find((step) => g.row * step >= 16) ?? 50;
+  const every = [1, 2, 5, 10, 20].find((step) => g.row * step >= 16 * g.scale) ?? 50;
   for (let level = 0; level <= look.levels; level += every) {
     painter.line([g.left, g.y(level), g.left + g.columns, g.y(level)], color("--line"), 1, []);
     if (level > 0 || every === 1) {
-      painter.text(String(level), g.left - 6, g.y(level), { fill: color("--text-soft"), size: 11, align: "right" });
+      painter.text(String(level), g.left - 6, g.y(level), { fill: color("--text-soft"), size: 12 * g.scale, align: "right" });
     }
   }
   const count = look.frame.tasks.length;
-  painter.text(`${count} pools`, g.left + g.columns, g.height - 8, {
+  painter.text(`${count} pools`, g.left + g.columns, g.height - 8 * g.scale, {
     fill: color("--text-soft"),
-    size: 11,
+    size: 12 * g.scale,
     align: "right",
   });
 }
@@ -175,8 +181,8 @@ function drawMarks(painter, cells) {
  */
 function drawShares(painter, g, look) {
   const { x, width } = g.side;
-  const soft = { fill: color("--text-soft"), size: 11, align: /** @type {const} */ ("left") };
-  painter.text(width > 90 ? "share of pools" : "share", x, g.top - 12, soft);
+  const soft = { fill: color("--text-soft"), size: 12 * g.scale, align: /** @type {const} */ ("left") };
+  painter.text(width > 90 * g.scale ? "share of pools" : "share", x, g.top - 12 * g.scale, soft);
   /** @type {number[]} */
   const counts = new Array(look.levels + 1).fill(0);
   let alive = 0;
@@ -184,7 +190,7 @@ function drawShares(painter, g, look) {
     if (tasks >= 0) alive += 1;
     if (tasks >= 0 && tasks <= look.levels) counts[tasks] += 1;
   }
-  const thick = Math.min(g.row * 0.62, 16);
+  const thick = Math.min(g.row * 0.62, 16 * g.scale);
   /** @type {number[]} */
   const bars = [];
   counts.forEach((count, level) => {
@@ -199,7 +205,7 @@ function drawShares(painter, g, look) {
   });
   painter.boxes(ticks, color("--text"));
   look.fluid?.forEach((share, level) => {
-    if (share > 0.002 && level <= look.levels) painter.token("none", x + share * width, g.y(level), 4);
+    if (share > 0.002 && level <= look.levels) painter.token("none", x + share * width, g.y(level), 4 * g.scale);
   });
 }
 
@@ -208,30 +214,40 @@ function drawShares(painter, g, look) {
  * @param {Geometry} g
  * @param {Look} look
  */
-function drawDispatcher(painter, g, look) {
+function drawTray(painter, g, look) {
+  painter.boxes([g.left, 3, g.columns, (look.hasTokens ? 48 : 24) * g.scale], color("--sunken"));
+  if (look.hasTokens) painter.line([g.left, 27 * g.scale, g.left + g.columns, 27 * g.scale], color("--line"), 1, []);
+}
+
+/**
+ * Write what the dispatcher has placed and heard.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawCounts(painter, g, look) {
   const { averages } = look.frame;
   const { green, yellow, other, resync, acknowledgements, tasks } = averages.messages;
-  const y = 15;
-  painter.boxes([g.left, 3, g.columns, look.hasTokens ? 48 : 24], color("--sunken"));
-  const ink = { fill: color("--text"), size: 12, align: /** @type {const} */ ("left") };
-  const narrow = g.columns < 330;
-  if (!narrow) painter.text("dispatcher", g.left + 8, y, { ...ink, bold: true });
-  if (look.hasTokens) painter.line([g.left, 27, g.left + g.columns, 27], color("--line"), 1, []);
+  const { scale } = g;
+  const y = 15 * scale;
+  const ink = { fill: color("--text"), size: 12 * scale, align: /** @type {const} */ ("left") };
+  const narrow = g.columns < 330 * scale;
+  if (!narrow) painter.text("dispatcher", g.left + 8 * scale, y, { ...ink, bold: true });
   const placed = `${tasks} ${narrow ? "tasks" : "tasks placed"}`;
-  painter.text(placed, g.left + (narrow ? 8 : 84), y, { ...ink, fill: color("--text-soft") });
-  let x = g.left + g.columns - 8;
+  painter.text(placed, g.left + (narrow ? 8 : 84) * scale, y, { ...ink, fill: color("--text-soft") });
+  let x = g.left + g.columns - 8 * scale;
   const right = { ...ink, align: /** @type {const} */ ("right") };
   if (look.hasTokens) {
     const yellows = String(yellow + resync);
     painter.text(yellows, x, y, right);
-    x -= 8 * yellows.length + 9;
-    painter.token("yellow", x, y, 5);
-    x -= 12;
+    x -= (8 * yellows.length + 9) * scale;
+    painter.token("yellow", x, y, 5 * scale);
+    x -= 12 * scale;
     painter.text(String(green), x, y, right);
-    x -= 8 * String(green).length + 9;
-    painter.token("green", x, y, 4.5);
-    if (acknowledgements > 0 && g.columns > 520) {
-      painter.text(`${acknowledgements} answers`, x - 12, y, { ...right, fill: color("--text-soft") });
+    x -= (8 * String(green).length + 9) * scale;
+    painter.token("green", x, y, 4.5 * scale);
+    if (acknowledgements > 0 && g.columns > 520 * scale) {
+      painter.text(`${acknowledgements} answers`, x - 12 * scale, y, { ...right, fill: color("--text-soft") });
     }
   } else {
     const word = other === 1 ? "message" : "messages";
@@ -246,7 +262,7 @@ function drawDispatcher(painter, g, look) {
  */
 function drawTokens(painter, g, look) {
   const { tokens } = look.frame;
-  const radius = Math.min(g.column * 0.32, 6);
+  const radius = Math.min(g.column * 0.32, 6 * g.scale);
   if (radius < 1.6) {
     // No room for shapes: green marks are tall, yellow ones are short.
     /** @type {number[]} */
@@ -254,8 +270,8 @@ function drawTokens(painter, g, look) {
     /** @type {number[]} */
     const yellows = [];
     for (let pool = 0; pool < tokens.length; pool += 1) {
-      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 8, g.column, 16);
-      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow, g.column, 8);
+      if (tokens[pool] === 2) greens.push(g.x(pool), g.tokenRow - 8 * g.scale, g.column, 16 * g.scale);
+      else if (tokens[pool] === 1) yellows.push(g.x(pool), g.tokenRow, g.column, 8 * g.scale);
     }
     painter.boxes(greens, color("--token-green"));
     painter.boxes(yellows, color("--token-yellow"));
@@ -276,8 +292,6 @@ function drawEvenShare(painter, g, look) {
   const { loadPerPool } = look.frame;
   if (loadPerPool > look.levels) return;
   painter.line([g.left, g.y(loadPerPool), g.left + g.columns, g.y(loadPerPool)], color("--text"), 1.5, [2, 4]);
-  if (look.hasThreshold) return;
-  pill(painter, `even share ${round(loadPerPool)}`, g.left + 4, g.y(loadPerPool) - 10, "--text");
 }
 
 /**
@@ -291,21 +305,36 @@ function drawThreshold(painter, g, look) {
   const ink = color("--threshold");
   painter.line([g.left, y, g.left + g.columns, y], ink, 3, []);
   const x = g.left + g.columns;
-  painter.shape([x - 1, y, x + 12, y - 9, x + 12, y + 9], ink);
-  pill(painter, `threshold ${at}`, g.left + 4, y - 12, "--threshold");
+  painter.shape([x - 1, y, x + 12 * g.scale, y - 9 * g.scale, x + 12 * g.scale, y + 9 * g.scale], ink);
+}
+
+/**
+ * Name the line that matters: the threshold where there is one, else the even share.
+ * @param {Painter} painter
+ * @param {Geometry} g
+ * @param {Look} look
+ */
+function drawLabel(painter, g, look) {
+  const { threshold, loadPerPool } = look.frame;
+  const at = look.dragged ?? threshold;
+  if (look.hasThreshold) pill(painter, g, `threshold ${at}`, g.y(Math.min(at, look.levels)) - 12 * g.scale, "--threshold");
+  else if (loadPerPool <= look.levels) {
+    pill(painter, g, `even share ${round(loadPerPool)}`, g.y(loadPerPool) - 10 * g.scale, "--text");
+  }
 }
 
 /**
  * A label on a ground of its own, readable on top of the columns.
  * @param {Painter} painter
+ * @param {Geometry} g
  * @param {string} text
- * @param {number} x
  * @param {number} y
  * @param {string} ground
  */
-function pill(painter, text, x, y, ground) {
-  painter.boxes([x, y - 9, text.length * 7.3 + 12, 18], color(ground));
-  painter.text(text, x + 6, y, { fill: color("--surface"), size: 12, align: "left", bold: true });
+function pill(painter, g, text, y, ground) {
+  const [x, { scale }] = [g.left + 4, g];
+  painter.boxes([x, y - 9 * scale, (text.length * 7.3 + 12) * scale, 18 * scale], color(ground));
+  painter.text(text, x + 6 * scale, y, { fill: color("--surface"), size: 12 * scale, align: "left", bold: true });
 }
 
 /**

@@ -24,7 +24,8 @@ export function showScene(id) {
     else link.removeAttribute("aria-current");
   }
   const current = document.querySelector('#scenes a[aria-current="page"]');
-  current?.parentElement?.parentElement?.scrollTo({ left: /** @type {HTMLElement} */ (current).offsetLeft - 60 });
+  const list = byId("scenes", HTMLOListElement);
+  if (current instanceof HTMLElement) list.scrollTo({ left: current.offsetLeft - list.offsetLeft - 60 });
   byId("scene-title", HTMLElement).textContent = scene.title;
   byId("scene-text", HTMLElement).replaceChildren(...scene.text.map((text) => make("p", { text })));
   byId("scene-task", HTMLElement).textContent = scene.task;
