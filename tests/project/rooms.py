@@ -180,8 +180,12 @@ ROOMS: dict[str, Room] = {
         may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
     "web": Room(holds="Pages for browsers, as static files: what they share, and how they are served."),
+    "live.pool_scheme": Room(
+        holds="The scheme of a pool: what it speaks, and how it is found.", may=("errors", "inputs")
+    ),
     "live.addresses": Room(
-        holds="HOST:PORT, and the weights of pools, parsed and checked.", may=("errors", "inputs", "workload")
+        holds="HOST:PORT, and the weights and protocol of pools, parsed and checked.",
+        may=("errors", "inputs", "live.pool_scheme", "workload"),
     ),
     "live": Room(
         holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",

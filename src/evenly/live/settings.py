@@ -28,6 +28,7 @@ from evenly.live.addresses import (
     check_path,
     check_pools,
     check_weights,
+    common_protocol,
     parse_address,
     parse_pool,
 )
@@ -172,6 +173,7 @@ class Settings(BaseModel):
         addresses = [pool.address for pool in self.pool]
         check_pools(addresses)
         check_weights(pool.weight for pool in self.pool)
+        common_protocol(self.pool)
         for pool in self.pool:
             check_live_weight(self.policy, pool.weight)
         check_distinct({"listen": self.listen, "admin": self.admin})
@@ -184,6 +186,11 @@ class Settings(BaseModel):
         if self.load_max is not None and not learns(self.policy):
             raise InputError(f"load-max is for policy threshold, not {self.policy}.")
         return self
+
+    @property
+    def protocol(self) -> str:
+        """What all pools speak: one of `pool_scheme.PROTOCOLS`."""
+        return common_protocol(self.pool)
 
 
 def with_new_keys(values: Mapping[str, Any], source: str) -> dict[str, Any]:

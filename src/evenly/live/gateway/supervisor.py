@@ -227,7 +227,7 @@ def _check(settings: Settings) -> None:
     if settings.record is not None:
         check_record(settings.record)
     endpoints: dict[Address, Address] = {}
-    for pool, _ in settings.pool:
+    for pool in (configured.address for configured in settings.pool):
         other = endpoints.setdefault(resolve(pool), pool)
         if other != pool:
             raise InputError(f"Pools {other} and {pool} are the same server.")

@@ -51,6 +51,10 @@ class SettingsFile:
         """Apply the file's pool changes. Return the settings in force, and whether all changes were applied."""
         try:
             new = await asyncio.to_thread(read_settings, self._given, self._path)
+            if new.protocol != settings.protocol:
+                raise InputError(
+                    f"Restart to change the protocol of the pools from {settings.protocol} to {new.protocol}."
+                )
             added, removed, reweighted = changes(settings.pool, new.pool)
             endpoints = {pool: await resolved(pool.address) for pool in added}
         except Exception as error:  # a file can be bad in many ways
@@ -87,7 +91,7 @@ class SettingsFile:
 
     def _weigh(self, pools: Sequence[WeightedPool]) -> bool:
         try:
-            self._balancer.set_weights(dict(pools))
+            self._balancer.set_weights({pool.address: pool.weight for pool in pools})
         except InputError as error:
             self._log.event("weights not changed", pools=[str(pool) for pool in pools], reason=str(error))
             return False
