@@ -14,6 +14,7 @@ _ADDRESSES = "Addresses"
 _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 _SHARING = "Several pickers"
+_TLS = "TLS"
 
 
 Listen = Annotated[
@@ -30,8 +31,9 @@ Pool = Annotated[
     option(
         _ADDRESSES,
         "Server pool; repeat the option for each. A pool of weight 4 gets four times the sessions of a pool of "
-        "weight 1 (default: 1).",
-        "HOST:PORT[=WEIGHT]",
+        "weight 1 (default: 1). SCHEME is http (default), https, h2 (HTTP/2, for gRPC) or h2s (HTTP/2 over TLS), "
+        "the same for all pools.",
+        "[SCHEME://]HOST:PORT[=WEIGHT]",
     ),
 ]
 Admin = Annotated[
@@ -87,6 +89,48 @@ HealthPath = Annotated[
     option(
         _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
     ),
+]
+HealthGrpc = Annotated[
+    str | None,
+    option(
+        _OPERATION,
+        "Check the health of pools with gRPC's health service, which is asked about this service; an empty name "
+        "asks about the whole server.",
+        "SERVICE",
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Speak TLS at --listen with this certificate chain, in PEM. It is read again when the file changes.",
+        "FILE",
+        parser=file_path,
+    ),
+]
+TlsKey = Annotated[Path | None, option(_TLS, "Key of --tls-cert, in PEM.", "FILE", parser=file_path)]
+AdminTlsCert = Annotated[
+    Path | None,
+    option(_TLS, "Speak TLS at --admin with this certificate chain, in PEM.", "FILE", parser=file_path),
+]
+AdminTlsKey = Annotated[Path | None, option(_TLS, "Key of --admin-tls-cert, in PEM.", "FILE", parser=file_path)]
+PoolCa = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Trust these authorities for the certificates of pools, in PEM (default: those of the system).",
+        "FILE",
+        parser=file_path,
+    ),
+]
+PoolCert = Annotated[
+    Path | None,
+    option(_TLS, "Show this certificate chain to pools (mutual TLS), in PEM.", "FILE", parser=file_path),
+]
+PoolKey = Annotated[Path | None, option(_TLS, "Key of --pool-cert, in PEM.", "FILE", parser=file_path)]
+PoolSni = Annotated[
+    str | None,
+    option(_TLS, "Name that the certificates of all pools are for (default: the host of each pool).", "NAME"),
 ]
 OpenFiles = Annotated[
     int | None,

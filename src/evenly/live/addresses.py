@@ -45,6 +45,15 @@ class Address(NamedTuple):
         return (mapped or number).is_loopback
 
 
+def is_ip(host: str) -> bool:
+    """Return whether the host is an IP address and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 class WeightedPool(NamedTuple):
     """A pool as it is configured: [SCHEME://]HOST:PORT[=WEIGHT]."""
 

@@ -32,7 +32,9 @@ from evenly.live.addresses import (
     parse_address,
     parse_pool,
 )
+from evenly.live.fields import file_field
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
+from evenly.live.tls_settings import TlsSettings
 from evenly.policies import (
     DEFAULT,
     LIVE,
@@ -106,17 +108,6 @@ def seconds_field(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: number_from(name, value, 0, MAX_SECONDS))
 
 
-def file_field(name: str) -> BeforeValidator:
-    """Return the check of a file's name, or None."""
-
-    def check(value: object) -> object:
-        if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InputError(f"{name} must be the name of a file, not {shown(value)}.")
-        return value
-
-    return BeforeValidator(check)
-
-
 def _store(value: object) -> object:
     if value is not None:
         parse_store_url(value)
@@ -138,7 +129,7 @@ FleetField = Annotated[str, BeforeValidator(check_fleet)]
 LoadMaxField = Annotated[float | None, BeforeValidator(_load_max)]
 
 
-class Settings(BaseModel):
+class Settings(TlsSettings):
     """Settings of a gateway or of a picker. `listen` takes clients (gateway) or Envoys (picker).
 
     Keys of `OLD_KEYS` are accepted under their old names too, also in state files of older versions.
@@ -173,7 +164,7 @@ class Settings(BaseModel):
         addresses = [pool.address for pool in self.pool]
         check_pools(addresses)
         check_weights(pool.weight for pool in self.pool)
-        common_protocol(self.pool)
+        self.check_tls(self.protocol, self.health_path)
         for pool in self.pool:
             check_live_weight(self.policy, pool.weight)
         check_distinct({"listen": self.listen, "admin": self.admin})

@@ -26,17 +26,23 @@ from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
+from evenly.live.gateway.secrets import GatewaySecrets
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.pool_options import check_names
 from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
+from evenly.live.tls import POLL_S, KeyPair, read_pair
 
 _LOOPBACK = Address("127.0.0.1", 0)
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 5.0
 _DRAIN_POLL_S = 0.1
 _BAD_INPUT, _FAILED = 2, 1
-_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path"})  # settings that the picker has no option for
+# Settings that are not the picker's. It speaks to Envoy without TLS, on a loopback port.
+_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path", "health_grpc", "tls_cert", "tls_key"}) | {
+    f"pool_{name}" for name in ("ca", "cert", "key", "sni")
+}
 
 
 class Child(Protocol):
@@ -58,7 +64,7 @@ class Child(Protocol):
 
 
 class Gateway:
-    """The supervisor of one picker and one Envoy."""
+    """The supervisor of one picker and one Envoy. `schemes` are those of its two ports, for the ready line."""
 
     def __init__(
         self,
@@ -69,8 +75,12 @@ class Gateway:
         folder: GatewayFolder,
         drain_timeout: float,
         log: Log,
+        secrets: GatewaySecrets,
+        schemes: tuple[str, str] = ("http://", "http://"),
         ready_json: bool = False,
     ) -> None:
+        self._secrets = secrets
+        self._schemes = schemes
         self._listen = listen
         self._picker = picker
         self._envoy = envoy
@@ -121,8 +131,11 @@ class Gateway:
             self._keepers[child.name] = asyncio.ensure_future(self._keep(child))
         self._folder.set_accepting(True)
         self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
+        self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
         ready = replace(self._picker.ready, listen=self._listen)
-        line = ready.to_json() if self._ready_json else ready.sentence(program="evenly gateway", scheme="http://")
+        scheme, admin = self._schemes
+        sentence = ready.sentence(program="evenly gateway", scheme=scheme, admin_scheme=admin)
+        line = ready.to_json() if self._ready_json else sentence
         print(line, flush=True)
         return 0
 
@@ -193,6 +206,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
         log = Log(sys.stderr)
+        secrets = GatewaySecrets(settings, folder.path, os.environ, log)
         limits = machine_limits(pools=len(settings.pool))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
@@ -200,7 +214,8 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             picker=picker,
             pools=None,
             admin=AdminSocket(folder.admin_socket),
-            health_path=settings.health_path,
+            protocol=secrets.protocol,
+            tls=secrets.listener,
             limits=limits,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
@@ -213,9 +228,15 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             folder=folder,
             drain_timeout=settings.drain_timeout,
             log=log,
+            secrets=secrets,
+            schemes=(_scheme(settings.tls), _scheme(settings.admin_tls)),
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())
+
+
+def _scheme(tls: KeyPair | None) -> str:
+    return "http://" if tls is None else "https://"
 
 
 def _check(settings: Settings) -> None:
@@ -226,6 +247,9 @@ def _check(settings: Settings) -> None:
     read_token(settings.admin, settings.admin_token_file, os.environ)
     if settings.record is not None:
         check_record(settings.record)
+    if settings.admin_tls is not None:
+        read_pair(settings.admin_tls)
+    check_names(settings.pool, settings.pool_sni)
     endpoints: dict[Address, Address] = {}
     for pool in (configured.address for configured in settings.pool):
         other = endpoints.setdefault(resolve(pool), pool)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import random
+import ssl
 import sys
 import time
 import weakref
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.files import check_writable
+from evenly.files import Fingerprint, check_writable, fingerprint
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
@@ -41,13 +42,14 @@ from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
-from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
+from evenly.live.picker.settings_watch import SettingsFile, resolved
 from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
 from evenly.live.settings import Settings, follows_weights, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
+from evenly.live.tls import POLL_S, KeyPair, followed_context, server_context
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
@@ -297,6 +299,13 @@ def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerSta
         return read_settings({**restored.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
+def _following(name: str, context: ssl.SSLContext | None, pair: KeyPair | None, log: Log) -> list[Work]:
+    """Return the work that follows a certificate, if there is one."""
+    if context is None or pair is None:
+        return []
+    return [repeat(followed_context(name, context, pair, log).look, POLL_S, log)]
+
+
 async def serve(
     given: Mapping[str, Any],
     config: Path | None,
@@ -317,6 +326,8 @@ async def serve(
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
+    tls = None if gateway is not None or settings.tls is None else server_context(settings.tls, ["h2"])
+    admin_tls = None if settings.admin_tls is None else server_context(settings.admin_tls)
     with (
         listening_socket(settings.listen) as grpc,
         listening_socket(settings.admin) as admin,
@@ -349,8 +360,14 @@ async def serve(
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
         )
-        server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
-        async with server, serve_admin(app, admin), running(service.background(), log):
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(service.connection, sock=grpc, backlog=BACKLOG, ssl=tls)
+        work = [
+            *service.background(),
+            *_following("picker", tls, settings.tls, log),
+            *_following("admin", admin_tls, settings.admin_tls, log),
+        ]
+        async with server, serve_admin(app, admin, admin_tls), running(work, log):
             await service.wait_shared()
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
@@ -358,7 +375,8 @@ async def serve(
                 pools=len(service.balancer.pools),
                 policy=service.balancer.name,
             )
-            print(ready.to_json() if ready_json else ready.sentence(), flush=True)
+            sentence = ready.sentence(admin_scheme="http://" if admin_tls is None else "https://")
+            print(ready.to_json() if ready_json else sentence, flush=True)
             gc.freeze()  # long-lived objects need no further GC scans
             await stop.wait()
             await service.close()

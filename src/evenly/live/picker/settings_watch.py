@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
+from evenly.files import Fingerprint, fingerprint
 from evenly.live.addresses import Address, WeightedPool, resolve
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
@@ -19,8 +20,6 @@ from evenly.live.settings import Settings, read_settings
 
 _POLL_S = 0.5
 _RETRY_S = 10.0  # for a file that could not be used: host names may resolve by then
-
-Fingerprint = tuple[int, int, int]
 
 
 class SettingsFile:
@@ -96,15 +95,6 @@ class SettingsFile:
             self._log.event("weights not changed", pools=[str(pool) for pool in pools], reason=str(error))
             return False
         return True
-
-
-def fingerprint(path: Path) -> Fingerprint | None:
-    """Return a value that changes with the file. Take it before reading the file, so that no change is missed."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 async def resolved(address: Address) -> Address:
