@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -29,11 +30,13 @@ class SessionFailedError(Exception):
 class Session:
     """A WebSocket session: requested by the constructor, open after `wait`."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None = None) -> None:
         self.pool = ""
         self._received = b""
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         with self._closed_on_error():
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname="localhost")
             self._socket.sendall(_HELLO)
 
     def wait(self) -> Self:

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import grpc
 
+from evenly.live.tls import KeyPair
 from tests.live.processes import free_port
 
 SERVICE = "test.Echo"
@@ -94,6 +95,11 @@ class GrpcPool(grpc.GenericRpcHandler):  # type: ignore[misc]
         if asked != self._health:
             context.abort(grpc.StatusCode.NOT_FOUND, asked)
         return bytes([1 << 3, self.status])
+
+
+def server_credentials(pair: KeyPair) -> grpc.ServerCredentials:
+    """Return credentials that show this certificate."""
+    return grpc.ssl_server_credentials([(pair.key.read_bytes(), pair.cert.read_bytes())])
 
 
 def method(channel: grpc.Channel, name: str, kind: str = "unary_unary") -> Any:  # noqa: ANN401  (grpcio has no types)

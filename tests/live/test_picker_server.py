@@ -25,6 +25,7 @@ from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
 from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
+from evenly.live.tls_settings import TlsSettings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
 from tests.live.processes import PATIENCE
@@ -145,6 +146,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
     expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
     expected["settings"] |= {"store": None, "fleet": "default", "record": None}  # which that version did not have
+    expected["settings"] |= dict.fromkeys(TlsSettings.model_fields)
     expected["pools"] = [{**pool, "weight": 1.0} for pool in expected["pools"]]
     assert json.loads(state.read_text()) == expected
 

@@ -123,6 +123,22 @@ PoolCa = Annotated[
         parser=file_path,
     ),
 ]
+EnvoyTlsCert = Annotated[
+    Path | None,
+    option(
+        _TLS, "Speak TLS at --listen with this certificate chain, in PEM.", "FILE", "--tls-cert", parser=file_path
+    ),
+]
+EnvoyPoolCa = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Trust these authorities for the certificates of pools, in PEM; required for https and h2s.",
+        "FILE",
+        "--pool-ca",
+        parser=file_path,
+    ),
+]
 PoolCert = Annotated[
     Path | None,
     option(_TLS, "Show this certificate chain to pools (mutual TLS), in PEM.", "FILE", parser=file_path),

@@ -151,12 +151,11 @@ def picker_cluster(picker: Address, admin: AdminAddress, authorities: Path | Non
 
 
 def _fixed_pools(cluster: str, pools: Sequence[Address], weights: Sequence[float]) -> Json:
-    """Describe fixed pools. Each keeps its name, if it has one: its certificate may be for that."""
+    """Describe fixed pools. Each has its host as it was given: its certificate must be for that."""
     described = _fixed(cluster, [*map(resolve, pools)], weights)
     [locality] = described["load_assignment"]["endpoints"]
     for pool, endpoint in zip(pools, locality["lb_endpoints"], strict=True):
-        if not is_ip(pool.host):
-            endpoint["endpoint"]["hostname"] = pool.host
+        endpoint["endpoint"]["hostname"] = pool.host
     return described
 
 

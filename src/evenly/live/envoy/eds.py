@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from evenly.live.addresses import Address, is_ip
+from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.envoy.names import NAMESPACE, OPEN
@@ -104,8 +104,8 @@ class Subscription:
 def _endpoint(pool: LivePool, weight: int | None) -> bytes:
     mark = _CLOSED if pool.draining or pool.leaving else _OPEN
     share = b"" if weight is None else field(4, field(1, weight))
-    name = b"" if is_ip(pool.address.host) else field(3, pool.address.host)  # its certificate may be for that
-    return field(2, field(1, field(1, _address(pool.endpoint)) + name) + mark + share)
+    host = field(3, pool.address.host)  # its certificate must be for that; without it, Envoy accepts any name
+    return field(2, field(1, field(1, _address(pool.endpoint)) + host) + mark + share)
 
 
 def _address(address: Address) -> bytes:

@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
+from evenly.inputs import shown
+from evenly.live.addresses import WeightedPool, common_protocol
 from evenly.live.envoy.transport import PoolTls, Secrets, pools_tls
-from evenly.live.pool_scheme import is_http2
+from evenly.live.pool_options import check_names, check_pool_options, check_service, check_sni
+from evenly.live.pool_scheme import PROTOCOLS, is_http2, is_tls
+from evenly.live.tls import KeyPair
 
 _WINDOWS = {"initial_stream_window_size": 2**16, "initial_connection_window_size": 2**20}  # bytes
 _ANY_STATUS = [{"start": 100, "end": 600}]
@@ -36,10 +42,6 @@ class PoolProtocol:
     health_grpc: str | None = None
     tls: PoolTls | None = None
     secrets: Secrets = field(default_factory=Secrets)
-
-    def __post_init__(self) -> None:
-        if self.health_grpc is not None and not self.http2:
-            raise InputError(f"health-grpc is for pools with h2:// or h2s://, not {self.name}://.")
 
     @property
     def http2(self) -> bool:
@@ -69,6 +71,37 @@ class PoolProtocol:
     def transport(self) -> Json:
         """Describe TLS, if pools speak it."""
         return {} if self.tls is None else pools_tls(self.name, self.tls, self.secrets)
+
+
+def read_protocol(
+    pools: Sequence[WeightedPool],
+    followed: str | None,
+    *,
+    health_path: str | None,
+    health_grpc: str | None,
+    authorities: Path | None,
+    pair: KeyPair | None,
+    sni: str | None,
+) -> PoolProtocol:
+    """Read the options of an Envoy elsewhere, whose files are there. `followed` is for the pools of a picker."""
+    if pools and followed is not None:
+        raise InputError("Give pool-protocol only without --pool; with it, write the scheme there.")
+    if followed is not None and followed not in PROTOCOLS:
+        raise InputError(f"pool-protocol must be one of {', '.join(PROTOCOLS)}, not {shown(followed)}.")
+    name = followed or common_protocol(pools)
+    check_pool_options(
+        name,
+        {"pool-ca": authorities, "pool-cert": pair, "pool-sni": sni}
+        | {"health-grpc": health_grpc, "health-path": health_path},
+    )
+    sni, health_grpc = check_sni(sni), check_service(health_grpc)
+    check_names(pools, sni)
+    tls = None
+    if is_tls(name):
+        if authorities is None:
+            raise InputError(f"Pools with {name}:// need --pool-ca, the authorities that Envoy must trust.")
+        tls = PoolTls(authorities=authorities, pair=pair, sni=sni)
+    return PoolProtocol(name=name, health_path=health_path, health_grpc=health_grpc, tls=tls)
 
 
 def _header(field_: tuple[str, str]) -> Json:

@@ -40,6 +40,7 @@ from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
+from evenly.live.picker.greetings import Greetings
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import SettingsFile, resolved
@@ -109,11 +110,13 @@ class PickerServer:
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
+        self._greetings = Greetings(self.balancer, log)
         self.envoys = EnvoyFleet(
             self.balancer,
             self.log,
             time.monotonic,
             own=None if gateway is None else AdminSocket(gateway.admin_socket),
+            unfit=self._greetings.greets,
         )
         kind = "picker" if gateway is None else "gateway"
         self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
@@ -137,6 +140,8 @@ class PickerServer:
     def background(self) -> list[Work]:
         """Return the work to run beside the picks."""
         work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log), self.feed.run()]
+        if self._settings.protocol == "http":  # Envoy's own checks of others find a wrong protocol
+            work.append(self._greetings.run())
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
