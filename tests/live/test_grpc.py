@@ -62,10 +62,10 @@ def front() -> Iterator[Front]:
     with ExitStack() as stack:
         pools = [stack.enter_context(GrpcPool(health=SERVICE)) for _ in range(2)]
         other = stack.enter_context(PoolProcess())
-        words = [word for pool in (*pools, other) for word in ("--pool", f"h2://{pool.address}")]
-        gateway = stack.enter_context(
-            Gateway(*words, "--alpha", "0.5", "--health-grpc", SERVICE, "--slow-start=0")
-        )
+        addresses = [*(pool.address for pool in pools), other.address]
+        words = [word for address in addresses for word in ("--pool", f"h2://{address}")]
+        options = ("--policy", "jsq", "--health-grpc", SERVICE, "--slow-start", "0")
+        gateway = stack.enter_context(Gateway(*words, *options))
         gateway.wait()
         channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{gateway.port}"))
         eventually(lambda: states(gateway), lambda seen: seen == ["serving", "serving", "failing"])
