@@ -188,7 +188,7 @@ ROOMS: dict[str, Room] = {
         may=("errors", "inputs", "live.pool_scheme", "workload"),
     ),
     "live": Room(
-        holds="What all live rooms use: settings, certificates, tokens, log, `--record`, child processes, signals.",
+        holds="What all live rooms use: settings, certificates, tokens, log, records, child processes, signals.",
         may=("core", "errors", "files", "inputs", "live.addresses", "live.pool_scheme", "logs.record", "policies"),
         packages=("pydantic",),
     ),
