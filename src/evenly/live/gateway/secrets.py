@@ -23,9 +23,20 @@ from evenly.live.envoy.transport import (
     listener_tls,
 )
 from evenly.live.log import Log
+from evenly.live.pool_options import check_names
 from evenly.live.pool_scheme import is_tls
 from evenly.live.settings import Settings
 from evenly.live.tls import Followed, KeyPair, read_authorities, read_pair, system_authorities
+
+
+def check_secrets(settings: Settings, environment: Mapping[str, str]) -> None:
+    """Reject certificates that cannot be used, before any process is started."""
+    check_names(settings.pool, settings.pool_sni)
+    for pair, client in ((settings.tls, False), (settings.admin_tls, False), (settings.pool_pair, True)):
+        if pair is not None:
+            read_pair(pair, client=client)
+    if is_tls(settings.protocol):
+        read_authorities(settings.pool_ca or system_authorities(environment))
 
 
 class GatewaySecrets:

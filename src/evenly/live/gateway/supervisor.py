@@ -26,14 +26,13 @@ from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
-from evenly.live.gateway.secrets import GatewaySecrets
+from evenly.live.gateway.secrets import GatewaySecrets, check_secrets
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
-from evenly.live.pool_options import check_names
 from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
-from evenly.live.tls import POLL_S, KeyPair, read_pair
+from evenly.live.tls import POLL_S, KeyPair
 
 _LOOPBACK = Address("127.0.0.1", 0)
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 5.0
@@ -247,9 +246,7 @@ def _check(settings: Settings) -> None:
     read_token(settings.admin, settings.admin_token_file, os.environ)
     if settings.record is not None:
         check_record(settings.record)
-    if settings.admin_tls is not None:
-        read_pair(settings.admin_tls)
-    check_names(settings.pool, settings.pool_sni)
+    check_secrets(settings, os.environ)
     endpoints: dict[Address, Address] = {}
     for pool in (configured.address for configured in settings.pool):
         other = endpoints.setdefault(resolve(pool), pool)
