@@ -241,7 +241,8 @@ def read_keys(path: Path, model: type[BaseModel]) -> dict[str, Any]:
     for key in values:
         if key not in model.model_fields:
             near = get_close_matches(key, model.model_fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(model.model_fields)}."
+            known = dict.fromkeys((*model.__annotations__, *model.model_fields))  # its own fields come first
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
             raise InputError(f"{path} has an unknown key {shown(key)}: {hint}")
     return values
 
