@@ -74,6 +74,7 @@ class Front(NamedTuple):
     good: PoolProcess
     listener: KeyPair
     admin: KeyPair
+    client: KeyPair
     certificates: Certificates
 
     @property
@@ -127,7 +128,7 @@ def front(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) 
         settings.write_text("".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items()))
         gateway = stack.enter_context(Gateway("--config", str(settings)))
         gateway.wait()
-        made = Front(gateway, pools[0], files["tls"], files["admin_tls"], certificates)
+        made = Front(gateway, pools[0], files["tls"], files["admin_tls"], files["pool"], certificates)
         eventually(made.states, lambda states: states == [("serving", 0), *[("failing", 0)] * 5])
         yield made
 
@@ -138,6 +139,8 @@ def test_clients_speak_either_http_over_tls(front: Front) -> None:
         assert curl(front.url, front.trusted, option) == f"{front.good.address} {version}"
         assert curl(front.url, front.trusted, option, "--data", "x") == f"{front.good.address} {version}"
     assert curl(front.url, front.certificates.other.cert) == "curl: 60"  # the certificate cannot be verified
+    admin = f"https://localhost:{front.gateway.admin}"
+    assert f"curl {admin}/state" in curl(f"{admin}/docs", front.trusted)
     for port in (front.gateway.port, front.gateway.admin):
         assert curl(f"http://localhost:{port}/state", front.trusted).startswith("curl: ")
 
@@ -189,6 +192,25 @@ def test_a_session_survives_new_certificates(front: Front) -> None:
     session.close()
     eventually(front.states, lambda states: states[0] == ("serving", 0))
 
+    # The second pool wants a client certificate of the other authority.
+    for to, source in zip(front.client.files, front.certificates.other.sign("client").files, strict=True):
+        replaced(to, source)
+    eventually(front.states, lambda states: states[1][0] != "failing")
+
+
+@pytest.mark.envoy
+def test_a_key_that_only_envoy_rejects_is_named(tmp_path: Path) -> None:
+    pair = KeyPair(tmp_path / "cert", tmp_path / "key")
+    openssl(
+        *("req", "-x509", "-newkey", "ed448", "-nodes", "-days", "2", "-subj", "/CN=localhost"),
+        *("-keyout", pair.key, "-out", pair.cert),
+    )
+    command = [sys.executable, "-m", "evenly", "gateway", "--listen", "127.0.0.1:0", "--pool", "127.0.0.1:1"]
+    command += [*options_for(pair, "tls"), "--alpha", "0.5"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"evenly: Envoy cannot use the certificate {pair.cert}: the key must be RSA with " in done.stderr
+
 
 # --- a picker with TLS, and an Envoy that trusts it ------------------------------------------------------------
 
@@ -220,7 +242,7 @@ def test_an_envoy_speaks_tls_with_clients_picker_and_pools(certificates: Certifi
             )
         )
         options = ("--disable-hot-restart", "--concurrency", "1", "--log-level", "warning")
-        stack.enter_context(Process(str(find_envoy()), "-c", str(config), *options))
+        envoy = stack.enter_context(Process(str(find_envoy()), "-c", str(config), *options))
         url = f"https://localhost:{port}/"
         eventually(lambda: curl(url, ours.cert), lambda answer: answer == f"{pool.address} 2")
 
@@ -234,6 +256,7 @@ def test_an_envoy_speaks_tls_with_clients_picker_and_pools(certificates: Certifi
         eventually(counts, lambda seen: seen == (1, 0))  # the picker placed it
         session.close()
         eventually(counts, lambda seen: seen == (0, 0))
+        assert "deprecated" not in envoy.output()
 
 
 # --- which certificates are usable -----------------------------------------------------------------------------

@@ -6,10 +6,11 @@ replace a file. So it follows copies (SDS), and gets a new one when certificate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from evenly.files import atomic_write
+from evenly.errors import InputError
+from evenly.files import atomic_write, path_text
 from evenly.live.envoy.bootstrap_clusters import Json
 from evenly.live.envoy.pool_protocol import PoolProtocol
 from evenly.live.envoy.transport import (
@@ -73,6 +74,17 @@ class GatewaySecrets:
             tls=self._pools,
             secrets=self._secrets,
         )
+
+    def check_accepted(self, rejected: Sequence[str]) -> None:
+        """Raise InputError if Envoy rejected secrets when it started: it supports fewer keys than OpenSSL."""
+        pairs = {LISTENER: self._settings.tls, POOLS: self._settings.pool_pair}
+        for pair in filter(None, map(pairs.get, rejected)):
+            raise InputError(
+                f"Envoy cannot use the certificate {path_text(pair.cert)}: the key must be RSA with 2048 bits or "
+                "more, ECDSA with P-256, P-384 or P-521, or Ed25519."
+            )
+        if AUTHORITIES in rejected and self._pools is not None:
+            raise InputError(f"Envoy cannot use the CA file {path_text(self._pools.authorities)}.")
 
     def look(self) -> None:
         """Take in files that have changed. Call this every `tls.POLL_S` seconds."""

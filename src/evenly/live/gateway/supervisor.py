@@ -128,6 +128,7 @@ class Gateway:
                 code = await child.wait_exit()
                 return _BAD_INPUT if code == _BAD_INPUT else _FAILED
             self._keepers[child.name] = asyncio.ensure_future(self._keep(child))
+        self._secrets.check_accepted(await self._envoy.rejected_secrets())
         self._folder.set_accepting(True)
         self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
         self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
