@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import ssl
 import subprocess
@@ -16,6 +17,9 @@ import pytest
 
 from evenly.errors import InputError
 from evenly.live.envoy.process import find_envoy
+from evenly.live.gateway.secrets import GatewaySecrets
+from evenly.live.log import Log
+from evenly.live.settings import read_settings
 from evenly.live.tls import KeyPair, pair_of, read_authorities, read_pair, server_context, system_authorities
 from tests.live.certificates import Authority, openssl, replaced
 from tests.live.clients import Session
@@ -196,6 +200,37 @@ def test_a_session_survives_new_certificates(front: Front) -> None:
     for to, source in zip(front.client.files, front.certificates.other.sign("client").files, strict=True):
         replaced(to, source)
     eventually(front.states, lambda states: states[1][0] != "failing")
+
+
+def test_the_gateway_follows_authorities_and_keeps_its_copies(certificates: Certificates, tmp_path: Path) -> None:
+    trusted, folder, lines = tmp_path / "ca.pem", tmp_path / "folder", io.StringIO()
+    folder.mkdir()
+    replaced(trusted, certificates.ours.cert)
+    settings = read_settings(
+        {"listen": "127.0.0.1:1", "pool": ["https://localhost:2"], "pool_ca": str(trusted)}, None
+    )
+    secrets = GatewaySecrets(settings, folder, {}, Log(lines))
+    [copy] = folder.iterdir()
+
+    def in_copy() -> str:
+        [resource] = json.loads(copy.read_text())["resources"]
+        return str(resource["validation_context"]["trusted_ca"]["inline_string"])
+
+    assert in_copy() == certificates.ours.cert.read_text()
+    replaced(trusted, certificates.other.cert)
+    secrets.look()
+    assert in_copy() == certificates.ours.cert.read_text()  # more files might be about to change
+    secrets.look()
+    assert in_copy() == certificates.other.cert.read_text()
+    trusted.write_text("none")
+    copy.unlink()
+    for _ in range(3):
+        secrets.look()
+    assert in_copy() == certificates.other.cert.read_text()
+    assert [json.loads(line)["event"] for line in lines.getvalue().splitlines()] == [
+        "certificate read",
+        "certificate not used",
+    ]
 
 
 @pytest.mark.envoy
