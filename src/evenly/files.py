@@ -23,6 +23,7 @@ _CHUNK = 65536
 _MAX_DOTS = 1000  # in one key; the parser's time and memory grow with their square
 _OUTSIDE_KEYS = re.compile(r"""[^\w."'\t -]""")
 _SHOWN = 200  # characters of a path in an error message
+Fingerprint = tuple[int, int, int]  # of a file, see `fingerprint`
 _STEM = 60  # characters of a temporary file's name; the whole must fit where the target's name does
 
 
@@ -92,6 +93,15 @@ def check_regular(path: Path) -> None:
         return
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise InputError(f"Cannot read {path_text(path)} more than once: it is not a regular file.")
+
+
+def fingerprint(path: Path) -> Fingerprint | None:
+    """Return a value that changes with the file. Take it before reading the file, so that no change is missed."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def check_writable(path: Path) -> None:

@@ -61,6 +61,24 @@ _NEEDED = {  # what an option needs to have an effect
     ("whatif", "--capacity"): {"--policies": "pull,threshold"},
     ("whatif", "--sample-size"): {"--policies": "power-of-d,threshold", "--limit": "2"},
 }
+
+
+def _needed_by_tls() -> dict[tuple[str, str], dict[str, str]]:
+    """Return what the options of TLS need: the other half of a pair, and pools that speak TLS or HTTP/2."""
+    needed = {}
+    for command, prefixes in _PAIRS.items():
+        for prefix in prefixes:
+            pools = {"--pool": "https://localhost:1"} if prefix == "pool" else {}
+            for one, other in (("cert", "key"), ("key", "cert")):
+                needed[command, f"--{prefix}-{one}"] = {f"--{prefix}-{other}": "empty.toml", **pools}
+    for command in ("gateway", "envoy-config"):
+        needed |= {(command, name): {"--pool": "https://localhost:1"} for name in ("--pool-ca", "--pool-sni")}
+        needed[command, "--health-grpc"] = {"--pool": "h2://127.0.0.1:1"}
+    return needed
+
+
+_PAIRS = {"gateway": ("tls", "admin-tls", "pool"), "picker": ("tls", "admin-tls"), "envoy-config": ("tls", "pool")}
+_NEEDED |= _needed_by_tls()
 STOPPED_BY = {  # commands that run until they are stopped, or for long, and how to stop them
     "demo": signal.SIGTERM,
     "gateway": signal.SIGTERM,
@@ -96,13 +114,20 @@ _RANGES = (
     "1..1000/7", "1..1000000000/1000000", "5..1/3", "0..1/3", "1..2/1", "1..2/99999999999", "1..2", "1:2", "a:b:c",
     "nan:1:1", "inf..1/3", "1e999:1:1", f"{'9' * 99}:1:1", "1e-300:1e300:1e-300", "1;2", "0.5:0.99:0.01",
 )  # fmt: skip
+_SCHEMES = (
+    "https://localhost:1", "h2://127.0.0.1:1=4", "h2s://localhost:1", "HTTP://127.0.0.1:1", "ftp://a:1", "h2://",
+    "://a:1", "h2:/a:1", "https://127.0.0.1:1", "h2://h2://a:1", "h2://a:1/path", "https://user@a:1",
+)  # fmt: skip
 _BY_OPTION = {
     "--schedule": SCHEDULES,
     "--listen": ADDRESSES,
-    "--pool": (*ADDRESSES, *_NAMES),
+    "--pool": (*ADDRESSES, *_NAMES, *_SCHEMES),
     "--resolver": ADDRESSES,
     "--admin": ADDRESSES,
     "--picker": ADDRESSES,
+    "--pool-sni": (*ADDRESSES, "pool.example", "*.example", "127.0.0.1", "a b"),
+    "--health-grpc": (*TEXTS, "pkg.Service"),
+    "--pool-protocol": (*WORDS, "http", "https", "h2", "h2s", "H2", "dns+h2"),
     "--envoy-admin": ADDRESSES,
     "--store": (
         "redis://127.0.0.1:1",

@@ -178,5 +178,9 @@ def _left_behind(group: int) -> bool:
 
 
 def _read(path: Path) -> str:
-    with path.open("rb") as file:
-        return file.read(10**6).decode("utf-8", "replace")
+    """Return what the child has written; nothing if it has not begun, as on a busy machine."""
+    try:
+        with path.open("rb") as file:
+            return file.read(10**6).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -29,12 +30,14 @@ class SessionFailedError(Exception):
 class Session:
     """A WebSocket session: requested by the constructor, open after `wait`. `head` is that of the response."""
 
-    def __init__(self, port: int, cookie: str = "") -> None:
+    def __init__(self, port: int, cookie: str = "", tls: ssl.SSLContext | None = None) -> None:
         self.pool = ""
         self.head = ""
         self._received = b""
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         with self._closed_on_error():
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname="localhost")
             self._socket.sendall(_HELLO[:-2] + f"cookie: {cookie}\r\n\r\n".encode() if cookie else _HELLO)
 
     def wait(self) -> Self:

@@ -1,5 +1,8 @@
 """A pool that counts its own sessions: it serves HTTP/1.1, WebSocket and event streams on a loopback port.
 
+    pool_server.py PORT [CERT KEY [CA]]
+
+With a certificate it speaks TLS, and with authorities it asks clients for certificates that they have signed.
 Commands come on standard input, one word per line. Each is answered by a line on standard output, so the counts
 can be read while the port refuses connections. The process ends with its parent.
 
@@ -15,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import sys
 from base64 import b64encode
 from hashlib import sha1
@@ -28,8 +32,9 @@ _CLOSE = bytes([0x88, 0])
 class Pool:
     """The state that connections share."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, tls: ssl.SSLContext | None) -> None:
         self.address = f"127.0.0.1:{port}"
+        self._tls = tls
         self.well = True
         self.resets = False
         self.open: set[Connection] = set()
@@ -40,7 +45,7 @@ class Pool:
         """Accept connections."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
-            lambda: Connection(self), "127.0.0.1", self._port, backlog=4096, reuse_address=True
+            lambda: Connection(self), "127.0.0.1", self._port, backlog=4096, reuse_address=True, ssl=self._tls
         )
 
     def refuse(self) -> None:
@@ -173,8 +178,17 @@ def _text(message: bytes) -> bytes:
     return bytes([0x81, len(message)]) + message
 
 
-async def _serve_until_input_ends(port: int) -> None:
-    pool = Pool(port)
+def _context(cert: str, key: str, *authorities: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    for file in authorities:
+        context.load_verify_locations(file)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+async def _serve_until_input_ends(port: int, *tls: str) -> None:
+    pool = Pool(port, _context(*tls) if tls else None)
     commands = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     await pool.listen()
@@ -184,4 +198,4 @@ async def _serve_until_input_ends(port: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve_until_input_ends(int(sys.argv[1])))
+    asyncio.run(_serve_until_input_ends(int(sys.argv[1]), *sys.argv[2:]))

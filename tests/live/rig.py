@@ -29,9 +29,10 @@ _POOL_SERVER = Path(__file__).with_name("pool_server.py")
 
 
 class PoolProcess:
-    """A pool server, see `pool_server.py`."""
+    """A pool server, see `pool_server.py`. `tls` are a certificate, its key, and authorities for mutual TLS."""
 
-    def __init__(self) -> None:
+    def __init__(self, *tls: Path) -> None:
+        self._tls = [*map(str, tls)]
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
         self._process: subprocess.Popen[str] | None = None
@@ -47,7 +48,7 @@ class PoolProcess:
 
     def start(self) -> None:
         """Start it. `wait` and the first `say` wait until it is ready."""
-        command = [sys.executable, "-I", "-S", str(_POOL_SERVER), str(self.port)]
+        command = [sys.executable, "-I", "-S", str(_POOL_SERVER), str(self.port), *self._tls]
         self._process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def wait(self) -> None:

@@ -255,3 +255,80 @@ def test_bad_options_of_the_demo(
     capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
 ) -> None:
     assert complaint(capsys, "demo", *words) == sentence
+
+
+TLS_POOL = ("--pool", "https://localhost:9")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--pool", "h2://127.0.0.1:8", *POOL), "All pools must speak one protocol, not h2 and http."),
+        (
+            ("--pool", "ftp://a:1"),
+            "The scheme of a pool must be one of http, https, h2, h2s, dns or srv, or a pair such as dns+h2, not "
+            "'ftp'.",
+        ),
+        ((*POOL, "--tls-cert", "a"), "Give tls-cert and tls-key together, or neither of them."),
+        ((*POOL, "--pool-ca", "a"), "--pool-ca is for pools with https:// or h2s://, not http://."),
+        (("--pool", "h2://a:1", "--pool-sni", "a"), "--pool-sni is for pools with https:// or h2s://, not h2://."),
+        ((*TLS_POOL, "--pool-key", "a"), "Give pool-cert and pool-key together, or neither of them."),
+        ((*TLS_POOL, "--health-grpc", ""), "--health-grpc is for pools with h2:// or h2s://, not https://."),
+        (
+            ("--pool", "h2://a:1", "--health-grpc", "", "--health-path", "/"),
+            "Give health-grpc or health-path, not both.",
+        ),
+        (
+            ("--pool", "h2://a:1", "--health-grpc", "a b"),
+            "--health-grpc must be the name of a gRPC service of up to 200 ASCII characters without spaces, or "
+            "empty, not 'a b'.",
+        ),
+        (
+            (*TLS_POOL, "--pool-sni", "127.0.0.1"),
+            "--pool-sni must be a host name such as pool.example.com, not '127.0.0.1'.",
+        ),
+        (
+            ("--pool", "h2s://127.0.0.1:9", "--pool-ca", "a"),
+            "Pool h2s://127.0.0.1:9 needs pool-sni, the name in its certificate, because its address has none.",
+        ),
+    ],
+)
+def test_tls_and_protocols_of_pools(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for start in (GATEWAY, ENVOY_CONFIG):
+        assert complaint(capsys, *start, *words) == sentence
+
+
+def test_certificates_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file names them too, and a picker has two ports that need them."""
+    none = tmp_path / "none"
+    unreadable = f"Cannot read {none}: no such file or directory."
+    for prefix in ("tls", "admin-tls"):
+        pair = (f"--{prefix}-cert", str(none), f"--{prefix}-key", str(none))
+        for start in (GATEWAY, PICKER):
+            assert complaint(capsys, *start, *POOL, *pair) == unreadable
+        settings = tmp_path / "evenly.toml"
+        name = prefix.replace("-", "_")
+        settings.write_text(f'pool = ["127.0.0.1:9"]\n{name}_cert = "{none}"\n{name}_key = "{none}"\n')
+        assert complaint(capsys, *GATEWAY, "--config", str(settings)) == unreadable
+        settings.write_text(f'pool = ["127.0.0.1:9"]\n{name}_cert = 7\n')
+        assert complaint(capsys, *GATEWAY, "--config", str(settings)) == (
+            f"{prefix}-cert must be the name of a file, not 7."
+        )
+    assert complaint(capsys, *GATEWAY, *TLS_POOL, "--pool-ca", str(none)) == unreadable
+    assert complaint(capsys, *GATEWAY, *TLS_POOL, "--pool-cert", str(none), "--pool-key", str(none)) == unreadable
+
+
+def test_what_only_envoy_config_rejects(capsys: pytest.CaptureFixture[str]) -> None:
+    """The files are on another machine, so they are not read."""
+    for words, sentence in (
+        (TLS_POOL, "Pools with https:// need --pool-ca, the authorities that Envoy must trust."),
+        (
+            (*POOL, "--pool-protocol", "http"),
+            "Give pool-protocol only without --pool; with it, write the scheme there.",
+        ),
+        (("--pool-protocol", "H2"), "--pool-protocol must be one of http, https, h2, h2s, not 'H2'."),
+    ):
+        assert complaint(capsys, *ENVOY_CONFIG, *words) == sentence
+    assert main([*ENVOY_CONFIG, *TLS_POOL, "--pool-ca", "/none", "--picker-ca", "/none"]) == 0

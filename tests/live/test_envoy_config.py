@@ -35,6 +35,7 @@ SHAPES = [
     ("--picker", "localhost:4000"),
     ("--picker", "[::1]:4000", "--listen", "[::]:8080"),
     ("--envoy-admin", "10.0.0.1:9901"),
+    ("--pool", "h2://127.0.0.1:9001", "--pool", "h2://localhost:9002=4", "--health-grpc", ""),
 ]
 
 

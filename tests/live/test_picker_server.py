@@ -25,6 +25,7 @@ from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
 from evenly.live.picker.state_file import PickerState, load
 from evenly.live.settings import OLD_KEYS, read_settings
+from evenly.live.tls_settings import TlsSettings
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Handler, Stream
 from tests.live.processes import PATIENCE
@@ -149,6 +150,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     expected["settings"] |= {"sticky": None, "sticky_margin": None, "sticky_key_file": None}
     expected["pools"] = [{**pool, "weight": 1.0, "source": ""} for pool in expected["pools"]]
     expected |= {"answers": [], "by_hand": []}
+    expected["settings"] |= dict.fromkeys(TlsSettings.model_fields)
     assert json.loads(state.read_text()) == expected
 
 

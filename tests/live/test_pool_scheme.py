@@ -3,6 +3,7 @@
 import pytest
 
 from evenly.errors import InputError
+from evenly.live.addresses import Address, WeightedPool, common_protocol, parse_pool
 from evenly.live.pool_scheme import PoolScheme, split_scheme
 
 
@@ -30,3 +31,17 @@ def test_schemes(text: str, scheme: PoolScheme, rest: str, spelled: str) -> None
 def test_unknown_schemes_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="scheme of a pool must be one of http, https, h2, h2s, dns or srv"):
         split_scheme(text)
+
+
+def test_pools_have_a_scheme() -> None:
+    pool = parse_pool("H2S://Pool-1:443=4")
+    assert pool == WeightedPool(Address("pool-1", 443), 4.0, PoolScheme("h2s"))
+    assert str(pool) == "h2s://pool-1:443=4"
+    assert parse_pool("http://a:80") == parse_pool("a:80") == WeightedPool(Address("a", 80))
+
+
+def test_pools_speak_one_protocol() -> None:
+    assert common_protocol([]) == common_protocol([PoolScheme()]) == "http"
+    assert common_protocol([PoolScheme("h2"), PoolScheme("h2", "dns")]) == "h2"
+    with pytest.raises(InputError, match=r"^All pools must speak one protocol, not http and h2\.$"):
+        common_protocol([PoolScheme(), PoolScheme("h2"), PoolScheme()])

@@ -35,7 +35,7 @@ def pools(*addresses: Address) -> list[WeightedPool]:
 def test_options_alone() -> None:
     settings = read_settings(GIVEN, None)
     assert settings.listen == Address("127.0.0.1", 80)
-    assert settings.pool == ((A, 1), (Address("h", 2), 1))
+    assert settings.pool == (WeightedPool(A), WeightedPool(Address("h", 2)))
     assert (settings.policy, settings.alpha, settings.admin) == ("threshold", None, Address("127.0.0.1", 0))
 
 
@@ -45,9 +45,9 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
         'listen = "127.0.0.1:81"\npool = ["127.0.0.1:3"]\nalpha = 0.57\nslow_start = 3\nhealth_path = "/up"\n'
     )
     settings = read_settings({"listen": "127.0.0.1:80"}, file)
-    assert (settings.listen.port, settings.pool, settings.alpha) == (80, ((C, 1),), "0.57")
+    assert (settings.listen.port, settings.pool, settings.alpha) == (80, (WeightedPool(C),), "0.57")
     assert (settings.slow_start, settings.health_path) == (3.0, "/up")
-    assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == ((B, 1),)
+    assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (WeightedPool(B),)
 
 
 def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_weights_come_from_options_and_from_a_file(tmp_path: Path) -> None:
     settings = read_settings({"listen": "127.0.0.1:80"}, file)
     assert [pool.weight for pool in settings.pool] == [4, 0.5, 1, 1]
     assert [str(pool) for pool in settings.pool] == ["127.0.0.1:1=4", "[::1]:2=0.5", "h:3", "h:4"]
-    assert read_settings({**GIVEN, "pool": ["127.0.0.1:1=1e-2"]}, file).pool == ((A, 0.01),)
+    assert read_settings({**GIVEN, "pool": ["127.0.0.1:1=1e-2"]}, file).pool == (WeightedPool(A, 0.01),)
     assert type(settings).model_validate_json(settings.model_dump_json()) == settings
 
 

@@ -337,6 +337,14 @@ def test_a_changed_file_changes_weights(tmp_path: Path) -> None:
     assert scene.pools[0].weight == 4
 
 
+def test_a_changed_file_cannot_change_the_protocol_of_the_pools(tmp_path: Path) -> None:
+    """Envoy learned it when it started."""
+    before = read_settings({**GIVEN, "pool": [str(at(0))]}, None)
+    after, line = reloaded(Scene([1]), before, tmp_path / "evenly.toml", [f"h2://{at(0)}"])
+    assert after == before
+    assert line["reason"] == "Restart to change the protocol of the pools from http to h2."
+
+
 def test_a_running_policy_that_ignores_weights_refuses_those_of_a_changed_file(tmp_path: Path) -> None:
     """The file has another policy too, which takes effect at the next start."""
     scene = Scene([1, 1], name="jsq", policy=make_policy("jsq"))

@@ -32,7 +32,7 @@ LIVE = {
     "discovery": (1.5, 2), "admin": (3, 2), "gateway": (4, 2),
     "http": (0.5, 3), "store": (1.33, 3), "picker.ready": (2.17, 3), "envoy": (3, 3), "admin.schema": (4.6, 3),
     "wire": (2.1, 4), "balancer": (3, 4), "dashboard": (4, 4),
-    "addresses": (0, 5),
+    "addresses": (0, 5), "pool_scheme": (0, 6),
 }  # fmt: skip
 _TALL = "live"  # extends into the next row
 _CARD, _LINE, _GAP, _ROW_GAP, _MARGIN = 170, 16, 44, 46, 20  # pixels

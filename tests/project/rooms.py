@@ -180,12 +180,16 @@ ROOMS: dict[str, Room] = {
         may=("errors", "files", "inputs", "paper.claims", "paper.experiments", "paper.figures", "paper.report"),
     ),
     "web": Room(holds="Pages for browsers, as static files: what they share, and how they are served."),
+    "live.pool_scheme": Room(
+        holds="The scheme of a pool: what it speaks, and how it is found.", may=("errors", "inputs")
+    ),
     "live.addresses": Room(
-        holds="HOST:PORT, and the weights of pools, parsed and checked.", may=("errors", "inputs", "workload")
+        holds="HOST:PORT, and the weights and protocol of pools, parsed and checked.",
+        may=("errors", "inputs", "live.pool_scheme", "workload"),
     ),
     "live": Room(
-        holds="What all live rooms use: settings, admin token, log, `--record`, child processes, signals.",
-        may=("core", "errors", "files", "inputs", "live.addresses", "logs.record", "policies"),
+        holds="What all live rooms use: settings, certificates, tokens, log, records, child processes, signals.",
+        may=("core", "errors", "files", "inputs", "live.addresses", "live.pool_scheme", "logs.record", "policies"),
         packages=("pydantic",),
     ),
     "live.agents": Room(
@@ -209,7 +213,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.envoy": Room(
         holds="Everything about Envoy: bootstrap, process, picks, endpoints, the counts of its admin port.",
-        may=("errors", "inputs", "live", "live.addresses", "live.balancer", "live.wire"),
+        may=("errors", "inputs", "live", "live.addresses", "live.balancer", "live.pool_scheme", "live.wire"),
     ),
     "live.dashboard": Room(
         holds="What the dashboard shows, as data: figures, the last hour, logins, the stream.", may=("live",)
@@ -250,7 +254,7 @@ ROOMS: dict[str, Room] = {
     ),
     "live.gateway": Room(
         holds="The supervisor of Envoy and picker, their ports and processes.",
-        may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready"),
+        may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready", "live.pool_scheme"),
     ),
     "live.demo": Room(
         holds="Embedded pools and traffic around a real Envoy and picker.",

@@ -15,6 +15,7 @@ _DECISIONS = "Decisions"
 _OPERATION = "Operation"
 _SHARING = "Several pickers"
 _STICKINESS = "Sticky sessions"
+_TLS = "TLS"
 
 
 Listen = Annotated[
@@ -31,9 +32,10 @@ Pool = Annotated[
     option(
         _ADDRESSES,
         "Server pool; repeat the option for each. A pool of weight 4 gets four times the sessions of a pool of "
-        "weight 1 (default: 1). dns://NAME:PORT stands for all servers that DNS lists under the name, srv://NAME "
-        "for the servers and ports of its SRV records.",
-        "HOST:PORT[=WEIGHT]",
+        "weight 1 (default: 1). SCHEME is http (default), https, h2 (HTTP/2, for gRPC) or h2s (HTTP/2 over TLS), "
+        "the same for all pools. dns://NAME:PORT stands for all servers that DNS lists under the name, srv://NAME "
+        "for the servers and ports of its SRV records; with another scheme: dns+h2, srv+https.",
+        "[SCHEME://]HOST:PORT[=WEIGHT]",
     ),
 ]
 Resolver = Annotated[
@@ -97,6 +99,64 @@ HealthPath = Annotated[
     option(
         _OPERATION, "Check the health of pools with a GET of this path (default: open a TCP connection).", "PATH"
     ),
+]
+HealthGrpc = Annotated[
+    str | None,
+    option(
+        _OPERATION,
+        "Check the health of pools with gRPC's health service, which is asked about this service; an empty name "
+        "asks about the whole server.",
+        "SERVICE",
+    ),
+]
+TlsCert = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Speak TLS at --listen with this certificate chain, in PEM. It is read again when the file changes.",
+        "FILE",
+        parser=file_path,
+    ),
+]
+TlsKey = Annotated[Path | None, option(_TLS, "Key of --tls-cert, in PEM.", "FILE", parser=file_path)]
+AdminTlsCert = Annotated[
+    Path | None,
+    option(_TLS, "Speak TLS at --admin with this certificate chain, in PEM.", "FILE", parser=file_path),
+]
+AdminTlsKey = Annotated[Path | None, option(_TLS, "Key of --admin-tls-cert, in PEM.", "FILE", parser=file_path)]
+PoolCa = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Trust these authorities for the certificates of pools, in PEM (default: those of the system).",
+        "FILE",
+        parser=file_path,
+    ),
+]
+EnvoyTlsCert = Annotated[
+    Path | None,
+    option(
+        _TLS, "Speak TLS at --listen with this certificate chain, in PEM.", "FILE", "--tls-cert", parser=file_path
+    ),
+]
+EnvoyPoolCa = Annotated[
+    Path | None,
+    option(
+        _TLS,
+        "Trust these authorities for the certificates of pools, in PEM; required for https and h2s.",
+        "FILE",
+        "--pool-ca",
+        parser=file_path,
+    ),
+]
+PoolCert = Annotated[
+    Path | None,
+    option(_TLS, "Show this certificate chain to pools (mutual TLS), in PEM.", "FILE", parser=file_path),
+]
+PoolKey = Annotated[Path | None, option(_TLS, "Key of --pool-cert, in PEM.", "FILE", parser=file_path)]
+PoolSni = Annotated[
+    str | None,
+    option(_TLS, "Name that the certificates of all pools are for (default: the host of each pool).", "NAME"),
 ]
 OpenFiles = Annotated[
     int | None,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evenly.errors import InputError
 from evenly.inputs import shown
+from evenly.live.pool_scheme import PoolScheme, split_scheme
 from evenly.workload.pools import MAX_CLASSES, checked_size
 
 MAX_POOLS = 10_000
@@ -44,23 +45,38 @@ class Address(NamedTuple):
         return (mapped or number).is_loopback
 
 
+def is_ip(host: str) -> bool:
+    """Return whether the host is an IP address and not a name."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 class WeightedPool(NamedTuple):
-    """A pool as it is configured: HOST:PORT, or HOST:PORT=WEIGHT."""
+    """A pool as it is configured: [SCHEME://]HOST:PORT[=WEIGHT]."""
 
     address: Address
     weight: float = 1.0
+    scheme: PoolScheme = PoolScheme()
 
     def __str__(self) -> str:
-        return str(self.address) if self.weight == 1 else f"{self.address}={weight_text(self.weight)}"
+        scheme = f"{self.scheme}://" if str(self.scheme) else ""
+        weight = "" if self.weight == 1 else f"={weight_text(self.weight)}"
+        return f"{scheme}{self.address}{weight}"
 
 
 def parse_pool(text: str) -> WeightedPool:
-    """Read HOST:PORT or HOST:PORT=WEIGHT."""
-    address, equals, weight = text.partition("=")
+    """Read [SCHEME://]HOST:PORT[=WEIGHT]."""
+    scheme, rest = split_scheme(text)
+    if scheme.discovery:
+        raise InputError(f"This pool must have an address, HOST:PORT, not {shown(text)}.")
+    address, equals, weight = rest.partition("=")
     pool = parse_address(address)
     if not equals:
-        return WeightedPool(pool)
-    return WeightedPool(pool, parse_weight(weight, f"The weight of pool {pool}"))
+        return WeightedPool(pool, scheme=scheme)
+    return WeightedPool(pool, parse_weight(weight, f"The weight of pool {pool}"), scheme)
 
 
 def parse_weight(text: str, name: str) -> float:
@@ -138,6 +154,14 @@ def check_pools(pools: Sequence[Address]) -> None:
         if pool in seen:
             raise InputError(f"Pool {pool} is given twice.")
         seen.add(pool)
+
+
+def common_protocol(schemes: Iterable[PoolScheme]) -> str:
+    """Return the protocol of all pools. Envoy speaks one to all servers of a cluster, so they must agree."""
+    protocols = dict.fromkeys(scheme.protocol for scheme in schemes)
+    if len(protocols) > 1:
+        raise InputError(f"All pools must speak one protocol, not {' and '.join(protocols)}.")
+    return next(iter(protocols), PoolScheme().protocol)
 
 
 def check_weights(weights: Iterable[float]) -> None:

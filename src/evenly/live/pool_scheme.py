@@ -11,6 +11,16 @@ PROTOCOLS = ("http", "https", "h2", "h2s")  # h2 is HTTP/2 without TLS, as gRPC 
 DISCOVERIES = ("dns", "srv")
 
 
+def is_tls(protocol: str) -> bool:
+    """Return whether the protocol is spoken over TLS."""
+    return protocol in ("https", "h2s")
+
+
+def is_http2(protocol: str) -> bool:
+    """Return whether the protocol is HTTP/2, which gRPC needs."""
+    return protocol in ("h2", "h2s")
+
+
 class PoolScheme(NamedTuple):
     """What a pool speaks, and the DNS records that say where its servers are; empty for a fixed address."""
 

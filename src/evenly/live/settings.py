@@ -29,11 +29,14 @@ from evenly.live.addresses import (
     check_path,
     check_pools,
     check_weights,
+    common_protocol,
     parse_address,
 )
+from evenly.live.fields import file_field
 from evenly.live.pool_source import PoolSource, check_sources, parse_pool_or_source, parse_resolver
 from evenly.live.sticky_rule import DEFAULT_MARGIN, StickyRule, check_margin, parse_sticky
 from evenly.live.store_url import check_fleet, parse_store_url, without_password
+from evenly.live.tls_settings import TlsSettings
 from evenly.policies import (
     DEFAULT,
     LIVE,
@@ -111,17 +114,6 @@ def seconds_field(name: str) -> BeforeValidator:
     return BeforeValidator(lambda value: number_from(name, value, 0, MAX_SECONDS))
 
 
-def file_field(name: str) -> BeforeValidator:
-    """Return the check of a file's name, or None."""
-
-    def check(value: object) -> object:
-        if value is not None and not (isinstance(value, str | Path) and str(value)):
-            raise InputError(f"{name} must be the name of a file, not {shown(value)}.")
-        return value
-
-    return BeforeValidator(check)
-
-
 def _store(value: object) -> object:
     if value is not None:
         parse_store_url(value)
@@ -161,7 +153,7 @@ StickyField = Annotated[
 ]
 
 
-class Settings(BaseModel):
+class Settings(TlsSettings):
     """Settings of a gateway or of a picker. `listen` takes clients (gateway) or Envoys (picker).
 
     Keys of `OLD_KEYS` are accepted under their old names too, also in state files of older versions.
@@ -211,6 +203,7 @@ class Settings(BaseModel):
         check_pools(addresses)
         check_sources(self.sources)
         check_weights(pool.weight for pool in self.pool)
+        self.check_tls(self.protocol, self.health_path)
         for pool in self.pool:
             check_live_weight(self.policy, pool.weight)
         check_distinct({"listen": self.listen, "admin": self.admin})
@@ -231,6 +224,11 @@ class Settings(BaseModel):
     def margin(self) -> int:
         """The sessions beyond its threshold that a pool may have when a client returns to it."""
         return DEFAULT_MARGIN if self.sticky_margin is None else self.sticky_margin
+
+    @property
+    def protocol(self) -> str:
+        """What all pools speak: one of `pool_scheme.PROTOCOLS`."""
+        return common_protocol(pool.scheme for pool in self.pool)
 
 
 def with_new_keys(values: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -290,7 +288,8 @@ def read_keys(path: Path, model: type[BaseModel]) -> dict[str, Any]:
     for key in values:
         if key not in model.model_fields:
             near = get_close_matches(key, model.model_fields, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(model.model_fields)}."
+            known = dict.fromkeys((*model.__annotations__, *model.model_fields))  # its own fields come first
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
             raise InputError(f"{path} has an unknown key {shown(key)}: {hint}")
     return values
 

@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 
 from evenly.errors import InputError
+from evenly.files import fingerprint
 from evenly.live.addresses import Address, WeightedPool
 from evenly.live.balancer.lifecycle import Event
 from evenly.live.discovery.by_hand import Hold
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.picker.server import PickerServer
-from evenly.live.picker.settings_watch import SettingsFile, fingerprint
+from evenly.live.picker.settings_watch import SettingsFile
 from evenly.live.picker.state_file import load
 from evenly.live.pool_scheme import PoolScheme
 from evenly.live.pool_source import MAX_SOURCES, PoolSource, parse_pool_or_source

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from evenly.cli import live_options
+from evenly.cli.options import file_path
 from evenly.errors import InputError
 from evenly.inputs import shown
 
@@ -26,7 +28,15 @@ def command(
         typer.Option(
             help="Server pool; repeat the option for each. Without any, Envoy follows the picker's list.",
             show_default=False,
-            metavar="HOST:PORT[=WEIGHT]",
+            metavar="[SCHEME://]HOST:PORT[=WEIGHT]",
+        ),
+    ] = None,
+    pool_protocol: Annotated[
+        str | None,
+        typer.Option(
+            help="What the pools of the picker's list speak: http, https, h2 or h2s (default: http).",
+            show_default=False,
+            metavar="SCHEME",
         ),
     ] = None,
     envoy_admin: Annotated[
@@ -37,10 +47,30 @@ def command(
     ] = "127.0.0.1:9901",
     health_path: live_options.HealthPath = None,
     sticky: live_options.Sticky = None,
+    health_grpc: live_options.HealthGrpc = None,
+    tls_cert: live_options.EnvoyTlsCert = None,
+    tls_key: live_options.TlsKey = None,
+    pool_ca: live_options.EnvoyPoolCa = None,
+    pool_cert: live_options.PoolCert = None,
+    pool_key: live_options.PoolKey = None,
+    pool_sni: live_options.PoolSni = None,
+    picker_ca: Annotated[
+        Path | None,
+        typer.Option(
+            help="Speak TLS to the picker, and trust these authorities for its certificate, in PEM.",
+            show_default=False,
+            metavar="FILE",
+            parser=file_path,
+            rich_help_panel="TLS",
+        ),
+    ] = None,
     open_files: live_options.OpenFiles = None,
     memory_mib: live_options.MemoryMib = None,
 ) -> None:
-    """Print a config for an Envoy that uses a picker, as JSON for `envoy -c`."""
+    """Print a config for an Envoy that uses a picker, as JSON for `envoy -c`.
+
+    Files are those of Envoy's machine. Envoy reads certificates when it starts.
+    """
     import json
 
     from evenly.live.addresses import (
@@ -53,7 +83,10 @@ def command(
     )
     from evenly.live.envoy.bootstrap import envoy_config
     from evenly.live.envoy.limits import read_limits
+    from evenly.live.envoy.pool_protocol import read_protocol
+    from evenly.live.envoy.transport import Secrets, listener_tls
     from evenly.live.sticky_rule import parse_sticky
+    from evenly.live.tls import pair_of
 
     addresses = {"listen": parse_address(listen), "envoy-admin": parse_address(envoy_admin)}
     picker_address, given = parse_address(picker), [_fixed_pool(text) for text in pool or []]
@@ -66,13 +99,24 @@ def command(
     check_weights(weights)
     check_distinct(addresses)
     check_no_loop(addresses["listen"], pools)
+    tls = pair_of(tls_cert, tls_key)
     config = envoy_config(
         listen=addresses["listen"],
         picker=picker_address,
         pools=pools or None,
         weights=weights,
         admin=addresses["envoy-admin"],
-        health_path=None if health_path is None else check_path(health_path),
+        protocol=read_protocol(
+            given,
+            pool_protocol,
+            health_path=None if health_path is None else check_path(health_path),
+            health_grpc=health_grpc,
+            authorities=pool_ca,
+            pair=pair_of(pool_cert, pool_key, "pool"),
+            sni=pool_sni,
+        ),
+        tls=None if tls is None else listener_tls(tls, Secrets()),
+        picker_authorities=picker_ca,
         sticky=None if sticky is None else parse_sticky(sticky),
         limits=read_limits(open_files=open_files, memory_mib=memory_mib, pools=len(pools)),
     )

@@ -20,6 +20,15 @@ def command(
     admin: live_options.Admin = None,
     admin_token_file: live_options.AdminTokenFile = None,
     health_path: live_options.HealthPath = None,
+    health_grpc: live_options.HealthGrpc = None,
+    tls_cert: live_options.TlsCert = None,
+    tls_key: live_options.TlsKey = None,
+    admin_tls_cert: live_options.AdminTlsCert = None,
+    admin_tls_key: live_options.AdminTlsKey = None,
+    pool_ca: live_options.PoolCa = None,
+    pool_cert: live_options.PoolCert = None,
+    pool_key: live_options.PoolKey = None,
+    pool_sni: live_options.PoolSni = None,
     slow_start: live_options.SlowStart = None,
     drain_timeout: live_options.DrainTimeout = None,
     sticky: live_options.Sticky = None,
@@ -33,7 +42,8 @@ def command(
 ) -> None:
     """Balance sessions over server pools: run Envoy and a picker, and keep both running.
 
-    Serves HTTP/1.1, HTTP/2, WebSocket and server-sent events. SIGTERM or Ctrl-C lets open sessions finish first.
+    Serves HTTP/1.1, HTTP/2, gRPC, WebSocket and server-sent events. SIGTERM or Ctrl-C lets open sessions finish
+    first.
     """
     given = {
         name: value

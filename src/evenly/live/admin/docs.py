@@ -67,6 +67,7 @@ class DocsPage:
     """The page of a port. It is rendered once: that takes tens of milliseconds, in which picks would wait."""
 
     def __init__(self, schema: Schema, port: Port) -> None:
+        self._scheme = port.scheme
         environment = Environment(
             loader=PackageLoader("evenly.live.admin", "."),
             autoescape=True,
@@ -77,10 +78,13 @@ class DocsPage:
         template = environment.get_template("docs.html.jinja")
         self._name, self._ipv6 = (_rendered(template, schema, port, address) for address in (_NAME, _IPV6))
 
-    def at(self, address: Address) -> str:
-        """Return the page whose example commands call this address."""
+    def at(self, address: Address, scheme: str | None = None) -> str:
+        """Return the page whose example commands call this address, with this scheme in place of the port's."""
         text = str(address)
-        return self._ipv6.replace(_IPV6, text) if text.startswith("[") else self._name.replace(_NAME, text)
+        page, name = (self._ipv6, _IPV6) if text.startswith("[") else (self._name, _NAME)
+        if scheme is not None:
+            page = page.replace(f"{self._scheme}://{name}", f"{scheme}://{name}")
+        return page.replace(name, text)
 
 
 def _rendered(template: Template, schema: Schema, port: Port, address: str) -> str:

@@ -68,7 +68,7 @@ def _add_pages(app: FastAPI, bound: Address, token: str | None) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs(request: Request) -> HTMLResponse:
-        shown = page.at(reached_at(request.headers.get("host", ""), bound))
+        shown = page.at(reached_at(request.headers.get("host", ""), bound), request.scope["scheme"])
         return HTMLResponse(shown, headers={"Content-Security-Policy": DOCS_POLICY})
 
 

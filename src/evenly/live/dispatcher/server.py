@@ -34,7 +34,6 @@ from evenly.live.dispatcher.settings import (
     Tokens,
     read_dispatcher_settings,
     read_tokens,
-    tls_context,
 )
 from evenly.live.dispatcher.stores import EMBEDDED, OpenStore, open_store
 from evenly.live.dispatcher.watch import Watch
@@ -44,6 +43,7 @@ from evenly.live.picker.ready import Ready
 from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
 from evenly.live.signals import on_signals
+from evenly.live.tls import POLL_S, followed_context, server_context
 
 _TICKS_PER_HEARTBEAT = 8
 _MAX_TICK_S = 0.25
@@ -71,7 +71,7 @@ class DispatcherServer:
         self._settings = settings
         self._recorder = recorder
         self._log = log
-        tls = tls_context(settings)
+        tls = None if settings.tls is None else server_context(settings.tls)
         self._store = store = opened.store
         self.fleet = Fleet(name=settings.fleet, open_store=opened, hub=hub, counters=counters)
         shared = opened.kind != EMBEDDED
@@ -109,6 +109,9 @@ class DispatcherServer:
             work.append(presence.run())
         if self._recorder is not None:
             work.append(repeat(self._recorder.report, _REPORT_S, log))
+        if self.tls is not None and settings.tls is not None:
+            followed = followed_context("dispatcher", self.tls, settings.tls, log)
+            work.append(repeat(followed.look, POLL_S, log))
         if settings.alpha is None:
             use = self._store.use_alpha
             work.append(Advisor(lambda: self.watch.serving, use, settings.load_max, log).run())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from evenly.errors import InputError
 from evenly.inputs import number_from, true_or_false
 from evenly.live.addresses import Address, check_distinct
 from evenly.live.admin_token import find_token, read_token
+from evenly.live.fields import file_field
 from evenly.live.settings import (
     DEFAULT_FLEET,
     PROVISIONAL_ALPHA,
@@ -22,11 +22,11 @@ from evenly.live.settings import (
     FleetField,
     LoadMaxField,
     StoreField,
-    file_field,
     read_keys,
     validated,
 )
 from evenly.live.store.base import FleetSettings
+from evenly.live.tls import KeyPair, pair_of
 
 AGENT_TOKEN_VARIABLE = "EVENLY_AGENT_TOKEN"
 CLIENT_TOKEN_VARIABLE = "EVENLY_CLIENT_TOKEN"
@@ -78,9 +78,13 @@ class DispatcherSettings(BaseModel):
                 f"lease must be at least two heartbeats, {2 * self.heartbeat:.12g} seconds, not "
                 f"{self.lease:.12g}: the dispatcher may learn of an arrival only from the next heartbeat."
             )
-        if (self.tls_cert is None) != (self.tls_key is None):
-            raise InputError("Give tls-cert and tls-key together, or neither of them.")
+        pair_of(self.tls_cert, self.tls_key)
         return self
+
+    @property
+    def tls(self) -> KeyPair | None:
+        """The certificate of both ports and its key, None without TLS."""
+        return pair_of(self.tls_cert, self.tls_key)
 
     @property
     def silence(self) -> float:
@@ -143,25 +147,3 @@ def read_tokens(settings: DispatcherSettings, environment: Mapping[str, str]) ->
             f"--tls-key, or use a loopback address such as 127.0.0.1:{settings.admin.port}."
         )
     return Tokens(read_token(settings.admin, settings.admin_token_file, environment), agent, client)
-
-
-def tls_context(settings: DispatcherSettings) -> ssl.SSLContext | None:
-    """Return the context of TLS with the certificate and its key, None if none is given."""
-    if settings.tls_cert is None or settings.tls_key is None:
-        return None
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_no_password)
-    except (OSError, ValueError) as error:  # also ssl.SSLError
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"Cannot use the certificate {settings.tls_cert} with the key {settings.tls_key}: "
-            f"{str(reason).lower().replace('_', ' ')}."
-        ) from None
-    return context
-
-
-def _no_password() -> str:
-    """Refuse encrypted keys: OpenSSL would ask at the terminal, and a service has none."""
-    raise ValueError("the key is encrypted; decrypt it first")

@@ -20,6 +20,7 @@ from __future__ import annotations
 import ipaddress
 from base64 import b64encode
 from collections.abc import Sequence
+from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
@@ -38,6 +39,7 @@ from evenly.live.envoy.bootstrap_replies import answer_to_ping, except_local_rep
 from evenly.live.envoy.limits import MAX_STREAMS, Limits, derive_limits
 from evenly.live.envoy.names import CLUSTER, NAMESPACE, ONCE, PICKER, SUBSET_NAMESPACE
 from evenly.live.envoy.overload import overload_manager
+from evenly.live.envoy.pool_protocol import PoolProtocol
 from evenly.live.sticky_rule import StickyRule
 
 _NOT_SENT = "connect-failure,refused-stream,reset-before-request"  # no pool can have processed the request
@@ -57,7 +59,10 @@ def envoy_config(
     picker: Address,
     pools: Sequence[Address] | None,
     admin: AdminAddress,
-    health_path: str | None,
+    health_path: str | None = None,
+    protocol: PoolProtocol | None = None,
+    tls: Json | None = None,
+    picker_authorities: Path | None = None,
     limits: Limits | None = None,
     weights: Sequence[float] = (),
     sticky: StickyRule | None = None,
@@ -65,25 +70,28 @@ def envoy_config(
     """Return the bootstrap of an Envoy that listens, asks the picker, and forwards to pools.
 
     Without `pools` it follows the picker's list (EDS). `weights` are those of the pools, in the same order, for
-    Envoy's own policy; by default they are equal. Health checks send a GET of `health_path`, or open a TCP
-    connection if that is None. `admin` is announced to the picker, which reads the open sessions there. Envoy
-    refuses what is beyond the `limits`, by default those of a machine with 65,536 open files and 4 GiB of memory.
-    With `sticky`, the picker sees where clients were before.
+    Envoy's own policy; by default they are equal. `protocol` is what they speak; without it, that is
+    HTTP/1.1, and health checks send a GET of `health_path`. `tls` is what
+    `listener_tls` returns, if clients speak TLS. With `picker_authorities`, a file, the picker does. `admin` is
+    announced to the picker, which reads the open sessions there. Envoy refuses what is beyond the `limits`, by
+    default those of a machine with 65,536 open files and 4 GiB of memory. With `sticky`, the picker sees where
+    clients were before.
     """
     admin = admin if isinstance(admin, AdminSocket) else _reachable(resolve(admin))
     limits = limits or derive_limits()
+    protocol = protocol or PoolProtocol(health_path=health_path)
     return {
         "node": {"id": f"evenly-{announcement(admin)}", "cluster": "evenly"},
         "admin": _admin(admin),
         "overload_manager": overload_manager(limits),
         "static_resources": {
-            "listeners": [_listener(resolve(listen), admin, limits, sticky)],
+            "listeners": [_listener(resolve(listen), admin, limits, protocol, tls, sticky)],
             "clusters": [
                 *(
-                    pools_cluster(pools, admin, health_path, limits, weights=weights, once=once)
-                    for once in (False, True)
+                    pools_cluster(pools, admin, protocol, limits, weights=weights, once=once)
+                    for once in ((False,) if protocol.http2 else (False, True))
                 ),
-                picker_cluster(picker, admin),
+                picker_cluster(picker, admin, picker_authorities),
             ],
         },
     }
@@ -110,7 +118,14 @@ def _admin_socket(admin: AdminSocket) -> Json:
     return {"pipe": {"path": str(admin.path), "mode": SOCKET_MODE}}
 
 
-def _listener(listen: Address, admin: AdminAddress, limits: Limits, sticky: StickyRule | None) -> Json:
+def _listener(
+    listen: Address,
+    admin: AdminAddress,
+    limits: Limits,
+    protocol: PoolProtocol,
+    tls: Json | None,
+    sticky: StickyRule | None,
+) -> Json:
     """Describe the listener. Without reuse_port a second Envoy on the port fails instead of sharing it, and the
     workers balance connections by a lock.
     """
@@ -121,9 +136,14 @@ def _listener(listen: Address, admin: AdminAddress, limits: Limits, sticky: Stic
         "connection_balance_config": {"exact_balance": {}},
         "tcp_keepalive": KEEPALIVE,
         "per_connection_buffer_limit_bytes": 2**16,
-        "listener_filters": [_await_request()],
+        "listener_filters": [_await_request() if tls is None else _await_hello()],
         "listener_filters_timeout": _FIRST_BYTES_TIMEOUT,
-        "filter_chains": [{"filters": [_connection_manager(admin, limits, sticky)]}],
+        "filter_chains": [
+            {
+                "filters": [_connection_manager(admin, limits, protocol, sticky)],
+                **(tls or {}),
+            }
+        ],
     }
 
 
@@ -133,7 +153,15 @@ def _await_request() -> Json:
     return typed("envoy.filters.listener.http_inspector", kind)
 
 
-def _connection_manager(admin: AdminAddress, limits: Limits, sticky: StickyRule | None) -> Json:
+def _await_hello() -> Json:
+    """Describe the filter that recognizes TLS. It makes Envoy close clients that do not begin it in time."""
+    kind = f"{EXTENSIONS}.filters.listener.tls_inspector.v3.TlsInspector"
+    return typed("envoy.filters.listener.tls_inspector", kind)
+
+
+def _connection_manager(
+    admin: AdminAddress, limits: Limits, protocol: PoolProtocol, sticky: StickyRule | None
+) -> Json:
     return typed(
         "http",
         f"{EXTENSIONS}.filters.network.http_connection_manager.v3.HttpConnectionManager",
@@ -157,7 +185,7 @@ def _connection_manager(admin: AdminAddress, limits: Limits, sticky: StickyRule 
         },
         proxy_100_continue=True,  # a pool can reject a body before the client sends it
         local_reply_config={"mappers": [answer_to_ping()]},
-        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits)}]},
+        route_config={"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": _routes(limits, protocol)}]},
         http_filters=[
             except_local_replies(_ask_picker(admin, sticky)),
             typed("router", f"{EXTENSIONS}.filters.http.router.v3.Router"),
@@ -165,12 +193,13 @@ def _connection_manager(admin: AdminAddress, limits: Limits, sticky: StickyRule 
     )
 
 
-def _routes(limits: Limits) -> list[Json]:
+def _routes(limits: Limits, protocol: PoolProtocol) -> list[Json]:
     """Send every request to the pools. WebSocket over HTTP/2 has no key, but HTTP/1.1 of the pool requires one.
 
     A pool may close an idle connection at the moment in which a request goes out on it. Envoy cannot tell whether
     the pool has read the request. Requests with a safe method are sent again. All others might do harm, so each
-    of them gets a new connection, which no pool closes before the request.
+    of them gets a new connection, which no pool closes before the request. Over HTTP/2, a pool that closes a
+    connection names the last request that it has read, so all requests share connections.
     """
     safe = {"name": ":method", "string_match": {"safe_regex": {"regex": "GET|HEAD|OPTIONS"}}}
     upgrade = {"name": "upgrade", "string_match": {"exact": "websocket", "ignore_case": True}}
@@ -179,6 +208,9 @@ def _routes(limits: Limits) -> list[Json]:
     close = _set_header("connection", "close")  # else the new connection would stay open, unused
     body = {"request_body_buffer_limit": limits.retry_body}
     again = {"route": _forward(CLUSTER, f"{_NOT_SENT},reset"), **body}
+    if protocol.http2:
+        shared = {"route": _forward(CLUSTER, _NOT_SENT), **body}
+        return [{"match": {"prefix": "/", "headers": [safe]}, **again}, {"match": {"prefix": "/"}, **shared}]
     once = {"route": _forward(ONCE, _NOT_SENT), **body}
     return [
         {

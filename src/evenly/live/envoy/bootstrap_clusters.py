@@ -5,15 +5,17 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from evenly.live.addresses import Address, resolve
+from evenly.live.addresses import Address, is_ip, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
 from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits
 from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, ONCE, OPEN, PICKED, PICKER, SERVED
+from evenly.live.envoy.pool_protocol import PoolProtocol
+from evenly.live.envoy.transport import picker_tls
 
 EXTENSIONS = "type.googleapis.com/envoy.extensions"
 KEEPALIVE = {"keepalive_time": 60, "keepalive_interval": 10, "keepalive_probes": 6}  # seconds, seconds, probes
@@ -32,7 +34,7 @@ def picker_service(admin: AdminAddress) -> Json:
 def pools_cluster(
     pools: Sequence[Address] | None,
     admin: AdminAddress,
-    health_path: str | None,
+    protocol: PoolProtocol,
     limits: Limits,
     *,
     weights: Sequence[float],
@@ -54,14 +56,15 @@ def pools_cluster(
         ),
         "per_connection_buffer_limit_bytes": 2**16,
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
-        "health_checks": [_pool_check(health_path)],
+        "health_checks": [_pool_check(protocol)],
         "load_balancing_policy": _override_host_policy(),
         "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback also avoids failing pools
         "typed_extension_protocol_options": _protocol(
             common_http_protocol_options=idle,  # below the keep-alive timeouts of servers
-            explicit_http_config={"http_protocol_options": {}},
+            explicit_http_config=protocol.http_config(),
         ),
-        **(_followed_pools(admin) if pools is None else _fixed(name, [*map(resolve, pools)], weights)),
+        **protocol.transport(),
+        **(_followed_pools(admin) if pools is None else _fixed_pools(name, pools, weights)),
     }
 
 
@@ -84,11 +87,10 @@ def _followed_pools(admin: AdminAddress) -> Json:
     }
 
 
-def _pool_check(health_path: str | None) -> Json:
+def _pool_check(protocol: PoolProtocol) -> Json:
     """Mark a pool as failing after two failed checks in a row: within 1 s if it is dead, 1.7 s if it hangs."""
-    how: Json = {"tcp_health_check": {}} if health_path is None else {"http_health_check": {"path": health_path}}
     doubt = {"unhealthy_edge_interval": "0.1s", "unhealthy_threshold": 2, "healthy_threshold": 1}
-    return {**_check_every("0.4s"), "timeout": "0.6s", **doubt, **how}
+    return {**_check_every("0.4s"), "timeout": "0.6s", **doubt, **protocol.health_check()}
 
 
 def _override_host_policy() -> Json:
@@ -120,8 +122,11 @@ def _metadata_key(name: str) -> Json:
     return {"key": NAMESPACE, "path": [{"key": name}]}
 
 
-def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
-    """Describe the picker. It is checked four times per second, so that sessions do not wait for a dead one."""
+def picker_cluster(picker: Address, admin: AdminAddress, authorities: Path | None = None) -> Json:
+    """Describe the picker. It is checked four times per second, so that sessions do not wait for a dead one.
+
+    With `authorities`, a file, Envoy speaks TLS to it.
+    """
     announced = {"header": {"key": ANNOUNCEMENT, "value": announcement(admin)}}
     check = {
         **_check_every("0.25s"),
@@ -140,13 +145,23 @@ def picker_cluster(picker: Address, admin: AdminAddress) -> Json:
         "typed_extension_protocol_options": _protocol(
             explicit_http_config={"http2_protocol_options": {"max_concurrent_streams": MAX_CONNECTIONS}}
         ),
+        **({} if authorities is None else picker_tls(picker, authorities)),
         **_fixed(PICKER, [picker]),
     }
 
 
+def _fixed_pools(cluster: str, pools: Sequence[Address], weights: Sequence[float]) -> Json:
+    """Describe fixed pools. Each has its host as it was given: its certificate must be for that."""
+    described = _fixed(cluster, [*map(resolve, pools)], weights)
+    [locality] = described["load_assignment"]["endpoints"]
+    for pool, endpoint in zip(pools, locality["lb_endpoints"], strict=True):
+        endpoint["endpoint"]["hostname"] = pool.host
+    return described
+
+
 def _fixed(cluster: str, addresses: Sequence[Address], weights: Sequence[float] = ()) -> Json:
     """Describe fixed endpoints. A name resolves to one address at a time (LOGICAL_DNS): there is one picker."""
-    by_number = all(_is_number(address.host) for address in addresses)
+    by_number = all(is_ip(address.host) for address in addresses)
     kind = {"type": "STATIC"} if by_number else {"type": "LOGICAL_DNS", "dns_lookup_family": "V4_PREFERRED"}
     metadata = {"filter_metadata": {NAMESPACE: OPEN}}
     endpoints: list[Json] = [
@@ -156,14 +171,6 @@ def _fixed(cluster: str, addresses: Sequence[Address], weights: Sequence[float] 
         if weight is not None:
             endpoint["load_balancing_weight"] = weight
     return {**kind, "load_assignment": {"cluster_name": cluster, "endpoints": [{"lb_endpoints": endpoints}]}}
-
-
-def _is_number(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _check_every(interval: str) -> Json:

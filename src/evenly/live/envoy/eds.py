@@ -104,7 +104,8 @@ class Subscription:
 def _endpoint(pool: LivePool, weight: int | None) -> bytes:
     mark = _CLOSED if pool.draining or pool.leaving else _OPEN
     share = b"" if weight is None else field(4, field(1, weight))
-    return field(2, field(1, field(1, _address(pool.endpoint))) + mark + share)
+    host = field(3, pool.address.host)  # its certificate must be for that; without it, Envoy accepts any name
+    return field(2, field(1, field(1, _address(pool.endpoint)) + host) + mark + share)
 
 
 def _address(address: Address) -> bytes:

@@ -29,11 +29,20 @@ _FORGET_NEW_S = 10.0  # and one that has never responded for this long
 
 
 class EnvoyFleet:
-    """The known Envoys, each polled by its own task. With `own`, only that Envoy is accepted."""
+    """The known Envoys, each polled by its own task. With `own`, only that Envoy is accepted.
+
+    `unfit` returns whether a pool is known to fail although its health checks may pass.
+    """
 
     def __init__(
-        self, balancer: Balancer, log: Log, clock: Callable[[], float], own: AdminSocket | None = None
+        self,
+        balancer: Balancer,
+        log: Log,
+        clock: Callable[[], float],
+        own: AdminSocket | None = None,
+        unfit: Callable[[LivePool], bool] = lambda _: False,
     ) -> None:
+        self._unfit = unfit
         self._balancer = balancer
         self._log = log
         self._clock = clock
@@ -158,8 +167,8 @@ class EnvoyFleet:
             self._log.event("unpicked sessions", before=before, sessions=after)
 
     def _judge(self, pool: LivePool) -> None:
-        """Mark a pool as failing if more than half of the Envoys that check it report so."""
+        """Mark a pool as failing if it is unfit, or if more than half of the Envoys that check it report so."""
         views = [envoy.fails(pool.endpoint, self._clock()) for envoy in self._known.values()]
         known = [view for view in views if view is not None]
         if known:
-            self._balancer.set_failing(pool, 2 * sum(known) > len(known))
+            self._balancer.set_failing(pool, 2 * sum(known) > len(known) or self._unfit(pool))

@@ -100,6 +100,12 @@ class EnvoyProcess:
             return None
         return sum(int(entry["value"]) for entry in json.loads(answer)["stats"])
 
+    async def rejected_secrets(self) -> list[str]:
+        """Return the names of the secrets that Envoy could not use since its start."""
+        answer = await self._request("GET", r"/stats?format=json&filter=^sds\..*\.update_rejected$")
+        entries = [] if answer is None else json.loads(answer)["stats"]
+        return [entry["name"].split(".")[1] for entry in entries if int(entry["value"])]
+
     async def stop_listening(self) -> None:
         """Refuse new connections, and close idle ones after their next response. Open sessions continue."""
         await self._request("POST", "/healthcheck/fail")

@@ -26,18 +26,23 @@ from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
+from evenly.live.gateway.secrets import GatewaySecrets, check_secrets
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
 from evenly.live.signing import read_key
+from evenly.live.tls import POLL_S, KeyPair
 
 _LOOPBACK = Address("127.0.0.1", 0)
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 5.0
 _DRAIN_POLL_S = 0.1
 _BAD_INPUT, _FAILED = 2, 1
-_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path"})  # settings that the picker has no option for
+# Settings that are not the picker's. It speaks to Envoy without TLS, on a loopback port.
+_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path", "health_grpc", "tls_cert", "tls_key"}) | {
+    f"pool_{name}" for name in ("ca", "cert", "key", "sni")
+}
 
 
 class Child(Protocol):
@@ -59,7 +64,7 @@ class Child(Protocol):
 
 
 class Gateway:
-    """The supervisor of one picker and one Envoy."""
+    """The supervisor of one picker and one Envoy. `schemes` are those of its two ports, for the ready line."""
 
     def __init__(
         self,
@@ -70,8 +75,12 @@ class Gateway:
         folder: GatewayFolder,
         drain_timeout: float,
         log: Log,
+        secrets: GatewaySecrets,
+        schemes: tuple[str, str] = ("http://", "http://"),
         ready_json: bool = False,
     ) -> None:
+        self._secrets = secrets
+        self._schemes = schemes
         self._listen = listen
         self._picker = picker
         self._envoy = envoy
@@ -120,10 +129,14 @@ class Gateway:
                 code = await child.wait_exit()
                 return _BAD_INPUT if code == _BAD_INPUT else _FAILED
             self._keepers[child.name] = asyncio.ensure_future(self._keep(child))
+        self._secrets.check_accepted(await self._envoy.rejected_secrets())
         self._folder.set_accepting(True)
         self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
+        self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
         ready = replace(self._picker.ready, listen=self._listen)
-        line = ready.to_json() if self._ready_json else ready.sentence(program="evenly gateway", scheme="http://")
+        scheme, admin = self._schemes
+        sentence = ready.sentence(program="evenly gateway", scheme=scheme, admin_scheme=admin)
+        line = ready.to_json() if self._ready_json else sentence
         print(line, flush=True)
         return 0
 
@@ -195,6 +208,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         folder = GatewayFolder(stack.enter_context(private_folder()))
         log = Log(sys.stderr, copy=folder.note)
         folder.set_listen(listen)
+        secrets = GatewaySecrets(settings, folder.path, os.environ, log)
         limits = machine_limits(pools=len(settings.fixed), names=len(settings.sources))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
@@ -202,7 +216,8 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             picker=picker,
             pools=None,
             admin=AdminSocket(folder.admin_socket),
-            health_path=settings.health_path,
+            protocol=secrets.protocol,
+            tls=secrets.listener,
             limits=limits,
             sticky=settings.sticky,
         )
@@ -216,9 +231,15 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             folder=folder,
             drain_timeout=settings.drain_timeout,
             log=log,
+            secrets=secrets,
+            schemes=(_scheme(settings.tls), _scheme(settings.admin_tls)),
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())
+
+
+def _scheme(tls: KeyPair | None) -> str:
+    return "http://" if tls is None else "https://"
 
 
 def _check(settings: Settings) -> None:
@@ -232,8 +253,9 @@ def _check(settings: Settings) -> None:
         read_key(settings.sticky_key_file)
     if settings.record is not None:
         check_record(settings.record)
+    check_secrets(settings, os.environ)
     endpoints: dict[Address, Address] = {}
-    for pool, _ in settings.fixed:
+    for pool in (configured.address for configured in settings.fixed):
         other = endpoints.setdefault(resolve(pool), pool)
         if other != pool:
             raise InputError(f"Pools {other} and {pool} are the same server.")

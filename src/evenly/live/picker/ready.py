@@ -55,11 +55,11 @@ class Ready:
             policy=policy,
         )
 
-    def sentence(self, *, program: str = "evenly picker", scheme: str = "") -> str:
+    def sentence(self, *, program: str = "evenly picker", scheme: str = "", admin_scheme: str = "http://") -> str:
         """Return the line for people. `scheme` precedes the listening address, as in http://."""
         pools = "1 pool" if self.pools == 1 else f"{self.pools} pools"
         return (
-            f"{program}: listening on {scheme}{self.listen}, admin at http://{self.admin}, "
+            f"{program}: listening on {scheme}{self.listen}, admin at {admin_scheme}{self.admin}, "
             f"{pools}, policy {self.policy}"
         )
 

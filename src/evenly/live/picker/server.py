@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import random
+import ssl
 import sys
 import time
 import weakref
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.files import check_writable
+from evenly.files import Fingerprint, check_writable, fingerprint
 from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
@@ -41,9 +42,10 @@ from evenly.live.log import Log
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.discovered import discovery_parts, discovery_views, known_answers, make_discovery
 from evenly.live.picker.event_log import EventLog
+from evenly.live.picker.greetings import Greetings
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
-from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
+from evenly.live.picker.settings_watch import SettingsFile, resolved
 from evenly.live.picker.sharing import Sharing
 from evenly.live.picker.state_file import KnownPool, PickerState, load
 from evenly.live.processes import raise_fd_limit
@@ -51,6 +53,7 @@ from evenly.live.recorder import Recorder, recording
 from evenly.live.settings import Settings, follows_weights, learns, new_policy, read_settings
 from evenly.live.signals import on_signals
 from evenly.live.signing import new_key, read_key
+from evenly.live.tls import POLL_S, KeyPair, followed_context, server_context
 from evenly.live.wire.http2 import Connection
 
 _TICK_S = 0.1
@@ -115,11 +118,13 @@ class PickerServer:
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log, admin_port=admin_port)
+        self._greetings = Greetings(self.balancer, log)
         self.envoys = EnvoyFleet(
             self.balancer,
             self.log,
             time.monotonic,
             own=None if gateway is None else AdminSocket(gateway.admin_socket),
+            unfit=self._greetings.greets,
         )
         kind = "picker" if gateway is None else "gateway"
         self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
@@ -145,6 +150,8 @@ class PickerServer:
     def background(self) -> list[Work]:
         """Return the work to run beside the picks."""
         work = [repeat(self._tick, _TICK_S, self.log), repeat(self._save, _SAVE_S, self.log), self.feed.run()]
+        if self._settings.protocol == "http":  # Envoy's own checks of others find a wrong protocol
+            work.append(self._greetings.run())
         if self._config is not None:
             file = SettingsFile(self._config, self._seen, self._given, self.balancer, self.log)
             work.append(file.follow(self._settings, self._use))
@@ -334,6 +341,13 @@ def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerSta
         return read_settings({**restored.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
+def _following(name: str, context: ssl.SSLContext | None, pair: KeyPair | None, log: Log) -> list[Work]:
+    """Return the work that follows a certificate, if there is one."""
+    if context is None or pair is None:
+        return []
+    return [repeat(followed_context(name, context, pair, log).look, POLL_S, log)]
+
+
 async def serve(
     given: Mapping[str, Any],
     config: Path | None,
@@ -354,6 +368,8 @@ async def serve(
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
     stop = asyncio.Event()
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
+    tls = None if gateway is not None or settings.tls is None else server_context(settings.tls, ["h2"])
+    admin_tls = None if settings.admin_tls is None else server_context(settings.admin_tls)
     with (
         listening_socket(settings.listen) as grpc,
         listening_socket(settings.admin) as admin,
@@ -393,8 +409,14 @@ async def serve(
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
         )
-        server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
-        async with server, serve_admin(app, admin), running(service.background(), log):
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(service.connection, sock=grpc, backlog=BACKLOG, ssl=tls)
+        work = [
+            *service.background(),
+            *_following("picker", tls, settings.tls, log),
+            *_following("admin", admin_tls, settings.admin_tls, log),
+        ]
+        async with server, serve_admin(app, admin, admin_tls), running(work, log):
             await service.wait_known()
             ready = Ready(
                 listen=listening,
@@ -402,7 +424,8 @@ async def serve(
                 pools=len(service.balancer.pools),
                 policy=service.balancer.name,
             )
-            print(ready.to_json() if ready_json else ready.sentence(), flush=True)
+            sentence = ready.sentence(admin_scheme="http://" if admin_tls is None else "https://")
+            print(ready.to_json() if ready_json else sentence, flush=True)
             gc.freeze()  # long-lived objects need no further GC scans
             await stop.wait()
             await service.close()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
+from evenly.files import Fingerprint, fingerprint
 from evenly.live.addresses import Address, WeightedPool, resolve
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.log import Log
@@ -19,8 +20,6 @@ from evenly.live.settings import Settings, read_settings
 
 _POLL_S = 0.5
 _RETRY_S = 10.0  # for a file that could not be used: host names may resolve by then
-
-Fingerprint = tuple[int, int, int]
 
 
 class SettingsFile:
@@ -51,6 +50,10 @@ class SettingsFile:
         """Apply the file's pool changes. Return the settings in force, and whether all changes were applied."""
         try:
             new = await asyncio.to_thread(read_settings, self._given, self._path)
+            if new.protocol != settings.protocol:
+                raise InputError(
+                    f"Restart to change the protocol of the pools from {settings.protocol} to {new.protocol}."
+                )
             added, removed, reweighted = changes(settings.fixed, new.fixed)
             endpoints = {pool: await resolved(pool.address) for pool in added}
         except Exception as error:  # a file can be bad in many ways
@@ -88,20 +91,11 @@ class SettingsFile:
 
     def _weigh(self, pools: Sequence[WeightedPool]) -> bool:
         try:
-            self._balancer.set_weights(dict(pools))
+            self._balancer.set_weights({pool.address: pool.weight for pool in pools})
         except InputError as error:
             self._log.event("weights not changed", pools=[str(pool) for pool in pools], reason=str(error))
             return False
         return True
-
-
-def fingerprint(path: Path) -> Fingerprint | None:
-    """Return a value that changes with the file. Take it before reading the file, so that no change is missed."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 async def resolved(address: Address) -> Address:

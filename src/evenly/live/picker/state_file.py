@@ -74,8 +74,8 @@ class PickerState(BaseModel):
         gets sessions again, as if it were added while the picker runs.
         """
         now = changes(self.settings.fixed, configured)
-        added, removed = dict(now.added), {pool.address for pool in now.removed}
-        weights = dict([*now.added, *now.reweighted])
+        added, removed = ({pool.address for pool in some} for some in (now.added, now.removed))
+        weights = {pool.address: pool.weight for pool in (*now.added, *now.reweighted)}
         pools = []
         for pool in self.pools:
             new: dict[str, object] = {"weight": weights.get(pool.address, pool.weight)}
@@ -86,7 +86,9 @@ class PickerState(BaseModel):
             pools.append(pool.model_copy(update=new))
         present = {pool.address for pool in pools}
         more = (
-            KnownPool(address=address, weight=weight) for address, weight in now.added if address not in present
+            KnownPool(address=pool.address, weight=pool.weight)
+            for pool in now.added
+            if pool.address not in present
         )
         return [*pools, *more]
 
@@ -101,7 +103,7 @@ class Changes(NamedTuple):
 
 def changes(before: Sequence[WeightedPool], after: Sequence[WeightedPool]) -> Changes:
     """Compare the pools of two versions of the settings."""
-    old, new = dict(before), dict(after)
+    old, new = ({pool.address: pool.weight for pool in pools} for pools in (before, after))
     return Changes(
         added=[pool for pool in after if pool.address not in old],
         removed=[pool for pool in before if pool.address not in new],
