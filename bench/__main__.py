@@ -25,6 +25,7 @@ from bench import (
     page,
     playground,
     predictions,
+    records,
     sessions,
     siege,
     slow_corners,
@@ -74,6 +75,7 @@ def sections(rounds: int, scale: float) -> dict[str, Iterator[Figure]]:
     """Return the figures of each section as iterators, which measure when they are consumed."""
     return {
         "simulator": simulator(rounds, scale),
+        "records": records.records(rounds, scale),
         "slow-corners": slow_corners.slow_corners(rounds, scale),
         "late-messages": late_messages.late_messages(rounds, scale),
         "own-policy": own_policy.own_policy(rounds, scale),

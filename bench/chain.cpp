@@ -1,23 +1,24 @@
 // The aggregate Markov chain of the learning threshold policy, hand-written in C++17: the fast baseline for the
-// Numba kernel. It is exact, and keeps the same records as the kernel.
+// Numba kernel. It is exact, and keeps the same records as the kernel, or the time at each threshold alone.
 //
 //   c++ -std=c++17 -O3 -march=native -o chain chain.cpp
-//   chain POOLS LOAD FALL_AT HORIZON SEED [mean]
+//   chain POOLS LOAD FALL_AT HORIZON SEED [mean] [lean]
 //
 // FALL_AT is floor(alpha * POOLS), computed exactly by the caller. With `mean`, every holding time is
-// replaced by its mean. The result is one JSON object on stdout; times are shares of the horizon.
+// replaced by its mean. With `lean`, only the time at each threshold is recorded, and all other figures but
+// the events are 0. The result is one JSON object on stdout; times are shares of the horizon.
 //
 // The state is pools_at_least[i], the number of pools with at least i tasks, and the threshold. It starts
 // empty with threshold 0. Tasks arrive at rate POOLS * LOAD, and each leaves at rate 1.
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <stdexcept>
 #include <string>
 
@@ -112,8 +113,11 @@ struct Scenario {
   double horizon;
   std::uint64_t seed;
   bool mean_holding;
+  bool lean;
 };
 
+// Lean: record nothing but the time at each threshold.
+template <bool Lean>
 class Chain {
  public:
   explicit Chain(const Scenario& scenario)
@@ -154,9 +158,10 @@ class Chain {
 
  private:
   void stay(double time) {
+    now_ += time;
+    if constexpr (Lean) return;
     imbalance_area_ += std::sqrt(std::max(square_distance_, 0.0)) * time;
     spread_area_ += spread() * time;
-    now_ += time;
   }
 
   // Standard deviation of tasks over pools.
@@ -171,7 +176,7 @@ class Chain {
     const Count yellow_tokens = pools_ - pools_at_least_[threshold_ + 1];
     const int level = choose_level(u, green_tokens, yellow_tokens);
     ++arrivals_;
-    green_messages_ += level + 1 < threshold_;
+    if constexpr (!Lean) green_messages_ += level + 1 < threshold_;
     add_to_level(level + 1);
     learn(green_tokens, yellow_tokens);
   }
@@ -209,8 +214,10 @@ class Chain {
 
   void depart(Count task) {
     const int level = level_of_task(task);
-    green_messages_ += level == threshold_;
-    yellow_messages_ += level == threshold_ + 1;
+    if constexpr (!Lean) {
+      green_messages_ += level == threshold_;
+      yellow_messages_ += level == threshold_ + 1;
+    }
     remove_from_level(level);
   }
 
@@ -225,6 +232,7 @@ class Chain {
     threshold_time_[threshold_] += now_ - threshold_since_;
     threshold_since_ = now_;
     threshold_ += step;
+    if constexpr (Lean) return;
     ++threshold_changes_;
     const Count at_or_above = pools_at_least_[threshold_];
     resync_messages_ += step > 0 ? at_or_above - pools_at_least_[threshold_ + 1] : pools_ - at_or_above;
@@ -236,33 +244,42 @@ class Chain {
   }
 
   void add_to_level(int level) {
-    square_distance_ += 2.0 * (static_cast<double>(pools_at_least_[level]) - balanced(level)) + 1.0;
+    const double before = static_cast<double>(pools_at_least_[level]);
     ++pools_at_least_[level];
-    level_area_[level] -= now_;
     ++tasks_;
-    squares_ += 2 * level - 1;
+    if constexpr (!Lean) {
+      square_distance_ += 2.0 * (before - balanced(level)) + 1.0;
+      level_area_[level] -= now_;
+      squares_ += 2 * level - 1;
+    }
     if (level > top_) move_top(level);
   }
 
   void remove_from_level(int level) {
-    square_distance_ -= 2.0 * (static_cast<double>(pools_at_least_[level]) - balanced(level)) - 1.0;
+    const double before = static_cast<double>(pools_at_least_[level]);
     --pools_at_least_[level];
-    level_area_[level] += now_;
     --tasks_;
-    squares_ -= 2 * level - 1;
+    if constexpr (!Lean) {
+      square_distance_ -= 2.0 * (before - balanced(level)) - 1.0;
+      level_area_[level] += now_;
+      squares_ -= 2 * level - 1;
+    }
     if (pools_at_least_[level] == 0) move_top(level - 1);
   }
 
   void move_top(int level) {
     if (level + 2 >= kLevels) throw std::runtime_error("a pool has more tasks than there is room for");
-    top_time_[top_] += now_ - top_since_;
-    top_since_ = now_;
+    if constexpr (!Lean) {
+      top_time_[top_] += now_ - top_since_;
+      top_since_ = now_;
+      highest_ = std::max(highest_, level);
+    }
     top_ = level;
-    highest_ = std::max(highest_, level);
   }
 
   void close_records() {
     threshold_time_[threshold_] += horizon_ - threshold_since_;
+    if constexpr (Lean) return;
     top_time_[top_] += horizon_ - top_since_;
     for (int level = 0; level < kLevels; ++level) {
       level_area_[level] += static_cast<double>(pools_at_least_[level]) * horizon_;
@@ -302,7 +319,8 @@ class Chain {
   Count threshold_changes_ = 0;
 };
 
-void Chain::print(double seconds) const {
+template <bool Lean>
+void Chain<Lean>::print(double seconds) const {
   const double pool_time = static_cast<double>(pools_) * horizon_;
   double task_area = 0.0;
   for (int level = 1; level <= highest_; ++level) task_area += level_area_[level];
@@ -358,8 +376,10 @@ void require(bool holds, const char* sentence) {
 }
 
 Scenario parse(int count, char** words) {
-  require(count == 6 || (count == 7 && std::strcmp(words[6], "mean") == 0),
-          "usage: chain POOLS LOAD FALL_AT HORIZON SEED [mean]");
+  const bool mean = count > 6 && std::strcmp(words[6], "mean") == 0;
+  const int last = mean ? 7 : 6;
+  const bool lean = count > last && std::strcmp(words[last], "lean") == 0;
+  require(count == last + lean, "usage: chain POOLS LOAD FALL_AT HORIZON SEED [mean] [lean]");
   constexpr std::uint64_t most_pools = std::uint64_t{1} << 32;
   const std::uint64_t pools = parse_count("POOLS", words[1]);
   const double load = parse_number("LOAD", words[2]);
@@ -370,17 +390,22 @@ Scenario parse(int count, char** words) {
   require(fall_at < pools, "FALL_AT must be below POOLS (alpha is below 1)");
   require(horizon > 0.0, "HORIZON must be above 0");
   const std::uint64_t seed = parse_count("SEED", words[5]);
-  return {static_cast<Count>(pools), load, static_cast<Count>(fall_at), horizon, seed, count == 7};
+  return {static_cast<Count>(pools), load, static_cast<Count>(fall_at), horizon, seed, mean, lean};
 }
 
-double seconds_of_run(Chain& chain, bool mean_holding) {
-  const auto start = std::chrono::steady_clock::now();
-  if (mean_holding) {
-    chain.run<true>();
+// Processor time: on a busy machine, other programs would count otherwise.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+template <bool Lean>
+void simulate(const Scenario& scenario) {
+  Chain<Lean> chain(scenario);
+  const double start = processor_seconds();
+  if (scenario.mean_holding) {
+    chain.template run<true>();
   } else {
-    chain.run<false>();
+    chain.template run<false>();
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  chain.print(processor_seconds() - start);
 }
 
 }  // namespace
@@ -388,9 +413,11 @@ double seconds_of_run(Chain& chain, bool mean_holding) {
 int main(int argc, char** argv) {
   try {
     const Scenario scenario = parse(argc, argv);
-    Chain chain(scenario);
-    const double seconds = seconds_of_run(chain, scenario.mean_holding);
-    chain.print(seconds);
+    if (scenario.lean) {
+      simulate<true>(scenario);
+    } else {
+      simulate<false>(scenario);
+    }
   } catch (const std::invalid_argument& error) {
     std::fprintf(stderr, "chain: %s\n", error.what());
     return 2;

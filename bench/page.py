@@ -26,6 +26,22 @@ one process per task and fewer records. `python -m bench.baselines` checks that 
 The C++ rows are missing if there is no compiler. The fluid solver is compared with SciPy's own implicit
 solver on the only stretch that a general solver can handle, before the first event.
 """,
+    "records": """## What records cost
+
+A run of the threshold policy under a constant load logs its events, and makes the records that were asked
+for in bulk. "Time at each threshold" leaves out the spread, the imbalance and the levels, as `evenly sweep
+--values` does where it can. Messages and the tasks of the fullest pool are always recorded. A cost is
+relative to the kernel with the fewest records.
+
+The lean chains record the time at each threshold, and nothing else. With mean holding times, it is
+`bench/lean.cpp`, which decides on integers, with xoshiro128+. With exponential ones, it is `bench/chain.cpp`
+without its other records. The time is that of the processor, because other programs were running on both
+cores. The command is `python -m bench --only records --rounds 61 --scale 2`.
+
+- Machine: {machine}
+
+{table}
+""",
     "slow-corners": """## Corners of the simulator
 
 Swinging loads, large samples and uneven starts, each next to the same system with a constant load, a sample

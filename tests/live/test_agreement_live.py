@@ -21,6 +21,7 @@ from evenly.sim import Scenario, simulate
 from evenly.whatif import WhatIf, replay_log
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
+from tests.live.processes import eventually
 from tests.live.rig import Envoy, Picker
 
 pytestmark = pytest.mark.envoy
@@ -92,21 +93,23 @@ class LiveRun:
     record: Path
 
 
-async def live_run(options: tuple[str, ...]) -> tuple[list[Session], list[str]]:
+async def live_run(record: Path) -> tuple[list[Session], list[str]]:
+    options: tuple[str, ...] = ("--policy", "threshold", "--alpha", ALPHA, "--record", str(record))
     async with embedded_pools(POOLS) as addresses:
         options += tuple(word for address in addresses for word in ("--pool", str(address)))
         with Picker(*options) as picker, Envoy(picker, patient=True) as envoy:
             picker.wait()
             envoy.wait()
             gateway = Address("127.0.0.1", envoy.port)
-            return await drive(visits(), [gateway]), [str(address) for address in addresses]
+            done = await drive(visits(), [gateway])
+            await asyncio.to_thread(eventually, lambda: len(read_log(record)), lambda count: count >= len(done))
+            return done, [str(address) for address in addresses]
 
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
     record = tmp_path_factory.mktemp("live") / "sessions.log"
-    options = ("--policy", "threshold", "--alpha", ALPHA, "--record", str(record))
-    done, pools = asyncio.run(live_run(options))
+    done, pools = asyncio.run(live_run(record))
     return LiveRun(done, pools, record)
 
 

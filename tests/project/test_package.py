@@ -170,7 +170,11 @@ def test_the_pins_name_no_host_and_carry_hashes() -> None:
 
 # A part of the sections each, so that they run side by side, and a row of each part.
 BENCHMARKS = {
-    ("simulator", "slow-corners", "late-messages"): ("aggregate kernel / SimPy", "next simulate"),
+    ("simulator", "records", "slow-corners", "late-messages"): (
+        "aggregate kernel / SimPy",
+        "with all records, cost",
+        "next simulate",
+    ),
     ("own-policy", "sessions", "playground", "sweeps", "sweeps-gpu"): ("local, two processes / one",),
     ("live-balance", "live-speed", "live-scrapes", "live-dashboards", "live-memory"): (
         "evenly: session starts, direct to the picker",

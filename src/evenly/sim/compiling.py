@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from evenly.core import RoundRobin
+from evenly.sim.engine import uses_window
 from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation
 
@@ -17,6 +18,8 @@ def compile_kernels(scenarios: Iterable[Scenario]) -> None:
     """Compile the kernels that the scenarios need."""
     for scenario in scenarios:
         _compile(*_smallest(scenario))
+        if uses_window(scenario):
+            _compile("threshold", "exponential")
 
 
 def _smallest(scenario: Scenario) -> tuple[Any, str]:

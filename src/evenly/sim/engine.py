@@ -7,12 +7,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evenly.sim.kernels import aggregate, per_pool
+from evenly.sim.kernels import aggregate, per_pool, window
 from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.per_pool import grown_pool_table, new_pool_table
+from evenly.sim.kernels.writeup import new_log
 from evenly.sim.network import Network
 from evenly.sim.own_events import MemorylessEvents, SessionEvents
 from evenly.sim.own_run import OwnRun
+from evenly.sim.scenario import Scenario
 from evenly.sim.sessions import Sessions
 from evenly.sim.system import System
 from evenly.sim.unequal import Unequal, UnequalSessions
@@ -71,8 +73,17 @@ def new_engine(system: System, seed: np.random.SeedSequence) -> Engine:
     return Levels(system) if scenario.aggregate else Pools(system)
 
 
+def uses_window(scenario: Scenario) -> bool:
+    """Return whether the window simulates the system while the load is constant and levels are few.
+
+    Clients who return do so anywhere, which the window does not know.
+    """
+    alike = scenario.aggregate and not scenario.sized and not scenario.sticky
+    return alike and scenario.info.name == "threshold"
+
+
 class Levels:
-    """The aggregate kernel."""
+    """The aggregate kernel, with a window for the threshold policy."""
 
     tasks = None
     arrivals = None
@@ -80,11 +91,16 @@ class Levels:
     def __init__(self, system: System) -> None:
         self._system = system
         self._ranks = np.zeros(system.scenario.sampled if system.code == PolicyCode.POWER_OF_D else 0, np.int64)
+        self._log = new_log() if uses_window(system.scenario) else None
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
         system = self._system
-        aggregate.advance(system.rules, system.state, system.book, system.streams, self._ranks, until, budget)
+        arrays = (system.rules, system.state, system.book, system.streams, self._ranks)
+        if self._log is not None and system.rules["amplitude"] == 0.0 and not system.book.tree.size:
+            window.advance(*arrays, self._log, until, budget)
+        else:
+            aggregate.advance(*arrays, until, budget)
 
     def make_room(self) -> None:
         """Do nothing: all that grows is in the book."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.given import GivenSessions
 from evenly.sim.intervals import part_row
+from evenly.sim.records import ALL, Records
 from evenly.sim.scenario import Scenario
 from evenly.sim.simulation import Simulation, Tick, stops
 from evenly.sim.tally import Tally
@@ -30,6 +31,7 @@ class Plan:
     points: int
     trajectories: int  # replications that are recorded
     given: GivenSessions | None = None  # instead of sessions drawn on the way
+    records: Records = ALL  # those left out are NaN
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,7 @@ def replicate(scenario: Scenario, plan: Plan, index: int, tick: Tick) -> Replica
         keep_path=points > 0,
         given=plan.given,
         keep_pools=plan.given is not None,
+        records=plan.records,
     )
     edges = [float(edge) for edge in np.linspace(scenario.warmup, scenario.horizon, plan.parts + 1)]
     grid = np.linspace(0.0, scenario.horizon, points).tolist() if points else []

@@ -18,6 +18,7 @@ from evenly.sim.kernels.given import settle_watch
 from evenly.sim.kernels.integrals import settle
 from evenly.sim.kernels.ledger import Record, balance, copied
 from evenly.sim.network import Network
+from evenly.sim.records import ALL, Records
 from evenly.sim.scenario import Scenario
 from evenly.sim.system import Path, System
 from evenly.sim.tally import Tally
@@ -36,7 +37,8 @@ Tick = Callable[[float], None]
 class Simulation:
     """One simulated system. `keep_path` records every change of the threshold.
 
-    If sessions are given, they are not drawn; `keep_pools` and `observed` are those of `System`.
+    If sessions are given, they are not drawn; `keep_pools` and `observed` are those of `System`. What is not among
+    the `records` is NaN in every tally.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class Simulation:
         given: GivenSessions | None = None,
         keep_pools: bool = False,
         observed: bool = False,
+        records: Records = ALL,
     ) -> None:
         self.scenario = scenario
         self._system = System(
@@ -60,6 +63,8 @@ class Simulation:
             keep_pools=keep_pools,
             observed=observed,
         )
+        self._records = records
+        self._system.rules["omit"] = int(ALL & ~records)
         self._engine = new_engine(self._system, seed)
         self._later_phases = list(scenario.phases)
         self._begin_phase(self._later_phases.pop(0))
@@ -161,15 +166,16 @@ class Simulation:
         spread = float(state["spread_area"])
         if self.replayed:
             spread = float(self._settled_watch()["spread_area"])
+        levels = book.area + book.at_least * self.time
         unequal = self.unequal
         utility, class_tasks = (0.0, np.zeros(0)) if unequal is None else unequal.integrals(self.time)
         return Tally(
             time=self.time,
-            at_least=book.area + book.at_least * self.time,
+            at_least=levels if Records.LEVELS in self._records else np.full(levels.size, math.nan),
             max_time=book.max_time,
             threshold_time=book.threshold_time,
-            gap=float(state["gap_area"]),
-            spread=spread,
+            gap=float(state["gap_area"]) if Records.IMBALANCE in self._records else math.nan,
+            spread=spread if Records.SPREAD in self._records else math.nan,
             events=int(state["events"]),
             arrivals=int(state["arrivals"]),
             lost_tasks=int(state["lost"]),

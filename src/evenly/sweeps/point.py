@@ -107,7 +107,8 @@ def prepare(plan: Plan, given: Values, seed: int) -> tuple[Scenario, Replication
         true_or_false("steady_state", given["steady_state"]),
     )
     check_memory([scenario], [runs])
-    return scenario, runs
+    goal = () if plan.until is None else (plan.until.value,)
+    return scenario, replace(runs, records=values.needed_records([*plan.values, *goal]))
 
 
 def run_point(plan: Plan, index: int) -> Row:

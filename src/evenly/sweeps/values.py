@@ -3,42 +3,50 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from evenly.errors import InputError
 from evenly.inputs import is_listing, shown
 from evenly.sim import Result
+from evenly.sim.records import Records
 from evenly.sweeps.axes import did_you_mean
 
 CI = "_ci95"  # what the column of a half-width adds to the name of its value
 
 Number = float | int | None
+_NOTHING = Records(0)
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value: how to take it from a result, and the scalar whose interval it has, if any."""
+    """A value: how to take it from a result, the scalar whose interval it has, if any, and the records it needs.
+
+    Counts, and the times at each threshold and with each maximum, are always recorded.
+    """
 
     name: str
     take: Callable[[Result], Any]
     meaning: str
     interval: str | None = None
     is_list: bool = False
+    needs: Records = _NOTHING
 
 
-def _scalar(name: str, meaning: str, scalar: str | None = None) -> Value:
+def _scalar(name: str, meaning: str, scalar: str | None = None, needs: Records = _NOTHING) -> Value:
     key = scalar or name
-    return Value(name, lambda result: _number(result.scalars().get(key)), meaning, key)
+    return Value(name, lambda result: _number(result.scalars().get(key)), meaning, key, needs=needs)
 
 
 def _count(name: str, meaning: str) -> Value:
     return Value(name, lambda result: _number(getattr(result, name)), meaning)
 
 
-def _list(name: str, meaning: str) -> Value:
-    return Value(name, lambda result: getattr(result, name).tolist(), meaning, is_list=True)
+def _list(name: str, meaning: str, needs: Records = _NOTHING) -> Value:
+    return Value(name, lambda result: getattr(result, name).tolist(), meaning, is_list=True, needs=needs)
 
 
 def _number(value: float | None) -> Number:
@@ -68,10 +76,10 @@ def _diffusion_gap(result: Result) -> Number:
 VALUES = {
     value.name: value
     for value in (
-        _scalar("mean_tasks", "tasks per pool"),
+        _scalar("mean_tasks", "tasks per pool", needs=Records.LEVELS),
         _scalar("max_tasks", "tasks in the fullest pool"),
-        _scalar("spread", "standard deviation of tasks over pools"),
-        _scalar("imbalance", "distance between the occupancy and the balanced one"),
+        _scalar("spread", "standard deviation of tasks over pools", needs=Records.SPREAD),
+        _scalar("imbalance", "distance between the occupancy and the balanced one", needs=Records.IMBALANCE),
         _scalar("messages_per_task", "messages per arriving task"),
         _scalar("resync_per_task", "messages after changes of the threshold, per arriving task"),
         _scalar("lost_share", "share of arriving tasks that were lost"),
@@ -86,9 +94,14 @@ VALUES = {
         _count("lost_tasks", "tasks lost"),
         _count("without_token", "tasks that found no token"),
         _count("kept_share", "share of the returning clients who got the pool that they had"),
-        Value("diffusion_gap", _diffusion_gap, "relative distance of the imbalance from its diffusion limit"),
-        _list("pools_with_exactly", "share of pools with 0, 1, 2, ... tasks"),
-        _list("task_share", "share of tasks in pools with 0, 1, 2, ... tasks"),
+        Value(
+            "diffusion_gap",
+            _diffusion_gap,
+            "relative distance of the imbalance from its diffusion limit",
+            needs=Records.IMBALANCE,
+        ),
+        _list("pools_with_exactly", "share of pools with 0, 1, 2, ... tasks", Records.LEVELS),
+        _list("task_share", "share of tasks in pools with 0, 1, 2, ... tasks", Records.LEVELS),
         _list("max_tasks_distribution", "share of time with 0, 1, 2, ... tasks in the fullest pool"),
         _list("class_tasks", "tasks per pool of each class, with sizes"),
         Value("threshold_share", _threshold_share, "share of time at threshold 0, 1, 2, ...", is_list=True),
@@ -115,6 +128,11 @@ def value_name(written: str) -> str:
     if name not in VALUES:
         raise InputError(f"There is no value {shown(written)}{did_you_mean(name, VALUES)}")
     return name
+
+
+def needed_records(names: Iterable[str]) -> Records:
+    """Return the records that these values need."""
+    return reduce(or_, (VALUES[name].needs for name in names), _NOTHING)
 
 
 def take(result: Result, names: Sequence[str]) -> list[Any]:

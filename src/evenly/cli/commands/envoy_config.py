@@ -131,12 +131,12 @@ def command(
 
 def _fixed_pool(text: str) -> WeightedPool:
     """Read a pool. Pools that DNS lists change, and only the picker follows them."""
-    from evenly.live.addresses import parse_pool
-    from evenly.live.pool_scheme import split_scheme
+    from evenly.live.pool_source import PoolSource, parse_pool_or_source
 
-    if split_scheme(text)[0].discovery:
+    pool = parse_pool_or_source(text)
+    if isinstance(pool, PoolSource):
         raise InputError(
             f"envoy-config takes fixed addresses only: leave out --pool {shown(text)}, and Envoy follows the list "
             "of the picker, which looks the name up."
         )
-    return parse_pool(text)
+    return pool

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evenly.sim.kernels.integrals import distance, part_of, spread
 from evenly.sim.kernels.jit import kernel
-from evenly.sim.kernels.ledger import Book, PolicyCode, Record
+from evenly.sim.kernels.ledger import OMIT_IMBALANCE, OMIT_SPREAD, Book, PolicyCode, Record
 from evenly.sim.kernels.levels import at, level_of_rank, level_of_task, update_tree
 from evenly.sim.kernels.rng import BUFFER, FEW, Streams, distinct_rank, lowest_rank, refill_choices, refill_events
 from evenly.sim.kernels.wave import load_at, swing
@@ -35,7 +35,7 @@ def lowest_of_sample(uniforms: NDArray[np.float64], ranks: NDArray[np.int64], po
 
 
 @kernel
-def advance(
+def step(
     rules: Record,
     state: Record,
     book: Book,
@@ -43,8 +43,8 @@ def advance(
     ranks: NDArray[np.int64],
     until: float,
     budget: int,
-) -> None:
-    """Simulate up to the time `until`, for at most `budget` events and while the book has room.
+) -> bool:
+    """Simulate up to the time `until`, for at most `budget` events; return False if the book is full.
 
     One long loop over local variables, on purpose: everything that an event touches stays in registers.
     """
@@ -55,6 +55,7 @@ def advance(
     wave, steepest = rules.amplitude != 0.0, rules.amplitude * rules.frequency
     mean_service = 1.0 / service_rate
     returning, margin, load = rules.returning, rules.margin, rules.load
+    with_spread, with_gap = rules.omit & OMIT_SPREAD == 0, rules.omit & OMIT_IMBALANCE == 0
 
     at_least, tree, full, area = book.at_least, book.tree, book.full, book.area
     max_time, threshold_time = book.max_time, book.threshold_time
@@ -86,10 +87,11 @@ def advance(
                 state.gap, state.since = gap, since
                 gap_area += swing(rules, state, at_least, full, time, load)
                 gap = state.gap
-        else:
+        elif with_gap:
             gap_area += distance(gap, at_least[at(edge)], part) * (time - since)
         if not rejected:
-            spread_area += spread(total, squares, pools) * (time - since)
+            if with_spread:
+                spread_area += spread(total, squares, pools) * (time - since)
             since = time
         if mark >= peak:  # a departure
             departures += 1
@@ -207,5 +209,23 @@ def advance(
     state.gap, state.gap_area, state.spread_area = gap, gap_area, spread_area
     state.arrivals += arrivals
     state.events += arrivals + departures
-    if next_time > until and arrivals + departures < budget:
-        state.time = until
+    return budget > 0
+
+
+def advance(
+    rules: Record,
+    state: Record,
+    book: Book,
+    streams: Streams,
+    ranks: NDArray[np.int64],
+    until: float,
+    budget: int,
+) -> None:
+    """Simulate up to the time `until`, for at most `budget` events and while the book has room.
+
+    It is not compiled: a kernel that calls another one is compiled with it once more, which takes a second.
+    """
+    before = state["events"]
+    room = step(rules, state, book, streams, ranks, until, budget)
+    if room and state["next_time"] > until and state["events"] - before < budget:
+        state["time"] = until

@@ -40,6 +40,10 @@ Record: TypeAlias = Any  # a NumPy record: its fields are in RULES or STATE
 NO_THRESHOLD = -2  # of a state, under policies without one
 NO_LIMIT = np.iinfo(np.int64).max // 4
 
+# Records that are left out, in `omit`. Their integrals mean nothing then.
+OMIT_SPREAD, OMIT_IMBALANCE, OMIT_LEVELS = 1, 2, 4
+OMIT_ALL = OMIT_SPREAD | OMIT_IMBALANCE | OMIT_LEVELS
+
 RULES = np.dtype(
     [
         ("policy", np.int64),
@@ -52,6 +56,7 @@ RULES = np.dtype(
         ("mean_holding", np.int64),
         ("margin", np.int64),  # tasks beyond the threshold with which a pool still takes its clients back
         ("returning", np.float64),  # share of the arrivals that are clients who return to their pool
+        ("omit", np.int64),  # records to leave out; only the aggregate kernel saves the work
         ("service_rate", np.float64),
         # The demand in force: load + amplitude * sin(2 pi (t - start) / period).
         ("load", np.float64),
