@@ -146,7 +146,7 @@ def test_workers_that_cannot_work_are_not_replaced_forever(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"engine": "gpu"}, "engine must be one of local, ray, not 'gpu'."),
+        ({"engine": "cpu"}, "engine must be one of local, ray, gpu, not 'cpu'."),
         ({"engine": "ray", "workers": 2}, "workers is for engine local, not ray"),
         ({"ray_address": "auto"}, "ray_address is for engine ray, not local."),
         ({"engine": "ray", "ray_address": ""}, "ray_address must be an address"),
