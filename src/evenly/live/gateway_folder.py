@@ -5,7 +5,10 @@ Only the user who runs the gateway can open the folder, so no other user can cha
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+
+CHILDREN = ("envoy", "picker")
 
 
 class GatewayFolder:
@@ -32,3 +35,22 @@ class GatewayFolder:
             self._accepting.touch()
         else:
             self._accepting.unlink(missing_ok=True)
+
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often each child died and was started again, by its name."""
+        return {child: _size(self._restarts(child)) for child in CHILDREN}
+
+    def count_restart(self, child: str) -> None:
+        """Note that a child died. The note outlives the picker, which shows the count."""
+        with suppress(OSError), self._restarts(child).open("ab") as file:  # no space left: one is missing
+            file.write(b".")  # one byte for each, so that a reader never sees half a number
+
+    def _restarts(self, child: str) -> Path:
+        return self.path / f"{child}-restarts"
+
+
+def _size(file: Path) -> int:
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Path
@@ -51,11 +51,12 @@ def admin_app(
     store: Callable[[], StoreView | None] = lambda: None,
     refused: Callable[[], RefusedView | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
+    restarts: Callable[[], Mapping[str, int] | None] = lambda: None,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
-    `feed` is what the dashboard shows.
+    `feed` is what the dashboard shows. `restarts` counts the restarts of a gateway's processes.
     """
 
     async def why_not_ready() -> str | None:
@@ -68,7 +69,7 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store, refused, restarts),
             "Pools": _pool_routes(balancer, resolve, publish),
         },
         why_not_ready=why_not_ready,
@@ -84,6 +85,7 @@ def _inspect_routes(
     envoys: Callable[[], Iterable[EnvoyView]],
     store: Callable[[], StoreView | None],
     refused: Callable[[], RefusedView | None],
+    restarts: Callable[[], Mapping[str, int] | None],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -100,7 +102,8 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        return await stepped_response(balancer_metrics(balancer, latency, store(), refused()), CONTENT_TYPE)
+        pieces = balancer_metrics(balancer, latency, store(), refused(), restarts())
+        return await stepped_response(pieces, CONTENT_TYPE)
 
     return router
 

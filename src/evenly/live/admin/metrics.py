@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from evenly.live.addresses import weight_text
 from evenly.live.admin.exposition import (
@@ -23,7 +23,11 @@ from evenly.live.balancer.latency import Latency
 
 
 def balancer_metrics(
-    balancer: Balancer, latency: Latency, store: StoreView | None = None, refused: RefusedView | None = None
+    balancer: Balancer,
+    latency: Latency,
+    store: StoreView | None = None,
+    refused: RefusedView | None = None,
+    restarts: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
     """Read all figures now, and yield their text in pieces; those of the store, if there is one."""
     snapshot = Snapshot(balancer)
@@ -44,6 +48,7 @@ def balancer_metrics(
         *_sessions(snapshot),
         *(() if store is None else _sharing(snapshot, store)),
         *(() if refused is None else _refusals(refused)),
+        *(() if restarts is None else _restarts(restarts)),
         pick_seconds(latency, "Time from receiving a pick request to answering it, inside the picker."),
     ]
     return lines(families)
@@ -124,3 +129,8 @@ def _refusals(refused: RefusedView) -> Iterator[Family]:
         "Connections that Envoy closed: no whole request came in time.",
         refused.silent,
     )
+
+
+def _restarts(restarts: Mapping[str, int]) -> Iterator[Family]:
+    text = "How often the gateway found a process dead and started it again."
+    yield by_label("counter", "evenly_restarts_total", text, "process", restarts)

@@ -37,6 +37,7 @@ from evenly.live.envoy.pick_stream import PickService
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
+from evenly.live.notify import READY, notify
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.ready import Ready
@@ -348,6 +349,7 @@ async def serve(
             store=service.store_view,
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
+            restarts=lambda: None if gateway is None else gateway.restarts,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
         async with server, serve_admin(app, admin), running(service.background(), log):
@@ -359,6 +361,8 @@ async def serve(
                 policy=service.balancer.name,
             )
             print(ready.to_json() if ready_json else ready.sentence(), flush=True)
+            if gateway is None:  # else the gateway is ready later, when Envoy is
+                notify(READY)
             gc.freeze()  # long-lived objects need no further GC scans
             await stop.wait()
             await service.close()
