@@ -107,6 +107,8 @@ lock: setup ## renew the pinned requirements after a change of dependencies
 		--extra ray --group ray pyproject.toml -o requirements/ray.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes --no-annotate \
 		--extra live --constraints requirements/dev.txt pyproject.toml -o requirements/live.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes --no-annotate \
+		--group build --constraints requirements/dev.txt -o requirements/build.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean: ## remove what the targets made
