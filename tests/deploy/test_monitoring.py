@@ -41,9 +41,7 @@ class Watched:
     folder: Path
 
     def metrics(self) -> str:
-        request = Request(
-            f"http://127.0.0.1:{self.admin}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}
-        )
+        request = Request(f"http://127.0.0.1:{self.admin}/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
         with urlopen(request, timeout=PATIENCE) as answer:
             return str(answer.read().decode())
 
