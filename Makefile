@@ -45,9 +45,10 @@ $(NODE_READY): package.json package-lock.json | tools
 	touch $@
 
 # What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers,
-# a browser, a C++ compiler, a DNS server.
+# a browser, a C++ compiler, a DNS server, a monitoring system, checks of systemd units and Compose files.
 tools:
-	missing=; for tool in chromium curl g++ haproxy nginx nodejs:node npm openssl redis-server unbound; do \
+	missing=; for tool in chromium curl docker-compose g++ haproxy nginx nodejs:node npm openssl prometheus \
+		redis-server systemd:systemd-analyze unbound; do \
 		PATH=$$PATH:/usr/sbin command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
@@ -104,6 +105,10 @@ lock: setup ## renew the pinned requirements after a change of dependencies
 		--group docs -o requirements/docs.txt
 	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes \
 		--extra ray --group ray pyproject.toml -o requirements/ray.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes --no-annotate \
+		--extra live --constraints requirements/dev.txt pyproject.toml -o requirements/live.txt
+	$(BIN)/uv pip compile --quiet --universal --no-header --python-version 3.11 --generate-hashes --no-annotate \
+		--group build --constraints requirements/dev.txt -o requirements/build.txt
 	grep -A1000 '^uv==' requirements/dev.txt | awk 'NR > 1 && !/^ /{exit} {print}' > requirements/uv.txt
 
 clean: ## remove what the targets made

@@ -13,7 +13,7 @@ from tests.live.processes import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"(?:#|//) ([\w-]+\.(?:conf|toml|py|mjs))\n")  # a comment
+FILE = re.compile(r"(?:#|//) ([\w-]+\.(?:conf|toml|py|mjs|yaml))\n")  # a comment
 PORT = re.compile(r"\b[89]\d{3}\b")
 
 
@@ -45,7 +45,7 @@ def test_examples_run_as_printed(page: Path, tmp_path: Path) -> None:
     before it prints.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path}
+    environment = {**os.environ, "PATH": path, "EVENLY_CHECKOUT": str(ROOT)}
     ran, ports, output = 0, dict[str, str](), ""
     for language, printed in blocks(page):
         if language == "text":

@@ -16,6 +16,7 @@ from evenly.live.addresses import Address, parse_address
 from evenly.live.log import Line
 from evenly.live.signing import KEY_BYTES, new_key
 
+CHILDREN = ("envoy", "picker")
 _MAX_EVENTS = 100
 _MAX_BYTES = 1_000_000
 
@@ -101,3 +102,22 @@ class GatewayFolder:
             if line.number > self._read:
                 self._read = line.number
                 yield line
+
+    @property
+    def restarts(self) -> dict[str, int]:
+        """How often each child died and was started again, by its name."""
+        return {child: _size(self._restarts(child)) for child in CHILDREN}
+
+    def count_restart(self, child: str) -> None:
+        """Note that a child died. The note outlives the picker, which shows the count."""
+        with suppress(OSError), self._restarts(child).open("ab") as file:  # no space left: one is missing
+            file.write(b".")  # one byte for each, so that a reader never sees half a number
+
+    def _restarts(self, child: str) -> Path:
+        return self.path / f"{child}-restarts"
+
+
+def _size(file: Path) -> int:
+    with suppress(OSError):
+        return file.stat().st_size
+    return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Path
@@ -56,11 +56,13 @@ def admin_app(
     refused: Callable[[], RefusedView | None] = lambda: None,
     returns: Callable[[], dict[str, int] | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
+    restarts: Callable[[], Mapping[str, int] | None] = lambda: None,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
     `by_hand` is called with each change before that: DNS must not undo it. `feed` is what the dashboard shows.
+    `restarts` counts the restarts of a gateway's processes.
     """
 
     async def why_not_ready() -> str | None:
@@ -73,7 +75,7 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, discovery, refused, returns),
+            "Inspect": _inspect_routes(balancer, latency, envoys, store, discovery, refused, returns, restarts),
             "Pools": _pool_routes(balancer, resolve, by_hand, publish),
         },
         why_not_ready=why_not_ready,
@@ -91,6 +93,7 @@ def _inspect_routes(
     discovery: Callable[[], Sequence[DiscoveryView]],
     refused: Callable[[], RefusedView | None],
     returns: Callable[[], dict[str, int] | None],
+    restarts: Callable[[], Mapping[str, int] | None],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -107,7 +110,7 @@ def _inspect_routes(
     @router.get("/metrics", summary="Metrics for Prometheus", response_class=Response, responses=answers)
     async def metrics() -> Response:
         """Sessions, threshold, tokens, picks, messages, and a histogram of pick latency."""
-        text = balancer_metrics(balancer, latency, store(), refused(), returns(), discovery())
+        text = balancer_metrics(balancer, latency, store(), refused(), returns(), discovery(), restarts())
         return await stepped_response(text, CONTENT_TYPE)
 
     return router

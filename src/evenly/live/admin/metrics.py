@@ -30,6 +30,7 @@ def balancer_metrics(
     refused: RefusedView | None = None,
     returns: Mapping[str, int] | None = None,
     discovery: Sequence[DiscoveryView] = (),
+    restarts: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
     """Read all figures now, and yield their text in pieces; those of the store, if there is one.
 
@@ -55,6 +56,7 @@ def balancer_metrics(
         *(() if store is None else _sharing(snapshot, store)),
         *(() if refused is None else _refusals(refused)),
         *(_discovery(discovery) if discovery else ()),
+        *(() if restarts is None else _restarts(restarts)),
         pick_seconds(latency, "Time from receiving a pick request to answering it, inside the picker."),
     ]
     return lines(families)
@@ -161,3 +163,8 @@ def _refusals(refused: RefusedView) -> Iterator[Family]:
         "Connections that Envoy closed: no whole request came in time.",
         refused.silent,
     )
+
+
+def _restarts(restarts: Mapping[str, int]) -> Iterator[Family]:
+    text = "How often the gateway found a process dead and started it again."
+    yield by_label("counter", "evenly_restarts_total", text, "process", restarts)

@@ -39,6 +39,7 @@ from evenly.live.dispatcher.stores import EMBEDDED, OpenStore, open_store
 from evenly.live.dispatcher.watch import Watch
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
+from evenly.live.notify import READY, notify
 from evenly.live.picker.ready import Ready
 from evenly.live.processes import raise_fd_limit
 from evenly.live.recorder import Recorder, recording
@@ -190,6 +191,7 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
                 scheme, admin_scheme = (f"http{'s' if tls else ''}://" for tls in (server.tls, admin_tls))
                 sentence = f"evenly dispatcher: listening on {scheme}{bound}, admin at {admin_scheme}{admin_bound}"
                 print(ready.to_json() if ready_json else sentence, flush=True)
+                notify(READY)
                 gc.freeze()  # long-lived objects need no further GC scans
                 await stop.wait()
                 server.feed.close()

@@ -29,6 +29,7 @@ from evenly.live.gateway.resources import machine_limits, private_folder, reserv
 from evenly.live.gateway.secrets import GatewaySecrets, check_secrets
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.notify import READY, STOPPING, notify
 from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
@@ -138,6 +139,7 @@ class Gateway:
         sentence = ready.sentence(program="evenly gateway", scheme=scheme, admin_scheme=admin)
         line = ready.to_json() if self._ready_json else sentence
         print(line, flush=True)
+        notify(READY)
         return 0
 
     async def _keep(self, child: Child) -> None:
@@ -149,6 +151,7 @@ class Gateway:
             code = await child.wait_exit()
             if child is self._envoy:
                 self._folder.set_accepting(False)  # until the watch finds it well again
+            self._folder.count_restart(child.name)
             self._log.event(f"{child.name} died", code=code)
             if loop.time() - began > _MAX_RETRY_S:
                 wait = _FIRST_RETRY_S
@@ -169,6 +172,7 @@ class Gateway:
         self._keepers[self._envoy.name].cancel()  # a restarted Envoy would listen again
         self._keepers["watch"].cancel()  # and so would one that is killed because it does not
         deadline = loop.time() + self._drain_timeout
+        notify(STOPPING)
         self._log.event("draining", seconds=self._drain_timeout)
         self._folder.set_accepting(False)  # a picker that is restarted meanwhile knows it from its start
         await self._envoy.stop_listening()

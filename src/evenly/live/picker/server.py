@@ -39,6 +39,7 @@ from evenly.live.envoy.sticky import Sticky
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
+from evenly.live.notify import READY, notify
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.discovered import discovery_parts, discovery_views, known_answers, make_discovery
 from evenly.live.picker.event_log import EventLog
@@ -408,6 +409,7 @@ async def serve(
             discovery=lambda: discovery_views(service.discovery),
             refused=lambda: RefusedView(**asdict(service.envoys.refusals.total)),
             refusing=service.envoys.refusing,
+            restarts=lambda: None if gateway is None else gateway.restarts,
         )
         loop = asyncio.get_running_loop()
         server = await loop.create_server(service.connection, sock=grpc, backlog=BACKLOG, ssl=tls)
@@ -426,6 +428,8 @@ async def serve(
             )
             sentence = ready.sentence(admin_scheme="http://" if admin_tls is None else "https://")
             print(ready.to_json() if ready_json else sentence, flush=True)
+            if gateway is None:  # else the gateway is ready later, when Envoy is
+                notify(READY)
             gc.freeze()  # long-lived objects need no further GC scans
             await stop.wait()
             await service.close()

@@ -23,6 +23,7 @@ from evenly.live.http.limits import LimitedProtocol
 from evenly.live.http.server import QuietServer
 from evenly.live.listening import listening_socket
 from evenly.live.log import Log
+from evenly.live.notify import READY, notify
 from evenly.live.processes import raise_fd_limit
 from evenly.live.signals import on_signals
 
@@ -63,6 +64,7 @@ async def serve(given: Mapping[str, Any], *, ready_json: bool = False) -> None:
         bound = Address(listen.host, sock.getsockname()[1])
         async with _serving(app, sock, min(_MAX_CONNECTIONS, files // 2)), agent, running(work, log):
             print(_ready_line(agent, bound, len(given["dispatcher"]), as_json=ready_json), flush=True)
+            notify(READY)
             await stop.wait()
     log.event("stopped", sessions=agent.sessions)
 
