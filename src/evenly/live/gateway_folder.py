@@ -5,6 +5,8 @@ Only the user who runs the gateway can open the folder, so no other user can cha
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -20,6 +22,8 @@ class GatewayFolder:
         self.state_file = path / "picker.json"
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
+        self._handed_over = path / "handed-over"
+        self._predecessors = path / "predecessors.json"
 
     @property
     def accepting(self) -> bool:
@@ -32,3 +36,24 @@ class GatewayFolder:
             self._accepting.touch()
         else:
             self._accepting.unlink(missing_ok=True)
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether another gateway has taken over. It serves the admin port from then on."""
+        return self._handed_over.exists()
+
+    def set_handed_over(self) -> None:
+        """Tell the picker that another gateway has taken over."""
+        self._handed_over.touch()
+
+    @property
+    def predecessors(self) -> list[Path]:
+        """The folders of the gateways that were replaced by this one and may have open sessions."""
+        if not self._predecessors.exists():
+            return []
+        return [Path(folder) for folder in json.loads(self._predecessors.read_text(encoding="utf-8"))]
+
+    def set_predecessors(self, folders: Sequence[Path]) -> None:
+        """Tell the picker which gateways were replaced. Folders that are gone are left out."""
+        left = [str(folder) for folder in folders if folder.is_dir()]
+        self._predecessors.write_text(json.dumps(left), encoding="utf-8")

@@ -159,6 +159,7 @@ class Settings(BaseModel):
     store: StoreField = None
     fleet: FleetField = DEFAULT_FLEET
     record: Annotated[Path | None, Field(strict=False), file_field("record")] = None
+    take_over: bool = False
 
     @model_validator(mode="before")
     @classmethod

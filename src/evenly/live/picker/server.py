@@ -20,7 +20,6 @@ from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import EnvoyView, RefusedView, StoreView
-from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.alpha_updates import Advisor
 from evenly.live.background import Work, log_faults, repeat, running
@@ -37,8 +36,10 @@ from evenly.live.envoy.pick_stream import PickService
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
+from evenly.live.picker.admin_port import admin_socket, serve_until_handed_over
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
+from evenly.live.picker.predecessors import Predecessors
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import Fingerprint, SettingsFile, fingerprint, resolved
@@ -93,6 +94,8 @@ class PickerServer:
         self._saver: StateSaver | None = None  # nothing is written before all pools are added
         self._scheduled_push: asyncio.Handle | None = None
         self._sharing: Sharing | None = None
+        self._predecessors: Predecessors | None = None
+        replaced = [] if gateway is None or settings.store is not None else gateway.predecessors
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
@@ -102,11 +105,13 @@ class PickerServer:
             report=self._report,
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
             counted=None if settings.store is None else self._counted,
-            elsewhere=None if settings.store is None else self._elsewhere,
+            elsewhere=self._elsewhere if settings.store is not None or replaced else None,
             record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log)
+        elif replaced:  # with a store, their pickers share the counts there
+            self._predecessors = Predecessors(replaced, self.balancer, self.log)
         self.envoys = EnvoyFleet(
             self.balancer,
             self.log,
@@ -142,6 +147,8 @@ class PickerServer:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         if self._sharing is not None:
             work.append(self._sharing.run())
+        if self._predecessors is not None:
+            work.append(self._predecessors.run())
         if self._recorder is not None:
             work.append(repeat(self._recorder.report, _REPORT_S, self.log))
         return work
@@ -150,6 +157,8 @@ class PickerServer:
         """Wait a moment until the sessions of other pickers are known, so that the first picks balance them."""
         if self._sharing is not None:
             await self._sharing.wait_known()
+        if self._predecessors is not None:
+            await self._predecessors.wait_known()
 
     def store_view(self) -> StoreView | None:
         """Return the shared store as the admin port shows it."""
@@ -241,7 +250,8 @@ class PickerServer:
             self._sharing.share(pool)
 
     def _elsewhere(self, endpoint: Address) -> int:
-        return 0 if self._sharing is None else self._sharing.elsewhere(endpoint)
+        others = self._sharing or self._predecessors
+        return 0 if others is None else others.elsewhere(endpoint)
 
     def _tick(self) -> None:
         self.balancer.tick()
@@ -297,6 +307,17 @@ def _settings(given: Mapping[str, Any], config: Path | None, restored: PickerSta
         return read_settings({**restored.settings.model_dump(mode="json", exclude_none=True), **given}, None)
 
 
+def _restored(state: Path, gateway: GatewayFolder | None, log: Log) -> PickerState | None:
+    """Read the state file. One that a gateway of another version left is not used if it cannot be read."""
+    try:
+        return load(state)
+    except InputError as error:
+        if gateway is None:
+            raise
+        log.event("state not used", reason=str(error))
+        return None
+
+
 async def serve(
     given: Mapping[str, Any],
     config: Path | None,
@@ -311,7 +332,7 @@ async def serve(
     log_faults(log)
     if state is not None:
         check_writable(state)
-    restored = None if state is None else load(state)
+    restored = None if state is None else _restored(state, gateway, log)
     seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, restored, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
@@ -319,7 +340,7 @@ async def serve(
     on_signals(stop.set)  # after the reads: until here, a signal ends the process at once
     with (
         listening_socket(settings.listen) as grpc,
-        listening_socket(settings.admin) as admin,
+        admin_socket(settings.admin, gateway) as admin,
         recording(settings.record, log) as recorder,
     ):
         service = PickerServer(
@@ -350,7 +371,7 @@ async def serve(
             refusing=service.envoys.refusing,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
-        async with server, serve_admin(app, admin), running(service.background(), log):
+        async with server, serve_until_handed_over(app, admin, gateway), running(service.background(), log):
             await service.wait_shared()
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),

@@ -1,0 +1,52 @@
+"""The admin port of a picker, which passes to the picker of the gateway that takes over."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from evenly.live.addresses import Address
+from evenly.live.admin.server import serve_admin
+from evenly.live.gateway_folder import GatewayFolder
+from evenly.live.listening import listening_socket
+
+_POLL_S = 0.1
+_ANY = Address("127.0.0.1", 0)
+
+
+def admin_socket(address: Address, gateway: GatewayFolder | None) -> socket.socket:
+    """Return the socket of the admin port. Two gateways may share the port while one takes over from the other.
+
+    A picker that is restarted after its gateway was replaced gets a port that nobody knows.
+    """
+    handed_over = gateway is not None and gateway.handed_over
+    return listening_socket(_ANY if handed_over else address, shared=gateway is not None)
+
+
+@asynccontextmanager
+async def serve_until_handed_over(
+    app: FastAPI, sock: socket.socket, gateway: GatewayFolder | None
+) -> AsyncIterator[None]:
+    """Serve the admin port while the block runs, or until another gateway has taken over."""
+    left = asyncio.Event()
+
+    async def served() -> None:
+        async with serve_admin(app, sock):
+            while not left.is_set() and not (gateway is not None and gateway.handed_over):
+                try:
+                    async with asyncio.timeout(None if gateway is None else _POLL_S):
+                        await left.wait()
+                except TimeoutError:
+                    continue
+        sock.close()
+
+    task = asyncio.ensure_future(served())
+    try:
+        yield
+    finally:
+        left.set()
+        await task
