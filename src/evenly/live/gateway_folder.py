@@ -23,6 +23,7 @@ class GatewayFolder:
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
         self._handed_over = path / "handed-over"
+        self._admin_left = path / "admin-left"
         self._predecessors = path / "predecessors.json"
 
     @property
@@ -45,6 +46,15 @@ class GatewayFolder:
     def set_handed_over(self) -> None:
         """Tell the picker that another gateway has taken over."""
         self._handed_over.touch()
+
+    @property
+    def admin_left(self) -> bool:
+        """Whether the picker serves the admin port no longer."""
+        return self._admin_left.exists()
+
+    def set_admin_left(self) -> None:
+        """Tell the supervisor that the picker serves the admin port no longer."""
+        self._admin_left.touch()
 
     @property
     def predecessors(self) -> list[Path]:

@@ -12,9 +12,12 @@ from pathlib import Path
 
 from evenly.live.addresses import Address
 from evenly.live.gateway.take_over import ASK, DRAINS, MAX_MESSAGE, READY, meeting_point, peer, send_with
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 
 _TIMEOUT_S = 5.0  # for the question of a gateway that has connected
+_ADMIN_S = 5.0  # for the picker to leave the admin port
+_POLL_S = 0.05
 _BACKLOG = 8
 
 
@@ -29,11 +32,12 @@ class Estate:
 
 
 class HandOver:
-    """Waits for a gateway that takes over. `done` is set when it serves the clients."""
+    """Waits for a gateway that takes over. `done` is set when it serves the clients and the admin port."""
 
-    def __init__(self, listen: Address, estate: Estate, log: Log) -> None:
+    def __init__(self, listen: Address, estate: Estate, folder: GatewayFolder, log: Log) -> None:
         self._listen = listen
         self._estate = estate
+        self._folder = folder
         self._log = log
         self._taker: int | None = None  # the process that is taking over
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,9 +106,18 @@ class HandOver:
                 if self._meeting is not None:
                     self._meeting.close()  # the new gateway waits there now
                     self._meeting = None
+                await self._leave_admin_port()
                 self.done.set()
                 connection.send(DRAINS)
             else:
                 self._log.event("take-over given up", pid=pid)
         finally:
             self._taker = None
+
+    async def _leave_admin_port(self) -> None:
+        """Wait until the picker has left the admin port: then every answer there is the new gateway's."""
+        self._folder.set_handed_over()
+        with suppress(TimeoutError):  # a picker that hangs must not keep this gateway from draining
+            async with asyncio.timeout(_ADMIN_S):
+                while not self._folder.admin_left:
+                    await asyncio.sleep(_POLL_S)

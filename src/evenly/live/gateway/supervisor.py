@@ -125,7 +125,6 @@ class Gateway:
         for reason in reasons:
             reason.cancel()
         if self._hand_over.done.is_set():
-            self._folder.set_handed_over()
             self._stop.set()  # a signal from now on stops it at once
         self._hand_over.close()
 
@@ -265,7 +264,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             folder=folder,
             drain_timeout=settings.drain_timeout,
             log=log,
-            hand_over=HandOver(listen, estate, log),
+            hand_over=HandOver(listen, estate, folder, log),
             predecessor=before,
             ready_json=ready_json,
         )

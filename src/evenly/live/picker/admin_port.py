@@ -43,6 +43,8 @@ async def serve_until_handed_over(
                 except TimeoutError:
                     continue
         sock.close()
+        if gateway is not None and gateway.handed_over:
+            gateway.set_admin_left()
 
     task = asyncio.ensure_future(served())
     try:
