@@ -32,7 +32,7 @@ from evenly.live.processes import raise_fd_limit
 _PATIENCE_S = 120.0
 _REQUEST_TIMEOUT_S = 20.0
 _SETTLE_S = 1.0  # the new gateway reads the sessions of the old one four times per second
-_WEBSOCKET_EVERY = 10  # one of so many short requests opens a WebSocket
+_WEBSOCKET_EVERY = 10  # every tenth short request opens a WebSocket
 _MOVED = 0.5  # the part of the pools whose sessions begin again after an upgrade
 _GET = b"GET / HTTP/1.1\r\nhost: pools\r\n\r\n"
 _GET_ONCE = b"GET / HTTP/1.1\r\nhost: pools\r\nconnection: close\r\n\r\n"

@@ -159,7 +159,7 @@ class Settings(BaseModel):
     store: StoreField = None
     fleet: FleetField = DEFAULT_FLEET
     record: Annotated[Path | None, Field(strict=False), file_field("record")] = None
-    take_over: bool = False
+    take_over: Annotated[bool, Field(exclude=True)] = False  # of one start: no state file keeps it
 
     @model_validator(mode="before")
     @classmethod

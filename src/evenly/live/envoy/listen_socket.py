@@ -43,7 +43,7 @@ LONGEST_NAME = f"{_SOCKETS}_udp_parent_{2**31}"  # that a folder must have room 
 class ListenSocket:
     """A socket bound to the address of the gateway, and the answers to the Envoy that asks for it.
 
-    `folder` is private to this user: whoever can write to its Unix sockets can stop Envoy from starting.
+    `folder` is private to this user: other users could keep Envoy from starting.
     """
 
     def __init__(self, sock: socket.socket, folder: Path, program: Path) -> None:

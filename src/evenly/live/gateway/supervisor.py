@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import socket
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from math import inf
 from pathlib import Path
@@ -37,7 +35,7 @@ from evenly.live.gateway.resources import (
     reserved_port,
     reserved_socket,
 )
-from evenly.live.gateway.take_over import Predecessor, ask
+from evenly.live.gateway.take_over import Predecessor, find
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.recorder import check_record
@@ -124,8 +122,6 @@ class Gateway:
         await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
         for reason in reasons:
             reason.cancel()
-        if self._hand_over.done.is_set():
-            self._stop.set()  # a signal from now on stops it at once
         self._hand_over.close()
 
     async def _begin_unless_stopped(self) -> int:
@@ -227,16 +223,20 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
     _check(settings)
     log = Log(sys.stderr)
     with ExitStack() as stack:
-        before = _predecessor(settings, log, stack)
+        before = find(settings, log)
+        if before is not None:
+            stack.callback(before.connection.close)  # if this gateway cannot start, the other continues
         listen_socket = stack.enter_context(reserved_socket(settings.listen) if before is None else before.listen)
         listen = bound_to(listen_socket)
-        admin_socket = stack.enter_context(_admin_socket(settings, before))
+        admin_socket = stack.enter_context(
+            reserved_socket(settings.admin) if before is None else before.admin_socket(settings.admin)
+        )
         admin = bound_to(admin_socket)
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
         if before is not None:
-            _take_in(before, folder)
+            before.pass_on(folder)
         limits = machine_limits(pools=len(settings.pool))
         log.event("limits", **asdict(limits))
         bootstrap = envoy_config(
@@ -269,36 +269,6 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())
-
-
-def _predecessor(settings: Settings, log: Log, stack: ExitStack) -> Predecessor | None:
-    """Return the gateway to take over from, if the settings want that and there is one."""
-    if not settings.take_over:
-        return None
-    listen = resolve(settings.listen)
-    found = ask(listen)
-    if found is None:
-        log.event("nothing to take over", listen=str(listen))
-        return None
-    stack.callback(found.connection.close)  # if this gateway cannot start, the other continues
-    return found
-
-
-def _admin_socket(settings: Settings, before: Predecessor | None) -> socket.socket:
-    """Reserve the admin port, or take it over if it is the same."""
-    if before is None:
-        return reserved_socket(settings.admin)
-    if resolve(settings.admin) == before.admin_address:
-        return before.admin
-    before.admin.close()
-    return reserved_socket(settings.admin)
-
-
-def _take_in(before: Predecessor, folder: GatewayFolder) -> None:
-    """Give the picker what the one before knows: pools changed at run time, alpha, and open sessions."""
-    folder.set_predecessors(before.folders)
-    with suppress(OSError):  # it ends just now, and its folder with it
-        shutil.copyfile(GatewayFolder(before.folders[0]).state_file, folder.state_file)
 
 
 def _check(settings: Settings) -> None:

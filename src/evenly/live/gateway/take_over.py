@@ -15,15 +15,20 @@ import array
 import asyncio
 import json
 import os
+import shutil
 import socket
 import struct
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address, parse_address
+from evenly.live.addresses import Address, parse_address, resolve
+from evenly.live.gateway.resources import reserved_socket
+from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.settings import Settings
 
 MAX_MESSAGE = 65536  # bytes
 ASK, READY, DRAINS = b"take over", b"ready", b"drains"
@@ -45,6 +50,19 @@ class Predecessor:
     listen: socket.socket
     admin: socket.socket
     admin_address: Address
+
+    def admin_socket(self, address: Address) -> socket.socket:
+        """Return the socket that reserves the admin port of the new gateway: a new one if the address differs."""
+        if resolve(address) == self.admin_address:
+            return self.admin
+        self.admin.close()
+        return reserved_socket(address)
+
+    def pass_on(self, folder: GatewayFolder) -> None:
+        """Give the new picker what the old one knows: pools changed at run time, alpha, and open sessions."""
+        folder.set_predecessors(self.folders)
+        with suppress(OSError):  # it ends just now, and its folder with it
+            shutil.copyfile(GatewayFolder(self.folders[0]).state_file, folder.state_file)
 
     async def drain(self, log: Log) -> None:
         """Tell it that its clients are served here. Returns when it drains, or has ended."""
@@ -73,6 +91,17 @@ def peer(connection: socket.socket) -> tuple[int, int]:
     return pid, user
 
 
+def find(settings: Settings, log: Log) -> Predecessor | None:
+    """Return the gateway to take over from, if the settings want that and there is one."""
+    if not settings.take_over:
+        return None
+    listen = resolve(settings.listen)
+    found = ask(listen)
+    if found is None:
+        log.event("nothing to take over", listen=str(listen))
+    return found
+
+
 def ask(listen: Address) -> Predecessor | None:
     """Ask the gateway that listens at this address to hand over; None if there is none.
 
@@ -99,6 +128,8 @@ def ask(listen: Address) -> Predecessor | None:
         connection.close()
         raise
     sockets = [socket.socket(fileno=number) for number in received]
+    for sock in sockets:
+        sock.set_inheritable(False)  # a child of this gateway would keep the port open
     try:
         return _predecessor(connection, pid, json.loads(message), sockets)
     except (ValueError, KeyError, TypeError) as error:

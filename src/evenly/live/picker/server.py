@@ -20,6 +20,7 @@ from evenly.live.addresses import Address, resolve
 from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import EnvoyView, RefusedView, StoreView
+from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.alpha_updates import Advisor
 from evenly.live.background import Work, log_faults, repeat, running
@@ -36,7 +37,7 @@ from evenly.live.envoy.pick_stream import PickService
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
-from evenly.live.picker.admin_port import admin_socket, serve_until_handed_over
+from evenly.live.picker.admin_port import admin_socket, until_handed_over
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.predecessors import Predecessors
@@ -371,7 +372,7 @@ async def serve(
             refusing=service.envoys.refusing,
         )
         server = await asyncio.get_running_loop().create_server(service.connection, sock=grpc, backlog=BACKLOG)
-        async with server, serve_until_handed_over(app, admin, gateway), running(service.background(), log):
+        async with server, until_handed_over(serve_admin(app, admin), gateway), running(service.background(), log):
             await service.wait_shared()
             ready = Ready(
                 listen=Address(settings.listen.host, grpc.getsockname()[1]),
