@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import cast
@@ -14,10 +13,9 @@ from typing import cast
 import pytest
 
 from evenly.errors import InputError
-from evenly.live.addresses import Address
 from evenly.live.envoy.process import EnvoyProcess
 from evenly.live.gateway.envoy_watch import EnvoyWatch
-from evenly.live.gateway.resources import is_listening, private_folder, reserved_port
+from evenly.live.gateway.resources import private_folder
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 
@@ -28,29 +26,27 @@ class FakeEnvoy:
     def __init__(self) -> None:
         self.ready = True
         self.response = True
+        self.listens = True
         self.kills = 0
 
     async def responds(self) -> bool:
         return self.response
+
+    async def stopped_listening(self) -> bool:
+        return not self.listens
 
     def kill(self) -> None:
         self.kills += 1
 
 
 class Scene:
-    """A watch, its Envoy and its folder. The port is listened on."""
+    """A watch, its Envoy and its folder."""
 
-    def __init__(self, folder: Path, listen: Address) -> None:
+    def __init__(self, folder: Path) -> None:
         self.envoy = FakeEnvoy()
         self.folder = GatewayFolder(folder)
         self.lines = io.StringIO()
-        self.listener: socket.socket | None = socket.create_server(listen)
-        self._watch = EnvoyWatch(cast("EnvoyProcess", self.envoy), listen, self.folder, Log(self.lines))
-
-    def stop_listening(self) -> None:
-        if self.listener is not None:
-            self.listener.close()
-            self.listener = None
+        self._watch = EnvoyWatch(cast("EnvoyProcess", self.envoy), self.folder, Log(self.lines))
 
     def accepting(self, probes: int) -> list[bool]:
         """Probe, and return what the picker reads after each probe."""
@@ -70,11 +66,8 @@ class Scene:
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
-    with reserved_port(Address("127.0.0.1", 0)) as listen:
-        made = Scene(tmp_path, listen)
-        yield made
-        made.stop_listening()
+def scene(tmp_path: Path) -> Scene:
+    return Scene(tmp_path)
 
 
 def test_an_envoy_that_listens_and_responds_is_left_alone(scene: Scene) -> None:
@@ -84,7 +77,7 @@ def test_an_envoy_that_listens_and_responds_is_left_alone(scene: Scene) -> None:
 
 def test_an_envoy_that_does_not_listen_is_killed_at_once(scene: Scene) -> None:
     assert scene.accepting(1) == [True]
-    scene.stop_listening()
+    scene.envoy.listens = False
     assert scene.accepting(1) == [False]
     assert (scene.envoy.kills, scene.events()) == (1, [("envoy killed", "not listening")])
 
@@ -110,25 +103,11 @@ def test_an_envoy_that_responds_again_is_ready_again(scene: Scene) -> None:
 
 
 def test_an_envoy_that_is_dead_or_starting_is_left_to_the_supervisor(scene: Scene) -> None:
-    scene.stop_listening()
+    scene.envoy.listens = False
     scene.envoy.ready = False
     for scene.envoy.response in (True, False):
         assert scene.accepting(10) == [False] * 10
     assert (scene.envoy.kills, scene.events()) == (0, [])
-
-
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1", "::"])
-def test_a_reserved_port_is_listened_on_or_not(host: str) -> None:
-    """Open connections do not count, and neither do the clients that wait to be accepted."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with reserved_port(Address(host, 0)) as address:
-        assert not is_listening(address)
-        near = "::1" if family == socket.AF_INET6 else "127.0.0.1"
-        with socket.create_server(address, family=family) as listener:
-            assert is_listening(address)
-            with socket.create_connection((near, address.port)), listener.accept()[0]:
-                listener.close()
-                assert not is_listening(address)
 
 
 @pytest.mark.parametrize(("parent", "kept"), [("short", True), ("n" * 80, False), ("\udcff", False)])

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evenly.cli.options import file_path, number_or_text, option, policy_help, whole_number_or_text
+from evenly.cli.options import file_path, flag, number_or_text, option, policy_help, whole_number_or_text
 from evenly.policies import LIVE
 
 _ADDRESSES = "Addresses"
@@ -194,6 +194,15 @@ DrainTimeout = Annotated[
         "--drain-timeout",
         "--drain",
         parser=number_or_text,
+    ),
+]
+TakeOver = Annotated[
+    bool | None,
+    flag(
+        _OPERATION,
+        "Replace the gateway that runs at the same --listen address without losing a connection: it drains when "
+        "this one serves. If there is none, start as usual.",
+        "--take-over",
     ),
 ]
 Config = Annotated[

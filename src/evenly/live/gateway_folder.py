@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,24 +33,27 @@ class GatewayFolder:
         self.state_file = path / "picker.json"
         self.admin_socket = path / "envoy.sock"
         self._accepting = path / "accepting"
-        self._key = path / "sticky.key"
+        self.sticky_key = path / "sticky.key"
         self._listen = path / "listen"
         self._events = path / "events.json"
         self._noted: deque[Line] = deque(maxlen=_MAX_EVENTS)
         self._read = 0  # the number of the last event that was read
         self._seen: tuple[int, int] | None = None
+        self._handed_over = path / "handed-over"
+        self._admin_left = path / "admin-left"
+        self._predecessors = path / "predecessors.json"
 
     def kept_key(self) -> bytes:
         """Return a random key for as long as the gateway runs: a picker that is restarted gets the same one."""
         try:
-            key = self._key.read_bytes()
+            key = self.sticky_key.read_bytes()
         except FileNotFoundError:
             key = b""
         if len(key) != KEY_BYTES:  # none yet, or one whose writer was killed
             key = new_key()
-            new = self._key.with_suffix(".new")
+            new = self.sticky_key.with_suffix(".new")
             new.write_bytes(key)
-            new.replace(self._key)
+            new.replace(self.sticky_key)
         return key
 
     @property
@@ -115,6 +118,36 @@ class GatewayFolder:
 
     def _restarts(self, child: str) -> Path:
         return self.path / f"{child}-restarts"
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether another gateway has taken over. It serves the admin port from then on."""
+        return self._handed_over.exists()
+
+    def set_handed_over(self) -> None:
+        """Tell the picker that another gateway has taken over."""
+        self._handed_over.touch()
+
+    @property
+    def admin_left(self) -> bool:
+        """Whether the picker serves the admin port no longer."""
+        return self._admin_left.exists()
+
+    def set_admin_left(self) -> None:
+        """Tell the supervisor that the picker serves the admin port no longer."""
+        self._admin_left.touch()
+
+    @property
+    def predecessors(self) -> list[Path]:
+        """The folders of the gateways that were replaced by this one and may have open sessions."""
+        if not self._predecessors.exists():
+            return []
+        return [Path(folder) for folder in json.loads(self._predecessors.read_text(encoding="utf-8"))]
+
+    def set_predecessors(self, folders: Sequence[Path]) -> None:
+        """Tell the picker which gateways were replaced. Folders that are gone are left out."""
+        left = [str(folder) for folder in folders if folder.is_dir()]
+        self._predecessors.write_text(json.dumps(left), encoding="utf-8")
 
 
 def _size(file: Path) -> int:

@@ -11,12 +11,15 @@ from evenly.live.addresses import Address, resolve
 BACKLOG = 4096  # connections that wait to be accepted
 
 
-def listening_socket(address: Address) -> socket.socket:
-    """Return a socket that listens on the address. Raises InputError if that is not possible."""
+def listening_socket(address: Address, *, shared: bool = False) -> socket.socket:
+    """Return a socket that listens on the address. Raises InputError if that is not possible.
+
+    With `shared`, another process of the same user may listen there too, if it also shares.
+    """
     address = resolve(address)
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
-        sock = socket.create_server(address, family=family, backlog=BACKLOG)
+        sock = socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared)
     except OSError as error:  # whose text repeats the address
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise InputError(f"Cannot listen on {address}: {reason.lower()}.") from None

@@ -179,6 +179,7 @@ class Settings(TlsSettings):
     sticky_margin: Annotated[int | None, BeforeValidator(_margin)] = None
     sticky_key_file: Annotated[Path | None, Field(strict=False), file_field("sticky-key-file")] = None
     resolver: ResolverField = None
+    take_over: Annotated[bool, Field(exclude=True)] = False  # of one start: no state file keeps it
 
     @property
     def fixed(self) -> tuple[WeightedPool, ...]:

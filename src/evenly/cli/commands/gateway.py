@@ -37,6 +37,7 @@ def command(
     store: live_options.Store = None,
     fleet: live_options.Fleet = None,
     record: live_options.Record = None,
+    take_over: live_options.TakeOver = None,
     config: live_options.Config = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:

@@ -16,11 +16,14 @@ from evenly.live.addresses import Address
 from evenly.live.envoy.admin_address import AdminAddress, AdminSocket, connect
 from evenly.live.envoy.bootstrap import STAT_PREFIX
 from evenly.live.envoy.bootstrap_clusters import Json
+from evenly.live.envoy.listen_socket import ListenSocket
 from evenly.live.processes import end_child, start_child
 
 _LOG_FORMAT = '{"time":"%Y-%m-%dT%T.%e%z","event":"envoy says","level":"%l","message":"%j"}'
 _QUIET = "ext_proc:error"  # else one line per session while the picker is down
 _OPEN_SESSIONS = f"http.{STAT_PREFIX}.downstream_rq_active"
+_OPEN_CONNECTIONS = f"http.{STAT_PREFIX}.downstream_cx_active"
+_STOPPED_LISTENERS = "listener_manager.listener_stopped"
 ADMIN_PATHS = ("/ready", "/stats", "/healthcheck/fail", "/drain_listeners")  # that this module requests
 _TIMEOUT_S = 1.0
 _READY_POLL_S = 0.02
@@ -38,12 +41,18 @@ def find_envoy() -> Path:
 
 
 class EnvoyProcess:
-    """One Envoy with the given config. It can be restarted after it has ended."""
+    """One Envoy with the given config. It can be restarted after it has ended.
+
+    It listens on the socket `listen`, or makes its own without one.
+    """
 
     name = "envoy"
 
-    def __init__(self, config: Json, folder: Path, log: IO[bytes] | None = None) -> None:
+    def __init__(
+        self, config: Json, folder: Path, log: IO[bytes] | None = None, listen: ListenSocket | None = None
+    ) -> None:
         self._log = log
+        self._listen = listen
         self._program = find_envoy()
         self._file = folder / "envoy.json"
         self._config = json.dumps(config)
@@ -66,7 +75,8 @@ class EnvoyProcess:
         self._ready = False
         self._file.write_text(self._config, encoding="utf-8")  # each time: something may have removed it
         self._process = await start_child(
-            *(str(self._program), "-c", str(self._file), "--disable-hot-restart"),
+            *(str(self._program), "-c", str(self._file)),
+            *(["--disable-hot-restart"] if self._listen is None else self._listen.offer()),
             *("--log-level", "warning", "--component-log-level", _QUIET, "--log-format", _LOG_FORMAT),
             stderr=self._log,
         )
@@ -95,7 +105,25 @@ class EnvoyProcess:
 
     async def open_sessions(self) -> int | None:
         """Return the number of open requests and WebSocket sessions, or None if Envoy does not respond."""
-        answer = await self._request("GET", f"/stats?format=json&filter=^{_OPEN_SESSIONS}$")
+        return await self._statistic(_OPEN_SESSIONS)
+
+    async def open_connections(self) -> int | None:
+        """Return the number of clients' connections, busy or idle, or None if Envoy does not respond."""
+        return await self._statistic(_OPEN_CONNECTIONS)
+
+    async def stopped_listening(self) -> bool:
+        """Return whether it has stopped listening, which it cannot undo; False if it does not respond."""
+        return bool(await self._statistic(_STOPPED_LISTENERS))
+
+    async def stop_listening(self) -> None:
+        """Accept no new connections, and close idle ones after their next response. Open sessions continue."""
+        await self._request("POST", "/healthcheck/fail")
+        await self._request("POST", "/drain_listeners")
+        if self._listen is not None:
+            self._listen.release()
+
+    async def _statistic(self, name: str) -> int | None:
+        answer = await self._request("GET", f"/stats?format=json&filter=^{name}$")
         if answer is None:
             return None
         return sum(int(entry["value"]) for entry in json.loads(answer)["stats"])
@@ -105,11 +133,6 @@ class EnvoyProcess:
         answer = await self._request("GET", r"/stats?format=json&filter=^sds\..*\.update_rejected$")
         entries = [] if answer is None else json.loads(answer)["stats"]
         return [entry["name"].split(".")[1] for entry in entries if int(entry["value"])]
-
-    async def stop_listening(self) -> None:
-        """Refuse new connections, and close idle ones after their next response. Open sessions continue."""
-        await self._request("POST", "/healthcheck/fail")
-        await self._request("POST", "/drain_listeners")
 
     async def stop(self) -> None:
         """End the process and with it all open sessions."""

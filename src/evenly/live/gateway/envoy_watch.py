@@ -1,15 +1,14 @@
 """The watch over a running Envoy: is it there for new clients?
 
 Envoy can stop listening and stay alive, for example after `POST /drain_listeners`. It never listens again, and its
-own `/ready` and `/listeners` still show no problem. So the watch asks the kernel whether the port is listened on.
-That takes no connection, so a gateway with all its connections in use is not mistaken for a deaf one.
+own `/ready` and `/listeners` still show no problem. So the watch asks for the number of listeners that it stopped.
+The kernel cannot tell: the socket is the supervisor's too. No probe takes a client's connection, so a gateway with
+all its connections in use is not mistaken for a deaf one.
 """
 
 from __future__ import annotations
 
-from evenly.live.addresses import Address
 from evenly.live.envoy.process import EnvoyProcess
-from evenly.live.gateway.resources import is_listening
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 
@@ -24,23 +23,22 @@ class EnvoyWatch:
     The supervisor restarts it.
     """
 
-    def __init__(self, envoy: EnvoyProcess, listen: Address, folder: GatewayFolder, log: Log) -> None:
+    def __init__(self, envoy: EnvoyProcess, folder: GatewayFolder, log: Log) -> None:
         self._envoy = envoy
-        self._listen = listen
         self._folder = folder
         self._log = log
         self._silent = 0  # probes in a row without a response
 
     async def probe(self) -> None:
         """Look once. Call this every `PROBE_S` seconds."""
-        listens = is_listening(self._listen)
+        stopped = await self._envoy.stopped_listening()
         responds = await self._envoy.responds()
         if not self._envoy.ready:  # it is dead or starting, which the supervisor knows
             self._silent = 0
             self._folder.set_accepting(False)
         elif not responds:
             self._hangs()
-        elif not listens and not is_listening(self._listen):  # the first look may have been at a dying Envoy
+        elif stopped and await self._envoy.stopped_listening():  # the first look may have been at a dying Envoy
             self._kill("not listening")
         else:
             self._is_well()

@@ -14,7 +14,7 @@ from pathlib import Path
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits, derive_limits
-from evenly.live.gateway_folder import GatewayFolder
+from evenly.live.envoy.listen_socket import LONGEST_NAME
 from evenly.live.processes import available_memory, raise_fd_limit
 
 _ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
@@ -29,25 +29,22 @@ def reserved_port(address: Address) -> Iterator[Address]:
 
     A socket that is bound but does not listen keeps the kernel from giving the port to another program.
     """
+    with reserved_socket(address) as holder:
+        yield bound_to(holder)
+
+
+def reserved_socket(address: Address) -> socket.socket:
+    """Return a socket that holds a port. Port 0 takes a free one."""
     address = resolve(address)
     try:
-        holder = _bound(address)
+        return _bound(address)
     except OSError as error:
         raise InputError(f"Cannot listen on {address}: {(error.strerror or str(error)).lower()}.") from None
-    with holder:
-        yield Address(address.host, holder.getsockname()[1])
 
 
-def is_listening(address: Address) -> bool:
-    """Return whether some program listens on a reserved port; True if there is no way to know now.
-
-    The kernel lets sockets with SO_REUSEADDR share a port only while none of them listens.
-    """
-    try:
-        _bound(address).close()
-    except OSError:  # in use, or no file descriptor is left to try it
-        return True
-    return False
+def bound_to(sock: socket.socket) -> Address:
+    """Return the address that a socket is bound to."""
+    return Address(*sock.getsockname()[:2])
 
 
 def _bound(address: Address) -> socket.socket:
@@ -77,7 +74,7 @@ def private_folder() -> Iterator[Path]:
 def _short_folder() -> str:
     """Make a folder in TMPDIR, or in /tmp if a Unix socket in TMPDIR would have too long a path."""
     parent = tempfile.gettempdir()
-    usual = GatewayFolder(Path(parent, "evenly-gateway-12345678")).admin_socket
+    usual = Path(parent, "evenly-gateway-12345678", LONGEST_NAME)
     if len(os.fsencode(usual)) > _MAX_SOCKET_PATH or not str(usual).isprintable():  # not printable: not UTF-8
         parent = "/tmp"
     try:

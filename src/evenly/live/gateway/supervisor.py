@@ -10,8 +10,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -22,11 +23,20 @@ from evenly.live.admin_token import read_token
 from evenly.live.background import repeat
 from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.bootstrap import envoy_config
+from evenly.live.envoy.listen_socket import ListenSocket
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
+from evenly.live.gateway.hand_over import Estate, HandOver
 from evenly.live.gateway.picker_process import PickerProcess
-from evenly.live.gateway.resources import machine_limits, private_folder, reserved_port
+from evenly.live.gateway.resources import (
+    bound_to,
+    machine_limits,
+    private_folder,
+    reserved_port,
+    reserved_socket,
+)
 from evenly.live.gateway.secrets import GatewaySecrets, check_secrets
+from evenly.live.gateway.take_over import Predecessor, find
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.notify import READY, STOPPING, notify
@@ -39,9 +49,10 @@ from evenly.live.tls import POLL_S, KeyPair
 _LOOPBACK = Address("127.0.0.1", 0)
 _FIRST_RETRY_S, _MAX_RETRY_S = 0.1, 5.0
 _DRAIN_POLL_S = 0.1
+_DRAIN_LOG_S, _HANDED_OVER_LOG_S = 1.0, 60.0
 _BAD_INPUT, _FAILED = 2, 1
 # Settings that are not the picker's. It speaks to Envoy without TLS, on a loopback port.
-_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path", "health_grpc", "tls_cert", "tls_key"}) | {
+_GATEWAY_ONLY = frozenset({"drain_timeout", "health_path", "health_grpc", "take_over", "tls_cert", "tls_key"}) | {
     f"pool_{name}" for name in ("ca", "cert", "key", "sni")
 }
 
@@ -76,8 +87,10 @@ class Gateway:
         folder: GatewayFolder,
         drain_timeout: float,
         log: Log,
+        hand_over: HandOver,
         secrets: GatewaySecrets,
         schemes: tuple[str, str] = ("http://", "http://"),
+        predecessor: Predecessor | None = None,
         ready_json: bool = False,
     ) -> None:
         self._secrets = secrets
@@ -88,11 +101,13 @@ class Gateway:
         self._folder = folder
         self._drain_timeout = drain_timeout
         self._log = log
+        self._hand_over = hand_over
+        self._predecessor = predecessor
         self._ready_json = ready_json
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._keepers: dict[str, asyncio.Task[None]] = {}
-        self._watch = EnvoyWatch(envoy, listen, folder, log)
+        self._watch = EnvoyWatch(envoy, folder, log)
 
     async def run(self) -> int:
         """Serve until a signal arrives and the sessions have ended; return the exit code."""
@@ -100,7 +115,7 @@ class Gateway:
         try:
             code = await self._begin_unless_stopped()
             if self._envoy.name in self._keepers:  # it serves
-                await self._stop.wait()
+                await self._wait_for_stop()
                 await self._drain()
             return code
         finally:
@@ -109,6 +124,14 @@ class Gateway:
     def _signalled(self) -> None:
         """Drain on the first signal, stop at once on the second."""
         (self._stop_now if self._stop.is_set() else self._stop).set()
+
+    async def _wait_for_stop(self) -> None:
+        """Wait for a signal, or for a gateway that has taken over."""
+        reasons = {asyncio.ensure_future(event.wait()) for event in (self._stop, self._hand_over.done)}
+        await asyncio.wait(reasons, return_when=asyncio.FIRST_COMPLETED)
+        for reason in reasons:
+            reason.cancel()
+        self._hand_over.close()
 
     async def _begin_unless_stopped(self) -> int:
         beginning = asyncio.ensure_future(self._begin())
@@ -134,6 +157,9 @@ class Gateway:
         self._folder.set_accepting(True)
         self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
         self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
+        if self._predecessor is not None:
+            await self._predecessor.drain(self._log)
+        self._hand_over.open()
         ready = replace(self._picker.ready, listen=self._listen)
         scheme, admin = self._schemes
         sentence = ready.sentence(program="evenly gateway", scheme=scheme, admin_scheme=admin)
@@ -167,21 +193,28 @@ class Gateway:
                     self._log.event(f"{child.name} is back")
 
     async def _drain(self) -> None:
-        """Accept no new clients, and wait for open sessions to end, up to the drain timeout."""
+        """Accept no new clients, and wait for open sessions to end, up to the drain timeout.
+
+        After a hand-over it also waits for idle connections to end. A client may be about to send a request, and
+        the request after that goes to the other gateway.
+        """
         loop = asyncio.get_running_loop()
+        handed_over = self._hand_over.done.is_set()
+        remaining = self._envoy.open_connections if handed_over else self._envoy.open_sessions
+        log_every = _HANDED_OVER_LOG_S if handed_over else _DRAIN_LOG_S
         self._keepers[self._envoy.name].cancel()  # a restarted Envoy would listen again
         self._keepers["watch"].cancel()  # and so would one that is killed because it does not
         deadline = loop.time() + self._drain_timeout
         notify(STOPPING)
-        self._log.event("draining", seconds=self._drain_timeout)
+        self._log.event("draining", seconds=self._drain_timeout, handed_over=handed_over)
         self._folder.set_accepting(False)  # a picker that is restarted meanwhile knows it from its start
         await self._envoy.stop_listening()
-        logged = 0.0
+        logged = -inf
         while self._envoy.running and not self._stop_now.is_set():
-            sessions = await self._envoy.open_sessions()
+            sessions = await remaining()
             if sessions == 0 or loop.time() >= deadline:
                 break
-            if loop.time() >= logged + 1:
+            if loop.time() >= logged + log_every:
                 logged = loop.time()
                 self._log.event("sessions open", sessions=sessions, seconds_left=round(deadline - logged, 1))
             await asyncio.sleep(_DRAIN_POLL_S)
@@ -204,14 +237,24 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
     The picker gets the options and the config file as they were given, because it watches the file itself.
     """
     _check(settings)
+    log = Log(sys.stderr)
     with ExitStack() as stack:
-        listen = stack.enter_context(reserved_port(settings.listen))
-        admin = stack.enter_context(reserved_port(settings.admin))
+        before = find(settings, log)
+        if before is not None:
+            stack.callback(before.connection.close)  # if this gateway cannot start, the other continues
+        listen_socket = stack.enter_context(reserved_socket(settings.listen) if before is None else before.listen)
+        listen = bound_to(listen_socket)
+        admin_socket = stack.enter_context(
+            reserved_socket(settings.admin) if before is None else before.admin_socket(settings.admin)
+        )
+        admin = bound_to(admin_socket)
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
         folder = GatewayFolder(stack.enter_context(private_folder()))
         log = Log(sys.stderr, copy=folder.note)
         folder.set_listen(listen)
+        if before is not None:
+            before.pass_on(folder)
         secrets = GatewaySecrets(settings, folder.path, os.environ, log)
         limits = machine_limits(pools=len(settings.fixed), names=len(settings.sources))
         log.event("limits", **asdict(limits))
@@ -228,15 +271,24 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
         values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
         values["gateway_folder"] = folder.path
+        for_envoy = stack.enter_context(closing(ListenSocket(listen_socket, folder.path, find_envoy())))
+        estate = Estate(
+            folders=[folder.path, *folder.predecessors],
+            listen=listen_socket,
+            admin=admin_socket,
+            admin_address=admin,
+        )
         gateway = Gateway(
             listen=listen,
             picker=PickerProcess(_picker_options(values, config)),
-            envoy=EnvoyProcess(bootstrap, folder.path),
+            envoy=EnvoyProcess(bootstrap, folder.path, listen=for_envoy),
             folder=folder,
             drain_timeout=settings.drain_timeout,
             log=log,
             secrets=secrets,
             schemes=(_scheme(settings.tls), _scheme(settings.admin_tls)),
+            hand_over=HandOver(listen, estate, folder, log),
+            predecessor=before,
             ready_json=ready_json,
         )
         return asyncio.run(gateway.run())

@@ -40,10 +40,12 @@ from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.listening import BACKLOG, listening_socket
 from evenly.live.log import Log
 from evenly.live.notify import READY, notify
+from evenly.live.picker.admin_port import admin_socket, until_handed_over
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.discovered import discovery_parts, discovery_views, known_answers, make_discovery
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.greetings import Greetings
+from evenly.live.picker.predecessors import Predecessors
 from evenly.live.picker.ready import Ready
 from evenly.live.picker.routes import Router
 from evenly.live.picker.settings_watch import SettingsFile, resolved
@@ -104,6 +106,8 @@ class PickerServer:
         self._scheduled_push: asyncio.Handle | None = None
         self._sharing: Sharing | None = None
         self._sticky = self._new_sticky()
+        self._predecessors: Predecessors | None = None
+        replaced = [] if gateway is None or settings.store is not None else gateway.predecessors
         self.balancer = Balancer(
             new_policy(settings, alpha=restored.alpha if restored else None),
             name=settings.policy,
@@ -113,12 +117,14 @@ class PickerServer:
             report=self._report,
             restart_grace=_RESTART_GRACE_S if restored else 0.0,
             counted=None if settings.store is None else self._counted,
-            elsewhere=None if settings.store is None else self._elsewhere,
+            elsewhere=self._elsewhere if settings.store is not None or replaced else None,
             fresh=lambda: new_policy(settings),
             record=None if recorder is None else lambda pool, seconds: recorder.ended(pool.address, seconds),
         )
         if settings.store is not None:
             self._sharing = Sharing(settings.store, settings.fleet, self.balancer, self.log, admin_port=admin_port)
+        elif replaced:  # with a store, their pickers share the counts there
+            self._predecessors = Predecessors(replaced, self.balancer, self.log)
         self._greetings = Greetings(self.balancer, log)
         self.envoys = EnvoyFleet(
             self.balancer,
@@ -160,6 +166,8 @@ class PickerServer:
             work.append(Advisor(self._sessions, self.balancer.set_alpha, self._settings.load_max, self.log).run())
         if self._sharing is not None:
             work.append(self._sharing.run())
+        if self._predecessors is not None:
+            work.append(self._predecessors.run())
         if self._recorder is not None:
             work.append(repeat(self._recorder.report, _REPORT_S, self.log))
         work.append(self.discovery.run())
@@ -170,6 +178,8 @@ class PickerServer:
         if self._sharing is not None:
             await self._sharing.wait_known()
         await self.discovery.wait_asked(_FIRST_ANSWER_S)
+        if self._predecessors is not None:
+            await self._predecessors.wait_known()
 
     def store_view(self) -> StoreView | None:
         """Return the shared store as the admin port shows it."""
@@ -276,7 +286,8 @@ class PickerServer:
             self._sharing.share(pool)
 
     def _elsewhere(self, endpoint: Address) -> int:
-        return 0 if self._sharing is None else self._sharing.elsewhere(endpoint)
+        others = self._sharing or self._predecessors
+        return 0 if others is None else others.elsewhere(endpoint)
 
     def _tick(self) -> None:
         self.balancer.tick()
@@ -349,6 +360,17 @@ def _following(name: str, context: ssl.SSLContext | None, pair: KeyPair | None, 
     return [repeat(followed_context(name, context, pair, log).look, POLL_S, log)]
 
 
+def _restored(state: Path, gateway: GatewayFolder | None, log: Log) -> PickerState | None:
+    """Read the state file. One that a gateway of another version left is not used if it cannot be read."""
+    try:
+        return load(state)
+    except InputError as error:
+        if gateway is None:
+            raise
+        log.event("state not used", reason=str(error))
+        return None
+
+
 async def serve(
     given: Mapping[str, Any],
     config: Path | None,
@@ -363,7 +385,7 @@ async def serve(
     log_faults(log)
     if state is not None:
         check_writable(state)
-    restored = None if state is None else load(state)
+    restored = None if state is None else _restored(state, gateway, log)
     seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, restored, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
@@ -373,7 +395,7 @@ async def serve(
     admin_tls = None if settings.admin_tls is None else server_context(settings.admin_tls)
     with (
         listening_socket(settings.listen) as grpc,
-        listening_socket(settings.admin) as admin,
+        admin_socket(settings.admin, gateway) as admin,
         recording(settings.record, log) as recorder,
     ):
         bound = Address(settings.admin.host, admin.getsockname()[1])
@@ -418,7 +440,7 @@ async def serve(
             *_following("picker", tls, settings.tls, log),
             *_following("admin", admin_tls, settings.admin_tls, log),
         ]
-        async with server, serve_admin(app, admin, admin_tls), running(work, log):
+        async with server, until_handed_over(serve_admin(app, admin, admin_tls), gateway), running(work, log):
             await service.wait_known()
             ready = Ready(
                 listen=listening,
