@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import io
+import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
+from math import inf
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +20,7 @@ from evenly.live.balancer.pool import LivePool
 from evenly.live.log import Log
 from evenly.live.picker import greetings
 from evenly.live.picker.greetings import Greetings
+from tests.live.certificates import Authority
 from tests.live.processes import PATIENCE, free_port
 
 SETTINGS = bytes(3) + b"\x04" + bytes(5)  # of HTTP/2, empty
@@ -93,6 +98,35 @@ def test_only_servers_that_say_something_else_first_are_unfit() -> None:
     assert verdicts == [True, True, False, False, False, False]
     assert log.count("pool speaks another protocol") == 2  # once for each, though they are asked again
     assert log.count('"speaks": "HTTP/2"') == log.count('"speaks": "not HTTP/1.1"') == 1
+
+
+def test_a_server_of_tls_is_unfit_and_one_of_http_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(greetings, "_GREETING_S", 0.1)  # neither of them speaks first
+    monkeypatch.setattr(greetings, "_HELLO_S", PATIENCE)  # and both answer
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pair = Authority(tmp_path, "authority").sign("pool")
+    context.load_cert_chain(pair.cert, pair.key)
+
+    async def judged() -> tuple[bool, bool, str]:
+        scene, asked = Scene(), list[bytes]()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            asked.append(await reader.read(100))
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            writer.close()
+
+        start = partial(asyncio.start_server, serve, "127.0.0.1", reuse_address=True)
+        ports = [free_port(), free_port()]
+        pools = [scene.add(port) for port in ports]
+        async with await start(ports[0], ssl=context), await start(ports[1]), scene.running():
+            await until(lambda: bool(asked) and scene.greetings._next.get(pools[1], 0.0) == inf)
+            await until(lambda: scene.greetings.greets(pools[0]))
+            tls, http = (scene.greetings.greets(pool) for pool in pools)
+            return tls, http, scene.lines.getvalue()
+
+    tls, http, log = asyncio.run(judged())
+    assert (tls, http) == (True, False)
+    assert log.count('"speaks": "TLS"') == 1
 
 
 def test_a_pool_is_examined_again_when_its_server_may_be_another() -> None:

@@ -195,8 +195,8 @@ class Gateway:
     async def _drain(self) -> None:
         """Accept no new clients, and wait for open sessions to end, up to the drain timeout.
 
-        After a hand-over it also waits for idle connections to end. A client may be about to send a request, and
-        the request after that goes to the other gateway.
+        After a hand-over there is no hurry: it waits for all of them, and for idle connections too. A client may
+        be about to send a request, and the request after that goes to the other gateway.
         """
         loop = asyncio.get_running_loop()
         handed_over = self._hand_over.done.is_set()
@@ -204,9 +204,10 @@ class Gateway:
         log_every = _HANDED_OVER_LOG_S if handed_over else _DRAIN_LOG_S
         self._keepers[self._envoy.name].cancel()  # a restarted Envoy would listen again
         self._keepers["watch"].cancel()  # and so would one that is killed because it does not
-        deadline = loop.time() + self._drain_timeout
+        timeout = None if handed_over else self._drain_timeout
+        deadline = inf if timeout is None else loop.time() + timeout
         notify(STOPPING)
-        self._log.event("draining", seconds=self._drain_timeout, handed_over=handed_over)
+        self._log.event("draining", seconds=timeout, handed_over=handed_over)
         self._folder.set_accepting(False)  # a picker that is restarted meanwhile knows it from its start
         await self._envoy.stop_listening()
         logged = -inf
@@ -216,7 +217,8 @@ class Gateway:
                 break
             if loop.time() >= logged + log_every:
                 logged = loop.time()
-                self._log.event("sessions open", sessions=sessions, seconds_left=round(deadline - logged, 1))
+                left = None if timeout is None else round(deadline - logged, 1)
+                self._log.event("sessions open", sessions=sessions, seconds_left=left)
             await asyncio.sleep(_DRAIN_POLL_S)
 
     async def _end(self) -> None:

@@ -134,12 +134,12 @@ def ask(listen: Address) -> Predecessor | None:
         sock.set_inheritable(False)  # a child of this gateway would keep the port open
     try:
         return _predecessor(connection, pid, json.loads(message), sockets)
-    except (ValueError, KeyError, TypeError) as error:
-        _close(connection, *sockets)
-        raise InputError(f"The gateway at {listen} does not hand over: its answer lacks {error}.") from None
     except InputError:
         _close(connection, *sockets)
         raise
+    except (ValueError, KeyError, TypeError) as error:
+        _close(connection, *sockets)
+        raise InputError(f"The gateway at {listen} does not hand over: its answer lacks {error}.") from None
 
 
 def _predecessor(
@@ -149,10 +149,16 @@ def _predecessor(
         raise InputError(str(answer["refused"]))
     connection.setblocking(False)
     listen, admin = sockets
+    folders = [Path(folder) for folder in answer["folders"]]
+    if not folders[0].is_dir():
+        raise InputError(
+            f"The running gateway keeps what it knows in {folders[0]}, which this process does not see: start "
+            "both with the same TMPDIR, in a folder that both see."
+        )
     return Predecessor(
         connection=connection,
         pid=pid,
-        folders=[Path(folder) for folder in answer["folders"]],
+        folders=folders,
         listen=listen,
         admin=admin,
         admin_address=parse_address(answer["admin"]),

@@ -1,14 +1,17 @@
-"""Finds servers that cannot be pools with HTTP/1.1, because they speak before they are spoken to.
+"""Finds servers that cannot be pools with HTTP/1.1: they speak before they are spoken to, or they speak TLS.
 
 A server of HTTP/1.1 waits for a request. A server of gRPC sends the settings of HTTP/2 first, and servers of mail,
-shells and databases greet too. Envoy's check of such a pool only opens a connection, which all of them accept.
+shells and databases greet too. A server of TLS waits, but answers the first message of a handshake in kind.
+Envoy's check of such a pool only opens a connection, which all of them accept.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from contextlib import suppress
+from functools import cache
 from math import inf
 
 from evenly.live.addresses import Address
@@ -19,9 +22,11 @@ from evenly.live.log import Log
 _LOOK_S = 0.25
 _CONNECT_S = 1.0
 _GREETING_S = 2.0  # a server that has not spoken by then waits for a request
+_HELLO_S = 1.0  # for the answer to the first message of a handshake
 _AGAIN_S = 2.0  # for a pool that has greeted: its server may have been replaced
 _AT_ONCE = 50
 _HTTP1 = b"HTTP/"  # some servers refuse a connection with a response, without a request
+_TLS = (b"\x16\x03", b"\x15\x03")  # records of TLS: a handshake, an alert
 _SETTINGS, _FRAME = b"\x04\x00\x00\x00\x00\x00", slice(3, 9)  # the header of HTTP/2's first frame, less its length
 
 
@@ -66,7 +71,7 @@ class Greetings:
             return
         greets = bool(said) and not said.startswith(_HTTP1[: len(said)])
         if greets and pool not in self._greeting:
-            speaks = "HTTP/2" if said[_FRAME] == _SETTINGS else "not HTTP/1.1"
+            speaks = "HTTP/2" if said[_FRAME] == _SETTINGS else "TLS" if said[:2] in _TLS else "not HTTP/1.1"
             self._log.event("pool speaks another protocol", pool=pool.address, speaks=speaks)
             self._greeting.add(pool)
         elif not greets:
@@ -75,7 +80,7 @@ class Greetings:
 
 
 async def _greeting(endpoint: Address) -> bytes | None:
-    """Return what the server says first, empty if it waits for a request; None if it cannot be reached."""
+    """Return what the server says first, or in TLS; empty if it waits for a request; None if it is not reached."""
     try:
         async with asyncio.timeout(_CONNECT_S):
             reader, writer = await asyncio.open_connection(*endpoint)
@@ -85,10 +90,29 @@ async def _greeting(endpoint: Address) -> bytes | None:
         async with asyncio.timeout(_GREETING_S):
             return await reader.read(9)
     except TimeoutError:
-        return b""
+        return await _answer_in_tls(reader, writer)
     except OSError:
         return None
     finally:
         writer.close()
         with suppress(OSError):
             await writer.wait_closed()
+
+
+async def _answer_in_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+    """Begin a TLS handshake; return the first bytes of the answer if that is in TLS too, else nothing."""
+    with suppress(OSError):  # most servers of HTTP/1.1 close the connection
+        writer.write(_client_hello())
+        async with asyncio.timeout(_HELLO_S):
+            answer = await reader.read(9)
+        return answer if answer[:2] in _TLS else b""
+    return b""
+
+
+@cache
+def _client_hello() -> bytes:
+    sent = ssl.MemoryBIO()
+    handshake = ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), sent, server_hostname="pool")
+    with suppress(ssl.SSLWantReadError):
+        handshake.do_handshake()
+    return sent.read()
