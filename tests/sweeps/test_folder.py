@@ -131,6 +131,41 @@ def test_more_values_are_computed_and_replace_the_old_rows(tmp_path: Path) -> No
     assert (status.reused, ran) == (6, [])
 
 
+def test_values_of_earlier_runs_are_kept(tmp_path: Path) -> None:
+    for values in ("spread", "max_tasks"):
+        run_inline(tmp_path, small_plan(values=values))
+    status, ran = run_inline(tmp_path, small_plan(values="spread"))
+    assert (status.reused, ran) == (6, [])
+    assert all(row["spread"] is not None and row["max_tasks"] is not None for row in rows_of(tmp_path))
+    status, _ = run_inline(tmp_path, small_plan(values="max_tasks,spread"))
+    assert status.reused == 6
+
+
+def test_a_part_of_the_grid_with_more_values_does_not_stand_for_the_rest(tmp_path: Path) -> None:
+    run_inline(tmp_path, small_plan(values="spread"))
+    run_inline(tmp_path, small_plan(values="spread,max_tasks", load="1.5"))
+    status, ran = run_inline(tmp_path, small_plan(values="spread,max_tasks"))
+    assert (status.reused, len(ran)) == (3, 3)
+    assert all(row["max_tasks"] is not None for row in rows_of(tmp_path))
+
+
+def test_a_grid_may_return_to_points_of_an_earlier_one(tmp_path: Path) -> None:
+    for load in ("1.5,2.5", "2.5,3.5"):
+        run_inline(tmp_path, small_plan(load=load))
+    status, ran = run_inline(tmp_path, small_plan(load="1.5"))
+    assert (status.reused, ran) == (3, [])
+
+
+def test_an_option_that_an_older_folder_does_not_name_has_its_default(tmp_path: Path) -> None:
+    run_inline(tmp_path, small_plan())
+    manifest = json.loads((tmp_path / "sweep.json").read_text())
+    for kept in ("options", "ever"):
+        del manifest[kept]["sticky"]
+    (tmp_path / "sweep.json").write_text(json.dumps(manifest))
+    status, _ = run_inline(tmp_path, small_plan())
+    assert status.reused == 6
+
+
 def test_zipped_points_are_told_apart(tmp_path: Path) -> None:
     run_inline(tmp_path, small_plan(alpha="0.7,0.8,0.9", load="1.5,2.5,1.5"))
     status, ran = run_inline(tmp_path, small_plan(alpha="0.7,0.8,0.9", load="1.5,2.5,1.5", zipped="alpha,load"))

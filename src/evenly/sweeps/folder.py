@@ -1,9 +1,8 @@
 """The output folder of a sweep: a manifest, Parquet shards, and a lock. Only the sweep itself writes into it.
 
 A shard is written under another name, flushed to the disk and renamed, so that a kill at any moment leaves whole
-shards only. Many small ones are merged into one as the sweep goes on. Where a point is in several shards, after a
-kill between a merge and the removal of what it merged, or because it ran again, the shard with the highest number
-decides.
+shards only. Many small ones are merged into one as the sweep goes on. A point may be in several shards, after a
+kill between a merge and the removal of what it merged, or because it ran again for other values.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 from evenly.errors import InputError
 from evenly.files import atomic_write, ensure_folder, path_text
 from evenly.inputs import shown
-from evenly.sweeps import table, values
+from evenly.sweeps import table
 from evenly.sweeps.identity import Lanes, lanes_of_keys
 from evenly.sweeps.manifest import MANIFEST, check_same, describe, read_manifest
 from evenly.sweeps.point import Plan, Row
@@ -71,7 +70,7 @@ class Folder:
         for leftover in self.path.glob(".points-*.tmp"):
             leftover.unlink(missing_ok=True)
         with atomic_write(self.path / MANIFEST) as temporary:
-            temporary.write_text(json.dumps(describe(self._plan)) + "\n", encoding="utf-8")
+            temporary.write_text(json.dumps(describe(self._plan, manifest)) + "\n", encoding="utf-8")
         self._sizes = {path: table.shard_shape(path)[1] for path in shards(self.path)}
         self._next = max((_number(path) for path in self._sizes), default=0) + 1
 
@@ -114,7 +113,7 @@ class Folder:
             self._merge(small)
 
     def _merge(self, paths: Sequence[Path]) -> None:
-        self._write(table.newest_rows(table.read_shard(path) for path in paths))
+        self._write(table.one_row_each(table.read_shard(path) for path in paths))
         for path in paths:
             path.unlink()
             del self._sizes[path]
@@ -147,12 +146,12 @@ def known_points(folder: Path, plan: Plan) -> Lanes:
 
 def _done(plan: Plan, paths: Iterable[Path]) -> Lanes:
     """Return the identities of all points without error and with all values asked for, sorted."""
-    wanted = {table.KEY, "error", *values.columns(plan.values)}
     found = [np.zeros((0, 2), np.uint64)]
     for path in paths:
-        if wanted <= set(table.shard_shape(path)[0]):
-            frame = table.read_shard(path, [table.KEY, "error"])
-            found.append(lanes_of_keys(frame.filter(frame["error"].is_null())[table.KEY].to_list()))
+        frame = table.read_shard(path, [table.KEY, table.RECORDED, "error"])
+        kinds = [kind for kind in frame[table.RECORDED].unique() if {*plan.values} <= {*kind.split(",")}]
+        done = frame["error"].is_null() & frame[table.RECORDED].is_in(kinds)
+        found.append(lanes_of_keys(frame.filter(done)[table.KEY].to_list()))
     lanes = np.concatenate(found)
     return lanes[np.argsort(lanes[:, 0])]
 
@@ -173,7 +172,7 @@ def read_rows(folder: Path) -> pl.DataFrame:
     for _ in range(_READS):
         paths = shards(folder)
         try:
-            return table.newest_rows([table.read_shard(path) for path in paths])
+            return table.one_row_each([table.read_shard(path) for path in paths])
         except InputError:
             if shards(folder) == paths:  # nothing was merged meanwhile: a file is broken
                 raise

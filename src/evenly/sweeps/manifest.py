@@ -11,7 +11,7 @@ from typing import Any
 from evenly.errors import InputError
 from evenly.files import path_text, read_text
 from evenly.inputs import shown
-from evenly.sweeps.axes import written_form
+from evenly.sweeps.axes import defaults, written_form
 from evenly.sweeps.grid import Group
 from evenly.sweeps.identity import content_digest
 from evenly.sweeps.point import Plan
@@ -30,6 +30,7 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     try:
         manifest = json.loads(read_text(path, _MAX_BYTES))
         known = int(manifest["format"]), str(manifest["version"]), dict(manifest["options"])
+        int(manifest["points"]), list(manifest["values"]), list(manifest["zip"])
     except (ValueError, TypeError, KeyError, RecursionError):
         raise InputError(f"{path_text(path)} is not the manifest of a sweep.") from None
     if known[0] > FORMAT:
@@ -40,10 +41,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     return dict(manifest)
 
 
-def describe(plan: Plan) -> dict[str, Any]:
+def describe(plan: Plan, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the manifest of a plan: format, version, the values of all options, and which are zipped.
 
-    `contents` has a digest of each own policy's source, and of each file with numbers.
+    `contents` has a digest of each own policy's source, and of each file with numbers. `ever` has the values of
+    options in all sweeps of the folder, whose manifest was `before`.
     """
     options: dict[str, list[Any]] = {
         "until": [plan.until and str(plan.until)],
@@ -56,15 +58,31 @@ def describe(plan: Plan) -> dict[str, Any]:
             options[name] = [written_form(name, value) for value in found]
             digests = {str(written_form(name, value)): content_digest(name, value) for value in found}
             contents |= {value: digest for value, digest in digests.items() if digest}
+    given = {name: values for name, values in options.items() if values != [None]}
     return {
         "format": FORMAT,
         "version": plan.version,
         "points": len(plan.grid),
         "values": list(plan.values),
-        "options": {name: given for name, given in options.items() if given != [None]},
+        "options": given,
+        "ever": given if before is None else _united(_ever(before), given),
         "zip": [_zipped(group) for group in plan.grid.groups if len(group.names) > 1],
         "contents": contents,
     }
+
+
+def _ever(manifest: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return dict(manifest.get("ever", manifest["options"]))
+
+
+def _united(old: Mapping[str, list[Any]], new: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Return all values of each option. An option that one of them does not have has its default there."""
+    names = [*new, *(name for name in old if name not in new)]
+    return {name: list(dict.fromkeys([*_values(old, name), *_values(new, name)])) for name in names}
+
+
+def _values(options: Mapping[str, list[Any]], name: str) -> list[Any]:
+    return options.get(name, [written_form(name, defaults().get(name))])
 
 
 def _zipped(group: Group) -> dict[str, Any]:
@@ -86,8 +104,9 @@ def check_same(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
             raise InputError(
                 f"{path_text(folder)} holds another sweep: {name} has changed since. Give --out another folder."
             )
-    for name in sorted({*old["options"], *new["options"]}):
-        before, now = old["options"].get(name, [None]), new["options"].get(name, [None])
+    ever = _ever(old)
+    for name in sorted({*ever, *new["options"]}):
+        before, now = _values(ever, name), _values(new["options"], name)
         if set(map(str, before)).isdisjoint(map(str, now)):
             raise InputError(
                 f"{path_text(folder)} holds another sweep, of {old['points']} points with {name} "

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from evenly.policies import LIMIT
+from evenly.policies import LIMIT, PARAMETERS, POLICIES
 from evenly.theory.equilibrium import Equilibrium, predict_equilibrium
 from evenly.theory.tuning import is_optimal
 
@@ -27,6 +27,10 @@ def fluid_value(value: str, options: Mapping[str, Any]) -> float | None:
     size. A threshold that learns is known to settle at the optimum where Cor. 2 of the paper applies.
     """
     given = {name: each for name, each in options.items() if each is not None}
+    policy = POLICIES.get(str(given.get("policy")))
+    for name in PARAMETERS:
+        if policy is not None and name not in policy.parameters:
+            given.pop(name, None)  # it is for another policy of the sweep
     if value not in PREDICTED or not _is_known(given):
         return None
     learns = "alpha" in given  # then it starts at the threshold given, and moves to floor(load)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SUFFIX = ".parquet"
 ALWAYS = ("policy", "pools", "load", "horizon", "warmup", *RUN)  # columns of options, given or not
 KEY = "point"
+RECORDED = "recorded"  # the names of the values that a row has: some of them may be null
 
 
 def polars() -> Any:  # noqa: ANN401  (a module)
@@ -62,6 +63,7 @@ def make_frame(plan: Plan, rows: Sequence[Row]) -> pl.DataFrame:
         kind = values.VALUES.get(column)
         dtype = pl.List(pl.Float64) if kind is not None and kind.is_list else pl.Float64
         data[column] = pl.Series(column, [row.values[place] for row in rows], dtype, strict=False)
+    data[RECORDED] = pl.Series(RECORDED, [",".join(plan.values)] * len(rows), pl.String)
     data["error"] = pl.Series("error", [row.error for row in rows], pl.String)
     data["version"] = pl.Series("version", [plan.version] * len(rows), pl.String)
     return pl.DataFrame(data)  # type: ignore[no-any-return]
@@ -134,11 +136,25 @@ def _reading(path: Path) -> Iterator[None]:
         raise InputError(f"Cannot read {path_text(path)}: {reason}.") from None
 
 
-def newest_rows(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return one row per point: the last of the frames that has it decides."""
+def one_row_each(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
+    """Return one row per point, with all values that any of its rows has: rows of one point agree in their bits.
+
+    An error counts only if the point has no row without one.
+    """
     pl = polars()
     frames = list(frames)
     if not frames:
         return pl.DataFrame({KEY: pl.Series([], dtype=pl.String)})  # type: ignore[no-any-return]
     whole = pl.concat(frames, how="diagonal_relaxed")
-    return whole.unique(subset=KEY, keep="last", maintain_order=True)  # type: ignore[no-any-return]
+    repeated = whole[KEY].is_duplicated()
+    if not repeated.any():
+        return whole  # type: ignore[no-any-return]
+    several = whole.filter(repeated)
+    well = several.filter(pl.col("error").is_null())
+    several = pl.concat([several.filter(~pl.col(KEY).is_in(well[KEY].implode())), well])
+    others = [name for name in whole.columns if name not in (KEY, RECORDED)]
+    names = pl.col(RECORDED).str.split(",").explode().unique(maintain_order=True)
+    joined = several.group_by(KEY, maintain_order=True).agg(
+        *(pl.col(name).drop_nulls().last() for name in others), names.str.join(",")
+    )
+    return pl.concat([whole.filter(~repeated), joined.select(whole.columns)])  # type: ignore[no-any-return]

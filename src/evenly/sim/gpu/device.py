@@ -17,6 +17,7 @@ from evenly.sim.scenario import Scenario
 
 _THREADS = 256  # per block, as in kernel.cu
 _POLL_S = 0.001
+_TICKS = 2.0**24  # per unit of time at a threshold, as in kernel.cu
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def launch(scenarios: Sequence[Scenario], seeds: Sequence[int], replications: in
     points = as_points(scenarios, size)
     blocks = -(-replications // _THREADS)
     sums = cupy.zeros(len(points) * replications * SUMS.itemsize, cupy.uint8)
-    times = cupy.zeros((len(points), size))
+    times = cupy.zeros((len(points), size), cupy.uint64)
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
     arguments = (
         cupy.asarray(points.view(np.uint8)),
@@ -56,7 +57,7 @@ def launch(scenarios: Sequence[Scenario], seeds: Sequence[int], replications: in
     while not end.done:  # not end.synchronize(): Ctrl-C would have to wait
         time.sleep(_POLL_S)
     rows = sums.get().view(SUMS).reshape(len(points), replications)
-    return Launch(rows, times.get(), cupy.cuda.get_elapsed_time(begin, end) / 1000)
+    return Launch(rows, times.get() / _TICKS, cupy.cuda.get_elapsed_time(begin, end) / 1000)
 
 
 def check_device() -> None:

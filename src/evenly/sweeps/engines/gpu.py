@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import takewhile
 
 import numpy as np
 
@@ -39,10 +38,12 @@ class GpuEngine:
         """Run as much of a job as one launch holds: points with equally many replications."""
         job = self._jobs.pop()
         runs = self._plan.grid.values(job.indices[0])["replications"]
-        alike = list(takewhile(lambda index: self._plan.grid.values(index)["replications"] == runs, job.indices))
+        alike = [index for index in job.indices if self._plan.grid.values(index)["replications"] == runs]
         chosen = alike[: max(_MAX_THREADS // runs, 1)]
+        running = {*chosen}
+        left = [index for index in job.indices if index not in running]
         rows, seconds = self._run(chosen, runs)
-        return [Outcome(job.number, rows, job.indices[len(chosen) :], device_seconds=seconds)]
+        return [Outcome(job.number, rows, left, device_seconds=seconds)]
 
     def close(self) -> None:
         """Do nothing: no launch is on its way."""
