@@ -8,11 +8,12 @@ import { MOST_ACTIONS } from "./engine/engine.js";
 import { sceneOf, startOf, SCENES } from "./story/scenes.js";
 import { Chart, METRICS } from "./view/chart.js";
 import { controlMakers } from "./view/controls.js";
+import { showLegend } from "./view/legend.js";
 import { LaneView } from "./view/lane.js";
 import { Numbers } from "./view/numbers.js";
 import { Player } from "./view/player.js";
 import { commandNote, commandText, downloadCsv, downloadPng, downloadSvg, offerText } from "./view/share.js";
-import { LIMITS, readState, specsOf, writeState } from "./view/state.js";
+import { coverage, LIMITS, readState, SETTLE, specsOf, writeState } from "./view/state.js";
 import { fillNavigation, showScene } from "./view/story.js";
 
 /** @typedef {import("./view/state.js").State} State */
@@ -91,6 +92,8 @@ class App {
     this.controls = scene.controls.map((name) => this.makers[name]());
     byId("controls", HTMLElement).replaceChildren(...this.controls.map((control) => control.element));
     document.body.dataset.scene = scene.id;
+    const kill = this.mayKill ? "Left and right choose a pool, Enter kills or revives it." : "Left and right choose a pool.";
+    setText(byId("stage-help", HTMLElement), `${kill} Up and down move the threshold where there is one.`);
     this.showSpeed();
     this.chart.metric = scene.metric;
     byId("metric", HTMLSelectElement).value = scene.metric;
@@ -113,12 +116,14 @@ class App {
         new LaneView(index, spec, {
           setThreshold: (lane, threshold) => this.setThreshold(lane, threshold),
           togglePool: (lane, pool) => this.togglePool(lane, pool),
+          kills: this.mayKill,
           say: announce,
         }),
     );
     const lanes = byId("lanes", HTMLElement);
     lanes.replaceChildren(...this.views.map((view) => view.element));
     lanes.dataset.count = String(this.views.length);
+    showLegend(specsOf(state));
     this.chart.start(state.lanes);
     this.numbers.start(state.lanes);
     return this.player.restart();
@@ -131,7 +136,9 @@ class App {
   show(frame, jumped) {
     if (frame.lanes.length !== this.views.length) return;
     this.frame = frame;
-    frame.lanes.forEach((lane, index) => this.views[index].show(lane, frame.time, jumped));
+    const { settled, disturbed } = coverage(frame.actions, frame.time);
+    const wanted = Math.max(...frame.lanes.map((lane, index) => this.views[index].wanted(lane))); // one scale for all lanes
+    frame.lanes.forEach((lane, index) => this.views[index].show(lane, { time: frame.time, jumped, disturbed, wanted }));
     this.chart.show(frame);
     if (jumped || !this.player.playing) this.chart.redraw();
     this.numbers.show(
@@ -139,6 +146,7 @@ class App {
         frame: lane,
         predictions: /** @type {import("./theory/predict.js").Predictions} */ (this.views[index].predictions),
       })),
+      settled,
     );
     for (const control of this.controls) control.update(this.state, frame);
     this.showTime(frame);
@@ -152,9 +160,11 @@ class App {
     scrubber.max = String(Math.max(this.player.furthest, 1));
     if (document.activeElement !== scrubber || this.player.playing) scrubber.value = String(frame.time);
     setText(byId("time", HTMLElement), frame.time.toFixed(2));
-    const first = frame.actions.filter((action) => action.type === "average" && action.time < frame.time).pop();
-    const from = first === undefined ? "Averages since the start" : `Averages since time ${first.time}`;
-    setText(byId("numbers-since", HTMLElement), `${from}, next to what theory predicts for a large system.`);
+    const { since, settled } = coverage(frame.actions, frame.time);
+    const next = frame.actions.find((action) => action.type === "average" && action.time >= frame.time);
+    const from = `Averages since ${since === 0 ? "the start" : `time ${round(since)}`}, next to what theory predicts for a large system.`;
+    const anew = next === undefined || settled ? "" : ` They start again at time ${round(next.time)}, when the system has settled.`;
+    setText(byId("numbers-since", HTMLElement), from + anew);
   }
 
   /** @param {Frame} frame */
@@ -185,6 +195,16 @@ class App {
 
   // --- what a visitor does ---
 
+  /** In the sandbox, pools can be killed and visitors say themselves when averages start; a scene does not ask for it. */
+  get mayKill() {
+    return sceneOf(this.state.scene).controls.includes("kill");
+  }
+
+  /** How long after a change the averages start again; 0 for never. */
+  get settle() {
+    return this.mayKill ? 0 : SETTLE;
+  }
+
   /**
    * Change something that runs the past again, on the same random numbers, up to the same time.
    * @param {(state: State) => void} change
@@ -209,7 +229,7 @@ class App {
         state.load = action.value;
       });
     } else {
-      void this.player.act(action);
+      void this.player.act(action, this.settle);
     }
     announce(sentence);
   }
@@ -226,6 +246,7 @@ class App {
   setLoad(wanted) {
     const [low, high] = LIMITS.load;
     const load = Math.min(Math.max(Math.round(wanted * 1000) / 1000, low), high);
+    if (!this.mayKill) this.player.hurryUntil = this.state.time + SETTLE;
     this.act({ type: "load", value: load, lane: -1 }, `Load ${load}.`);
   }
 
@@ -236,7 +257,7 @@ class App {
   setThreshold(lane, threshold) {
     if (threshold > LIMITS.threshold[1] || threshold === this.frame?.lanes[lane].threshold || this.isFull()) return;
     if (this.state.time > 0) {
-      void this.player.act({ type: "threshold", value: threshold, lane });
+      void this.player.act({ type: "threshold", value: threshold, lane }, this.settle);
       return;
     }
     this.change((state) => {
@@ -326,6 +347,11 @@ class App {
     const options = Object.entries(METRICS).map(([value, { title }]) => make("option", { value, text: title }));
     byId("metric", HTMLSelectElement).replaceChildren(...options);
   }
+}
+
+/** @param {number} time */
+function round(time) {
+  return Math.round(time * 1000) / 1000;
 }
 
 const app = new App();

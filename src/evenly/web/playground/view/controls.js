@@ -105,7 +105,7 @@ export function controlMakers(wishes) {
         wishes.change((state) => {
           state.delay = value;
         });
-      const write = (/** @type {number} */ value) => (value === 0 ? "none" : `${value} of a mean task time`);
+      const write = (/** @type {number} */ value) => (value === 0 ? "none" : `${value} of an average task`);
       const control = slider("Delay of tasks and messages", { id: "delay", min: 0, max: 0.5, step: 0.01 }, set, write);
       return { element: control.element, update: (state) => control.set(state.delay) };
     },
