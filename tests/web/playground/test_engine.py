@@ -60,6 +60,11 @@ def plays() -> dict[str, list[dict[str, Any]]]:
             _to(9.0),
         ],
         "early": [_START, _to(1.0), {"type": "act", "action": {"type": "kill", "value": 7, "lane": -1}}],
+        "settles": [
+            _START,
+            _to(1.0),
+            {"type": "act", "action": {"type": "load", "value": 7, "lane": -1}, "settle": 3},
+        ],
         "nonsense": [_START, _to(1.0), {"type": "act", "action": {"type": "revive", "value": 7, "lane": -1}}],
         "single events": [_START, *[{"type": "step"}] * 30],
     }
@@ -88,6 +93,7 @@ def test_an_action_in_the_past_replaces_what_came_after(plays: dict[str, Any]) -
 
 def test_the_planned_start_of_averages_stays(plays: dict[str, Any]) -> None:
     assert [(a["type"], a["time"]) for a in plays["early"][-1]["actions"]] == [("kill", 1.0), ("average", 1.75)]
+    assert [(a["type"], a["time"]) for a in plays["settles"][-1]["actions"]] == [("load", 1.0), ("average", 4.0)]
     assert plays["nonsense"][-1]["actions"] == _ACTIONS, "a pool that is alive cannot be revived"
 
 

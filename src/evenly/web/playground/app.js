@@ -14,6 +14,7 @@ import { Numbers } from "./view/numbers.js";
 import { Player } from "./view/player.js";
 import { commandNote, commandText, downloadCsv, downloadPng, downloadSvg, offerText } from "./view/share.js";
 import { coverage, LIMITS, readState, SETTLE, specsOf, writeState } from "./view/state.js";
+import { describeEvent } from "./view/flights.js";
 import { fillNavigation, showScene } from "./view/story.js";
 
 /** @typedef {import("./view/state.js").State} State */
@@ -53,7 +54,7 @@ class App {
       killFullest: () => this.killFullest(),
       reviveAll: () => this.reviveAll(),
       restart: () => this.change((state) => Object.assign(state, startOf(state.scene)), true),
-      step: () => void this.player.step(),
+      step: () => this.step(),
       averageFromNow: () => this.act({ type: "average", value: 0, lane: -1 }, "Averages start now."),
     });
   }
@@ -189,6 +190,8 @@ class App {
     const { playing } = this.player;
     const play = byId("play", HTMLButtonElement);
     setText(play, playing ? "Pause" : "Play");
+    const told = document.getElementById("event");
+    if (playing && told !== null) setText(told, "");
     play.setAttribute("aria-pressed", String(playing));
     if (!playing) this.writeAddress();
   }
@@ -242,6 +245,15 @@ class App {
     return full;
   }
 
+  /** Go to the next event, and say in scenes that ask for it what happened. */
+  step() {
+    void this.player.step().then(() => {
+      const lane = this.frame?.lanes[0];
+      const told = document.getElementById("event");
+      if (lane !== undefined && told !== null) setText(told, describeEvent(lane.traffic));
+    });
+  }
+
   /** @param {number} wanted */
   setLoad(wanted) {
     const [low, high] = LIMITS.load;
@@ -291,7 +303,7 @@ class App {
     const press = (/** @type {string} */ id, /** @type {() => void} */ action) =>
       byId(id, HTMLButtonElement).addEventListener("click", action);
     press("play", () => (player.playing ? player.pause() : player.play()));
-    press("step", () => void player.step());
+    press("step", () => this.step());
     press("reset", () => void player.seek(0));
     press("link", () => {
       player.pause();

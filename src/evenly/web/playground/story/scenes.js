@@ -233,6 +233,8 @@ export const SCENES = [
     text: [
       "Everything at once: up to four policies side by side, on the same arrivals. Click a column to kill a pool; its " +
         "tasks come back as new ones. Click it again to revive it.",
+      "A kill hits the same pool in all systems; the button takes the fullest one of the first. The even share is that of " +
+        "the pools that are left.",
     ],
     task: "Find a setting where the learner loses, copy the link, and send it to a friend.",
     theory:

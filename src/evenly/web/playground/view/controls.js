@@ -167,7 +167,8 @@ export function controlMakers(wishes) {
     },
     step() {
       const one = button("Step: one event", wishes.step, "primary");
-      return { element: make("div", { class: "buttons" }, one), update: () => {} };
+      const told = make("p", { id: "event" });
+      return { element: make("div", { class: "control-group" }, make("div", { class: "buttons" }, one), told), update: () => {} };
     },
   };
 }

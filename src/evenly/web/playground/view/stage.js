@@ -41,7 +41,7 @@ export function geometry(width, height, pools, levels, scale = 1) {
   const top = TOP * scale;
   const side = width < 520 * scale ? 56 * scale : Math.min(width * 0.16, 150 * scale);
   const narrow = width < 520 * scale;
-  const gutter = (narrow ? 46 : 94) * scale; // for the name of the line that matters, beside the columns
+  const gutter = (narrow ? 46 : 102) * scale; // for the name of the line that matters, beside the columns
   const columns = Math.max(width - left - side - gutter, 10);
   const column = columns / pools;
   const base = height - BOTTOM * scale;
@@ -206,7 +206,7 @@ function drawShares(painter, g, look) {
   /** @type {number[]} */
   const ticks = [];
   look.settled?.forEach((share, level) => {
-    if (share > 0.002 && level <= look.levels) ticks.push(x + (share / most) * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
+    if (share > 0.002 && level < look.levels) ticks.push(x + (share / most) * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
   });
   painter.boxes(ticks, color("--text"));
 }
