@@ -127,14 +127,12 @@ export class Engine {
       for (const lane of this.lanes) lane.advance(stop, Infinity);
       this.fluids.forEach((fluid) => fluid?.advance(stop));
       this.time = stop;
+      if (stop === grid) this._sample(); // before what is done at this time, as it was when a visitor did it
       while (this.done < this.actions.length && this.actions[this.done].time <= this.time) {
         this._apply(this.actions[this.done]);
         this.done += 1;
       }
-      if (stop === grid) {
-        this._sample();
-        if (Math.round(grid / GRID) % Math.round(this.spacing / GRID) === 0) this._remember();
-      }
+      if (stop === grid && Math.round(grid / GRID) % Math.round(this.spacing / GRID) === 0) this._remember();
       if (performance.now() - started > milliseconds) break;
     }
   }
