@@ -137,6 +137,7 @@ class App {
   show(frame, jumped) {
     if (frame.lanes.length !== this.views.length) return;
     this.frame = frame;
+    if (jumped) this.tell("");
     const { settled, disturbed } = coverage(frame.actions, frame.time);
     const wanted = Math.max(...frame.lanes.map((lane, index) => this.views[index].wanted(lane))); // one scale for all lanes
     frame.lanes.forEach((lane, index) => this.views[index].show(lane, { time: frame.time, jumped, disturbed, wanted }));
@@ -190,8 +191,7 @@ class App {
     const { playing } = this.player;
     const play = byId("play", HTMLButtonElement);
     setText(play, playing ? "Pause" : "Play");
-    const told = document.getElementById("event");
-    if (playing && told !== null) setText(told, "");
+    if (playing) this.tell("");
     play.setAttribute("aria-pressed", String(playing));
     if (!playing) this.writeAddress();
   }
@@ -249,9 +249,14 @@ class App {
   step() {
     void this.player.step().then(() => {
       const lane = this.frame?.lanes[0];
-      const told = document.getElementById("event");
-      if (lane !== undefined && told !== null) setText(told, describeEvent(lane.traffic));
+      if (lane !== undefined) this.tell(describeEvent(lane.traffic));
     });
+  }
+
+  /** @param {string} sentence about the last event, in scenes that have a place for it */
+  tell(sentence) {
+    const place = document.getElementById("event");
+    if (place !== null) setText(place, sentence);
   }
 
   /** @param {number} wanted */
