@@ -31,6 +31,7 @@ _ACTIONS = [
     {"type": "threshold", "value": 7, "time": 3.1, "lane": 0},
     {"type": "revive", "value": 4, "time": 5.3, "lane": -1},
 ]
+_AVERAGE = {"type": "average", "value": 0, "lane": -1}
 _START = {"type": "start", "specs": _SPECS, "actions": _ACTIONS}
 
 
@@ -59,7 +60,14 @@ def plays() -> dict[str, list[dict[str, Any]]]:
             {**_START, "actions": [*_ACTIONS[:2], {"type": "load", "value": 2, "time": 2.5, "lane": -1}]},
             _to(9.0),
         ],
+        "on a grid point": [_START, _to(2.5), {"type": "act", "action": _AVERAGE}],
+        "the same again": [{**_START, "actions": [*_ACTIONS[:2], {**_AVERAGE, "time": 2.5}]}, _to(2.5)],
         "early": [_START, _to(1.0), {"type": "act", "action": {"type": "kill", "value": 7, "lane": -1}}],
+        "settles": [
+            _START,
+            _to(1.0),
+            {"type": "act", "action": {"type": "load", "value": 7, "lane": -1}, "settle": 3},
+        ],
         "nonsense": [_START, _to(1.0), {"type": "act", "action": {"type": "revive", "value": 7, "lane": -1}}],
         "single events": [_START, *[{"type": "step"}] * 30],
     }
@@ -88,6 +96,7 @@ def test_an_action_in_the_past_replaces_what_came_after(plays: dict[str, Any]) -
 
 def test_the_planned_start_of_averages_stays(plays: dict[str, Any]) -> None:
     assert [(a["type"], a["time"]) for a in plays["early"][-1]["actions"]] == [("kill", 1.0), ("average", 1.75)]
+    assert [(a["type"], a["time"]) for a in plays["settles"][-1]["actions"]] == [("load", 1.0), ("average", 4.0)]
     assert plays["nonsense"][-1]["actions"] == _ACTIONS, "a pool that is alive cannot be revived"
 
 
@@ -98,6 +107,13 @@ def test_chart_points_come_once_and_at_fixed_times(plays: dict[str, Any]) -> Non
         assert all(len(row) == 1 + 7 * len(_SPECS) for row in rows)
     again = [row[0] for frame in plays["back and forth"][2:] for row in frame["rows"]]
     assert again == []
+
+
+def test_an_action_at_a_point_of_the_charts_gives_the_same_point_again(plays: dict[str, Any]) -> None:
+    rows = [
+        [row for frame in plays[name] for row in frame["rows"]] for name in ("on a grid point", "the same again")
+    ]
+    assert rows[0] == rows[1] and rows[0][-1][0] == 2.5
 
 
 def test_all_policies_have_the_same_arrivals(plays: dict[str, Any]) -> None:

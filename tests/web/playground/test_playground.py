@@ -95,7 +95,9 @@ def test_what_a_scene_asks_to_touch_changes_the_run(watch: Watched, address: str
     expect(page.locator("#play")).to_have_text("Play")  # a link to a moment opens paused
     page.get_by_role("button", name="Double the load").click()
     expect(page.locator("#controls")).to_contain_text("Load 11")
-    page.wait_for_function("() => window.location.hash.includes('load@1=11&')")
+    page.wait_for_function("() => window.location.hash.includes('load@1=11;average@4=0&')")
+    expect(page.locator("#numbers-since")).to_contain_text("They start again at time 4,")
+    expect(page.locator("#numbers")).to_contain_text("predicted, once settled: 11")
     page.locator("#speed").fill("1.5")
     page.get_by_role("button", name="Play").click()
     _wait_until(page, 6.0)
@@ -104,7 +106,12 @@ def test_what_a_scene_asks_to_touch_changes_the_run(watch: Watched, address: str
     learned, fixed = map(float, thresholds)
     assert fixed == 5.0 and learned > 7.0
     expect(page.locator("#live")).to_contain_text("Threshold of policy 1 is now")
+    expect(page.locator("#numbers-since")).to_contain_text("Averages since time 4,")
+    expect(page.locator("#numbers")).not_to_contain_text("once settled")
+    expect(page.locator("#numbers")).not_to_contain_text("by time")
 
+    page.goto(f"{address}#scene=random&t=6")  # the first picture shows what the text says
+    expect(page.locator(".fact")).to_have_text(re.compile(r"fullest 1\d"))
     page.goto(f"{address}#scene=choices&t=2")
     page.get_by_role("slider", name="Choices").fill("4")
     expect(page.locator(".lane h3").nth(1)).to_have_text("Best of 4 choices")
@@ -138,10 +145,25 @@ def test_the_threshold_can_be_dragged_and_a_pool_killed(watch: Watched, address:
     expect(slider).not_to_have_value("4")
     moved = int(slider.input_value())
     assert moved > 6
-    page.wait_for_function("end => window.location.hash.includes(end)", arg=f"threshold@3={moved}/0&")
+    page.wait_for_function("end => window.location.hash.includes(end)", arg=f"threshold@3={moved}/0;average@6=0&")
+    page.mouse.click(box["x"] + 60, box["y"] + box["height"] - 30)  # by accident: a scene asks for no kill
+    page.keyboard.press("End")
+    expect(page.locator("#live")).to_contain_text("Pool 10: ")
+    page.keyboard.press("Enter")
+    _settle(page)
+    assert "kill" not in page.url
+
+    page.goto(f"{address}#scene=sandbox&t=3&pools=10&lanes=jsq")
+    expect(page.locator("#scene-title")).to_have_text("Sandbox")
+    expect(stage).to_have_attribute("title", re.compile("^Click a column to kill"))
+    box = stage.bounding_box()
+    assert box is not None
     page.mouse.click(box["x"] + 60, box["y"] + box["height"] - 30)
     expect(page.locator("#live")).to_contain_text("is killed")
-    page.wait_for_function("() => /kill@3=[0-9]&/.test(window.location.hash)")
+    page.wait_for_function("() => /kill@3=[0-9];/.test(window.location.hash)")
+    page.keyboard.press("End")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => /kill@3=9;/.test(window.location.hash)")
 
 
 def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str) -> None:
@@ -231,8 +253,6 @@ def test_everything_works_by_keyboard_alone(watch: Watched, address: str) -> Non
     expect(page.get_by_label("Your threshold")).to_have_value("6")
     page.keyboard.press("End")
     expect(page.locator("#live")).to_contain_text(re.compile(r"Pool 10: \d+ tasks, "))
-    page.keyboard.press("Enter")
-    page.wait_for_function("() => window.location.hash.includes('kill@2=9&')")
     page.keyboard.press(" ")
     expect(page.locator("#play")).to_have_text("Pause")
     page.keyboard.press(" ")

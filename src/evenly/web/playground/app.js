@@ -8,11 +8,13 @@ import { MOST_ACTIONS } from "./engine/engine.js";
 import { sceneOf, startOf, SCENES } from "./story/scenes.js";
 import { Chart, METRICS } from "./view/chart.js";
 import { controlMakers } from "./view/controls.js";
+import { showLegend } from "./view/legend.js";
 import { LaneView } from "./view/lane.js";
 import { Numbers } from "./view/numbers.js";
 import { Player } from "./view/player.js";
 import { commandNote, commandText, downloadCsv, downloadPng, downloadSvg, offerText } from "./view/share.js";
-import { LIMITS, readState, specsOf, writeState } from "./view/state.js";
+import { coverage, LIMITS, readState, SETTLE, specsOf, writeState } from "./view/state.js";
+import { describeEvent } from "./view/flights.js";
 import { fillNavigation, showScene } from "./view/story.js";
 
 /** @typedef {import("./view/state.js").State} State */
@@ -52,7 +54,7 @@ class App {
       killFullest: () => this.killFullest(),
       reviveAll: () => this.reviveAll(),
       restart: () => this.change((state) => Object.assign(state, startOf(state.scene)), true),
-      step: () => void this.player.step(),
+      step: () => this.step(),
       averageFromNow: () => this.act({ type: "average", value: 0, lane: -1 }, "Averages start now."),
     });
   }
@@ -91,6 +93,8 @@ class App {
     this.controls = scene.controls.map((name) => this.makers[name]());
     byId("controls", HTMLElement).replaceChildren(...this.controls.map((control) => control.element));
     document.body.dataset.scene = scene.id;
+    const kill = this.mayKill ? "Left and right choose a pool, Enter kills or revives it." : "Left and right choose a pool.";
+    setText(byId("stage-help", HTMLElement), `${kill} Up and down move the threshold where there is one.`);
     this.showSpeed();
     this.chart.metric = scene.metric;
     byId("metric", HTMLSelectElement).value = scene.metric;
@@ -113,12 +117,14 @@ class App {
         new LaneView(index, spec, {
           setThreshold: (lane, threshold) => this.setThreshold(lane, threshold),
           togglePool: (lane, pool) => this.togglePool(lane, pool),
+          kills: this.mayKill,
           say: announce,
         }),
     );
     const lanes = byId("lanes", HTMLElement);
     lanes.replaceChildren(...this.views.map((view) => view.element));
     lanes.dataset.count = String(this.views.length);
+    showLegend(specsOf(state));
     this.chart.start(state.lanes);
     this.numbers.start(state.lanes);
     return this.player.restart();
@@ -131,7 +137,10 @@ class App {
   show(frame, jumped) {
     if (frame.lanes.length !== this.views.length) return;
     this.frame = frame;
-    frame.lanes.forEach((lane, index) => this.views[index].show(lane, frame.time, jumped));
+    if (jumped) this.tell("");
+    const { settled, disturbed } = coverage(frame.actions, frame.time);
+    const wanted = Math.max(...frame.lanes.map((lane, index) => this.views[index].wanted(lane))); // one scale for all lanes
+    frame.lanes.forEach((lane, index) => this.views[index].show(lane, { time: frame.time, jumped, disturbed, wanted }));
     this.chart.show(frame);
     if (jumped || !this.player.playing) this.chart.redraw();
     this.numbers.show(
@@ -139,6 +148,7 @@ class App {
         frame: lane,
         predictions: /** @type {import("./theory/predict.js").Predictions} */ (this.views[index].predictions),
       })),
+      settled,
     );
     for (const control of this.controls) control.update(this.state, frame);
     this.showTime(frame);
@@ -152,9 +162,11 @@ class App {
     scrubber.max = String(Math.max(this.player.furthest, 1));
     if (document.activeElement !== scrubber || this.player.playing) scrubber.value = String(frame.time);
     setText(byId("time", HTMLElement), frame.time.toFixed(2));
-    const first = frame.actions.filter((action) => action.type === "average" && action.time < frame.time).pop();
-    const from = first === undefined ? "Averages since the start" : `Averages since time ${first.time}`;
-    setText(byId("numbers-since", HTMLElement), `${from}, next to what theory predicts for a large system.`);
+    const { since, settled } = coverage(frame.actions, frame.time);
+    const next = frame.actions.find((action) => action.type === "average" && action.time >= frame.time);
+    const from = `Averages since ${since === 0 ? "the start" : `time ${round(since)}`}, next to what theory predicts for a large system.`;
+    const anew = next === undefined || settled ? "" : ` They start again at time ${round(next.time)}, when the system has settled.`;
+    setText(byId("numbers-since", HTMLElement), from + anew);
   }
 
   /** @param {Frame} frame */
@@ -179,11 +191,22 @@ class App {
     const { playing } = this.player;
     const play = byId("play", HTMLButtonElement);
     setText(play, playing ? "Pause" : "Play");
+    if (playing) this.tell("");
     play.setAttribute("aria-pressed", String(playing));
     if (!playing) this.writeAddress();
   }
 
   // --- what a visitor does ---
+
+  /** In the sandbox, pools can be killed and visitors say themselves when averages start; a scene does not ask for it. */
+  get mayKill() {
+    return sceneOf(this.state.scene).controls.includes("kill");
+  }
+
+  /** How long after a change the averages start again; 0 for never. */
+  get settle() {
+    return this.mayKill ? 0 : SETTLE;
+  }
 
   /**
    * Change something that runs the past again, on the same random numbers, up to the same time.
@@ -209,7 +232,7 @@ class App {
         state.load = action.value;
       });
     } else {
-      void this.player.act(action);
+      void this.player.act(action, this.settle);
     }
     announce(sentence);
   }
@@ -222,10 +245,25 @@ class App {
     return full;
   }
 
+  /** Go to the next event, and say in scenes that ask for it what happened. */
+  step() {
+    void this.player.step().then(() => {
+      const lane = this.frame?.lanes[0];
+      if (lane !== undefined) this.tell(describeEvent(lane.traffic));
+    });
+  }
+
+  /** @param {string} sentence about the last event, in scenes that have a place for it */
+  tell(sentence) {
+    const place = document.getElementById("event");
+    if (place !== null) setText(place, sentence);
+  }
+
   /** @param {number} wanted */
   setLoad(wanted) {
     const [low, high] = LIMITS.load;
     const load = Math.min(Math.max(Math.round(wanted * 1000) / 1000, low), high);
+    if (!this.mayKill) this.player.hurryUntil = this.state.time + SETTLE;
     this.act({ type: "load", value: load, lane: -1 }, `Load ${load}.`);
   }
 
@@ -236,7 +274,7 @@ class App {
   setThreshold(lane, threshold) {
     if (threshold > LIMITS.threshold[1] || threshold === this.frame?.lanes[lane].threshold || this.isFull()) return;
     if (this.state.time > 0) {
-      void this.player.act({ type: "threshold", value: threshold, lane });
+      void this.player.act({ type: "threshold", value: threshold, lane }, this.settle);
       return;
     }
     this.change((state) => {
@@ -270,7 +308,7 @@ class App {
     const press = (/** @type {string} */ id, /** @type {() => void} */ action) =>
       byId(id, HTMLButtonElement).addEventListener("click", action);
     press("play", () => (player.playing ? player.pause() : player.play()));
-    press("step", () => void player.step());
+    press("step", () => this.step());
     press("reset", () => void player.seek(0));
     press("link", () => {
       player.pause();
@@ -326,6 +364,11 @@ class App {
     const options = Object.entries(METRICS).map(([value, { title }]) => make("option", { value, text: title }));
     byId("metric", HTMLSelectElement).replaceChildren(...options);
   }
+}
+
+/** @param {number} time */
+function round(time) {
+  return Math.round(time * 1000) / 1000;
 }
 
 const app = new App();

@@ -17,7 +17,7 @@ import { copied, newSystem } from "../sim/system.js";
  *   | {type: "advance", until: number, milliseconds: number}
  *   | {type: "seek", time: number}
  *   | {type: "step"}
- *   | {type: "act", action: {type: TimedAction["type"], value: number, lane: number}}} Request
+ *   | {type: "act", action: {type: TimedAction["type"], value: number, lane: number}, settle?: number}} Request
  */
 
 /**
@@ -89,7 +89,7 @@ export class Engine {
     else if (request.type === "advance") this._advance(request.until, request.milliseconds);
     else if (request.type === "seek") this._seek(request.time);
     else if (request.type === "step") this._advance(Math.min(...this.lanes.map((lane) => lane.nextTime)), Infinity);
-    else this._act({ ...request.action, time: this.time });
+    else this._act({ ...request.action, time: this.time }, request.settle ?? 0);
     return this._frame();
   }
 
@@ -127,14 +127,12 @@ export class Engine {
       for (const lane of this.lanes) lane.advance(stop, Infinity);
       this.fluids.forEach((fluid) => fluid?.advance(stop));
       this.time = stop;
+      if (stop === grid) this._sample(); // before what is done at this time, as it was when a visitor did it
       while (this.done < this.actions.length && this.actions[this.done].time <= this.time) {
         this._apply(this.actions[this.done]);
         this.done += 1;
       }
-      if (stop === grid) {
-        this._sample();
-        if (Math.round(grid / GRID) % Math.round(this.spacing / GRID) === 0) this._remember();
-      }
+      if (stop === grid && Math.round(grid / GRID) % Math.round(this.spacing / GRID) === 0) this._remember();
       if (performance.now() - started > milliseconds) break;
     }
   }
@@ -158,11 +156,14 @@ export class Engine {
   /**
    * Do something now. What was going to be done later is forgotten, except for the start of averages.
    * @param {TimedAction} action
+   * @param {number} settle start the averages anew after this time; 0 leaves them alone
    */
-  _act(action) {
+  _act(action, settle) {
     const affects = this.lanes.some((lane, index) => concerns(action, index) && lane.accepts(action));
     const later = this.actions.slice(this.done).filter((each) => each.type === "average");
     if (!affects || this.done + later.length >= MOST_ACTIONS) return;
+    const anew = settle > 0 && this.done + 1 < MOST_ACTIONS;
+    if (anew) later.splice(0, Infinity, { type: "average", time: Math.round((this.time + settle) * 1000) / 1000, value: 0, lane: -1 });
     this.actions = [...this.actions.slice(0, this.done), action, ...later];
     this.done += 1;
     this.checkpoints = this.checkpoints.filter((each) => each.time <= this.time);

@@ -12,6 +12,7 @@
  * @property {string[]} text paragraphs
  * @property {string} task what to touch
  * @property {string} theory one true sentence
+ * @property {string} [formula] behind a button
  * @property {string[]} labels of the paper's statements
  * @property {string[]} controls that the scene shows, see `view/controls.js`
  * @property {"fullest" | "spread" | "threshold"} metric of the chart
@@ -32,6 +33,8 @@ const BASE = {
   time: 0,
 };
 
+const TYPICAL = 743; // a seed whose first picture of random routing is as uneven as it usually is
+
 /** Averages begin when the start has faded. @param {number} time @returns {import("../view/state.js").TimedAction[]} */
 const averagesFrom = (time) => [{ type: "average", time, value: 0, lane: -1 }];
 
@@ -51,17 +54,19 @@ export const SCENES = [
     text: [
       "Each square is a task that stays for a while: a video call, a game, an answer that a language model types out. " +
         "It comes in at the top, goes to one of 20 servers (we call them pools), and leaves when it is done.",
-      "Here the choice is blind. The dotted line is an even share: 5 tasks each. Some pools have far more, " +
+      "Here the choice is blind. The dotted line is an even share. Some pools have far more, " +
         "marked in orange, and everyone in them shares one server. Others stand almost empty.",
     ],
-    task: "Make it busier: move the load, and watch the columns drift further apart.",
+    task:
+      "Make it busier: move the load. The columns first have to fill up; that takes about three task times. Then watch " +
+      "them drift further apart.",
     theory:
-      "Under random routing the number of tasks in a pool has a Poisson law, so its spread is the square root of the " +
-      "load, however many pools there are.",
+      "Under random routing the number of tasks in a pool has a Poisson law (the usual law for counts of random " +
+      "arrivals), so its spread is the square root of the load, however many pools there are.",
     labels: ["Sec. 2", "Fig. 5"],
     controls: ["load"],
     metric: "spread",
-    start: { lanes: [lane("random")], speed: 0.2, time: 6, actions: averagesFrom(4) },
+    start: { lanes: [lane("random")], seed: TYPICAL, speed: 0.2, time: 6, actions: averagesFrom(4) },
   },
   {
     id: "choices",
@@ -73,29 +78,34 @@ export const SCENES = [
       "A little looking goes a long way: the tallest columns are gone. But every task now costs four messages, two " +
         "questions and two answers, and has to wait for them.",
     ],
-    task: "Change the number of choices. One choice is random routing; more choices cost more messages.",
+    task:
+      "Change the number of choices. One choice is random routing, but still costs two messages, as it asks the pool. " +
+      "More choices cost more.",
     theory:
+      "With two choices, taller columns become rarer much faster than under random routing. Each choice costs two " +
+      "messages per task.",
+    formula:
       "In a large system with d choices, the share of pools with at least i tasks is at most load / i times the d-th " +
-      "power of the share with at least i - 1: tall columns become very rare, for 2d messages per task.",
+      "power of the share with at least i - 1.",
     labels: ["Fig. 5"],
     controls: ["choices"],
     metric: "spread",
-    start: { lanes: [lane("random"), lane("power-of-d")], speed: 0.15, time: 6, actions: averagesFrom(4) },
+    start: { lanes: [lane("random"), lane("power-of-d")], seed: TYPICAL, speed: 0.15, time: 6, actions: averagesFrom(4) },
   },
   {
     id: "jsq",
     short: "Shortest queue",
     title: "Ask everyone, and the price of it",
     text: [
-      "Join the shortest queue: the dispatcher knows how many tasks every pool has and always takes the emptiest. The " +
-        "columns stay almost as even as whole tasks allow.",
-      "To know that, it must hear of every task that ends, in every pool (pink triangles), and search all pools for the " +
-        "least loaded one, all the time.",
+      "Join the shortest queue, the least connections of your proxy: the dispatcher knows how many tasks every pool " +
+        "has and always takes the emptiest. The columns stay almost as even as whole tasks allow.",
+      "The price: it must know the count of every pool, and so hear of every task that ends (pink triangles). With 1,000 " +
+        "pools these are 1,000 numbers that are always up to date. Tokens, in the next scene, are two bits per pool.",
     ],
-    task: "Raise the number of pools: the load stays even, and the stream of reports grows with it.",
+    task: "Raise the number of pools: the load stays even, but there are more counts to keep up to date.",
     theory:
-      "The load is balanced when all pools have floor(load) or floor(load) + 1 tasks; in a large system, joining the " +
-      "shortest queue gets there.",
+      "The load is balanced when every pool has the load rounded down, or one task more. In a large system, joining " +
+      "the shortest queue gets there.",
     labels: ["eq. (1)"],
     controls: ["pools"],
     metric: "spread",
@@ -108,13 +118,13 @@ export const SCENES = [
     text: [
       "Turn it around: do not ask, let them report. A pool with fewer tasks than the threshold gives the dispatcher a " +
         "green token, a disc. A pool exactly at the threshold gives a yellow one, a diamond. A busier pool stays silent.",
-      "A task goes to a pool with a green token, else to one with a yellow token, else anywhere. The row of tokens is " +
-        "all that the dispatcher knows, and it is enough.",
+      "A task goes to a pool with a green token, else to one with a yellow token, else anywhere. The dispatcher " +
+        "knows no counts, only the tokens: two bits per pool. It gets about as many messages as in the last scene.",
     ],
     task: "Step from event to event: follow one task, the token it uses, and the token that comes back.",
     theory:
-      "A task causes at most two messages, and in a large system the threshold floor(load) balances the load as well " +
-      "as joining the shortest queue.",
+      "A task causes at most two messages. In a large system, a threshold at the load rounded down balances the load " +
+      "as well as joining the shortest queue.",
     labels: ["Sec. 2.1", "Thm 2"],
     controls: ["step"],
     metric: "spread",
@@ -131,12 +141,13 @@ export const SCENES = [
     ],
     task: "Drag the blue line up and down (or use the slider). Where are the columns even?",
     theory:
-      "Only floor(load), here 5, balances the load: above it, pools follow a Poisson law cut off at the threshold, and " +
-      "below it one that starts above the threshold.",
+      "Only the load rounded down, here 5, balances the load: above it, pools follow a Poisson law cut off at the " +
+      "threshold, and below it one that starts above the threshold. One step off costs little (a spread of about 0.8 " +
+      "instead of 0.5), four steps up cost much (2.0).",
     labels: ["Ex. 1", "Ex. 2", "Cor. 1"],
     controls: ["threshold"],
     metric: "spread",
-    start: { lanes: [lane("threshold", { threshold: 9 })], load: 5.5, initial: 5, pools: 60, speed: 0.5, time: 4 },
+    start: { lanes: [lane("threshold", { threshold: 9 })], load: 5.5, initial: 5, pools: 60, speed: 0.5, time: 4, actions: averagesFrom(3) },
   },
   {
     id: "learning",
@@ -144,13 +155,14 @@ export const SCENES = [
     title: "Learn it, from the tokens alone",
     text: [
       "The dispatcher is never told the load. But the tokens show it: if hardly a pool has a token left, the threshold is too " +
-        "low, and it goes up by one. If too many are green, it is too high, and goes down by one.",
+        "low, and it goes up by one. It goes down by one when at most a share alpha of the pools, here 0.92, is at or " +
+        "above it.",
       "The upper system learns. The lower one is yours: both start empty, at threshold 0, with the same tasks.",
     ],
     task: "Race the learner: drag the lower line to where you think it belongs, before the upper one gets there.",
     theory:
       "In a large system that starts empty, with a load of 5.5, the threshold settles at 5 within ln(5.5 / 0.5) = 2.4 " +
-      "mean task times.",
+      "average task lengths. With 100 pools it still flickers by one; with more pools it stops.",
     labels: ["Sec. 4.1", "Thm 6", "Prop. 7"],
     controls: ["restart"],
     metric: "threshold",
@@ -159,6 +171,7 @@ export const SCENES = [
       load: 5.5,
       pools: 100,
       speed: 0.3,
+      actions: averagesFrom(5),
     },
   },
   {
@@ -171,8 +184,8 @@ export const SCENES = [
     ],
     task: "Press Double the load. Then halve it again.",
     theory:
-      "With alpha above L / (L + 1), the threshold settles at most one above floor(load) for every load up to L: 0.92 " +
-      "serves all loads up to 11.",
+      "With alpha above L / (L + 1), the threshold settles at most one above the load rounded down, for every load up " +
+      "to L: 0.92 serves all loads up to 11. One too high costs little.",
     labels: ["eq. (13)", "Fig. 6"],
     controls: ["demand"],
     metric: "threshold",
@@ -182,7 +195,8 @@ export const SCENES = [
       initial: 5,
       pools: 100,
       speed: 0.4,
-      time: 2,
+      time: 4,
+      actions: averagesFrom(3),
     },
   },
   {
@@ -219,6 +233,8 @@ export const SCENES = [
     text: [
       "Everything at once: up to four policies side by side, on the same arrivals. Click a column to kill a pool; its " +
         "tasks come back as new ones. Click it again to revive it.",
+      "A kill hits the same pool in all systems; the button takes the fullest one of the first. The even share is that of " +
+        "the pools that are left.",
     ],
     task: "Find a setting where the learner loses, copy the link, and send it to a friend.",
     theory:

@@ -16,9 +16,10 @@ import { balanced, equilibrium, meanMaximum, settledThreshold, settleTimeBound, 
  * @param {number} load per pool that is left
  * @param {number} threshold in force
  * @param {number} pools that are left
+ * @param {boolean} undisturbed it started empty, and nothing was changed since
  * @returns {Predictions}
  */
-export function predict(spec, load, threshold, pools) {
+export function predict(spec, load, threshold, pools, undisturbed) {
   const learns = spec.policy === "threshold" && spec.alpha !== null;
   const settled = learns ? settledThreshold(load, /** @type {string} */ (spec.alpha)) : null;
   const aim = settled !== null ? Math.min(Math.max(threshold, settled[0]), settled[1]) : threshold;
@@ -28,7 +29,7 @@ export function predict(spec, load, threshold, pools) {
     spread: occupancy === null ? null : spreadOf(occupancy),
     fullest: fullest(spec, occupancy, pools),
     messages: messages(spec),
-    threshold: settled === null || spec.delay > 0 ? null : thresholds(settled, spec, load),
+    threshold: settled === null || spec.delay > 0 ? null : thresholds(settled, spec, load, undisturbed),
   };
 }
 
@@ -58,11 +59,12 @@ function messages(spec) {
  * @param {[number, number]} settled
  * @param {import("../sim/base.js").Spec} spec
  * @param {number} load
+ * @param {boolean} undisturbed
  */
-function thresholds(settled, spec, load) {
+function thresholds(settled, spec, load, undisturbed) {
   const [low, high] = settled;
   const where = low === high ? String(low) : `${low} to ${high}`;
-  const bound = settleTimeBound(load, /** @type {string} */ (spec.alpha), spec.initial);
+  const bound = !undisturbed ? null : settleTimeBound(load, /** @type {string} */ (spec.alpha), spec.initial);
   return bound === null ? where : `${where}, by time ${bound.toFixed(2)}`;
 }
 

@@ -105,7 +105,7 @@ export function controlMakers(wishes) {
         wishes.change((state) => {
           state.delay = value;
         });
-      const write = (/** @type {number} */ value) => (value === 0 ? "none" : `${value} of a mean task time`);
+      const write = (/** @type {number} */ value) => (value === 0 ? "none" : `${value} of an average task`);
       const control = slider("Delay of tasks and messages", { id: "delay", min: 0, max: 0.5, step: 0.01 }, set, write);
       return { element: control.element, update: (state) => control.set(state.delay) };
     },
@@ -167,7 +167,8 @@ export function controlMakers(wishes) {
     },
     step() {
       const one = button("Step: one event", wishes.step, "primary");
-      return { element: make("div", { class: "buttons" }, one), update: () => {} };
+      const told = make("p", { id: "event" });
+      return { element: make("div", { class: "control-group" }, make("div", { class: "buttons" }, one), told), update: () => {} };
     },
   };
 }

@@ -81,6 +81,22 @@ export class Flights {
 }
 
 /**
+ * Tell in one line what an event of a system with tokens was.
+ * @param {number[]} traffic of that event
+ */
+export function describeEvent(traffic) {
+  const events = Array.from({ length: traffic.length / 4 }, (_, at) => ({ kind: traffic[4 * at], pool: traffic[4 * at + 1] }));
+  const task = events.find(({ kind }) => kind === TASK);
+  const token = events.find(({ kind }) => kind === GREEN || kind === YELLOW);
+  const color = token?.kind === GREEN ? "green" : "yellow";
+  if (task !== undefined) {
+    const reply = token === undefined ? "It gives no token back." : `It gives a ${color} token back.`;
+    return `A task came and went to pool ${task.pool + 1}. ${reply}`;
+  }
+  return token === undefined ? "A task ended. Its pool stays silent." : `A task ended in pool ${token.pool + 1}, which gives a ${color} token.`;
+}
+
+/**
  * @param {import("./painter.js").Painter} painter
  * @param {import("./stage.js").Geometry} g
  * @param {Flights} flights

@@ -8,12 +8,13 @@ import { predict } from "../theory/predict.js";
 import { Flights } from "./flights.js";
 import { canvasPainter } from "./painter.js";
 import { drawStage, geometry } from "./stage.js";
-import { laneTitle } from "./state.js";
+import { hasTokens, laneTitle } from "./state.js";
 
 /**
  * @typedef {object} LaneEvents
  * @property {(lane: number, threshold: number) => void} setThreshold
  * @property {(lane: number, pool: number) => void} togglePool
+ * @property {boolean} kills whether pools can be killed here
  * @property {(sentence: string) => void} say
  */
 
@@ -47,6 +48,7 @@ export class LaneView {
       role: "application",
       "aria-label": `${laneTitle(spec)}: ${spec.pools} pools`,
       "aria-describedby": "stage-help",
+      ...(events.kills ? { title: "Click a column to kill the pool, or to revive it" } : {}),
     });
     this.element = make(
       "section",
@@ -65,17 +67,26 @@ export class LaneView {
   }
 
   /**
+   * The rows that a frame needs.
    * @param {import("../engine/engine.js").LaneFrame} frame
-   * @param {number} time
-   * @param {boolean} jumped
    */
-  show(frame, time, jumped) {
+  wanted(frame) {
+    const most = frame.tasks.reduce((top, tasks) => Math.max(top, tasks), 0);
+    return Math.max(most, Math.ceil(frame.loadPerPool), this.hasThreshold ? frame.threshold + 1 : 0) + 2;
+  }
+
+  /**
+   * @param {import("../engine/engine.js").LaneFrame} frame
+   * @param {{time: number, jumped: boolean, disturbed: boolean, wanted: number}} about time, whether it jumped there,
+   *   whether something was changed, and the rows that the lanes need, all of them
+   */
+  show(frame, { time, jumped, disturbed, wanted }) {
     this.frame = frame;
     this.time = time;
+    const undisturbed = this.spec.initial === 0 && this.spec.threshold === 0 && !disturbed;
     const alive = frame.tasks.reduce((sum, tasks) => sum + (tasks >= 0 ? 1 : 0), 0);
-    this.predictions = predict(this.spec, frame.loadPerPool, frame.threshold, alive);
+    this.predictions = predict(this.spec, frame.loadPerPool, frame.threshold, alive, undisturbed);
     const most = frame.tasks.reduce((top, tasks) => Math.max(top, tasks), 0);
-    const wanted = Math.max(most, Math.ceil(frame.loadPerPool), this.hasThreshold ? frame.threshold + 1 : 0) + 2;
     // Grow at once, shrink late: a stage that keeps changing its scale cannot be read.
     if (wanted > this.levels || wanted < this.levels - 4 || jumped) this.levels = wanted;
     if (jumped) this.flights.clear();
@@ -90,7 +101,7 @@ export class LaneView {
     return {
       frame,
       flights: still ? null : this.flights,
-      hasTokens: this.hasThreshold || this.spec.policy === "jbt" || this.spec.policy === "jiq",
+      hasTokens: hasTokens(this.spec),
       hasThreshold: this.hasThreshold,
       levels: this.levels,
       selected: still ? -1 : this.selected,
@@ -98,7 +109,6 @@ export class LaneView {
       dragged: this.dragged,
       time: this.time,
       settled: this.predictions?.occupancy ? exactly(this.predictions.occupancy) : null,
-      fluid: frame.fluid === null ? null : exactly(frame.fluid.q),
     };
   }
 
@@ -178,7 +188,8 @@ export class LaneView {
       if (level !== this.dragged) this.events.setThreshold(this.index, level);
       this.dragged = level;
     } else {
-      this.selected = onLine || pool >= this.spec.pools ? -1 : pool;
+      if (this.events.kills) this.selected = onLine || pool >= this.spec.pools ? -1 : pool;
+      this.canvas.classList.toggle("aim", this.events.kills && this.selected >= 0);
       this.canvas.classList.toggle("grab", onLine);
     }
     this.surface.invalidate();
@@ -192,7 +203,7 @@ export class LaneView {
       return;
     }
     const { pool, onLine } = this._at(event);
-    if (!onLine && pool >= 0 && pool < this.spec.pools) this.events.togglePool(this.index, pool);
+    if (this.events.kills && !onLine && pool >= 0 && pool < this.spec.pools) this.events.togglePool(this.index, pool);
   }
 
   /** @param {KeyboardEvent} event */
@@ -205,7 +216,7 @@ export class LaneView {
     else if (event.key === "End") this._select(pools - 1);
     else if (event.key === "ArrowUp" && this.hasThreshold) this.events.setThreshold(this.index, threshold + 1);
     else if (event.key === "ArrowDown" && this.hasThreshold) this.events.setThreshold(this.index, Math.max(threshold - 1, 0));
-    else if (event.key === "Enter" && this.selected >= 0) this.events.togglePool(this.index, this.selected);
+    else if (event.key === "Enter" && this.events.kills && this.selected >= 0) this.events.togglePool(this.index, this.selected);
     else return;
     event.preventDefault();
   }

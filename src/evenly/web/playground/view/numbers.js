@@ -59,15 +59,19 @@ export class Numbers {
     this.parent.replaceChildren(make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, ...rows)));
   }
 
-  /** @param {Column[]} columns */
-  show(columns) {
+  /**
+   * @param {Column[]} columns
+   * @param {boolean} settled the averages leave out the time in which the system settles
+   */
+  show(columns, settled) {
+    this.parent.classList.toggle("unsettled", !settled);
     ROWS.forEach(([, measured, predicted], row) => {
       columns.forEach((column, index) => {
         const cell = this.cells[row]?.[index];
         if (cell === undefined) return;
         setText(cell.measured, measured(column) ?? "");
         const words = measured(column) === null ? null : predicted(column);
-        setText(cell.predicted, words === null ? "" : `predicted ${words}`);
+        setText(cell.predicted, words === null ? "" : `predicted${settled ? "" : ", once settled:"} ${words}`);
       });
     });
   }

@@ -6,6 +6,7 @@
 import { LIMITS, specsOf } from "./state.js";
 
 const BUSY_MS = 12; // of a frame that the engine may use
+const HASTE = 1; // mean task times per second, at least, while the columns fill up
 const LONGEST_MS = 100; // a page that was in the background does not catch up
 
 export class Player {
@@ -26,6 +27,7 @@ export class Player {
     this.time = 0;
     this.furthest = 0;
     this.last = 0;
+    this.hurryUntil = 0; // simulated time
     /** @type {(() => Promise<void>)[]} */
     this.queue = [];
     this.working = false;
@@ -38,6 +40,7 @@ export class Player {
     const { time, actions } = this.state;
     const specs = specsOf(this.state);
     this.furthest = 0;
+    this.hurryUntil = 0;
     this.run += 1;
     return this._ask(true, async () => {
       const first = await this.client.ask({ type: "start", specs, actions });
@@ -68,13 +71,17 @@ export class Player {
   /** @param {number} time */
   seek(time) {
     this.pause();
+    this.hurryUntil = 0;
     return this._ask(true, () => this.client.ask({ type: "seek", time }));
   }
 
-  /** @param {{type: import("./state.js").TimedAction["type"], value: number, lane: number}} action */
-  act(action) {
+  /**
+   * @param {{type: import("./state.js").TimedAction["type"], value: number, lane: number}} action
+   * @param {number} settle time after which averages start anew; 0 for never
+   */
+  act(action, settle) {
     return this._ask(false, async () => {
-      const frame = await this.client.ask({ type: "act", action });
+      const frame = await this.client.ask({ type: "act", action, settle });
       this.furthest = Math.min(this.furthest, frame.time);
       return frame;
     });
@@ -112,7 +119,8 @@ export class Player {
     const passed = Math.min(now - this.last, LONGEST_MS);
     this.last = now;
     // Whole thousandths, so that a command with this horizon is short.
-    const target = Math.round((this.time + (passed / 1000) * this.state.speed) * 1000) / 1000;
+    const speed = this.time < this.hurryUntil ? Math.max(this.state.speed, HASTE) : this.state.speed;
+    const target = Math.round((this.time + (passed / 1000) * speed) * 1000) / 1000;
     const until = Math.min(Math.max(target, this.time + 0.001), LIMITS.time[1]);
     void this._ask(false, () => this.client.ask({ type: "advance", until, milliseconds: BUSY_MS })).then(() => {
       if (this.time >= LIMITS.time[1]) this.pause();

@@ -21,7 +21,6 @@ import { drawFlights } from "./flights.js";
  * @property {number | null} dragged threshold under the pointer
  * @property {number} time
  * @property {number[] | null} settled predicted share of pools with exactly i tasks, once settled
- * @property {number[] | null} fluid the same right now
  */
 
 /** @typedef {ReturnType<typeof geometry>} Geometry */
@@ -40,8 +39,10 @@ const TOP = 62; // the dispatcher's
 export function geometry(width, height, pools, levels, scale = 1) {
   const left = LEFT * scale;
   const top = TOP * scale;
-  const side = width < 520 * scale ? 64 * scale : Math.min(width * 0.16, 150 * scale);
-  const columns = Math.max(width - left - side - 18 * scale, 10);
+  const side = width < 520 * scale ? 56 * scale : Math.min(width * 0.16, 150 * scale);
+  const narrow = width < 520 * scale;
+  const gutter = (narrow ? 46 : 102) * scale; // for the name of the line that matters, beside the columns
+  const columns = Math.max(width - left - side - gutter, 10);
   const column = columns / pools;
   const base = height - BOTTOM * scale;
   const row = (base - top) / levels;
@@ -54,7 +55,9 @@ export function geometry(width, height, pools, levels, scale = 1) {
     left,
     columns,
     column,
-    side: { x: left + columns + 18 * scale, width: side - 4 },
+    narrow,
+    gutter,
+    side: { x: left + columns + gutter, width: side - 4 },
     row,
     gap,
     base,
@@ -174,7 +177,7 @@ function drawMarks(painter, cells) {
 }
 
 /**
- * Draw the share of pools at each height beside the columns, and what theory predicts.
+ * Draw the number of pools at each height beside the columns, to a scale of its own, and what theory predicts.
  * @param {Painter} painter
  * @param {Geometry} g
  * @param {Look} look
@@ -182,7 +185,8 @@ function drawMarks(painter, cells) {
 function drawShares(painter, g, look) {
   const { x, width } = g.side;
   const soft = { fill: color("--text-soft"), size: 12 * g.scale, align: /** @type {const} */ ("left") };
-  painter.text(width > 90 * g.scale ? "share of pools" : "share", x, g.top - 12 * g.scale, soft);
+  const title = width > 90 * g.scale ? ["pools with", "this many tasks"] : ["pools"];
+  title.forEach((line, at) => painter.text(line, x, g.top - (8 + 14 * (title.length - 1 - at)) * g.scale, soft));
   /** @type {number[]} */
   const counts = new Array(look.levels + 1).fill(0);
   let alive = 0;
@@ -190,23 +194,21 @@ function drawShares(painter, g, look) {
     if (tasks >= 0) alive += 1;
     if (tasks >= 0 && tasks <= look.levels) counts[tasks] += 1;
   }
+  const most = Math.max(...counts.map((count) => count / alive), ...(look.settled ?? [])) || 1;
   const thick = Math.min(g.row * 0.62, 16 * g.scale);
   /** @type {number[]} */
   const bars = [];
   counts.forEach((count, level) => {
-    if (count > 0) bars.push(x, g.y(level) - thick / 2, (count / alive) * width, thick);
+    if (count > 0) bars.push(x, g.y(level) - thick / 2, (count / alive / most) * width, thick);
   });
   painter.boxes(bars, color("--line-strong"));
   painter.line([x, g.top, x, g.base], color("--line-strong"), 1, []);
   /** @type {number[]} */
   const ticks = [];
   look.settled?.forEach((share, level) => {
-    if (share > 0.002 && level <= look.levels) ticks.push(x + share * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
+    if (share > 0.002 && level < look.levels) ticks.push(x + (share / most) * width - 1.5, g.y(level) - thick * 0.7, 3, thick * 1.4);
   });
   painter.boxes(ticks, color("--text"));
-  look.fluid?.forEach((share, level) => {
-    if (share > 0.002 && level <= look.levels) painter.token("none", x + share * width, g.y(level), 4 * g.scale);
-  });
 }
 
 /**
@@ -305,11 +307,11 @@ function drawThreshold(painter, g, look) {
   const ink = color("--threshold");
   painter.line([g.left, y, g.left + g.columns, y], ink, 3, []);
   const x = g.left + g.columns;
-  painter.shape([x - 1, y, x + 12 * g.scale, y - 9 * g.scale, x + 12 * g.scale, y + 9 * g.scale], ink);
+  painter.shape([x - 1, y, x + 9 * g.scale, y - 9 * g.scale, x + 9 * g.scale, y + 9 * g.scale], ink);
 }
 
 /**
- * Name the line that matters: the threshold where there is one, else the even share.
+ * Name the line that matters, beside the columns: the threshold where there is one, else the even share.
  * @param {Painter} painter
  * @param {Geometry} g
  * @param {Look} look
@@ -317,24 +319,27 @@ function drawThreshold(painter, g, look) {
 function drawLabel(painter, g, look) {
   const { threshold, loadPerPool } = look.frame;
   const at = look.dragged ?? threshold;
-  if (look.hasThreshold) pill(painter, g, `threshold ${at}`, g.y(Math.min(at, look.levels)) - 12 * g.scale, "--threshold");
-  else if (loadPerPool <= look.levels) {
-    pill(painter, g, `even share ${round(loadPerPool)}`, g.y(loadPerPool) - 10 * g.scale, "--text");
-  }
+  if (look.hasThreshold) pill(painter, g, "threshold", String(at), g.y(Math.min(at, look.levels)), "--threshold");
+  else if (loadPerPool <= look.levels) pill(painter, g, "even share", round(loadPerPool), g.y(loadPerPool), "--text");
 }
 
 /**
- * A label on a ground of its own, readable on top of the columns.
+ * A label in the gutter; where that is narrow, the number alone.
  * @param {Painter} painter
  * @param {Geometry} g
- * @param {string} text
- * @param {number} y
+ * @param {string} name
+ * @param {string} value
+ * @param {number} at
  * @param {string} ground
  */
-function pill(painter, g, text, y, ground) {
-  const [x, { scale }] = [g.left + 4, g];
-  painter.boxes([x, y - 9 * scale, (text.length * 7.3 + 12) * scale, 18 * scale], color(ground));
-  painter.text(text, x + 6 * scale, y, { fill: color("--surface"), size: 12 * scale, align: "left", bold: true });
+function pill(painter, g, name, value, at, ground) {
+  const { scale } = g;
+  const lines = g.narrow ? [value] : [name, value];
+  const [x, width, height] = [g.left + g.columns + 8 * scale, g.gutter - 18 * scale, (4 + 15 * lines.length) * scale];
+  const y = Math.min(at, g.base - height / 2);
+  painter.boxes([x, y - height / 2, width, height], color(ground));
+  const look = { fill: color("--surface"), size: 12 * scale, align: /** @type {const} */ ("center"), bold: true };
+  lines.forEach((line, row) => painter.text(line, x + width / 2, y + (row - (lines.length - 1) / 2) * 15 * scale, look));
 }
 
 /**

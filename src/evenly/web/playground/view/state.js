@@ -207,6 +207,27 @@ export function specsOf(state) {
   }));
 }
 
+/** Whether the dispatcher of a policy holds tokens. @param {{policy: string}} lane */
+export function hasTokens({ policy }) {
+  return policy === "threshold" || policy === "jbt" || policy === "jiq";
+}
+
+/** Time in which the start of a run, or a change, fades: 5 % of the difference in load is left. */
+export const SETTLE = 3;
+
+/**
+ * What the averages of a run cover: where they begin, the last change before now, and whether all of it is settled.
+ * @param {TimedAction[]} actions
+ * @param {number} time
+ */
+export function coverage(actions, time) {
+  const past = actions.filter((action) => action.time < time || (action.time === time && action.type !== "average"));
+  const latest = (/** @type {boolean} */ average) =>
+    past.reduce((last, action) => ((action.type === "average") === average ? Math.max(last, action.time) : last), 0);
+  const [since, changed] = [latest(true), latest(false)];
+  return { since, changed, settled: since >= changed + SETTLE - 1e-9, disturbed: past.some(({ type }) => type !== "average") };
+}
+
 /**
  * The title of a lane, with its parameters.
  * @param {Lane} lane

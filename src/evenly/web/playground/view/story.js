@@ -31,6 +31,9 @@ export function showScene(id) {
   byId("scene-task", HTMLElement).textContent = scene.task;
   byId("scene-theory", HTMLElement).textContent = scene.theory;
   byId("scene-labels", HTMLElement).replaceChildren(...scene.labels.map(statement));
+  const { formula } = scene;
+  const behind = formula === undefined ? [] : [pill("Formula", () => tell("The formula", formula))];
+  byId("scene-formula", HTMLElement).replaceChildren(...behind);
   step("previous", index - 1);
   step("next", index + 1);
   document.title = `${scene.title} · evenly playground`;
@@ -41,14 +44,28 @@ export function showScene(id) {
  * @param {string} label
  */
 function statement(label) {
-  const made = make("button", { type: "button", class: "label", text: label });
-  made.addEventListener("click", () => {
-    byId("statement-title", HTMLElement).textContent = `The paper, ${label}`;
-    const words = STATEMENTS[label];
-    byId("statement-text", HTMLElement).textContent = `${words[0].toUpperCase()}${words.slice(1)}.`;
-    byId("statement", HTMLDialogElement).showModal();
-  });
+  const words = STATEMENTS[label];
+  return pill(label, () => tell(`The paper, ${label}`, `${words[0].toUpperCase()}${words.slice(1)}.`));
+}
+
+/**
+ * @param {string} text
+ * @param {() => void} press
+ */
+function pill(text, press) {
+  const made = make("button", { type: "button", class: "label", text });
+  made.addEventListener("click", press);
   return made;
+}
+
+/**
+ * @param {string} title
+ * @param {string} text
+ */
+function tell(title, text) {
+  byId("statement-title", HTMLElement).textContent = title;
+  byId("statement-text", HTMLElement).textContent = text;
+  byId("statement", HTMLDialogElement).showModal();
 }
 
 /**
