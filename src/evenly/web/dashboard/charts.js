@@ -53,9 +53,9 @@ const PLANS = [
   },
   {
     title: "Spread",
-    note: "minute mean",
+    note: "",
     series: [
-      { label: "measured", color: "--series-1" },
+      { label: "minute mean", color: "--series-1" },
       { label: "best possible (JSQ)", color: "--series-2", dash: [6, 4] },
     ],
     columns: (model) => [smooth(pick(model, 4)), jsq(model)],
