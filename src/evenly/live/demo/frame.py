@@ -20,7 +20,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The progress of the traffic, both balancers, and the picker: its state, None until it has answered, and URL."""
+    """The traffic so far, both balancers, the picker's state (None until it has answered), and its dashboard."""
 
     time: float
     seconds: float
