@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from urllib.request import urlopen
 
 import pytest
 
@@ -29,11 +31,18 @@ def test_the_demo_in_a_pipe() -> None:
     with demo("--seconds", str(SECONDS), "--seed", "3", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         eventually(lambda: is_complete(descendants(process.pid)) or process.poll() is not None)
         family = descendants(process.pid)
-        out, complaints = (text.decode() for text in process.communicate(timeout=PATIENCE))
-    assert (process.returncode, complaints) == (0, "")
+        assert process.stdout is not None
+        begin = os.read(process.stdout.fileno(), 2**16)
+        named = re.match(rb"dashboard (http://127\.0\.0\.1:\d+/)\n", begin)
+        assert named, begin
+        with urlopen(named[1].decode(), timeout=PATIENCE) as page:
+            assert b"<title>evenly</title>" in page.read()
+        rest, complaints = process.communicate(timeout=PATIENCE)
+    out = (begin + rest).decode()
+    assert (process.returncode, complaints) == (0, b"")
     check_all_gone(family)
     lines = out.splitlines()
-    heading, *moments = lines[: lines.index("")]
+    _, heading, *moments = lines[: lines.index("")]
     _, _, titles, *rows = lines[lines.index("") + 1 :]
     assert "20 pools" in heading
     assert moments

@@ -391,6 +391,7 @@ def frame(highest: int = 7, *, picker: bool = True) -> Frame:
         evenly=Side(ours, 0.52, 1_234, 0),
         rival=Side(theirs, 1.21, 1_234, 2),
         picker=state() if picker else None,
+        dashboard="http://127.0.0.1:65535/",
     )
 
 
@@ -436,6 +437,7 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers(width: int
         "least_request 1.21",
         "sessions started 2,468",
         "failed 2",
+        "http://127.0.0.1:65535/",
     ):
         assert expected in text
 

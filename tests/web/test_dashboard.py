@@ -293,6 +293,36 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
         expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
 
 
+AGREE = """() => ["Sessions", "Starts per second", "Threshold", "Spread"].map(title => {
+    const named = each => each.querySelector("h2").textContent === title;
+    const tile = [...document.querySelectorAll(".tile")].find(named).querySelector(".value").textContent;
+    const chart = [...document.querySelectorAll("figure")].find(named).querySelector(".chart-now").textContent;
+    return [tile, chart];
+})"""
+
+
+def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> None:
+    port = BalancerPort(5, 3, rate=100)
+    before = replace(port.feed.source.figures(), sessions=99, threshold=7, spread=9.0)
+    port.feed._history.note(before, port.feed._clock() - 3)
+    port.log.event("threshold changed", before=1, threshold=2, changes=17, lowest=0, highest=8)
+    with port.serving():
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        figures = page.evaluate(AGREE)
+        assert all(tile == chart for tile, chart in figures), figures
+        assert figures[0] == ["15", "15"]
+        expect(page.locator("#tiles")).to_contain_text("best possible (JSQ): ")
+        expect(page.locator("#messages")).to_contain_text("green tokens")
+        expect(page.locator("#events")).to_contain_text("threshold 1 → 2 (17 changes, between 0 and 8)")
+        expect(page.locator("#events")).to_contain_text("pool 10.0.0.5:8080")
+        expect(page.locator("#events")).not_to_contain_text("endpoint")  # it is the pool's own address
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        expect(page.locator("#events")).to_be_hidden()
+        page.locator("summary", has_text="Events").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#events")).to_be_visible()
+
+
 def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
     """Browsers open at most six to a port."""
     hide = """hidden => {

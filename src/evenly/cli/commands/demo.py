@@ -164,6 +164,7 @@ async def _demo(plan: Plan, serve: bool, *, as_json: bool) -> int:
     async with AsyncExitStack() as stack:
         with progress_bar("starting"):
             running = await stack.enter_async_context(demo_stack())
+        typer.echo(show_demo.dashboard_line(running.dashboard), err=as_json)
         with _shown(as_json, show_demo.heading_line(), show_demo.line, show_demo.screen) as show:
             report = await Run(running, plan, show).measure()
         if report is None:

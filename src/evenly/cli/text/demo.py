@@ -62,7 +62,7 @@ def screen(frame: Frame, width: int, height: int) -> RenderableType:
     body.add_row(
         framed("evenly", ours, caption(threshold)),
         framed(_RIVAL, theirs, Text("the same sessions", "dim")),
-        facts(_fact_rows(frame)),
+        Group(facts(_fact_rows(frame)), *_where(frame.dashboard)),
     )
     heading = Text(f"The same WebSocket sessions, balanced in two ways over {POOLS} pools each", "bold")
     return Group(heading, body, progress_line(frame.time, frame.seconds, width))
@@ -170,7 +170,6 @@ def facts(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
 def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
     """Return the numbers at the right of the screen: name, value, style."""
     rows = [
-        ("", "", ""),
         ("load now", f"{frame.load:g}", ""),
         ("best threshold", str(frame.optimum), ""),
     ]
@@ -199,6 +198,11 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
     ]
 
 
+def _where(dashboard: str) -> list[Text]:
+    """Return the last lines at the right of the screen: the address to open in a browser."""
+    return [Text(), Text(" dashboard", "dim"), Text(f" {dashboard}", no_wrap=True)]
+
+
 def progress_line(time: float, seconds: float, width: int) -> RenderableType:
     """Render how much of the run is over."""
     left = Text(f"{seconds - time:3.0f} s left", "dim")
@@ -218,6 +222,11 @@ def heading_line() -> str:
     """Return the first line of the output without a screen."""
     loads = ", then ".join(f"{load:g}" for load in LOADS)
     return f"The same WebSocket sessions over {POOLS} pools each, balanced by evenly and by {_RIVAL}: load {loads}"
+
+
+def dashboard_line(dashboard: str) -> str:
+    """Return the line that names the address of the dashboard."""
+    return f"dashboard {dashboard}"
 
 
 def line(frame: Frame) -> str:
@@ -261,6 +270,7 @@ def serving_text(stack: DemoStack) -> str:
     return "\n".join(
         [
             f"Traffic continues at load {LOADS[0]:g} until Ctrl-C.",
+            f"  dashboard {stack.dashboard}",
             f"  gateway   ws://{stack.evenly}",
             f"  state     {admin}/state",
             f"  metrics   {admin}/metrics",

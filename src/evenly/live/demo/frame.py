@@ -20,7 +20,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The progress of the traffic, both balancers, and the picker's state (None until it has answered)."""
+    """The traffic so far, both balancers, the picker's state (None until it has answered), and its dashboard."""
 
     time: float
     seconds: float
@@ -28,6 +28,7 @@ class Frame:
     evenly: Side
     rival: Side
     picker: StateView | None
+    dashboard: str
 
     @property
     def optimum(self) -> int:

@@ -107,6 +107,7 @@ class Run:
                     evenly=self._evenly.side(load),
                     rival=self._rival.side(load),
                     picker=picker,
+                    dashboard=self._stack.dashboard,
                 )
             )
             await asyncio.sleep(FRAME_INTERVAL_S)

@@ -35,6 +35,11 @@ class DemoStack:
     rival_pools: tuple[Address, ...]
     admin: Address
 
+    @property
+    def dashboard(self) -> str:
+        """The address to open in a browser."""
+        return f"http://{self.admin}/"
+
 
 @asynccontextmanager
 async def demo_stack() -> AsyncIterator[DemoStack]:

@@ -5,11 +5,12 @@ import { clock, number } from "../common/format.js";
 import { color, onColorsChange, textScale } from "../common/theme.js";
 
 const HOUR = 3600;
-const LEAST = 600; // seconds shown, at least
+const LEAST = 10; // seconds shown, at least
 const HEIGHT = 150; // until CSS says more
 const WHOLE = [0, 1, 2, 3, 4, 5, 6].flatMap((power) => [1, 2, 5].map((digit) => digit * 10 ** power));
 const LEAST_TOP = 0.1; // of an axis: a line at 0 needs no finer scale
 const MINUTE = 12; // points
+const SAME_S = 0.25; // a point as young as this is the one of now
 const GAP_S = 20; // a longer pause between two points is drawn as a gap
 
 /** @typedef {import("./model.js").Model} Model */
@@ -21,7 +22,8 @@ const GAP_S = 20; // a longer pause between two points is drawn as a gap
  * @property {string} note
  * @property {{ label: string, color: string, dash?: number[], stepped?: boolean }[]} series
  * @property {boolean} [whole] whether all values are whole numbers
- * @property {(model: Model) => Column[]} columns
+ * @property {(model: Model) => Column[]} columns of the history
+ * @property {(model: Model) => Column} now the same values as the tiles, so that both agree at any moment
  */
 
 /** @type {Plan[]} */
@@ -32,12 +34,14 @@ const PLANS = [
     series: [{ label: "sessions", color: "--series-1" }],
     whole: true,
     columns: (model) => [pick(model, 1)],
+    now: (model) => [model.figures?.sessions ?? null],
   },
   {
     title: "Starts per second",
     note: "new sessions",
     series: [{ label: "starts", color: "--series-3" }],
     columns: (model) => [rates(model)],
+    now: (model) => [model.startsPerSecond()],
   },
   {
     title: "Threshold",
@@ -45,19 +49,21 @@ const PLANS = [
     series: [{ label: "threshold", color: "--threshold", stepped: true }],
     whole: true,
     columns: (model) => [pick(model, 3)],
+    now: (model) => [model.figures?.threshold ?? null],
   },
   {
     title: "Spread",
-    note: "minute mean",
+    note: "",
     series: [
-      { label: "measured", color: "--series-1" },
-      { label: "JSQ", color: "--series-2", dash: [6, 4] },
+      { label: "minute mean", color: "--series-1" },
+      { label: "best possible (JSQ)", color: "--series-2", dash: [6, 4] },
     ],
     columns: (model) => [smooth(pick(model, 4)), jsq(model)],
+    now: (model) => [model.mean("spread"), model.mean("jsq")],
   },
 ];
 
-/** All charts. They are drawn again when a point was added. */
+/** All charts. */
 export class Charts {
   /**
    * @param {HTMLElement} parent
@@ -65,15 +71,12 @@ export class Charts {
    */
   constructor(parent, model) {
     this.model = model;
-    /** @private */ this.drawn = -1;
     /** @private @type {Chart[]} */
     this.charts = PLANS.map((plan) => new Chart(parent, plan));
     onColorsChange(() => this.charts.forEach((chart) => chart.recolor()));
   }
 
   update() {
-    if (this.drawn === this.model.pointsAdded) return;
-    this.drawn = this.model.pointsAdded;
     for (const chart of this.charts) chart.show(this.model);
   }
 }
@@ -117,13 +120,16 @@ class Chart {
   /** @param {Model} model */
   show(model) {
     const times = pick(model, 0).map((time) => time ?? 0);
+    const place = (times.at(-1) ?? 0) > model.time - SAME_S ? -1 : times.length;
+    times.splice(place, 1, model.time);
     const columns = this.plan.columns(model);
+    this.plan.now(model).forEach((value, at) => columns[at]?.splice(place, 1, value));
     this.plot.setData([times, ...columns.map((column) => withGaps(times, column))], false);
-    const since = Math.min(times[0] ?? model.time, model.time - LEAST);
+    const since = Math.min(times[0] ?? model.time, model.time - LEAST); // no empty time before the first point
     this.plot.setScale("x", { min: Math.max(since, model.time - HOUR), max: model.time });
     const values = (columns[0] ?? []).filter((value) => value !== null);
     const last = values.at(-1);
-    setText(this.now, last === undefined ? "" : number(last));
+    this.read(this.plot);
     const words =
       values.length === 0
         ? "no values yet"
@@ -150,7 +156,7 @@ class Chart {
       cursor: { sync: { key: "hour" }, drag: { x: false, y: false }, points: { size: 7 } },
       scales: { x: { time: true }, y: { range: (_plot, low, high) => range(low, high) } },
       axes: [
-        { ...axis, size: 24 * scale, space: 70 * scale, values: (_plot, splits) => splits.map((at) => clock(at).slice(0, 5)) },
+        { ...axis, size: 24 * scale, space: 70 * scale, values: (_plot, splits, _axis, _space, step) => splits.map((at) => clock(at).slice(0, step < 60 ? 8 : 5)) },
         { ...axis, size: 44 * scale, space: 34 * scale, ...(this.plan.whole === true ? { incrs: WHOLE } : {}), values: (_plot, splits) => splits.map((at) => number(at)) },
       ],
       series: [

@@ -54,17 +54,39 @@ export class EventsView {
   matches([, , name, facts], text) {
     const kind = this.kind.value;
     if (kind === "problem" ? !PROBLEMS.test(name) : kind !== "" && aboutOf(name) !== kind) return false;
-    return text === "" || `${name} ${Object.values(facts).join(" ")}`.toLowerCase().includes(text);
+    return text === "" || `${name} ${Object.values(facts).join(" ")} ${wordsOf(name, facts).join(" ")}`.toLowerCase().includes(text);
   }
+}
+
+/**
+ * Return an event as a title and the rest.
+ *
+ * @param {string} name
+ * @param {Line[3]} facts
+ * @returns {[title: string, rest: string]}
+ */
+function wordsOf(name, facts) {
+  if (name === "threshold changed" && facts["changes"] !== undefined) {
+    const { before, threshold, changes, lowest, highest, ...others } = facts;
+    const steps = changes === 1 ? [] : [`(${changes} changes, between ${lowest} and ${highest})`];
+    return [`threshold ${before} → ${threshold}`, [...steps, ...listed(others)].join(" · ")];
+  }
+  const { endpoint, ...others } = facts;
+  return [name, listed(endpoint === facts["pool"] ? others : facts).join(" · ")];
+}
+
+/** @param {Line[3]} facts */
+function listed(facts) {
+  return Object.entries(facts).map(([key, value]) => `${key} ${value}`);
 }
 
 /** @param {Line} line */
 function row([, time, name, facts]) {
-  const words = Object.entries(facts).map(([key, value]) => `${key} ${value}`);
+  const [title, words] = wordsOf(name, facts);
   return make(
     "li",
     { class: PROBLEMS.test(name) ? "problem-line" : "" },
     make("time", { datetime: new Date(time * 1000).toISOString(), text: clock(time) }),
-    make("span", {}, make("b", { text: name }), " ", make("span", { class: "soft", text: words.join(" · ") })),
+    make("span", {}, make("b", { text: title }), " ", make("span", { class: "soft", text: words })),
   );
 }

@@ -5,6 +5,16 @@ import { duration, number } from "../common/format.js";
 
 /** @typedef {import("./model.js").Model} Model */
 
+/** @type {{ [kind: string]: string }} */
+const KINDS = { green: "green tokens", yellow: "yellow tokens", resync: "tokens after threshold changes" };
+
+/** @type {{ [kind: string]: string }} what the words mean that the page uses for processes */
+const ABOUT = {
+  gateway: "The gateway is an Envoy, which carries the sessions, and a picker, which chooses their pools.",
+  picker: "The picker chooses a pool for each new session. Envoy asks it and carries the sessions.",
+  dispatcher: "The dispatcher chooses a pool for each new session. Agents report how many the pools have.",
+};
+
 /**
  * Show a table whose rows are texts. Cells that did not change are left alone.
  *
@@ -44,10 +54,10 @@ export class MessagesView {
     fill(
       this.body,
       Object.entries(figures.messages).map(([kind, total], at) => ({
-        cells: [kind, number(minute?.[at]), number(figures.starts === 0 ? null : total / figures.starts), number(total)],
+        cells: [KINDS[kind] ?? kind, number(minute?.[at]), number(figures.starts === 0 ? null : total / figures.starts), number(total)],
       })),
     );
-    setText(this.note, figures.tokens === null ? "The policy has no tokens." : "Green and yellow: at most two per session. The others follow threshold changes.");
+    setText(this.note, figures.tokens === null ? "The policy has no tokens." : "Green and yellow tokens: at most two messages per session. The others follow threshold changes.");
   }
 }
 
@@ -57,10 +67,12 @@ export class PartsView {
   constructor(model) {
     this.model = model;
     this.body = byId("parts", HTMLElement);
+    this.note = byId("parts-note", HTMLElement);
   }
 
   update() {
     const { model } = this;
+    setText(this.note, ABOUT[model.kind] ?? "");
     const own = { cells: [`this ${model.kind}`, number(model.figures?.sessions), duration(model.time - model.started), "now"], status: "ok" };
     const others = model.parts.map((part) => ({
       cells: [

@@ -66,6 +66,7 @@ function greet() {
   byId("logout", HTMLButtonElement).hidden = !stream.guarded;
   byId("metrics-link", HTMLElement).hidden = stream.guarded; // a browser that follows a link sends no token
   byId("legend", HTMLElement).replaceChildren(...legend());
+  byId("legend-note", HTMLElement).hidden = model.figures?.tokens === null;
   pools.offerStates();
 }
 
@@ -145,6 +146,14 @@ document.addEventListener("visibilitychange", () => {
     stream.start();
   }
 });
+
+// On a phone, what is below the charts is a long way to scroll.
+const phone = window.matchMedia("(max-width: 520px)");
+function fold() {
+  for (const each of document.querySelectorAll("details.fold")) each.toggleAttribute("open", !phone.matches);
+}
+phone.addEventListener("change", fold);
+fold();
 
 byId("add", HTMLButtonElement).addEventListener("click", () => actions.ask("add", ""));
 

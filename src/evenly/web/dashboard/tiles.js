@@ -33,7 +33,7 @@ const TILES = [
   {
     title: "Spread",
     value: (model) => number(model.mean("spread")),
-    note: (model) => (model.weights === null ? `JSQ: ${number(model.mean("jsq"))}` : "pools have different weights"),
+    note: (model) => (model.weights === null ? `best possible (JSQ): ${number(model.mean("jsq"))}` : "pools have different weights"),
     help:
       "Standard deviation of the sessions over the serving pools, mean of the last minute. JSQ sends every session to " +
       "a pool with the fewest: it is simulated in this page, with as many pools, starts and ends as counted here; " +
@@ -42,7 +42,7 @@ const TILES = [
   {
     title: "Messages per session",
     value: (model) => number(tokenMessages(model)),
-    note: (model) => (model.figures?.tokens === null ? "last minute" : "green and yellow, last minute"),
+    note: (model) => (model.figures?.tokens === null ? "last minute" : "green and yellow tokens, last minute"),
   },
   {
     title: "Pools",
