@@ -162,7 +162,7 @@ export const SCENES = [
     task: "Race the learner: drag the lower line to where you think it belongs, before the upper one gets there.",
     theory:
       "In a large system that starts empty, with a load of 5.5, the threshold settles at 5 within ln(5.5 / 0.5) = 2.4 " +
-      "average task lengths. With 100 pools it still flickers by one; with more pools it stops.",
+      "average task lengths. With so few pools it still flickers by one; with more pools it stops.",
     labels: ["Sec. 4.1", "Thm 6", "Prop. 7"],
     controls: ["restart"],
     metric: "threshold",
