@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -243,8 +243,8 @@ def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
     """Breaking only the core takes no copy. A preference for one pool keeps all other rules."""
     honest = Dispatcher.dispatch
 
-    def biased(self: Dispatcher, choose: Choose) -> PoolId | None:
-        return honest(self, _first if self.green else choose)
+    def biased(self: Dispatcher, choose: Choose, avoid: Container[PoolId] = ()) -> PoolId | None:
+        return honest(self, _first if self.green else choose, avoid)
 
     monkeypatch.setattr(Dispatcher, "dispatch", biased)
     lab = Lab(quick=True)

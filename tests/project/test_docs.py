@@ -13,7 +13,7 @@ from tests.live.processes import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FILE = re.compile(r"(?:#|//) ([\w-]+\.(?:conf|toml|py|mjs|yaml))\n")  # a comment
+FILE = re.compile(r"(?:#|//) ([\w-]+\.(?:conf|hcl|toml|py|mjs|yaml))\n")  # a comment
 PORT = re.compile(r"\b[89]\d{3}\b")
 
 
