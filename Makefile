@@ -52,8 +52,8 @@ tools:
 		PATH=$$PATH:/usr/sbin command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
 	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
 
-# One process more than there are cores: many tests of live systems wait for something.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 1))) --dist worksteal
+# Two processes more than there are cores: many tests of live systems wait for something.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 2))) --dist worksteal
 MINUTES ?= 30
 
 quick: setup ## style, and the tests that need neither Envoy nor long statistics: under a minute on two cores
