@@ -25,7 +25,7 @@ _HOMES = {
     "evenly.workload": "Phase",
 }
 _ROOMS = (
-    *("advice", "core", "errors", "faults", "frames", "live", "logs", "paper"),
+    *("advice", "core", "errors", "frames", "live", "logs", "paper"),
     *("plots", "policies", "sim", "sweeps", "testing", "theory", "whatif", "workload"),
 )
 

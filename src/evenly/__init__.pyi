@@ -3,7 +3,6 @@
 from evenly import advice as advice
 from evenly import core as core
 from evenly import errors as errors
-from evenly import faults as faults
 from evenly import frames as frames
 from evenly import live as live
 from evenly import logs as logs

@@ -5,7 +5,7 @@ from collections.abc import Collection, Hashable
 from evenly.core import Choose, LearningRule, PoolId
 from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import TERM
-from evenly.faults import Peers
+from tests.faults.network import Peers
 
 
 class NoSequenceNumbers(DispatcherPeer):

@@ -1,7 +1,7 @@
 """Which commit a failing schedule belongs to: a seed means the same schedule only for the same code."""
 
-from evenly.faults import Outcome, explain
-from evenly.faults.__main__ import commit
+from tests.faults.__main__ import commit
+from tests.faults.network import Outcome, explain
 
 
 def report(failures: list[Outcome]) -> str:

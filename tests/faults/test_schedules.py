@@ -2,19 +2,27 @@
 
 import pytest
 
-from evenly.faults import run_schedule
-from evenly.faults.many import run_seeds
+from tests.faults.network import run_schedule
+from tests.faults.network.many import run_seeds
 from tests.faults.support import report
 
-SCHEDULES, CHUNK = 2000, 50
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("first", range(1, SCHEDULES + 1, CHUNK))
-def test_the_protocol_survives(first: int) -> None:
-    tally = run_seeds(range(first, first + CHUNK))
-    assert tally.schedules == {"safety": CHUNK // 2, "liveness": CHUNK // 2}
+def survives(seeds: range) -> None:
+    """Run the schedules of these seeds, half of them of each mode."""
+    tally = run_seeds(seeds)
+    assert tally.schedules == {"safety": len(seeds) // 2, "liveness": len(seeds) // 2}
     assert not tally.failures, report(tally.failures)
+
+
+@pytest.mark.parametrize("first", range(1, 501, 50))
+def test_the_protocol_survives(first: int) -> None:
+    survives(range(first, first + 50))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("first", range(501, 2001, 250))
+def test_the_protocol_survives_more_schedules(first: int) -> None:
+    survives(range(first, first + 250))
 
 
 HAPPENS = {  # at least this often in 100 schedules of each mode
@@ -32,7 +40,7 @@ HAPPENS = {  # at least this often in 100 schedules of each mode
 }  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_every_kind_of_fault_happens_and_the_checks_have_something_to_check() -> None:
     tally = run_seeds(range(10_000, 10_200))
     assert not tally.failures, report(tally.failures)

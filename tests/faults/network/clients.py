@@ -5,11 +5,11 @@ from functools import partial
 
 from evenly.core import PoolId
 from evenly.core.protocol import Pick
-from evenly.faults.network import Network
-from evenly.faults.nodes import FrontEnd, PoolNode
-from evenly.faults.setup import Setup
-from evenly.faults.text import number
-from evenly.faults.world import World
+from tests.faults.network.network import Network
+from tests.faults.network.nodes import FrontEnd, PoolNode
+from tests.faults.network.setup import Setup
+from tests.faults.network.text import number
+from tests.faults.network.world import World
 
 CLIENTS = "clients"
 _TRIES = 4

@@ -10,11 +10,11 @@ from typing import TypeVar
 from evenly.core import LearningRule, PoolId
 from evenly.core.protocol import DispatcherPeer, Pick, ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import TERM
-from evenly.faults.book import Book
-from evenly.faults.invariants import History, check_dispatcher, check_notices
-from evenly.faults.setup import Setup
-from evenly.faults.text import message_text, number
-from evenly.faults.world import World, require
+from tests.faults.network.book import Book
+from tests.faults.network.invariants import History, check_dispatcher, check_notices
+from tests.faults.network.setup import Setup
+from tests.faults.network.text import message_text, number
+from tests.faults.network.world import World, require
 
 T = TypeVar("T")
 

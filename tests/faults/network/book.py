@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from evenly.core import Color, PoolId
 from evenly.core.protocol import Kind, Pick, ToDispatcher
-from evenly.faults.setup import Setup
-from evenly.faults.world import require
+from tests.faults.network.setup import Setup
+from tests.faults.network.world import require
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Hashable
 
 from evenly.core import PoolId
 from evenly.core.protocol import Pick, PoolPeer, ToDispatcher, ToPool
-from evenly.faults.invariants import PoolBook
-from evenly.faults.network import Network
-from evenly.faults.setup import HEARTBEAT, Setup
-from evenly.faults.state import DispatcherState
-from evenly.faults.text import message_text
-from evenly.faults.world import World
+from tests.faults.network.invariants import PoolBook
+from tests.faults.network.network import Network
+from tests.faults.network.setup import HEARTBEAT, Setup
+from tests.faults.network.state import DispatcherState
+from tests.faults.network.text import message_text
+from tests.faults.network.world import World
 
 STORE = "store"
 

@@ -6,8 +6,8 @@ through it and checks after every event what must hold. The same seed repeats th
 It must not contain a wall clock, a socket, or a model of the protocol: what runs is what is shipped.
 """
 
-from evenly.faults.run import MODES, Outcome, explain, run_schedule
-from evenly.faults.system import Peers
-from evenly.faults.world import ViolationError
+from tests.faults.network.run import MODES, Outcome, explain, run_schedule
+from tests.faults.network.system import Peers
+from tests.faults.network.world import ViolationError
 
 __all__ = ["MODES", "Outcome", "Peers", "ViolationError", "explain", "run_schedule"]

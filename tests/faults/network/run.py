@@ -4,11 +4,11 @@ from collections import Counter
 from dataclasses import dataclass
 
 from evenly.errors import InputError
-from evenly.faults.liveness import check_liveness
-from evenly.faults.setup import Setup, draw_setup
-from evenly.faults.system import Peers, System
-from evenly.faults.world import World
 from evenly.inputs import shown, whole_number
+from tests.faults.network.liveness import check_liveness
+from tests.faults.network.setup import Setup, draw_setup
+from tests.faults.network.system import Peers, System
+from tests.faults.network.world import World
 
 MODES = ("safety", "liveness")
 MAX_SEED = 2**63 - 1
@@ -32,7 +32,7 @@ class Outcome:
     @property
     def replay(self) -> str:
         """The command that repeats the schedule and prints every event."""
-        return f"python -m evenly.faults --seed {self.seed} --mode {self.mode}"
+        return f"python -m tests.faults --seed {self.seed} --mode {self.mode}"
 
 
 def run_schedule(seed: int, mode: str = "safety", *, peers: Peers | None = None, tracing: bool = False) -> Outcome:

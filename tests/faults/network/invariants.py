@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from evenly.core import Color, PoolId
 from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import MAX_RANGES
-from evenly.faults.book import Book
-from evenly.faults.world import require
+from tests.faults.network.book import Book
+from tests.faults.network.world import require
 
 
 class History:

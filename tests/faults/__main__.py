@@ -1,7 +1,7 @@
 """Run schedules of faults.
 
-python -m evenly.faults --schedules 2000 --first-seed 1 --jobs 2    many, both modes in turn
-python -m evenly.faults --seed 17 --mode safety                     one, with every event
+python -m tests.faults --schedules 2000 --first-seed 1 --jobs 2    many, both modes in turn
+python -m tests.faults --seed 17 --mode safety                     one, with every event
 """
 
 import argparse
@@ -12,15 +12,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from evenly.errors import InputError
-from evenly.faults.many import Tally, mode_of, run_many
-from evenly.faults.run import MODES, explain, run_schedule
-from evenly.faults.system import Peers
 from evenly.inputs import whole_number
+from tests.faults.network.many import Tally, mode_of, run_many
+from tests.faults.network.run import MODES, explain, run_schedule
+from tests.faults.network.system import Peers
 
 
 def main(arguments: list[str] | None = None, peers: Peers | None = None) -> int:
     """Parse the arguments and run; return 1 if a schedule failed."""
-    parser = argparse.ArgumentParser(prog="python -m evenly.faults", description="Run schedules of faults.")
+    parser = argparse.ArgumentParser(prog="python -m tests.faults", description="Run schedules of faults.")
     parser.add_argument("--seed", type=int, help="Run this schedule only, and print every event.")
     parser.add_argument("--mode", choices=MODES, help="What to check (default: both modes, in turn).")
     parser.add_argument("--schedules", type=int, default=2000, help="Number of schedules (default: 2000).")

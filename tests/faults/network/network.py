@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-from evenly.faults.setup import Setup
-from evenly.faults.world import World
+from tests.faults.network.setup import Setup
+from tests.faults.network.world import World
 
 
 class Network:

@@ -6,8 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
 
-from evenly.faults.run import MODES, Outcome, run_schedule
-from evenly.faults.system import Peers
+from tests.faults.network.run import MODES, Outcome, run_schedule
+from tests.faults.network.system import Peers
 
 _CHUNK = 50  # schedules per task of a process
 

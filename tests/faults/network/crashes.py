@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from evenly.faults.network import Network
-from evenly.faults.nodes import STORE, FrontEnd, PoolNode
-from evenly.faults.setup import Setup
-from evenly.faults.state import DispatcherState
-from evenly.faults.world import World
+from tests.faults.network.network import Network
+from tests.faults.network.nodes import STORE, FrontEnd, PoolNode
+from tests.faults.network.setup import Setup
+from tests.faults.network.state import DispatcherState
+from tests.faults.network.world import World
 
 _MOST_FORGOTTEN = 12  # writes
 

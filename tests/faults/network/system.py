@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 from evenly.core import PoolId
 from evenly.core.protocol import DispatcherPeer, PoolPeer, ToDispatcher, ToPool
-from evenly.faults.clients import Clients
-from evenly.faults.crashes import Crashes
-from evenly.faults.network import Network
-from evenly.faults.nodes import FrontEnd, PoolNode
-from evenly.faults.setup import HEARTBEAT, Setup
-from evenly.faults.state import DispatcherState
-from evenly.faults.world import ViolationError, World
+from tests.faults.network.clients import Clients
+from tests.faults.network.crashes import Crashes
+from tests.faults.network.network import Network
+from tests.faults.network.nodes import FrontEnd, PoolNode
+from tests.faults.network.setup import HEARTBEAT, Setup
+from tests.faults.network.state import DispatcherState
+from tests.faults.network.world import ViolationError, World
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,10 @@ at most one pool has fewer than k tasks, so that at least `pools - 1` have k or 
 less. With two pools, that takes `2 * k` sessions.
 """
 
-from evenly.faults.nodes import PoolNode
-from evenly.faults.setup import HEARTBEAT
-from evenly.faults.system import System
-from evenly.faults.world import require
+from tests.faults.network.nodes import PoolNode
+from tests.faults.network.setup import HEARTBEAT
+from tests.faults.network.system import System
+from tests.faults.network.world import require
 
 _STILL = 2  # arrivals per pool for which the threshold must stay
 _INSTANT = 1e-6
