@@ -13,18 +13,20 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from evenly.live.http.server import QuietServer
+from evenly.live.timing import Timing
 
 _MAX_CONNECTIONS = 256
-_FIRST_REQUEST_TIMEOUT_S = 5.0
 _SHUTDOWN_TIMEOUT_S = 1
 
 
 @asynccontextmanager
-async def serve_admin(app: FastAPI, sock: socket.socket, tls: ssl.SSLContext | None = None) -> AsyncIterator[None]:
+async def serve_admin(
+    app: FastAPI, sock: socket.socket, tls: ssl.SSLContext | None = None, *, timing: Timing | None = None
+) -> AsyncIterator[None]:
     """Serve on a listening socket while the block runs. Leaving the block takes at most about a second."""
     config = uvicorn.Config(
         app,
-        http=_PromptProtocol,
+        http=type("PromptProtocol", (_PromptProtocol,), {"timing": timing or Timing()}),
         ws="none",
         lifespan="off",
         log_config=None,
@@ -54,10 +56,12 @@ async def serving(server: uvicorn.Server, sock: socket.socket) -> AsyncIterator[
 class _PromptProtocol(H11Protocol):
     """Disconnects clients that send no request: enough of them would keep all others out."""
 
+    timing = Timing()
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout of the first request."""
         super().connection_made(transport)
-        self._timer = self.loop.call_later(_FIRST_REQUEST_TIMEOUT_S, self._disconnect)
+        self._timer = self.loop.call_later(self.timing.first_request_s, self._disconnect)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Cancel the timeout."""

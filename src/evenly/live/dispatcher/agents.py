@@ -20,8 +20,8 @@ from evenly.live.log import Log
 from evenly.live.recorder import Recorder
 from evenly.live.store.base import Store, StoreUnavailableError
 from evenly.live.store.local import term_now
+from evenly.live.timing import Timing
 
-HELLO_TIMEOUT_S = 5.0
 _MAX_AHEAD_S = 10 * 365 * 86_400  # a term is a time in seconds, or a few more
 MAX_MESSAGES_PER_SECOND = 10_000  # of one agent; more of them wait
 _BAD_DATA, _FAULT, _TRY_LATER = 1008, 1011, 1013  # WebSocket close codes
@@ -40,7 +40,9 @@ class Agents:
         heartbeat: float,
         shared: bool,
         recorder: Recorder | None = None,
+        timing: Timing | None = None,
     ) -> None:
+        self._hello_s = (timing or Timing()).hello_s
         self._recorder = recorder
         self._store = store
         self._hub = hub
@@ -81,10 +83,10 @@ class Agents:
     async def _hello(self, receive: Receive) -> Hello | None:
         """Wait for the first frame; None if the agent leaves before it."""
         try:
-            async with asyncio.timeout(HELLO_TIMEOUT_S):
+            async with asyncio.timeout(self._hello_s):
                 text = _text(await receive())
         except TimeoutError:
-            raise InputError(f"A hello must come within {HELLO_TIMEOUT_S:g} seconds.") from None
+            raise InputError(f"A hello must come within {self._hello_s:g} seconds.") from None
         return None if text is None else read_hello(read_object(text))
 
     async def _reject(self, send: Send, reason: str, code: int) -> None:

@@ -13,13 +13,13 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from evenly.core.protocol.codec import MAX_MESSAGE
 from evenly.live.dispatcher.app import TRANSPORT, Api
-from evenly.live.http.limits import KEEP_ALIVE_S, LimitedProtocol
+from evenly.live.http.limits import LimitedProtocol
 from evenly.live.http.server import QuietServer
 from evenly.live.listening import BACKLOG
+from evenly.live.timing import Timing
 
 MAX_CONNECTIONS = 16_384
 MAX_UNREAD = 1024 * 1024  # bytes that an agent leaves unread, such as answers to its pings
-_HANDSHAKE_TIMEOUT_S = 10.0
 _SHUTDOWN_TIMEOUT_S = 1
 
 
@@ -46,8 +46,12 @@ class AgentProtocol(WebSocketsSansIOProtocol):
 class ApiServer(QuietServer):
     """A server of the API."""
 
-    def __init__(self, api: Api, tls: ssl.SSLContext | None, *, max_connections: int) -> None:
-        protocol = type("ApiProtocol", (LimitedProtocol,), {"max_connections": max_connections})
+    def __init__(
+        self, api: Api, tls: ssl.SSLContext | None, *, max_connections: int, timing: Timing | None = None
+    ) -> None:
+        self._timing = timing or Timing()
+        limits = {"max_connections": max_connections, "timing": self._timing}
+        protocol = type("ApiProtocol", (LimitedProtocol,), limits)
         super().__init__(
             uvicorn.Config(
                 api,
@@ -62,7 +66,7 @@ class ApiServer(QuietServer):
                 log_level="error",
                 access_log=False,
                 server_header=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_keep_alive=round(self._timing.keep_alive_s),
                 timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
             )
         )
@@ -72,7 +76,7 @@ class ApiServer(QuietServer):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, with a limit on the time of a TLS handshake, which uvicorn leaves to the event loop."""
         loop = asyncio.get_running_loop()
-        more: dict[str, Any] = {} if self._tls is None else {"ssl_handshake_timeout": _HANDSHAKE_TIMEOUT_S}
+        more: dict[str, Any] = {} if self._tls is None else {"ssl_handshake_timeout": self._timing.tls_handshake_s}
         self.servers = [
             await loop.create_server(self._connection, sock=sock, ssl=self._tls, backlog=BACKLOG, **more)
             for sock in sockets or ()

@@ -11,10 +11,7 @@ from __future__ import annotations
 from evenly.live.envoy.process import EnvoyProcess
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
-
-PROBE_S = 1.0
-_NOT_READY_AFTER = 2  # probes in a row without a response; each has waited a second for it
-_KILLED_AFTER = 6  # 12 s: a restart ends all sessions, so a busy machine gets some time
+from evenly.live.timing import Timing
 
 
 class EnvoyWatch:
@@ -23,14 +20,15 @@ class EnvoyWatch:
     The supervisor restarts it.
     """
 
-    def __init__(self, envoy: EnvoyProcess, folder: GatewayFolder, log: Log) -> None:
+    def __init__(self, envoy: EnvoyProcess, folder: GatewayFolder, log: Log, timing: Timing) -> None:
+        self._timing = timing
         self._envoy = envoy
         self._folder = folder
         self._log = log
         self._silent = 0  # probes in a row without a response
 
     async def probe(self) -> None:
-        """Look once. Call this every `PROBE_S` seconds."""
+        """Look once. Call this every `probe_s` seconds."""
         stopped = await self._envoy.stopped_listening()
         responds = await self._envoy.responds()
         if not self._envoy.ready:  # it is dead or starting, which the supervisor knows
@@ -44,16 +42,16 @@ class EnvoyWatch:
             self._is_well()
 
     def _is_well(self) -> None:
-        if self._silent >= _NOT_READY_AFTER:
+        if self._silent >= self._timing.probes_until_not_ready:
             self._log.event("envoy responds")
         self._silent = 0
         self._folder.set_accepting(True)
 
     def _hangs(self) -> None:
         self._silent += 1
-        if self._silent >= _KILLED_AFTER:
+        if self._silent >= self._timing.probes_until_killed:
             self._kill("not responding")
-        elif self._silent == _NOT_READY_AFTER:
+        elif self._silent == self._timing.probes_until_not_ready:
             self._folder.set_accepting(False)
             self._log.event("envoy silent")
 

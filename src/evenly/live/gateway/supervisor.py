@@ -25,7 +25,7 @@ from evenly.live.envoy.admin_address import AdminSocket
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.envoy.listen_socket import ListenSocket
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
-from evenly.live.gateway.envoy_watch import PROBE_S, EnvoyWatch
+from evenly.live.gateway.envoy_watch import EnvoyWatch
 from evenly.live.gateway.hand_over import Estate, HandOver
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import (
@@ -44,6 +44,7 @@ from evenly.live.recorder import check_record
 from evenly.live.settings import Settings
 from evenly.live.signals import on_signals
 from evenly.live.signing import read_key
+from evenly.live.timing import Timing
 from evenly.live.tls import POLL_S, KeyPair
 
 _LOOPBACK = Address("127.0.0.1", 0)
@@ -92,7 +93,9 @@ class Gateway:
         schemes: tuple[str, str] = ("http://", "http://"),
         predecessor: Predecessor | None = None,
         ready_json: bool = False,
+        timing: Timing | None = None,
     ) -> None:
+        self._timing = timing or Timing()
         self._secrets = secrets
         self._schemes = schemes
         self._listen = listen
@@ -107,7 +110,7 @@ class Gateway:
         self._stop = asyncio.Event()
         self._stop_now = asyncio.Event()
         self._keepers: dict[str, asyncio.Task[None]] = {}
-        self._watch = EnvoyWatch(envoy, folder, log)
+        self._watch = EnvoyWatch(envoy, folder, log, self._timing)
 
     async def run(self) -> int:
         """Serve until a signal arrives and the sessions have ended; return the exit code."""
@@ -155,7 +158,7 @@ class Gateway:
             self._keepers[child.name] = asyncio.ensure_future(self._keep(child))
         self._secrets.check_accepted(await self._envoy.rejected_secrets())
         self._folder.set_accepting(True)
-        self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, PROBE_S, self._log))
+        self._keepers["watch"] = asyncio.ensure_future(repeat(self._watch.probe, self._timing.probe_s, self._log))
         self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
         if self._predecessor is not None:
             await self._predecessor.drain(self._log)

@@ -7,9 +7,9 @@ import re
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from evenly.live.timing import Timing
+
 MAX_REQUEST = 192 * 1024  # bytes of headers, body and trailers together; the application limits the body
-REQUEST_TIMEOUT_S = 15.0  # from the first byte, or from the connection, to the end of the request
-KEEP_ALIVE_S = 30
 # An HTTP/1.1 client that also speaks HTTP/2 may offer to switch, which a server can ignore. The parser would take
 # the rest of the request for another protocol. So it gets to see a header of another name.
 _UPGRADE = re.compile(rb"\r\nupgrade(?=[ \t]*:(?![ \t]*websocket))", re.IGNORECASE)
@@ -23,12 +23,13 @@ class _PipelinedError(Exception):
 class LimitedProtocol(HttpToolsProtocol):
     """A connection. The server calls `abort_if_overdue` about once per second.
 
-    `max_connections` limits the connections of a server. With `answers_timed`, the time of the answer counts too.
-    Without `pipelining`, a second request before the first is answered ends the connection: uvicorn reads no
-    further then, and would not notice that the client has gone.
+    `max_connections` limits the connections of a server, and `timing` the time of a client. With `answers_timed`,
+    the time of the answer counts too. Without `pipelining`, a second request before the first is answered ends the
+    connection: uvicorn reads no further then, and would not notice that the client has gone.
     """
 
     max_connections = 16_384
+    timing = Timing()
     answers_timed = True
     pipelining = True
 
@@ -83,11 +84,11 @@ class LimitedProtocol(HttpToolsProtocol):
         waiting = self.cycle is None or self._reading or (self.answers_timed and not self._answered)
         if waiting:
             self._idle_since = None
-            if now - self._since > REQUEST_TIMEOUT_S:
+            if now - self._since > self.timing.request_s:
                 self.transport.abort()
         elif not self._answered or self._idle_since is None or self._since > self._idle_since:
             self._idle_since = now
-        elif now - self._idle_since > KEEP_ALIVE_S:
+        elif now - self._idle_since > self.timing.keep_alive_s:
             self.transport.abort()
 
     @property
