@@ -16,15 +16,13 @@ import pytest
 
 from evenly.errors import InputError
 from evenly.sim import Phase, Result, Scenario, Trajectory, simulate
-from evenly.sim.tally import Tally
 
 SAVED: dict[str, dict[str, Any]] = {
     "learning": {"load": 2.3, "alpha": 0.57},
     "learning, decimal": {"load": 2.3, "alpha": Decimal("0.75"), "threshold": 3},
-    "learning, text": {"load": 2.3, "alpha": "0.9"},
     "fixed": {"load": 2.3, "capacity": 4, "initial": 1.5},
-    "jsq": {"policy": "jsq", "load": 2.3, "initial": [3, 0, 1, 2, 0, 0, 1, 1]},
-    "power": {"policy": "power-of-d", "load": 2.3, "choices": 3, "initial": (3, 0, 1, 2, 0, 0, 1, 1)},
+    "jsq": {"policy": "jsq", "load": 2.3, "initial": (3, 0, 1, 2, 0, 0, 1, 1)},
+    "power": {"policy": "power-of-d", "load": 2.3, "choices": 3},
     "text schedule": {"policy": "jiq", "schedule": "0:2,3:0,5:4~1/3"},
     "schedule": {"policy": "pull", "capacity": 6, "schedule": [Phase(0, 1 / 3), Phase(0.1 + 0.2, 3, 1.5, 7.0)]},
 }
@@ -176,32 +174,18 @@ def endless_array(saved: bytes) -> bytes:
 
 GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "nothing": lambda saved: b"",
-    "text": lambda saved: b"policy,pools\njsq,5\n",
-    "half a file": lambda saved: saved[: len(saved) // 2],
     "a broken archive": lambda saved: b"PK\x03\x04" + bytes(100),
     "a scrambled file": scrambled,
-    "an array": lambda saved: array_alone(),
-    "another archive": lambda saved: archive(other=np.zeros(3)),
     "pickled objects": lambda saved: archive(meta=np.array([{}], dtype=object)),
     "a description that is no JSON": lambda saved: archive(meta=np.array("{")),
-    "a list for a description": lambda saved: meta([1, 2]),
-    "a number for a description": lambda saved: meta(5),
-    "no format": lambda saved: meta({}),
-    "nothing but a format": lambda saved: meta({"format": 2}),
-    "nothing but the old format": lambda saved: meta({"format": 1}),
-    "a missing sample": lambda saved: changed(saved, lambda arrays, _: arrays.pop("sample.0.gap")),
-    "a scenario of another kind": lambda saved: changed(saved, lambda _, data: data["scenario"].update(colour=1)),
-    "a scenario that is a list": lambda saved: changed(saved, lambda _, data: data.update(scenario=[1])),
+    "nothing but a format": lambda saved: meta({"format": 4}),
     "a schedule of numbers": lambda saved: changed(saved, lambda _, data: data["scenario"].update(schedule=[1])),
     "deeply nested JSON": lambda saved: archive(meta=np.array("[" * 10**5)),
     "endless digits": lambda saved: archive(meta=np.array('{"format": ' + "9" * 10**5 + "}")),
-    "too few samples": lambda saved: changed(saved, lambda _, data: data.update(samples=1)),
     "no sample": lambda saved: changed(saved, lambda _, data: data.update(samples=0, replications=0)),
     "endless samples": lambda saved: changed(
         saved, lambda _, data: data.update(samples=10**12, replications=10**12)
     ),
-    "a sample of text": lambda saved: changed(saved, set_array("sample.0.gap", np.array("x"))),
-    "a sample of no length": lambda saved: changed(saved, set_array("sample.0.time", np.array(0.0))),
     "a sample of the wrong shape": lambda saved: changed(saved, set_array("sample.0.at_least", np.zeros((2, 2)))),
     "a sample that is not finite": lambda saved: changed(saved, set_array("sample.0.spread", np.array(np.nan))),
     "a trajectory cut short": lambda saved: changed(saved, set_array("trajectory.0.imbalance", np.zeros(2))),
@@ -209,8 +193,6 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
         saved, set_array("trajectory.0.threshold", np.full(5, 2**62))
     ),
     "an array without end": endless_array,
-    "a seed of text": lambda saved: changed(saved, lambda _, data: data.update(seed="x")),
-    "a time of text": lambda saved: changed(saved, lambda _, data: data.update(seconds="x")),
     "endings of text": lambda saved: changed(saved, lambda _, data: data.update(endings=["x"])),
     "an impossible scenario": lambda saved: changed(saved, lambda _, data: data["scenario"].update(pools=-1)),
 }
@@ -226,13 +208,11 @@ def test_a_file_that_is_not_a_result_is_rejected_in_one_sentence(kind: str, tmp_
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.slow
 def test_a_file_that_unpacks_to_gigabytes_is_rejected_unread(tmp_path: Path) -> None:
     target = tmp_path / "bomb.npz"
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped, zipped.open("meta.npy", "w") as member:
-        for _ in range(1025):
-            member.write(bytes(2**20))
-    assert target.stat().st_size < 2**21
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as zipped:
+        zipped.writestr("meta.npy", bytes(2**20))
+        zipped.infolist()[0].file_size = 1025 * 2**20  # as its directory says of a member of that many zeros
     tracemalloc.start()
     with pytest.raises(InputError, match="unpacks to 1074790400 bytes, more than 1073741824"):
         Result.load(target)
@@ -260,7 +240,7 @@ def test_devices_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
             Result.load(path)
 
 
-@pytest.mark.parametrize("path", [None, 5, "a\0b", b"x", ""], ids=str)
+@pytest.mark.parametrize("path", [None, "a\0b"], ids=str)
 def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN401
     with pytest.raises(InputError):
         Result.load(path)
@@ -268,10 +248,11 @@ def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN40
         simulated("fixed").save(path)
 
 
-def test_a_file_of_another_format_is_named_with_both_formats(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [3, 99])
+def test_a_file_of_another_format_is_named_with_both_formats(number: int, tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
-    target.write_bytes(meta({"format": 99}))
-    with pytest.raises(InputError, match=r"result\.npz .* its format is 99, not 1 to 4"):
+    target.write_bytes(meta({"format": number}))
+    with pytest.raises(InputError, match=rf"result\.npz .* its format is {number}, not 4\. Simulate"):
         Result.load(target)
 
 
@@ -281,89 +262,11 @@ def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
         Result.load(tmp_path / name)
 
 
-# --- files of earlier versions -------------------------------------------------------------------------------
-
-DATA = Path(__file__).parent / "data"  # saved by the last version with format 1, each with its to_dict()
-FIRST: dict[str, tuple[Scenario, dict[str, Any]]] = {
-    "learning": (
-        Scenario(
-            pools=8,
-            schedule=[Phase(0.0, 2.5), Phase(4.0, 5.0, 1.5, 3.0)],
-            threshold=3,
-            alpha=Decimal("0.75"),
-            service_rate=1.5,
-            horizon=12.0,
-            warmup=1.0,
-        ),
-        {"replications": 3, "seed": 7, "points": 9, "trajectories": 2},
-    ),
-    "power-of-d": (
-        Scenario(policy="power-of-d", pools=8, load=2.3, sample_size=3, initial_tasks=1.5, horizon=12.0),
-        {"replications": 2, "seed": 8, "points": 5},
-    ),
-    "pull": (
-        Scenario(policy="pull", pools=8, load=2.8, capacity=3, horizon=60.0, warmup=10.0),
-        {"seed": 9, "batches": 5, "mean_holding_times": True, "points": 4},
-    ),
-    "jsq": (  # saved with alpha 0.9, which that version kept and ignored
-        Scenario(policy="jsq", pools=8, load=2.3, initial_tasks=[3, 0, 1, 2, 0, 0, 1, 1], horizon=12.0),
-        {"seed": 2**63 + 5},
-    ),
-}
-
-
-def test_all_old_files_are_read() -> None:
-    assert {path.stem for path in DATA.glob("*.npz")} == FIRST.keys()
-    for name in FIRST:
-        with np.load(DATA / f"{name}.npz") as stored:
-            assert json.loads(str(stored["meta"]))["format"] == 1
-            assert "sample.0.unguided" in stored.files
-
-
-@pytest.mark.parametrize("name", FIRST)
-def test_an_old_file_holds_what_it_held(name: str) -> None:
-    report = Result.load(DATA / f"{name}.npz").to_dict()
-    before = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-    if name == "jsq":
-        assert before.pop("alpha") == 0.9
-        assert report["alpha"] is None
-    assert report["messages"].pop("acknowledgements") == (1647 if name == "learning" else 0)
-    assert report["messages"].pop("per_task") == pytest.approx(before["messages"].pop("per_task"), rel=1e-15)
-    widths = before.pop("ci95")  # by the method of that time
-    assert (report["ci95"] or {}).keys() == (widths or {}).keys()
-    assert {key: report[key] for key in before} == before
-
-
-@pytest.mark.parametrize("name", FIRST)
-def test_an_old_file_is_what_is_simulated_today(name: str) -> None:
-    """Up to rounding: the integrals were cut at the points, and the imbalance under a wave was less accurate."""
-    scenario, options = FIRST[name]
-    old, new = Result.load(DATA / f"{name}.npz"), simulate(scenario, **options)
-    assert (old.scenario, old.seed, old.events, old.endings) == (new.scenario, new.seed, new.events, new.endings)
-    assert old.trajectories == new.trajectories
-    for before, today in zip(old.windows, new.windows, strict=True):
-        for field in fields(Tally):
-            rounding = 1e-5 if field.name == "gap" and "~" in str(scenario.phases[-1]) else 1e-12
-            kept, found = getattr(before, field.name), getattr(today, field.name)
-            np.testing.assert_allclose(found, kept, rtol=rounding, atol=1e-12, err_msg=field.name)
-
-
-def test_an_old_file_saved_again_is_a_new_one(tmp_path: Path) -> None:
-    old = Result.load(DATA / "learning.npz")
-    old.save(tmp_path / "result.npz")
-    with np.load(tmp_path / "result.npz") as stored:
-        assert json.loads(str(stored["meta"]))["format"] == 4
-        assert "sample.0.without_token" in stored.files
-    assert Result.load(tmp_path / "result.npz") == old
-
-
 @pytest.mark.parametrize(
     "scenario",
     [
-        Scenario(pools=5, load=2.0, alpha=0.57, horizon=2.0),
         Scenario(pools=5, load=2.0, alpha="0.570", horizon=2.0),
         Scenario(pools=3, schedule="0:2,1:3~1/2", initial_tasks=[1, 2, 3], horizon=2.0),
-        Scenario(pools=3, schedule=[Phase(0.0, 2.0), Phase(1.0, 3.0, 1.0, 2.0)], horizon=2.0),
     ],
 )
 def test_the_scenario_survives_the_file(scenario: Scenario, tmp_path: Path) -> None:

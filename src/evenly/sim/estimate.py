@@ -38,7 +38,7 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
             in_python += plan.replications * seconds
     wall = max(total / threads, longest, in_python)  # Python runs one thread at a time
     if wall > WORTH_SAYING_S:
-        speed = f"{events / wall / 1e6:.2g} million events/s"
+        speed = speed_text(events / wall)
         _LOG.info(f"About {events:.2g} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run.")
 
 
@@ -90,3 +90,9 @@ def duration_text(seconds: float) -> str:
     size, unit = next((pair for pair in _UNITS if seconds >= 2 * pair[0]), _UNITS[-1])
     value = seconds / size
     return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+
+
+def speed_text(events_per_second: float) -> str:
+    """Return a speed in millions of events per second, to two digits or to the million."""
+    millions = events_per_second / 1e6
+    return f"{millions:,.0f} million events/s" if millions >= 10 else f"{millions:.2g} million events/s"

@@ -1,4 +1,4 @@
-"""Results in .npz files: saved whole, and read back from this version's format and the three before.
+"""Results in .npz files: saved whole, and read back from the current format.
 
 A file holds one array per field of each `Tally` and `Trajectory`, named by the field, and the rest as JSON. Of a
 policy of the user's own it holds the name, module:Class: reading a file runs no code.
@@ -19,10 +19,8 @@ from numpy.typing import NDArray
 from evenly.errors import InputError
 from evenly.files import atomic_write, path_text
 from evenly.inputs import number_from, positive_number, shown, true_or_false, whole_number
-from evenly.policies import PARAMETERS, find_policy
-from evenly.sim.intervals import COLUMNS, part_row
+from evenly.sim.intervals import COLUMNS
 from evenly.sim.law_file import described_laws, law_arrays, laws_of
-from evenly.sim.old_names import with_new_names
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario
 from evenly.sim.tally import Tally
@@ -30,12 +28,6 @@ from evenly.sim.trajectory import Ending, Trajectory
 from evenly.workload.demand import Phase
 
 FORMAT = 4
-_FIRST_NAMES = {
-    "lost_tasks": "lost",
-    "without_token": "unguided",
-    "change_count": "changes",
-}  # of arrays in format 1
-_FIRST_META = {"mean_holding_times": "steady_state"}  # of the description in format 1
 _RUN = ("seed", "replications", "batches", "mean_holding_times", "seconds", "events")
 _NO_ARRAYS = ("scenario", "seed", "replication")  # fields of a trajectory that the description holds
 MAX_BYTES = 2**30  # of all arrays, uncompressed: a small file can hold endless zeros
@@ -106,29 +98,23 @@ def _meta(result: Result) -> dict[str, Any]:
 
 def _result(data: Arrays) -> Result:
     meta = json.loads(str(data["meta"]))
-    if meta["format"] not in range(1, FORMAT + 1):
-        raise InputError(f"its format is {shown(meta['format'])}, not 1 to {FORMAT}.")
-    first = meta["format"] == 1
-    names, run_names = (_FIRST_NAMES, _FIRST_META) if first else ({}, {})
-    scenario = _scenario(meta["scenario"] | laws_of(meta["scenario"], data), drop=first)
-    run = _checked_run({name: meta[run_names.get(name, name)] for name in _RUN}, most=len(data))
+    if meta["format"] != FORMAT:
+        raise InputError(f"its format is {shown(meta['format'])}, not {FORMAT}. Simulate the scenario again.")
+    scenario = _scenario(meta["scenario"] | laws_of(meta["scenario"], data))
+    run = _checked_run(meta, most=len(data))
     samples = run["replications"] * max(run["batches"], 1)
     if meta["samples"] != samples:
         raise InputError(f"it has {shown(meta['samples'])} samples, not {samples}.")
     recorded = whole_number("the number of trajectories", meta["trajectories"], 0, run["replications"])
-    if meta["format"] < 3:
-        _add_acknowledgements(data, samples, names, scenario.pools)
-    _add_utility(data, samples)
-    _add_returns(data, samples)
-    windows = tuple(_tally(data, index, names) for index in range(samples))
+    windows = tuple(_tally(data, index) for index in range(samples))
     return Result(
         scenario=scenario,
         **run,
         windows=windows,
-        parts=_parts(data, windows, scenario, run["replications"]),
+        parts=_parts(data["parts"], run["replications"]),
         endings=tuple(_ending(**ending) for ending in meta["endings"]),
         trajectories=tuple(
-            _trajectory(data, index, names, scenario=scenario, seed=run["seed"]) for index in range(recorded)
+            _trajectory(data, index, scenario=scenario, seed=run["seed"]) for index in range(recorded)
         ),
     )
 
@@ -145,20 +131,14 @@ def _checked_run(run: dict[str, Any], *, most: int) -> dict[str, Any]:
     }
 
 
-def _tally(data: Arrays, index: int, names: dict[str, str]) -> Tally:
-    tally = Tally(**_read(Tally, data, f"sample.{index}", names))
+def _tally(data: Arrays, index: int) -> Tally:
+    tally = Tally(**_read(Tally, data, f"sample.{index}"))
     positive_number("the time of a sample", tally.time)
     return tally
 
 
-def _parts(data: Arrays, windows: tuple[Tally, ...], scenario: Scenario, replications: int) -> NDArray[np.float64]:
-    """Return the totals behind the intervals. Before format 4, these were the windows."""
-    if "parts" not in data:
-        rows = np.array(
-            [part_row(window, scenario.pools, fixed_tokens=scenario.fixed_tokens) for window in windows]
-        )
-        return rows.reshape(replications, -1, len(COLUMNS))
-    parts = data["parts"]
+def _parts(parts: NDArray[Any], replications: int) -> NDArray[np.float64]:
+    """Return the totals behind the intervals, checked."""
     if parts.dtype != np.float64 or parts.ndim != 3 or 0 in parts.shape or not np.isfinite(parts).all():
         raise InputError("its array parts has the wrong type or shape, or an entry that is not finite.")
     if (parts.shape[0], parts.shape[2]) != (replications, len(COLUMNS)):
@@ -166,34 +146,12 @@ def _parts(data: Arrays, windows: tuple[Tally, ...], scenario: Scenario, replica
     return parts
 
 
-def _add_acknowledgements(data: Arrays, samples: int, names: dict[str, str], pools: int) -> None:
-    """Add what format 3 brought: all pools answer a change of the threshold, and those without a token do too."""
-    for index in range(samples):
-        changes = data[f"sample.{index}.{names.get('change_count', 'change_count')}"]
-        answers = np.asarray(changes * pools - data[f"sample.{index}.resync"], np.int64)
-        data[f"sample.{index}.acknowledgements"] = answers
-
-
-def _add_utility(data: Arrays, samples: int) -> None:
-    """Add what files lack that were saved when all pools had one size."""
-    for index in range(samples):
-        data.setdefault(f"sample.{index}.utility", np.zeros(()))
-        data.setdefault(f"sample.{index}.class_tasks", np.zeros(0))
-
-
-def _add_returns(data: Arrays, samples: int) -> None:
-    """Add what files lack that were saved when no client returned."""
-    for index in range(samples):
-        for name in ("returned", "kept"):
-            data.setdefault(f"sample.{index}.{name}", np.zeros((), np.int64))
-
-
 def _ending(threshold: int, since: float) -> Ending:
     return Ending(whole_number("a threshold", threshold, 0, _MAX_THRESHOLD), number_from("a time", since, 0))
 
 
-def _trajectory(data: Arrays, index: int, names: dict[str, str], *, scenario: Scenario, seed: int) -> Trajectory:
-    values = _read(Trajectory, data, f"trajectory.{index}", names)
+def _trajectory(data: Arrays, index: int, *, scenario: Scenario, seed: int) -> Trajectory:
+    values = _read(Trajectory, data, f"trajectory.{index}")
     changes = {values[name].size for name in ("change_times", "change_thresholds")}
     points = {value.shape[0] for name, value in values.items() if not name.startswith("change_")}
     if len(changes) > 1 or len(points) > 1 or values["times"].size < 2:
@@ -203,15 +161,10 @@ def _trajectory(data: Arrays, index: int, names: dict[str, str], *, scenario: Sc
     return Trajectory(scenario=scenario, seed=seed, replication=index, **values)
 
 
-def _scenario(values: dict[str, Any], *, drop: bool) -> Scenario:
-    """Return the scenario of a description; `drop` leaves out parameters that the policy ignored in format 1."""
+def _scenario(values: dict[str, Any]) -> Scenario:
     if isinstance(values["schedule"], list):
         values["schedule"] = [Phase(**phase) for phase in values["schedule"]]
-    scenario = with_new_names(values)
-    if drop:
-        takes = find_policy(scenario["policy"]).parameters
-        scenario |= {name: None for name in PARAMETERS if name not in takes}
-    return Scenario(**scenario)
+    return Scenario(**values)
 
 
 def _arrays(prefix: str, item: Tally | Trajectory) -> Arrays:
@@ -219,13 +172,13 @@ def _arrays(prefix: str, item: Tally | Trajectory) -> Arrays:
     return {f"{prefix}.{name}": np.asarray(getattr(item, name)) for name in names}
 
 
-def _read(kind: type[Any], data: Arrays, prefix: str, names: dict[str, str]) -> dict[str, Any]:
+def _read(kind: type[Any], data: Arrays, prefix: str) -> dict[str, Any]:
     """Return the fields of a dataclass from their arrays, checked; single numbers become plain ones."""
     values: dict[str, Any] = {}
     for each in fields(kind):
         if each.name in _NO_ARRAYS:
             continue
-        array = data[f"{prefix}.{names.get(each.name, each.name)}"]
+        array = data[f"{prefix}.{each.name}"]
         whole = "int" in str(each.type)
         number = each.type in ("int", "float")
         dimensions = 0 if number else 2 if each.name == "pools_at_least" else 1
