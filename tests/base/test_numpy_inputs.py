@@ -24,13 +24,7 @@ def simulated(**given: Any) -> Any:  # noqa: ANN401
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "simulate": (simulated, {"pools": 5, "load": 2.5, "alpha": 0.5, "seed": 3, "replications": 2, "points": 5}),
-    "simulate, one run": (simulated, {"pools": 5, "load": 2.5, "threshold": 2, "batches": 2, "initial_tasks": 2}),
-    "simulate, sampling": (simulated, {"policy": "power-of-d", "pools": 5, "load": 2.5, "sample_size": 3}),
     "solve_exact": (evenly.solve_exact, {"pools": 2, "load": 1.5, "alpha": 0.4, "threshold": 1, "capacity": 4}),
-    "solve_exact, sampling": (
-        evenly.solve_exact,
-        {"policy": "power-of-d", "pools": 2, "load": 0.5, "sample_size": 2, "tolerance": 2.0**-20},
-    ),
     "predict_fluid": (
         evenly.predict_fluid,
         {"load": 2.5, "alpha": 0.9, "threshold": 1, "initial_tasks": 2, "horizon": 2.0, "points": 3},
@@ -40,20 +34,13 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
         {"load": 2.5, "sample_size": 3, "points": 3, "initial_tasks": 2},
     ),
     "predict_equilibrium": (evenly.predict_equilibrium, {"load": 2.5, "threshold": 4}),
-    "predict_equilibrium, sampling": (
-        evenly.predict_equilibrium,
-        {"policy": "power-of-d", "load": 2.5, "sample_size": 3},
-    ),
     "predict_diffusion": (
         evenly.predict_diffusion,
         {"load": 2.5, "pools": 20, "horizon": 2.0, "points": 3, "paths": 2, "seed": 5},
     ),
-    "predict_diffusion, whole load": (evenly.predict_diffusion, {"load": 3, "pools": 20, "points": 3, "paths": 1}),
     "predict_settling": (evenly.predict_settling, {"load": 5.5, "alpha": 0.93, "initial_tasks": 9}),
     "predict_stability": (evenly.predict_stability, {"pools": 20, "load": 1.5, "alpha": 0.8}),
     "recommend_alpha": (evenly.recommend_alpha, {"pools": 3, "load_max": 1.5, "seed": 2}),
-    "tune, load_max": (evenly.tune, {"load_max": 10}),
-    "tune, pools": (evenly.tune, {"load_max": 1.5, "pools": 3, "seed": 2}),
     "tune, load": (evenly.tune, {"load": 1.5, "alpha": 0.8, "pools": 20, "initial_tasks": 2}),
     "couple_with_jsq": (evenly.couple_with_jsq, {"pools": 4, "load": 1.5, "seed": 2, "events": 9}),
 }
@@ -71,7 +58,6 @@ def written(result: Any) -> str:  # noqa: ANN401
     return json.dumps(report, allow_nan=False)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_numpy_numbers_give_the_same_result(name: str) -> None:
     function, given = FUNCTIONS[name]

@@ -1,0 +1,70 @@
+"""The checks of `tools` find what they look for: each rule is broken once."""
+
+import pytest
+
+from tools import pages
+from tools.imports import find_cycle, violations
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("core.pool", "import numpy"),
+        ("core.pool", "import random"),
+        ("core.pool", "from time import monotonic"),
+        ("core.pool", "async def f() -> None: ..."),
+        ("core.pool", "from . import pool"),
+        ("core.pool", "from evenly.sim.run import simulate"),
+        ("sim.run", "import matplotlib.pyplot"),
+        ("sim.run", "from importlib import import_module"),
+        ("sim.run", "if not TYPE_CHECKING:\n    from evenly.plots import style"),
+        ("sim.run", "if TYPE_CHECKING:\n    pass\nelse:\n    from evenly.plots import style"),
+        ("theory.balance", "def f():\n    from evenly.theory import solve_exact"),  # defined in theory.exact
+        ("theory.exact.law", "from evenly import simulate"),  # defined in sim
+        ("live", "from evenly.live.picker import server"),  # its own front door may not
+    ],
+)
+def test_a_wrong_import_is_found(module: str, source: str) -> None:
+    assert violations(module, source)
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("core.pool", "from collections import deque"),
+        ("sim.run", "if TYPE_CHECKING:\n    from evenly.plots import style"),
+        ("sim.run", "def f():\n    from evenly.plots import style"),
+        ("theory.fluid.path", "from evenly.theory import balance"),
+        ("advice.alpha", "from evenly.theory import solve_exact"),
+    ],
+)
+def test_an_import_of_the_table_is_allowed(module: str, source: str) -> None:
+    assert violations(module, source) == []
+
+
+def test_a_cycle_is_found() -> None:
+    assert set(find_cycle({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}})) == {"a", "b", "c"}
+    assert find_cycle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def test_phrases_are_found_across_lines_and_in_names() -> None:
+    first, second = pages.BANNED[0].split()
+    text = f"fine\n# {first.title()}\n    # {second}\ndef test_{first}_{second}_pools"
+    assert [line for line, _ in pages.banned_phrases(text)] == [2, 4]
+    assert list(pages.banned_phrases(f"{pages.BANNED[3]}ish")) == []
+
+
+def test_lines_that_can_be_wrapped_are_found() -> None:
+    long = "word " * 23
+    kept = (
+        f"```\n{long}\n```\n| {long} |\n# {long}\n![{long}](x.png)\n- `{long}`\n[x](https://{'x' * pages.WIDTH})\n"
+    )
+    assert list(pages.unwrapped_lines(kept + long)) == [kept.count("\n") + 1]
+
+
+def test_missing_names_and_files_are_found() -> None:
+    text = "`evenly.simulate(...)` `evenly.errors.InputError` `evenly.nothing` `evenly.theory.fluid.path.nothing`"
+    assert list(pages.missing_names(text, imports=False)) == ["evenly.nothing", "evenly.theory.fluid.path.nothing"]
+    assert list(pages.missing_names("`evenly.theory.fluid.path.FluidPath`", imports=True)) == []
+    walk = "`core/pool.py: Pool` `core/pool.py: Nothing` `core/nothing.py` `tools/imports.py`"
+    assert list(pages.missing_files(walk)) == ["core/nothing.py", "core/pool.py: Nothing"]
