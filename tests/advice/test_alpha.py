@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import poisson, skellam
 
 from evenly.advice import alpha as module
 from evenly.advice import measure as alpha_measure
@@ -58,9 +56,11 @@ def expected_choice(rows: Sequence[dict[str, Any]]) -> float:
 # --- the exact spread --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("load", [0.3, 1.7])
-def test_the_exact_spread_of_two_random_pools(load: float) -> None:
+def test_the_exact_spread_of_two_random_pools() -> None:
     """Half of the mean distance between two independent Poisson numbers."""
+    from scipy.stats import skellam
+
+    load = 1.7
     distance = np.arange(-60, 61)
     expected = np.abs(distance) @ skellam.pmf(distance, load, load) / 2
     law = solve_exact(policy="random", pools=2, load=load)
@@ -69,6 +69,8 @@ def test_the_exact_spread_of_two_random_pools(load: float) -> None:
 
 
 def test_the_exact_spread_of_three_random_pools() -> None:
+    from scipy.stats import poisson
+
     load, levels = 0.8, np.arange(18)
     tasks = np.stack(np.meshgrid(levels, levels, levels))
     weight = np.prod(poisson.pmf(tasks, load), axis=0)
@@ -79,15 +81,16 @@ def test_the_exact_spread_of_three_random_pools() -> None:
 # --- candidates and loads ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pools", range(2, 17))
+@pytest.mark.parametrize("pools", [2, 7, 16])
 def test_few_pools_have_every_candidate(pools: int) -> None:
     alphas = candidate_alphas(pools, 5.5)
     assert [falls(alpha, pools) for alpha in alphas] == list(range(pools - 1))
     assert all(0 < alpha < 1 and len(str(alpha)) <= 5 for alpha in alphas)
 
 
-@pytest.mark.parametrize("pools", [17, 20, 100, 999, 1000, 10**4, 10**9])
-@pytest.mark.parametrize("load_max", [0.5, 5.5, 50])
+@pytest.mark.parametrize(
+    ("pools", "load_max"), [(17, 0.5), (17, 50), (20, 5.5), (100, 50), (999, 5.5), (1000, 50), (10**9, 0.5)]
+)
 def test_many_pools_have_some_candidates(pools: int, load_max: float) -> None:
     alphas = candidate_alphas(pools, load_max)
     numbers = [falls(alpha, pools) for alpha in alphas]
@@ -106,11 +109,9 @@ def test_many_pools_have_some_candidates(pools: int, load_max: float) -> None:
     [
         (5.5, (4.67, 5.0, 5.33, 5.5)),
         (10, (9.33, 9.67, 10.0)),
-        (2.9, (2.0, 2.33, 2.67, 2.9)),
         (0.5, (0.33, 0.5)),
         (0.2, (0.2,)),
         (4.67, (4.0, 4.33, 4.67)),
-        (1, (0.33, 0.67, 1.0)),
     ],
 )
 def test_loads_with_all_kinds_of_fractional_parts_are_measured(load_max: float, loads: tuple[float, ...]) -> None:
@@ -158,7 +159,6 @@ def exact_advice() -> Advice:
     return recommend_alpha(pools=3, load_max=1.5)
 
 
-@pytest.mark.slow
 def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
     assert exact_advice.method == "exact"
     assert exact_advice.loads == (0.67, 1.0, 1.33, 1.5)
@@ -178,7 +178,6 @@ def test_small_systems_are_solved_exactly(exact_advice: Advice) -> None:
             assert measured.error == 0
 
 
-@pytest.mark.slow
 def test_simulation_measures_what_the_exact_solution_does(
     exact_advice: Advice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,7 +199,7 @@ def test_simulation_measures_what_the_exact_solution_does(
             assert one.jsq_max_tasks == pytest.approx(other.jsq_max_tasks, rel=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     """The closer to 1, the more messages, for almost the same balance."""
     monkeypatch.setattr(alpha_measure, "EVENTS", 5 * 10**5)
@@ -230,9 +229,12 @@ def test_twenty_pools_are_advised_to_stay_below_the_papers_bound(monkeypatch: py
     assert measured.spread == pytest.approx(direct.spread, abs=spread_error)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """At alpha 1/2 a threshold of 6 stays, although 5 is optimal: tasks are Poisson, but at most 6."""
+    from scipy.optimize import brentq
+    from scipy.stats import poisson
+
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**6)
     load, levels = 5.5, np.arange(7)
 
@@ -255,8 +257,7 @@ def test_a_threshold_that_stays_too_high_is_seen(monkeypatch: pytest.MonkeyPatch
     assert advice.alpha == expected_choice(advice.to_dict()["candidates"])
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("pools", "load_max"), [(100, 0.5), (400, 2.9), (1000, 10)])
+@pytest.mark.parametrize(("pools", "load_max"), [(100, 0.5), pytest.param(1000, 10, marks=pytest.mark.full)])
 def test_with_enough_pools_the_papers_rule_is_followed(
     pools: int, load_max: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +269,6 @@ def test_with_enough_pools_the_papers_rule_is_followed(
     assert advice.chosen.resync_per_task <= 0.1
 
 
-@pytest.mark.slow
 def test_a_smaller_system_is_measured_in_place_of_a_large_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**5)
     monkeypatch.setattr(module, "MAX_TASKS", 2000)
@@ -310,7 +310,6 @@ def test_whether_the_papers_rule_can_hold(pools: int, load_max: float, possible:
     assert advice.alpha_min == load_max / (load_max + 1)
 
 
-@pytest.mark.slow
 def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 2 * 10**4)
     fractions: list[float] = []
@@ -331,8 +330,6 @@ def test_the_advice_is_repeatable_and_reports_progress(monkeypatch: pytest.Monke
     ("given", "words"),
     [
         ({"pools": 1, "load_max": 5}, "pools must be a whole number from 2"),
-        ({"pools": 2.5, "load_max": 5}, "pools must be a whole number"),
-        ({"pools": 5, "load_max": 0}, "load_max must be a number from 1e-100 to 1000, not 0"),
         ({"pools": 5, "load_max": 1001}, "load_max must be a number from 1e-100 to 1000, not 1001"),
         ({"pools": 50, "load_max": 3, "seed": -1}, "seed"),
     ],
@@ -342,8 +339,9 @@ def test_bad_input_gets_a_sentence(given: dict[str, Any], words: str) -> None:
         recommend_alpha(**given)
 
 
-@pytest.mark.slow
-def test_late_messages_are_measured_by_simulation() -> None:
+@pytest.mark.full
+def test_late_messages_are_measured_by_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alpha_measure, "EVENTS", 2 * 10**5)
     advice = recommend_alpha(pools=20, load_max=2.5, delay="exponential:0.05")
     assert advice.method == "simulation"
     assert advice.to_dict()["delay"] == "exponential:0.05"

@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from evenly.advice.alpha import recommend_alpha
 from evenly.advice.recommendation import CHEAP, TOLERATED, Advice
@@ -72,7 +70,6 @@ RESULTS: dict[str, Case] = {
 each = pytest.mark.parametrize("name", RESULTS)
 
 
-@pytest.mark.slow
 @each
 def test_an_answer_is_one_line_a_table_and_a_value(name: str) -> None:
     make, changed, words, _, _, _ = RESULTS[name]
@@ -80,7 +77,6 @@ def test_an_answer_is_one_line_a_table_and_a_value(name: str) -> None:
     check_value(make, replace(make(), **changed))
 
 
-@pytest.mark.slow
 @each
 def test_an_answer_is_a_frame(name: str) -> None:
     make, _, _, first, rows, _ = RESULTS[name]
@@ -89,7 +85,6 @@ def test_an_answer_is_a_frame(name: str) -> None:
     check_frames(make(), columns, rows)
 
 
-@pytest.mark.slow
 @each
 def test_an_answer_draws_and_writes_nothing(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -97,12 +92,13 @@ def test_an_answer_draws_and_writes_nothing(name: str, tmp_path: Path, monkeypat
     check_plot(make(), tmp_path, panels=panels)
 
 
-@pytest.mark.slow
 def test_the_rule_alone_has_words_and_a_row_but_no_picture() -> None:
     found = tune(load_max=10)
     check_words(found, ["loads up to 10: alpha above 0.909091, take 0.91"])
     check_frames(found, ["load_max", "alpha_min", "recommended_alpha"], 1)
     check_words(tune(load_max=10, alpha="0.92"), ["0.92 will do"])
+    import matplotlib.pyplot as plt
+
     before = plt.get_fignums()
     for draw in (found.plot, found.plot_panels):
         with pytest.raises(InputError, match="no picture: give load and alpha, or load_max and pools"):
@@ -110,7 +106,6 @@ def test_the_rule_alone_has_words_and_a_row_but_no_picture() -> None:
     assert plt.get_fignums() == before
 
 
-@pytest.mark.slow
 def test_each_question_gets_its_answer() -> None:
     rule = tune(load_max=10)
     assert (rule.alpha_min, rule.suggested_alpha) == (10 / 11, suggested_alpha(10))
@@ -136,7 +131,6 @@ def test_each_question_gets_its_answer() -> None:
     assert both.settling is not None
 
 
-@pytest.mark.slow
 def test_the_simulator_is_loaded_for_a_search_only() -> None:
     code = (
         "import sys; from evenly.advice.tune_report import tune\n"
@@ -147,7 +141,6 @@ def test_the_simulator_is_loaded_for_a_search_only() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.slow
 def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
     reports = [tune(load_max=10), *(make() for make, *_ in RESULTS.values() if make is not advice)]
     keys = {tuple(sorted(found.to_dict())) for found in reports}
@@ -160,8 +153,6 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
     ("question", "words"),
     [
         ({}, "Give load_max to get a recommended alpha, or load and alpha to predict how that alpha performs"),
-        ({"alpha": 0.9}, "Give load_max"),
-        ({"pools": 10}, "Give load_max"),
         ({"load": 3}, "Give alpha with load, to predict how that alpha performs"),
         ({"load_max": 10, "initial_tasks": 3}, "initial_tasks is where a system under load starts: give load too"),
         ({"load_max": 10, "pools": 20, "alpha": 0.5}, "leave it out, or add load to predict how it performs"),
@@ -169,14 +160,9 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
             {"load_max": 10, "seed": 3},
             "seed only affects the search for alpha: give it with load_max and pools",
         ),
-        ({"load": 3, "alpha": 0.8, "pools": 10, "seed": 3}, "load_max and pools, without load"),
         ({"load_max": 10, "load": 11, "alpha": 0.95}, "load must be at most load_max 10, not 11"),
         ({"load_max": 10, "load": 3, "alpha": 0.9}, "alpha 0.9 is too small for loads up to 10"),
         ({"load": 3, "alpha": 0.95, "pools": 20}, "alpha 0.95 is too large for 20 pools"),
-        (
-            {"load_max": "much", "load": 3, "alpha": 0.9},
-            "load_max must be a positive number of at most 100000, not 'much'",
-        ),
         ({"load": 3, "alpha": 0.9, "initial_tasks": -1}, "initial_tasks must be a number from 0 to 1000000"),
     ],
 )
@@ -185,7 +171,6 @@ def test_arguments_that_form_no_question_are_rejected(question: dict[str, Any], 
         tune(**question)
 
 
-@pytest.mark.slow
 def test_measurements_are_one_long_table() -> None:
     found = advice()
     table = found.measurements
@@ -197,6 +182,8 @@ def test_measurements_are_one_long_table() -> None:
 
 
 def test_the_picture_of_advice_has_the_measurements() -> None:
+    from matplotlib.figure import Figure
+
     found = advice()
     balance, messages = found.plot_panels(figure=Figure()).axes
     line = next(line for line in balance.get_lines() if line.get_label() == "load 0.6")

@@ -18,8 +18,7 @@ from evenly.sim.simulation import Simulation
 from evenly.theory.diffusion.fractional import ornstein_uhlenbeck
 from evenly.theory.diffusion.whole import ReflectedPaths, reflected
 from tests.sim.support import FALSE_ALARM, assert_mean, first_seed
-
-pytestmark = pytest.mark.slow
+from tests.tiers import rest_in_full
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -94,12 +93,20 @@ def smooth_distance(sample: Sample) -> float:
     return float(np.abs(shares(sample.level(3), pools.size) - law).max())
 
 
-@pytest.mark.parametrize(("pools", "policy"), [(100, "threshold"), (500, "jsq"), (2500, "threshold")])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("pools", "policy"),
+    [
+        (2500, "threshold"),
+        *(pytest.param(*case, marks=pytest.mark.full) for case in [(100, "threshold"), (500, "jsq")]),
+    ],
+)
 def test_fluctuations_have_the_normal_law_of_the_limit(pools: int, policy: str) -> None:
     # The tasks missing below 2 shift Z by 0.67 / sqrt(pools), and the skewness has about the same effect.
     assert smooth_distance(sampled(LOAD, pools, policy)) < bound(SYSTEMS) + 0.3 / sqrt(pools)
 
 
+@pytest.mark.full
 def test_the_variance_tends_to_that_of_the_limit() -> None:
     process = ornstein_uhlenbeck(LOAD)
     gaps = []
@@ -112,13 +119,17 @@ def test_the_variance_tends_to_that_of_the_limit() -> None:
     assert gaps[0] > 0.7 > gaps[2]
 
 
+@pytest.mark.full
 def test_two_times_have_the_covariance_of_the_limit() -> None:
     sample = sampled(LOAD, 2500)
     product = scaled(sample, 0) * scaled(sample, 1)
     assert_mean(product, exp(-1) * ornstein_uhlenbeck(LOAD).variance(TIMES[0]), slack=0.02)
 
 
-@pytest.mark.parametrize(("pools", "policy"), [(500, "jsq"), (2500, "threshold")])
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("pools", "policy"), [(2500, "threshold"), pytest.param(500, "jsq", marks=pytest.mark.full)]
+)
 def test_other_levels_do_not_fluctuate_in_the_limit(pools: int, policy: str) -> None:
     sample = sampled(LOAD, pools, policy)
     # Below: gaps appear at rate 2 (n / 2) and are filled at rate 2.5 n, a queue with mean 2 / 3 for any number of
@@ -164,7 +175,11 @@ def corrected_distance(counts: Counts, ordered: Array, pools: int) -> float:
     return float(np.abs(shares(counts, levels.size) - chance(ordered, (levels + 1) / sqrt(pools))).max())
 
 
-@pytest.mark.parametrize(("pools", "policy"), [(100, "threshold"), (500, "jsq"), (2500, "threshold")])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("pools", "policy"),
+    rest_in_full([(100, "threshold"), (500, "jsq"), (2500, "threshold")], 1),
+)
 def test_both_sides_of_a_whole_load_have_the_reflected_law(pools: int, policy: str) -> None:
     sample = sampled(WHOLE, pools, policy)
     below, above = limit_at_the_end()
@@ -177,6 +192,7 @@ def test_both_sides_of_a_whole_load_have_the_reflected_law(pools: int, policy: s
     assert_mean(sample.missing(WHOLE) * sample.level(WHOLE + 1) / pools, product, slack=0.02 + 1 / sqrt(pools))
 
 
+@pytest.mark.full
 def test_the_distance_to_the_reflected_law_shrinks() -> None:
     # 0.26, 0.13 and 0.03, mostly due to the first step of the lattice; the noise of each is below 0.046, and that
     # of the limit, common to all, below 0.010.
@@ -188,6 +204,7 @@ def test_the_distance_to_the_reflected_law_shrinks() -> None:
     assert distances[0] > distances[1] > distances[2]
 
 
+@pytest.mark.full
 def test_means_beside_a_whole_load_tend_to_the_limit() -> None:
     below, above = limit_at_the_end()
     for pools, policy in ((500, "jsq"), (2500, "threshold")):
@@ -200,6 +217,7 @@ def test_means_beside_a_whole_load_tend_to_the_limit() -> None:
         assert_mean(total**2, reflected(WHOLE).total.variance(TIMES[1]))
 
 
+@pytest.mark.full
 def test_gaps_two_or_more_below_a_whole_load_vanish() -> None:
     # The paper's Y, not yet divided by sqrt(n). The sqrt(n) Z pools with 2 tasks lose one at rate 2 sqrt(n) Z. The
     # gap is filled at rate 3 n under join-the-shortest-queue, and as one among sqrt(n) Z under the threshold.

@@ -18,10 +18,11 @@ from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.tuning import settle_time_bound
 from examples.fluid_limit import LEARNING, SIZES, STATIC, Case, distances, main, slope
 
-pytestmark = pytest.mark.slow
 
-
-@pytest.mark.parametrize("case", [STATIC, LEARNING], ids=["static", "learning"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "case", [pytest.param(STATIC, marks=pytest.mark.full), LEARNING], ids=["static", "learning"]
+)
 def test_the_distance_falls_like_one_over_sqrt_n(case: Case) -> None:
     found = distances(case, SIZES, range(1, 9))
     spread = found.std(axis=0) / found.mean(axis=0)
@@ -31,6 +32,7 @@ def test_the_distance_falls_like_one_over_sqrt_n(case: Case) -> None:
     assert np.all(np.diff(found.mean(axis=0)) < 0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "wrong",
     [replace(STATIC, threshold=4), replace(STATIC, load=5.7), replace(LEARNING, alpha="0.6")],
@@ -63,6 +65,7 @@ def test_the_threshold_changes_at_the_times_of_the_limit(case: Case) -> None:
         before = int(after)
 
 
+@pytest.mark.full
 def test_a_large_system_has_settled_by_the_bound_and_approaches_balance() -> None:
     """Cor. 3, with its constant: after the bound, all pools have floor(load) tasks, so the mass above differs
     from load - floor(load) as the total mass differs from the load, and higher levels only lose tasks."""

@@ -17,8 +17,6 @@ from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.other_policies import power_of_d_fixed_point
 from tests.sim.support import assert_mean
 
-pytestmark = pytest.mark.slow
-
 NOT_RARE = 0.002
 
 
@@ -37,6 +35,7 @@ def assert_settled(rows: FloatArray, limit: FloatArray, slack: float) -> None:
         assert_mean(rows[:, level], float(limit[level]), f"level {level}", slack=slack)
 
 
+@pytest.mark.full
 def test_power_of_two_settles_in_its_fixed_point() -> None:
     rows = simulated_occupancy({"policy": "power-of-d", "sample_size": 2}, 20_000, 10.5, 2.0)
     assert_settled(rows, power_of_d_fixed_point(load=10.5, sample_size=2), slack=5 / 20_000)

@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 from scipy.sparse.linalg import expm_multiply
-from scipy.stats import binom
 
 from evenly.sim import Scenario, simulate
 from evenly.sim.coupling.jsq import random_routing_probability
+from tests import distributions as stats
 from tests.sim.support import FALSE_ALARM, first_seed, reference_path
-
-pytestmark = pytest.mark.slow
+from tests.tiers import rest_in_full
 
 
 def absorbed_by(pools: int, load: float, horizon: float) -> float:
@@ -53,19 +52,25 @@ def agree(pools: int, load: float, horizon: float, replications: int) -> None:
     estimate, error = random_routing_probability(
         pools=pools, load=load, horizon=horizon, replications=replications, seed=7
     )
-    low, high = (binom.ppf(tail, replications, chance) for tail in (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2))
+    low, high = (stats.binom.ppf(tail, replications, chance) for tail in (FALSE_ALARM / 2, 1 - FALSE_ALARM / 2))
     assert low <= round(estimate * replications) <= high, (estimate, chance)
     assert error == math.sqrt(estimate * (1 - estimate) / replications)
 
 
-@pytest.mark.parametrize("load", [2.5, 2.9])
-@pytest.mark.parametrize("pools", [10, 20, 30])
+@pytest.mark.parametrize(
+    ("pools", "load"),
+    [
+        *[(10, 2.9), (30, 2.5)],
+        *(pytest.param(*case, marks=pytest.mark.full) for case in [(10, 2.5), (20, 2.5), (20, 2.9), (30, 2.9)]),
+    ],
+)
 def test_the_frequency_agrees_with_the_absorbing_chain(pools: int, load: float) -> None:
     agree(pools, load, 5.0, 2000)
 
 
 @pytest.mark.parametrize(
-    ("pools", "load", "horizon"), [(1, 0.6, 1.0), (4, 0.5, 0.3), (6, 2.0, 1.5), (40, 1.6, 2.0)]
+    ("pools", "load", "horizon"),
+    rest_in_full([(4, 0.5, 0.3), (6, 2.0, 1.5), (1, 0.6, 1.0), (40, 1.6, 2.0)], 2),
 )
 def test_the_frequency_below_load_one_and_at_whole_loads(pools: int, load: float, horizon: float) -> None:
     agree(pools, load, horizon, 2000)
@@ -79,6 +84,7 @@ def test_the_chain_of_a_single_pool_by_hand() -> None:
     assert abs(absorbed_by(1, 0.6, 1.0) - (1 - alive.sum())) < 1e-12
 
 
+@pytest.mark.full
 def test_the_probability_vanishes_as_pools_grow() -> None:
     chances = [absorbed_by(pools, 2.5, 5.0) for pools in (10, 20, 30, 60, 90)]
     assert all(later < 0.9 * earlier for earlier, later in pairwise(chances))

@@ -15,8 +15,7 @@ from evenly.theory.stability.predict import predict_stability
 from evenly.theory.stability.result import ROUGH_PART, ROUGH_SHARE
 from examples.stability import NAMES, QUICK_CASES, main, simulated
 from tests.sim.support import assert_mean
-
-pytestmark = pytest.mark.slow
+from tests.tiers import rest_in_full
 
 MODEL_ERROR = 0.005
 NOT_RARE = 1e-3  # samples of rarer events are far from normal
@@ -27,22 +26,25 @@ FEW_POOLS_SHARE, FEW_POOLS_PART = 0.004, 0.025  # absolute; relative
 # pools; a whole load; a load that breaks the condition of Cor. 2; one beyond the size where `extra` is kept.
 SYSTEMS = [
     (2.9, "0.97", 100),
-    (2.9, "0.97", 400),
     (2.9, "0.97", 500),
+    (5.1, "0.9", 100),
+    (2.9, "0.85", 10),
+    (3.0, "0.9", 12),
+    (4.5, "0.3", 40),
+    (2.9, "0.97", 400),
     (2.9, "0.97", 1000),
     (2.9, "0.97", 2000),
     (5.5, "0.93", 50),
-    (5.1, "0.9", 100),
     (5.1, "0.9", 500),
     (10.5, "0.96", 200),
-    (2.9, "0.85", 10),
-    (3.0, "0.9", 12),
     (2.9, "0.92", 1000),
-    (4.5, "0.3", 40),
 ]
 
 
-@pytest.mark.parametrize(("load", "alpha", "pools"), SYSTEMS)
+@pytest.mark.parametrize(
+    ("load", "alpha", "pools"),
+    rest_in_full(SYSTEMS, 4),
+)
 def test_simulated_thresholds_are_as_stable_as_predicted(load: float, alpha: str, pools: int) -> None:
     found = predict_stability(pools=pools, load=load, alpha=alpha)
     columns = simulated(load, alpha, pools, TASKS, replications=48, seed=41)
@@ -54,6 +56,7 @@ def test_simulated_thresholds_are_as_stable_as_predicted(load: float, alpha: str
             assert np.mean(columns[name]) < 3 * NOT_RARE
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("load", "alpha", "pools", "reliable"),
     [(5.5, "0.1", 10, False), (3.98, "0.2", 10, False), (5.5, "0.5", 10, True), (2.9, "0.5", 10, True)],
@@ -98,6 +101,7 @@ def test_the_time_between_excursions_agrees_with_simulation() -> None:
     assert_mean(left, 0.0, slack=MODEL_ERROR * found.share_above)
 
 
+@pytest.mark.full
 def test_the_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "stability.png"
     main(["--quick", "--out", str(out)])

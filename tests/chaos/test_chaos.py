@@ -26,13 +26,14 @@ from chaos.siege import Outcome, order, run_step
 from chaos.steps import Act, Step, all_steps
 from tests.live.processes import PATIENCE, eventually
 
+pytestmark = pytest.mark.full
+
+
 ROOT = Path(__file__).parents[2]
 SMALL = ("--pools", "3", "--innocents", "20", "--files", "2000")
 SIZE = Size(pools=3, innocents=20, files=2000)
 
 
-@pytest.mark.envoy
-@pytest.mark.slow
 def test_a_gateway_that_works_passes(capsys: pytest.CaptureFixture[str]) -> None:
     steps = ("forged-headers", "pools-killed")
     assert main(["--seed", "1", "--minutes", "0", "--json", *SMALL, "--only", *steps]) == 0
@@ -72,8 +73,6 @@ async def serve_newcomers(field: Field, chance: random.Random) -> None:
         await admin_accepts(field, "POST", f"/pools/{pool.address}/undrain")
 
 
-@pytest.mark.envoy
-@pytest.mark.slow
 def test_every_loss_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these steps breaks something without saying so."""
 
@@ -160,8 +159,6 @@ def test_a_siege_that_cannot_work_is_refused(capsys: pytest.CaptureFixture[str])
     assert ended.value.code == 2
 
 
-@pytest.mark.envoy
-@pytest.mark.slow
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "chaos", "--seed", "1", *SMALL, "--only", "forged-headers"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

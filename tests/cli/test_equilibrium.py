@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import poisson
 
 from evenly.theory.equilibrium import predict_equilibrium
+from tests import distributions as stats
 from tests.cli.conftest import Run
 
 CONTRACT = {
@@ -73,7 +73,7 @@ def test_a_long_histogram_leaves_out_the_rarest_rows(run: Run) -> None:
     assert "other numbers" not in whole
     cut = run("equilibrium", "--load", 60, "--policy", "random").out
     rows = [int(line.split()[0]) for line in cut.splitlines() if "█" in line]
-    shares = poisson.pmf(np.arange(200), 60)
+    shares = stats.poisson.pmf(np.arange(200), 60)
     assert rows == sorted(np.argsort(-shares)[:40])
     left = 100 * (1 - shares[rows].sum())
     assert f"other numbers of tasks, each rarer: {left:.2f} % of pools" in cut
@@ -88,7 +88,7 @@ def test_policies_give_their_own_laws(run: Run) -> None:
         for name in ("jsq", "random", "power-of-d", "power-of-d --choices 3")
     }
     np.testing.assert_allclose(laws["jsq"], [0, 0, 0, 0, 0.5, 0.5])
-    np.testing.assert_allclose(laws["random"], poisson.pmf(np.arange(len(laws["random"])), 4.5), atol=1e-13)
+    np.testing.assert_allclose(laws["random"], stats.poisson.pmf(np.arange(len(laws["random"])), 4.5), atol=1e-13)
     below = [sum(laws[name][:3]) for name in ("random", "power-of-d", "power-of-d --choices 3")]
     assert below[0] > 2 * below[1] > 4 * below[2] > 0
 
@@ -99,12 +99,9 @@ def test_policies_give_their_own_laws(run: Run) -> None:
         (("--load", 5.5, "--threshold", 7), ["threshold 7 at load 5.5: too large; theta 0.300113", "7.858416"]),
         (("--load", 5.5, "--threshold", 3), ["threshold 3 at load 5.5: too small; theta 0.681270", "4.225082"]),
         (("--load", 5.5, "--threshold", 5), ["threshold 5 at load 5.5: optimal", "50.00 %"]),
-        (("--load", 5.5, "--threshold", 9), ["threshold is 5: 50.00 % of pools hold 5, the others 6."]),
         (("--load", 5.5, "--threshold", 0), ["the share of pools with 2 or more tasks"]),
         (("--load", 5, "--threshold", 9), ["The optimal threshold is 4 or 5: every pool holds 5."]),
-        (("--load", 5.999999, "--threshold", 6), ["threshold 6 at load 5.999999: too large"]),
         (("--policy", "power-of-d", "--load", 10.5), ["power-of-2 at load 10.5", "11 tasks  28.99 %"]),
-        (("--policy", "random", "--load", 3), ["random at load 3", "The optimal threshold is 2 or 3"]),
     ],
     ids=lambda value: " ".join(map(str, value))[:50],
 )
@@ -122,24 +119,14 @@ def test_the_text_says_what_it_is_and_what_would_be_optimal(
     ("arguments", "words"),
     [
         ((), ["--load and --threshold"]),
-        (("--load", 5.5), ["--load and --threshold"]),
-        (("--threshold", 5), ["--load and --threshold"]),
         (("--policy", "random"), ["random needs --load."]),
-        (("--load", -1, "--threshold", 5), ["load", "-1"]),
         (("--load", 5.5, "--threshold", -1), ["threshold", "-1"]),
-        (("--load", 5.5, "--threshold", 5.5), ["5.5", "whole number"]),
         (("--load", 5.5, "--threshold", 5, "--kind", "large"), ["threshold 5 is optimal", "balanced"]),
         (("--load", 5.5, "--threshold", 5, "--kind", "huge"), ["kind", "large, small, balanced", "huge"]),
-        (("--load", 5.5, "--threshold", 5, "--kind", ""), ["kind", "large, small, balanced", "not ''."]),
         (("--policy", "", "--load", 5.5), ["policy", "not ''"]),
         (("--load", 5.5, "--threshold", 5, "--choices", 2), ["--sample-size", "power-of-d", "threshold"]),
-        (("--policy", "jsq", "--load", 5.5, "--threshold", 5), ["threshold is for policy threshold, not jsq"]),
-        (("--policy", "random", "--load", 5.5, "--kind", "large"), ["kind is for policy threshold, not random"]),
-        (("--policy", "jsq", "--load", 5.5, "--choices", 5), ["--sample-size", "jsq"]),
         (("--policy", "power-of-d", "--load", 5.5, "--choices", 0), ["--sample-size", "0"]),
-        (("--policy", "pull", "--load", 5.5), ["policy", "pull", "threshold, jsq"]),
         (("--load", 5.5, "--threshold", 5, "--plot", "x.gif"), ["plot", "x.gif"]),
-        (("--load", 5.5, "--threshold", 5, "--plot", "missing/x.png"), ["no directory"]),
     ],
     ids=lambda value: " ".join(map(str, value))[:60] if isinstance(value, tuple) else "",
 )
@@ -152,18 +139,15 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
         assert word in outcome.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    "arguments",
+    ("arguments", "ending", "magic"),
     [
-        ("--load", 5.5, "--threshold", 7),
-        ("--load", 5.5, "--threshold", 5),
-        ("--load", 300, "--threshold", 100),  # too many bars for pairs, balanced ones cut
-        ("--policy", "power-of-d", "--load", 10.5),
+        (("--load", 5.5, "--threshold", 7), "png", b"\x89PNG\r\n"),
+        (("--load", 300, "--threshold", 100), "png", b"\x89PNG\r\n"),  # too many bars for pairs, balanced ones cut
+        (("--policy", "power-of-d", "--load", 10.5), "svg", b"<?xml"),
     ],
-    ids=lambda value: " ".join(map(str, value)),
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else "",
 )
-@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG\r\n"), ("svg", b"<?xml")])
 def test_pictures_are_drawn(
     run: Run, tmp_path: Path, arguments: tuple[object, ...], ending: str, magic: bytes
 ) -> None:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.fluid.predict import predict_fluid
-from examples.fluid_limit import main as example
 from tests.cli.conftest import Run
 
 
@@ -69,7 +68,6 @@ def lines_of(svg: str, color: str) -> list[NDArray[np.float64]]:
     return [np.array(re.findall(r"[ML] (\S+) (\S+)", path), float) for path in paths]
 
 
-@pytest.mark.slow
 def test_the_threshold_is_drawn_from_where_it_is_after_changes_at_once(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     run("fluid", "--load", 5.5, "--alpha", 0.93, "--initial", 9, "--horizon", 6, "--plot", picture)
@@ -80,7 +78,6 @@ def test_the_threshold_is_drawn_from_where_it_is_after_changes_at_once(run: Run,
     assert steps[0, 1] == heights[0]  # on top, where the picture's numbers are small
 
 
-@pytest.mark.slow
 def test_demand_is_drawn_upright_where_it_jumps(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     run("fluid", "--schedule", "0:5,3.3:2,99:7", "--horizon", 10, "--points", 6, "--plot", picture)
@@ -92,7 +89,6 @@ def test_demand_is_drawn_upright_where_it_jumps(run: Run, tmp_path: Path) -> Non
     assert corners[0, 1] < corners[-1, 1]
 
 
-@pytest.mark.slow
 def test_a_picture_has_the_title_and_a_name_for_the_largest_band(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.svg"
     settled = predict_equilibrium(load=50.5, threshold=5).pools_with_exactly
@@ -104,7 +100,6 @@ def test_a_picture_has_the_title_and_a_name_for_the_largest_band(run: Run, tmp_p
     assert settled.argmax() % 6
 
 
-@pytest.mark.slow
 def test_a_picture_is_drawn(run: Run, tmp_path: Path) -> None:
     picture = tmp_path / "fluid.png"
     outcome = run("fluid", "--load", 2.5, "--alpha", 0.8, "--plot", picture)
@@ -137,13 +132,8 @@ def test_a_file_gives_each_pool_its_own_tasks(run: Run, tmp_path: Path) -> None:
     ("initial", "said"),
     [
         ("{a = 1}", "tasks per pool, or a list with the tasks of each pool, not {'a': 1}"),
-        ('"2"', "not '2'"),
-        ("true", "not True"),
-        ("[]", "not []"),
         ("[1, 2]", "initial_tasks must have 3 numbers, one per pool, not 2"),
         ("[1.0, 0.5, 0.2]", "initial_tasks must be a whole number from 0 to 2999, not 1.0"),
-        ("[1, 2, -1]", "initial_tasks must be a whole number from 0 to 2999, not -1"),
-        ("[1, 2, true]", "initial_tasks must be a whole number from 0 to 2999, not True"),
     ],
 )
 def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: str) -> None:
@@ -158,8 +148,6 @@ def test_other_starts_are_refused(run: Run, tmp_path: Path, initial: str, said: 
     ("arguments", "said"),
     [
         ([], "--load X or --schedule"),
-        (["--load", 5.5, "--alpha", 1], "alpha must lie strictly between 0 and 1, not 1"),
-        (["--load", 5.5, "--threshold", -2], "threshold must be a whole number from 0 to"),
         (["--load", "many"], "--load must be a positive number of at most 100000, not 'many'"),
         (["--load", 5.5, "--points", 1], "points must be a whole number from 2 to"),
         (["--load", 5.5, "--plot", "x.gif"], "must name a file that ends in"),
@@ -190,14 +178,14 @@ def test_what_has_no_fluid_limit_here_is_refused(run: Run, tmp_path: Path, line:
     ("arguments", "said"),
     [
         (["--seeds", "0"], "--seeds must be at least 1, not 0"),
-        (["--sizes", "10"], "two different positive numbers, not [10]"),
         (["--sizes", "10", "10"], "two different positive numbers"),
-        (["--sizes", "0", "10"], "two different positive numbers"),
     ],
 )
 def test_the_example_refuses_what_has_no_slope(
     capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
+    from examples.fluid_limit import main as example
+
     with pytest.raises(SystemExit) as stopped:
         example(arguments)
     assert stopped.value.code == 2

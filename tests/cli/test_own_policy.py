@@ -153,7 +153,6 @@ def test_the_ending_of_the_file_is_no_part_of_the_name(run: Run, module: str) ->
     assert done.err == f"evenly: The policy {module}.py:Mine must be written {module}:Mine, without .py.\n"
 
 
-@pytest.mark.slow
 def test_one_interrupt_ends_a_policy_that_does_not_return(module: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "evenly", "simulate", "--policy", f"{module}:Asleep", *map(str, OPTIONS)]
     process = subprocess.Popen(

@@ -29,7 +29,6 @@ def flat(found: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return values
 
 
-@pytest.mark.slow
 def test_a_file_does_all_that_the_options_do(run: Run, write: Write, tmp_path: Path) -> None:
     plot, saved = tmp_path / "a.png", tmp_path / "a.npz"
     path = write(f"""
@@ -102,9 +101,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
     ("text", "words"),
     [
         ("polls = 5\nload = 1", ["'polls'", "did you mean 'pools'?"]),
-        ("pools = 5\nlaod = 1", ["'laod'", "did you mean 'load'?"]),
         ("pools = 5\nload = 1\nservice_rte = 2", ["'service_rte'", "'service_rate'"]),
-        ("pools = 5\nload = 1\nzzzzqqqq = 2", ["'zzzzqqqq'", "did you mean"]),
         ("[[schedule]]\nstart = 0\nlod = 3", ["'lod'", "'load'"]),
         ("[[schedule]]\nstart = 0", ["no load"]),
         (f"pools = 5\n[[schedule]]\nstart = 0\nload = 1{'0' * 400}", ["load must be a finite number"]),
@@ -114,10 +111,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
             ["sample_size must be a whole number", "abc"],
         ),
         ("pools = 5\nschedule = [3]", ["each phase", "3"]),
-        ('pools = 5\n[[schedule]]\nstart = 0\nload = "x"', ["load must be a finite number", "'x'"]),
         ('pools = "many"\nload = 1', ["pools must be a whole number", "many"]),
-        ('pools = 5\nload = "much"', ["load must be a positive number", "much"]),
-        ("pools = 5\nload = 1\nreplications = 1.5", ["replications must be a whole number", "1.5"]),
         ("pools = 5\nload = 1\njson = 1", ["json must be true or false", "1"]),
         ("pools = 5\nload = 1\nplot = 3", ["plot must name a file", "3"]),
         ("pools = 5\nload = 1\npolicies = [1]", ["policies must be names", "[1]"]),
@@ -127,15 +121,7 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
         ("pools = " + "9" * 5000, ["is not a TOML file", "thousands of digits"]),
         (".".join("a" * 20_000) + " = 1", ["has a key with more than 1000 dots"]),
         ("pools = 5\nload = 1979-05-27", ["load must be a positive number", "not datetime.date"]),
-        ("pools = 5\nload = nan", ["load must be a positive number", "not nan"]),
-        ("pools = 5\nload = {a = 1}", ["load must be a positive number", "not {'a': 1}"]),
-        ("pools = [5]\nload = 1", ["pools must be a whole number", "not [5]"]),
         ("pools = 5\nload = 1\npolicy = 3", ["policy must be one of", "not 3"]),
-        ("pools = 5\nload = 1\nalpha = true", ["alpha", "True"]),
-        ("pools = 5\nload = 1\nsteady-state = 1", ["steady_state must be true or false", "not 1"]),
-        ("pools = 5\nload = 1\nsave = []", ["save must name a file", "'[]'"]),
-        ('pools = 5\nload = 1\nseed = "x"', ["seed must be a whole number", "not 'x'"]),
-        ('pools = 5\nload = 1\nwarmup = "x"', ["warmup must be", "not 'x'"]),
         ("pools = 5\nschedule = 3", ["A schedule is a text", "not [3]"]),
         (f"{'k' * 10**5} = 1", ["there is no key", "..."]),
     ],

@@ -33,23 +33,20 @@ def test_json_keeps_its_keys_and_values(run: Run, command: str) -> None:
     assert_kept(found, before, command)
 
 
-@pytest.mark.parametrize(
-    "found",
-    [
+def test_a_difference_is_seen() -> None:
+    old = {"a": [1.0, {"b": 2}], "c": None}
+    assert_kept({"a": [1.0, {"b": 2, "new": 1}], "c": None}, old, "")
+    found: dict[str, Any]
+    for found in (
         {"a": [1.0, {"b": 3}], "c": None},
         {"a": [1.0], "c": None},
         {"a": [1.1, {"b": 2}], "c": None},
         {"a": [1.0, {"b": 2}], "c": 0},
         {"a": [1.0, {"b": 2}]},
         {"a": [1.0, {"b": 2.0}], "c": None},
-    ],
-    ids=str,
-)
-def test_a_difference_is_seen(found: dict[str, Any]) -> None:
-    old = {"a": [1.0, {"b": 2}], "c": None}
-    assert_kept({"a": [1.0, {"b": 2, "new": 1}], "c": None}, old, "")
-    with pytest.raises(AssertionError):
-        assert_kept(found, old, "")
+    ):
+        with pytest.raises(AssertionError):
+            assert_kept(found, old, "")
 
 
 @pytest.mark.parametrize("command", OPTIONS)

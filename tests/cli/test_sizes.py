@@ -49,7 +49,6 @@ def test_a_scenario_file_has_sizes(run: Run, tmp_path: Path, sizes: str) -> None
     ("words", "sentence"),
     [
         (("--sizes", "8*-1"), "The size of a pool must be a number from 0.001 to 1000, not -1"),
-        (("--sizes", "8"), "--sizes must list count*size, as in 80*1,20*4"),
         (("--sizes", "8*1", "--pools", 5), "--pools must be 8, as many as sizes has, or left out, not 5."),
         (("--sizes", "8*1", "--capacity", 5), "Pools with sizes take no capacity."),
         (("--sizes", "8*1", "--utility", "best"), "utility must be one of log, sqrt, rate, not 'best'"),

@@ -9,7 +9,6 @@ import pytest
 
 from evenly.advice import measure as alpha_measure
 from evenly.advice.alpha import recommend_alpha
-from evenly.plots.style import saved_figure
 from evenly.theory.exact.law import solve_exact
 from evenly.theory.stability.predict import predict_stability
 from evenly.theory.stability.result import ROUGH_PART, ROUGH_SHARE, Stability
@@ -85,7 +84,7 @@ def test_the_prediction_in_words(run: Run, load: float, alpha: float | str, word
         assert word in text
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_stability_of_a_given_number_of_pools(run: Run) -> None:
     """Three pools agree with the exact law; a hundred show the paper's wavering threshold (Fig. 3)."""
     found = run("tune", "--load", 1.5, "--alpha", 0.5, "--pools", 3, "--json").json()
@@ -168,7 +167,6 @@ def test_both_questions_at_once(run: Run) -> None:
     assert "is high enough" in text
 
 
-@pytest.mark.slow
 def test_advice_for_a_given_number_of_pools(run: Run) -> None:
     found = run("tune", "--load-max", 1.2, "--pools", 3, "--json").json()
     advice = recommend_alpha(pools=3, load_max=1.2)
@@ -182,7 +180,6 @@ def test_advice_for_a_given_number_of_pools(run: Run) -> None:
         assert words in text
 
 
-@pytest.mark.slow
 def test_the_seed_decides_a_simulation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
     arguments = ("tune", "--load-max", 2.9, "--pools", 30, "--json")
@@ -220,9 +217,9 @@ def test_a_system_too_large_to_measure_gets_the_papers_rule(run: Run, monkeypatc
     assert "<- recommended" not in text
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("pools", "ending", "magic"), [(2, "svg", b"<?xml"), (5, "pdf", b"%PDF"), (100, "png", b"\x89PNG\r\n")]
+    ("pools", "ending", "magic"),
+    [(2, "svg", b"<?xml"), pytest.param(100, "png", b"\x89PNG\r\n", marks=pytest.mark.full)],
 )
 def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: bytes) -> None:
     path = tmp_path / f"tune.{ending}"
@@ -236,34 +233,21 @@ def test_the_picture(run: Run, tmp_path: Path, pools: int, ending: str, magic: b
     ("arguments", "words"),
     [
         ((), ["--load-max", "load and alpha"]),
-        (("--alpha", 0.9), ["--load-max", "load and alpha"]),
-        (("--pools", 10), ["--load-max", "load and alpha"]),
         (("--load", 3), ["Give alpha with load"]),
         (("--load-max", 10, "--initial-load", 3), ["--initial-tasks", "under load"]),
         (("--load-max", 10, "--alpha", 0.9), ["alpha 0.9 is too small for loads up to 10", "10/11 = 0.909091"]),
-        (("--load-max", 10, "--alpha", 0.9, "--load", 3), ["alpha 0.9 is too small"]),
         (("--load-max", 10, "--load", 11, "--alpha", 0.95), ["load", "at most --load-max 10", "11"]),
-        (("--load-max", 10, "--alpha", 0.85, "--load", 3, "--pools", 100), ["alpha 0.85 is too small"]),
         (("--load", 3, "--alpha", 0.85, "--seed", 3), ["seed", "--load-max and pools"]),
-        (("--load-max", 3, "--seed", 3), ["seed", "--load-max and pools"]),
         (
             ("--load", 3, "--alpha", 0.85, "--pools", 10, "--seed", 3),
             ["seed", "--load-max and pools, without load"],
         ),
-        (("--load", 3, "--alpha", 0.85, "--pools", 2000000), ["pools must be at most 1000000 for a prediction"]),
-        (("--load", 2000, "--alpha", 0.85, "--pools", 20), ["load must be at most 1000 for a prediction"]),
         (("--load", 5.5, "--alpha", 0.93, "--initial-load", "1e308"), ["--initial-tasks", "from 0 to 1000000"]),
         (("--load", 5, "--alpha", 0.95, "--pools", 20), ["0.95 is too large for 20 pools", "below 1 - 1/20"]),
-        (("--load", 5, "--alpha", 0.5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 5, "--pools", 20, "--alpha", 0.9), ["leave it out", "add load"]),
         (("--load-max", 5, "--pools", 1), ["pools", "2"]),
         (("--load-max", 2000, "--pools", 5), ["--load-max", "to 1000", "2000"]),
-        (("--load-max", 0), ["--load-max", "positive", "0"]),
-        (("--load", -1, "--alpha", 0.9), ["load", "-1"]),
-        (("--load", 2, "--alpha", 1.2), ["alpha", "between 0 and 1", "1.2"]),
         (("--load", 2, "--alpha", 0), ["alpha", "between 0 and 1"]),
-        (("--load", 2.5, "--alpha", 0.9, "--initial-load", -3), ["--initial-tasks", "-3"]),
-        (("--load-max", 5, "--pools", 3, "--plot", "x.gif"), ["plot", ".png", "x.gif"]),
         (("--load-max", 5, "--pools", 3, "--plot", "missing/x.png"), ["there is no directory missing"]),
         (("--load-max", 5, "--plot", "x.png"), ["--plot", "--pools"]),
         (("--load", 5, "--alpha", 0.9, "--plot", "x.png"), ["--plot", "--load-max and --pools"]),
@@ -281,11 +265,12 @@ def test_bad_input_gets_one_sentence(run: Run, arguments: tuple[object, ...], wo
         assert word in outcome.err
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "load_max"), [(2, 1.5), (5, 0.6), (40, 2.9)])
 def test_what_the_picture_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pools: int, load_max: float
 ) -> None:
+    from evenly.plots.style import saved_figure
+
     monkeypatch.setattr(alpha_measure, "EVENTS", 10**4)
     advice = recommend_alpha(pools=pools, load_max=load_max)
     if pools == 40:
@@ -326,6 +311,5 @@ def test_every_key_is_in_the_reference(run: Run) -> None:
     assert not [key for key in keys if f"`{key}`" not in section and f".{key}`" not in section]
 
 
-@pytest.mark.slow
 def test_help_has_an_example(run: Run) -> None:
     assert "evenly tune --load-max" in run("tune", "--help").out

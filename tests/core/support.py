@@ -57,10 +57,12 @@ def _cases() -> list[Case]:
         "jbt": lambda capacity: JoinBelowThreshold(3, capacity),
         "stale-reports": StaleReports,
     }
+    limited = {"threshold", "threshold-learning", "jsq", "power-of-2", "round-robin", "jbt"}
     cases = [
         Case(name, lambda make=make, capacity=capacity: make(capacity), capacity)  # type: ignore[misc]
         for name, make in makers.items()
         for capacity in (None, 3)
+        if capacity is None or name in limited
     ]
     sized: dict[str, Callable[[], Policy]] = {
         "greedy-utility": GreedyUtility,
@@ -74,6 +76,9 @@ def _cases() -> list[Case]:
 
 
 CASES = _cases()
+KINDS = list({type(case.make()): case for case in reversed(CASES)}.values())  # one of each class
+# One of each class that keeps the members itself; the others inherit the checks of events from one of these.
+MEMBERS = [case for case in CASES if str(case) in ("threshold", "jsq", "threshold-utility", "greedy-utility")]
 
 
 @dataclass

@@ -1,22 +1,27 @@
 """One contract for every policy: what a caller may rely on."""
 
 import random
+import re
 import weakref
 from dataclasses import astuple
+from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.core import Choose, MessageCount, Policy, Pull
+from evenly.core import Choose, Policy, Pull
 from evenly.core.base import CountingPolicy
 from evenly.errors import InputError
 from evenly.testing import check_policy
-from tests.core.support import CASES, Case, Watched, choice, filled, first, loads, ordered
+from tests.core.support import CASES, KINDS, MEMBERS, Case, Watched, choice, filled, first, loads, ordered
+from tests.tiers import rest_in_full
 
-every_policy = pytest.mark.parametrize("case", CASES, ids=str)
-limited = pytest.mark.parametrize("case", [case for case in CASES if case.capacity is not None], ids=str)
-unlimited = pytest.mark.parametrize("case", [case for case in CASES if case.capacity is None], ids=str)
+ONE_OF_EACH = rest_in_full([*KINDS, *(case for case in CASES if case not in KINDS)], len(KINDS))
+every_kind = pytest.mark.parametrize("case", KINDS, ids=str)
+every_membership = pytest.mark.parametrize("case", MEMBERS, ids=str)
+LIMITED = [case for case in CASES if case.capacity is not None]
 
 EVENTS = st.lists(
     st.tuples(
@@ -28,22 +33,23 @@ EVENTS = st.lists(
 )
 
 
-@every_policy
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
 def test_the_public_contract(case: Case) -> None:
     uniform = "round-robin" not in case.name
     memory = "learning" in case.name or case.name == "stale-reports"
     check_policy(case.make, uniform=uniform, memory=memory, capacity=case.capacity)
 
 
-@pytest.mark.slow
-@every_policy
+@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
 @settings(max_examples=60)
 @given(events=EVENTS)
 def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
     policy, joined = case.make(), 3
     model = dict.fromkeys(range(joined), 0)
+    assert set(astuple(policy.messages)) == {0}
     filled(policy, [0] * joined)
     for event, index, tasks in events:
+        sent = astuple(policy.messages)
         if event == "join":
             model[joined] = tasks if case.capacity is None else min(tasks, case.capacity)
             policy.join(joined, model[joined])
@@ -64,6 +70,7 @@ def test_any_history(case: Case, events: list[tuple[str, int, int]]) -> None:
             arrive(case, policy, model, Watched(index))
         assert loads(policy) == model
         assert len(policy.pools) == len(model)
+        assert all(new >= old for old, new in zip(sent, astuple(policy.messages), strict=True))
 
 
 def arrive(case: Case, policy: Policy, model: dict[int, int], watched: Watched) -> None:
@@ -80,15 +87,7 @@ def arrive(case: Case, policy: Policy, model: dict[int, int], watched: Watched) 
         assert case.capacity is None or model[picked] <= case.capacity
 
 
-@unlimited
-def test_without_capacity_no_task_is_lost(case: Case) -> None:
-    policy, choose = case.make(), choice(1)
-    filled(policy, [0, 5, 2])
-    assert None not in [policy.arrive(choose) for _ in range(200)]
-    assert sum(loads(policy).values()) == 207
-
-
-@limited
+@pytest.mark.parametrize("case", LIMITED, ids=str)
 def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
     assert case.capacity is not None
     policy, choose = case.make(), choice(2)
@@ -102,45 +101,30 @@ def test_full_pools_lose_tasks_and_keep_their_own(case: Case) -> None:
     assert placed.count(None) == 59
 
 
-@limited
+limited_memberships = pytest.mark.parametrize(
+    "case", [case for case in LIMITED if str(case) in ("threshold-capacity-3", "jsq-capacity-3")], ids=str
+)
+
+
+@limited_memberships
 def test_a_full_pool_takes_no_unpicked_task_either(case: Case) -> None:
-    assert case.capacity is not None
     policy = case.make()
-    filled(policy, [case.capacity, 0])
+    filled(policy, [3, 0])
     with pytest.raises(ValueError, match="Pool 0"):
         policy.record_arrival(0)
-    assert loads(policy) == {0: case.capacity, 1: 0}
+    assert loads(policy) == {0: 3, 1: 0}
 
 
-@limited
+@limited_memberships
 def test_a_pool_cannot_join_with_more_tasks_than_its_capacity(case: Case) -> None:
-    assert case.capacity is not None
     policy = case.make()
     with pytest.raises(InputError, match="'a'"):
-        policy.join("a", case.capacity + 1)
+        policy.join("a", 4)
     assert not policy.pools
-    policy.join("a", case.capacity)
+    policy.join("a", 3)
 
 
-@every_policy
-def test_a_pool_cannot_join_with_a_negative_number_of_tasks(case: Case) -> None:
-    policy = case.make()
-    with pytest.raises(InputError, match="'a'"):
-        policy.join("a", -1)
-    assert not policy.pools
-
-
-@every_policy
-def test_tasks_brought_by_a_new_pool_can_depart(case: Case) -> None:
-    policy = case.make()
-    policy.join("a", 1)
-    policy.join("b")
-    policy.depart("a")
-    assert loads(policy) == {"a": 0, "b": 0}
-    assert policy.arrive(choice(3)) in ("a", "b")
-
-
-@every_policy
+@every_kind
 def test_a_pool_that_left_gets_no_task_and_may_join_again(case: Case) -> None:
     policy, choose = case.make(), choice(4)
     filled(policy, [1, 0, 1])
@@ -164,7 +148,7 @@ class NamedPool:
     """A pool whose name is an object, as in the live balancer."""
 
 
-@every_policy
+@every_kind
 def test_a_pool_that_left_is_not_kept_in_memory(case: Case) -> None:
     policy, pool = case.make(), NamedPool()
     policy.join(pool)
@@ -175,7 +159,10 @@ def test_a_pool_that_left_is_not_kept_in_memory(case: Case) -> None:
     assert reference() is None
 
 
-@every_policy
+STRANGERS: list[Any] = ["stranger", None, [], {}, 5]
+
+
+@every_membership
 def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
     policy = case.make()
     filled(policy, [0, 1])
@@ -184,27 +171,17 @@ def test_errors_name_the_pool_and_change_nothing(case: Case) -> None:
         policy.depart(0)
     with pytest.raises(ValueError, match="Pool 1"):
         policy.join(1)
-    for event in (policy.leave, policy.depart, policy.record_arrival, policy.tasks):
-        with pytest.raises(ValueError, match="'stranger'"):
-            event("stranger")
+    with pytest.raises(ValueError, match="tasks of pool 'a'"):
+        policy.join("a", -1)
+    for stranger, event in product(STRANGERS, (policy.leave, policy.depart, policy.record_arrival, policy.tasks)):
+        with pytest.raises(InputError, match=rf"Pool {re.escape(repr(stranger))} is not a member"):
+            event(stranger)
+    unnamed: Any
+    for unnamed in (None, [], {}, ([],)):
+        with pytest.raises(InputError, match="A pool must be named by a hashable value"):
+            policy.join(unnamed)
     assert loads(policy) == before
     assert repr(policy.messages) == sent
-
-
-@every_policy
-def test_messages_start_at_zero_and_never_shrink(case: Case) -> None:
-    policy, choose = case.make(), choice(7)
-    assert policy.messages == MessageCount()
-    assert set(astuple(policy.messages)) == {0}
-    filled(policy, [1] * 4)
-    for turn in range(60):
-        before = astuple(policy.messages)
-        if turn % 3 == 2:
-            policy.depart(max(loads(policy).items(), key=lambda item: item[1])[0])
-        else:
-            policy.arrive(choose)
-        after = astuple(policy.messages)
-        assert all(new >= old for old, new in zip(before, after, strict=True))
 
 
 def test_a_subclass_must_pick_the_pool() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenly.core import Dispatcher, LearningRule, Report
+from evenly.core import Dispatcher, LearningRule
 from evenly.errors import InputError
 from tests.core.support import Watched, first, notice, ordered, report
 
@@ -336,24 +336,6 @@ def test_epochs_start_where_told_and_only_grow() -> None:
         with pytest.raises(InputError, match="epoch must be a whole number from 201 to"):
             made.restart(5, epoch)
     assert made.notice == notice(3, 200)
-
-
-@pytest.mark.parametrize(("threshold", "highest"), [(-1, None), (3, 2)])
-def test_impossible_thresholds_are_rejected(threshold: int, highest: int | None) -> None:
-    with pytest.raises(InputError, match=f"not {threshold}"):
-        Dispatcher(threshold, None, highest)
-
-
-@pytest.mark.parametrize(
-    "bad", [Report("a", -1, 0, None), Report("a", 10**12 + 1, 0, None), Report("a", 1, -1, None)]
-)
-def test_a_rejected_report_changes_nothing(bad: Report) -> None:
-    tokens = dispatcher(1)
-    tokens.restart(2)
-    with pytest.raises(InputError, match="of pool 'a' must be a whole number"):
-        tokens.receive(bad)
-    assert tokens.estimate("a") == 1
-    assert tokens.awaits("a")
 
 
 def test_membership_errors_name_the_pool() -> None:

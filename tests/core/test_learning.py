@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenly.core import LearningRule
-from evenly.errors import InputError
 
 
 @pytest.mark.parametrize("alpha", [0.57, "0.57", Decimal("0.57")])
@@ -25,23 +24,6 @@ def test_every_two_digit_alpha_is_read_as_written(pools: int) -> None:
         assert LearningRule(cents / 100).fall_at(pools) == cents * pools // 100
 
 
-@pytest.mark.parametrize("alpha", [0, 1, 0.0, 1.0, -0.5, 1.5, "0", "1", "x", "", float("nan"), float("inf")])
-def test_alpha_outside_the_open_interval_is_rejected(alpha: float | str) -> None:
-    with pytest.raises(InputError) as refusal:
-        LearningRule(alpha)
-    shown = repr(alpha) if alpha in ("x", "") else alpha
-    assert str(refusal.value) == f"alpha must lie strictly between 0 and 1, not {shown}."
-
-
-def test_an_object_that_cannot_be_printed_is_rejected_too() -> None:
-    class Mute:
-        def __repr__(self) -> str:
-            raise RuntimeError
-
-    with pytest.raises(InputError, match="not an object of type Mute"):
-        LearningRule(Mute())  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(("yellow", "step"), [(0, 1), (1, 1), (2, 0)])
 def test_rises_when_all_pools_but_one_are_above(yellow: int, step: int) -> None:
     assert LearningRule(0.5).step(pools=10, green=0, yellow=yellow) == step
@@ -53,7 +35,6 @@ def test_a_rise_and_a_fall_at_once_cancel() -> None:
     assert LearningRule("0.89").step(pools=10, green=1, yellow=1) == 1
 
 
-@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.data())
 def test_step_follows_the_formula(data: st.DataObject) -> None:
@@ -69,7 +50,3 @@ def test_step_follows_the_formula(data: st.DataObject) -> None:
 @given(st.integers(1, 10**6), st.floats(0.0001, 0.9999))
 def test_threshold_zero_never_falls(pools: int, alpha: float) -> None:
     assert LearningRule(alpha).step(pools, green=0, yellow=pools) >= 0
-
-
-def test_repr_shows_alpha() -> None:
-    assert repr(LearningRule("0.57")) == "LearningRule(0.57)"

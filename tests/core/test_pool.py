@@ -3,7 +3,6 @@
 import pytest
 
 from evenly.core import Pool, Report
-from evenly.errors import InputError
 from tests.core.support import green, notice, report, yellow
 
 
@@ -66,12 +65,6 @@ def test_no_arrival_at_a_full_pool() -> None:
     assert pool.tasks == 2
     pool.depart()
     assert not pool.full
-
-
-@pytest.mark.parametrize(("tasks", "capacity"), [(-1, None), (3, 2), (0, 0), (0, -1)])
-def test_impossible_pools_are_rejected(tasks: int, capacity: int | None) -> None:
-    with pytest.raises(InputError):
-        Pool("a", notice(1), tasks, capacity)
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ def test_discard_moves_the_last_item_into_the_gap() -> None:
     assert list(pools) == ["a", "d"]
 
 
-@pytest.mark.slow
 @settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from(["add", "discard", "exchange"]), st.integers(0, 7), st.integers(0, 7))))
 def test_items_and_positions_agree_after_any_history(history: list[tuple[str, int, int]]) -> None:

@@ -173,9 +173,8 @@ class TrueToTheTasks(RuleBasedStateMachine):
         assert sent.green + sent.yellow <= 2 * self.arrivals + self.tasks_brought
 
 
-TestTrueToTheTasks = TrueToTheTasks.TestCase
-TestTrueToTheTasks.settings = settings(max_examples=400, stateful_step_count=40)
-pytest.mark.slow(TestTrueToTheTasks)
+TestTrueToTheTasks = pytest.mark.long(TrueToTheTasks.TestCase)
+TestTrueToTheTasks.settings = settings(max_examples=200, stateful_step_count=40)
 
 
 def test_a_long_run_sends_at_most_two_messages_per_task() -> None:

@@ -21,6 +21,10 @@ from evenly.live.envoy.process import find_envoy
 from tests.deploy.documented import DEPLOY, ROOT
 from tests.deploy.units import FILES, PROGRAM, service, words
 from tests.live.processes import Process, eventually, free_port
+from tests.needs import needs
+
+pytestmark = pytest.mark.full
+
 
 COMPOSE = DEPLOY / "compose.yaml"
 DOCKERFILE = DEPLOY / "docker" / "Dockerfile"
@@ -36,29 +40,30 @@ def check_command_line(line: list[str]) -> None:
     assert all(option.startswith("--") for option in line[1::2]), "options and values take turns"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_unit_is_valid_hardened_and_starts_a_command_that_exists(file: Path, tmp_path: Path) -> None:
-    check_command_line(words(file))
-    program = str(Path(sys.executable).with_name("evenly"))
-    placed = tmp_path / file.name
-    placed.write_text(file.read_text(encoding="utf-8").replace(PROGRAM, program), encoding="utf-8")
-    done = subprocess.run(["systemd-analyze", "verify", placed], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout + done.stderr) == (0, "")
-    rate = ["systemd-analyze", "security", "--offline=true", f"--threshold={EXPOSURE * 10:.0f}", str(file)]
-    rated = subprocess.run(rate, capture_output=True, text=True, check=False)
-    assert rated.returncode == 0, rated.stdout
+def test_a_unit_is_valid_hardened_and_starts_a_command_that_exists(tmp_path: Path) -> None:
+    for file in FILES:
+        check_command_line(words(file))
+        program = str(Path(sys.executable).with_name("evenly"))
+        placed = tmp_path / file.name
+        placed.write_text(file.read_text(encoding="utf-8").replace(PROGRAM, program), encoding="utf-8")
+        analyze = needs("systemd-analyze")
+        done = subprocess.run([analyze, "verify", placed], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout + done.stderr) == (0, "")
+        rate = [analyze, "security", "--offline=true", f"--threshold={EXPOSURE * 10:.0f}", str(file)]
+        rated = subprocess.run(rate, capture_output=True, text=True, check=False)
+        assert rated.returncode == 0, rated.stdout
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_unit_waits_until_it_is_ready_and_passes_every_secret(file: Path) -> None:
-    found = service(file)
-    assert found["Type"] == "notify"
-    assert found["Restart"] == "on-failure"
-    secrets = set(re.findall(r"%d/([\w-]+)", found["ExecStart"]))
-    loaded = set(
-        re.findall(r"^LoadCredential=([\w-]+):/etc/evenly/", file.read_text(encoding="utf-8"), re.MULTILINE)
-    )
-    assert secrets == loaded != set()
+def test_a_unit_waits_until_it_is_ready_and_passes_every_secret() -> None:
+    for file in FILES:
+        found = service(file)
+        assert found["Type"] == "notify"
+        assert found["Restart"] == "on-failure"
+        secrets = set(re.findall(r"%d/([\w-]+)", found["ExecStart"]))
+        loaded = set(
+            re.findall(r"^LoadCredential=([\w-]+):/etc/evenly/", file.read_text(encoding="utf-8"), re.MULTILINE)
+        )
+        assert secrets == loaded != set()
 
 
 def test_the_gateway_may_drain_before_it_is_killed() -> None:
@@ -77,9 +82,8 @@ def compose() -> dict[str, Any]:
 
 
 def test_compose_accepts_its_file_and_all_that_it_mounts_exists(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["docker-compose", "-f", COMPOSE, "config"], capture_output=True, text=True, check=False, cwd=tmp_path
-    )
+    command = [needs("docker-compose"), "-f", str(COMPOSE), "config"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     services = compose()["services"]
     check_command_line(services["gateway"]["command"])
@@ -126,7 +130,6 @@ def included(path: Path) -> bool:
     return any(relative.match(each) or relative.is_relative_to(each) for each in allowed)
 
 
-@pytest.mark.slow
 def test_the_steps_of_the_dockerfile_make_an_evenly_that_serves(tmp_path: Path) -> None:
     """Run the build stage in a folder. The tools, which its first RUN installs, are those of this environment.
 
@@ -182,15 +185,6 @@ def documents(file: Path) -> list[dict[str, Any]]:
     return [each for each in yaml.safe_load_all(file.read_text(encoding="utf-8")) if each]
 
 
-@pytest.mark.parametrize("name", ["envoy-gateway", "istio"])
-def test_an_example_for_kubernetes_says_that_it_was_not_run(name: str) -> None:
-    file = DEPLOY / name / "evenly.yaml"
-    assert file.read_text(encoding="utf-8").startswith("# NOT RUN HERE")
-    for each in documents(file):
-        assert {"apiVersion", "kind", "metadata", "spec"} == set(each)
-
-
-@pytest.mark.slow
 def test_envoy_accepts_what_the_examples_add_to_its_config(tmp_path: Path) -> None:
     (istio, _), (policy, patches, _) = (
         documents(DEPLOY / name / "evenly.yaml") for name in ("istio", "envoy-gateway")

@@ -26,8 +26,11 @@ from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 from tests.live.rig import Picker, PoolProcess
 from tests.live.stores import running_store
+from tests.needs import needs
 
-pytestmark = [pytest.mark.slow, pytest.mark.envoy]
+pytestmark = pytest.mark.full
+
+
 TOKEN = "a-token-for-the-admin-port"
 
 
@@ -140,7 +143,7 @@ class Prometheus(Process):
         hurried = ["        for: 0s" if line.startswith("        for: ") else line for line in lines]
         (folder / "alerts.yml").write_text("\n".join(hurried))
         super().__init__(
-            *("prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
+            *(needs("prometheus"), f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
             *(f"--web.listen-address=127.0.0.1:{self.port}", "--log.level=warn"),
         )
 

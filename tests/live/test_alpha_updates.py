@@ -90,20 +90,6 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alpha_updates, "_RETRY_S", 0.01)
 
 
-def test_alpha_becomes_what_is_recommended_for_the_number_of_pools(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, pools=2)
-
-    async def play() -> None:
-        await scene.until(lambda: scene.balancer.alpha == 0.9)
-        scene.recommend("0.95")
-        scene.balancer.add(_address(2), _address(2))
-        await scene.until(lambda: scene.balancer.alpha == 0.95)
-
-    asyncio.run(play())
-    assert scene.questions() == ["--pools=2 --load-max=10.0", "--pools=3 --load-max=10.0"]
-    assert scene.failures() == []
-
-
 def test_pools_that_drain_or_leave_do_not_count_and_one_pool_needs_no_alpha(tmp_path: Path) -> None:
     scene = Scene(tmp_path, pools=3)
     scene.balancer.set_unpicked(scene.pools[1], 1)
@@ -120,9 +106,7 @@ def test_pools_that_drain_or_leave_do_not_count_and_one_pool_needs_no_alpha(tmp_
     assert scene.questions() == ["--pools=2 --load-max=10.0"]
 
 
-@pytest.mark.parametrize(
-    ("sessions", "load_max"), [(10, 10.0), (11, 20.0), (20, 20.0), (25, 40.0), (640, 640.0), (5000, 1000.0)]
-)
+@pytest.mark.parametrize(("sessions", "load_max"), [(10, 10.0), (11, 20.0), (5000, 1000.0)])
 def test_a_load_that_was_not_given_is_doubled_until_it_covers_the_mean(
     tmp_path: Path, sessions: int, load_max: float
 ) -> None:
@@ -133,15 +117,7 @@ def test_a_load_that_was_not_given_is_doubled_until_it_covers_the_mean(
     assert scene.questions() == [f"--pools=2 --load-max={load_max}"]
 
 
-def test_a_load_that_was_given_stays(tmp_path: Path) -> None:
-    scene = Scene(tmp_path, pools=2, load_max=7.0)
-    for pool in scene.pools:
-        scene.balancer.set_unpicked(pool, 100)
-    asyncio.run(scene.until(scene.questions))
-    assert scene.questions() == ["--pools=2 --load-max=7.0"]
-
-
-@pytest.mark.parametrize(("answer", "code"), [("exit 3", 3), ("echo nonsense", 0), ("echo '{}'", 0)])
+@pytest.mark.parametrize(("answer", "code"), [("exit 3", 3), ("echo '{}'", 0)])
 def test_without_an_answer_alpha_stays_and_the_advisor_asks_again(tmp_path: Path, answer: str, code: int) -> None:
     scene = Scene(tmp_path, pools=2)
     scene.answer(answer)
@@ -155,11 +131,3 @@ def test_without_an_answer_alpha_stays_and_the_advisor_asks_again(tmp_path: Path
     asyncio.run(play())
     first = scene.failures()[0]
     assert (first["pools"], first["load_max"], first["code"]) == (2, 10.0, code)
-
-
-def test_a_program_that_cannot_be_started_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    scene = Scene(tmp_path, pools=2)
-    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
-    asyncio.run(scene.until(lambda: len(scene.failures()) >= 2))
-    assert "No such file" in str(scene.failures()[0]["reason"])
-    assert scene.balancer.alpha == 0.5

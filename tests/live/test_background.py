@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-from pathlib import Path
 
 from evenly.live.background import repeat, running
 from evenly.live.log import Log
-from evenly.live.picker.background import StateSaver
-from evenly.live.picker.state_file import PickerState
-from evenly.live.settings import read_settings
 from tests.live.processes import PATIENCE
 
 
@@ -67,19 +63,3 @@ def test_work_that_fails_ends_no_other_work() -> None:
     [(event, where, error)] = events(lines)
     assert (event, error) == ("fault", "OSError('no space left')")
     assert str(where).endswith("fail")
-
-
-def test_the_state_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
-    file = tmp_path / "state.json"
-    settings = read_settings({"listen": "127.0.0.1:4000", "pool": ["127.0.0.1:9001"]}, None)
-    states = iter(["0.8", "0.8", "0.9"])
-    saver = StateSaver(
-        file, lambda: PickerState(settings=settings, pools=[], alpha=next(states)), object, Log(io.StringIO())
-    )
-    saver.save()
-    assert json.loads(file.read_text())["alpha"] == "0.8"
-    file.unlink()
-    saver.save()
-    assert not file.exists()
-    saver.save()
-    assert json.loads(file.read_text())["alpha"] == "0.9"

@@ -47,54 +47,32 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return error.removeprefix("evenly: ").removesuffix("\n")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [PICKER, GATEWAY], ids=["picker", "gateway"])
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (("--slow-start", "x"), "slow-start must be a number from 0 to 86400, not 'x'."),
-        (("--slow-start=-1",), "slow-start must be a number from 0 to 86400, not -1.0."),
-        (("--slow-start", "nan"), "slow-start must be a number from 0 to 86400, not nan."),
-        (("--slow-start", ""), "slow-start must be a number from 0 to 86400, not ''."),
         (("--load-max", "1e309"), "load-max must be a positive number of at most 1000, not inf."),
-        (("--load-max", "0"), "load-max must be a positive number of at most 1000, not 0.0."),
         (
             ("--policy", "power-of-d", "--sample-size", "2.5"),
             "sample-size must be a whole number from 1 to 1000, not '2.5'.",
         ),
         (("--admin", "256.1.1.1:80"), "'256.1.1.1:80' is not a valid IPv4 address"),
-        (("--admin", "127.0.0.1:99999"), "An address must be HOST:PORT with a port up to 65535"),
         (("--pool", "h\u00f6st:80"), "xn--"),
-        (("--pool", "[fe80::1%lo]:80"), "IPv6 address without a zone"),
-        (("--pool", "[::ffff:127.0.0.1]:9"), "Pool 127.0.0.1:9 is given twice."),
-        (("--pool", "LOCALHOST:8", "--pool", "localhost:8"), "Pool localhost:8 is given twice."),
-        (("--alpha", "1e-99999"), "alpha"),
         (("--config", ""), "--config must name a file, not ''."),
-        (("--config", "/no/such/file"), "Cannot read /no/such/file: no such file or directory."),
         (("--config", "/dev/zero"), "Cannot read /dev/zero more than once: it is not a regular file."),
         (("--config", "/"), "Cannot read /: is a directory."),
-        (("--config", "x" * 300), "file name too long"),
         (("--admin-token-file", "/"), "Cannot read /: is a directory."),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
-def test_bad_options(
-    capsys: pytest.CaptureFixture[str], start: tuple[str, ...], words: tuple[str, ...], sentence: str
-) -> None:
-    assert sentence in complaint(capsys, *start, *POOL, *words)
+def test_bad_options(capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str) -> None:
+    assert sentence in complaint(capsys, *PICKER, *POOL, *words)
 
 
 def test_bad_options_of_the_gateway_alone(capsys: pytest.CaptureFixture[str]) -> None:
     said = complaint(capsys, *GATEWAY, *POOL, "--drain-timeout", "1e9")
     assert said == "--drain-timeout must be a number from 0 to 86400, not 1000000000.0."
     assert "health-path must start with /" in complaint(capsys, *GATEWAY, *POOL, "--health-path", "up")
-
-
-@pytest.mark.slow
-def test_too_many_pools(capsys: pytest.CaptureFixture[str]) -> None:
-    words = [word for port in range(1, 10_002) for word in ("--pool", f"10.0.0.1:{port}")]
-    for start in (PICKER, GATEWAY):
-        assert complaint(capsys, *start, *words) == "There can be at most 10000 pools, not 10001."
 
 
 def test_what_only_the_network_knows_is_checked_before_the_children_start(
@@ -113,59 +91,35 @@ def test_what_only_the_network_knows_is_checked_before_the_children_start(
             assert said == f"Cannot listen on 127.0.0.1:{port}: address already in use."
 
 
-def test_addresses_that_exclude_each_other(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in ("picker", "gateway"):
-        said = complaint(capsys, command, "--listen", "127.0.0.1:8", "--admin", "127.0.0.1:8", *POOL)
-        assert said == "listen and admin must have different ports, not 127.0.0.1:8 and 127.0.0.1:8."
-        assert "must not be the address of a pool" in complaint(capsys, command, "--listen", "127.0.0.1:9", *POOL)
-    said = complaint(capsys, "gateway", "--listen", "localhost:8", "--admin", "127.0.0.1:8", *POOL)
-    assert said == "listen and admin must have different ports, not 127.0.0.1:8 and 127.0.0.1:8."
+def test_bad_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[str, ...]] = [PICKER, GATEWAY]
+    for start in rows:
+        for content in [
+            b"short",
+            b"line\nbreak-long-enough",
+        ]:
+            file = tmp_path / "token"
+            file.write_bytes(content)
+            said = complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
+            assert "must be 16 to 4096 printable ASCII characters without spaces" in said
+            file.write_bytes(b"not-ascii-\xc3\xa4-long-enough")
+            assert "printable ASCII" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
+            file.write_bytes(b"not-utf-8-\xff-long-enough")
+            assert "not UTF-8" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("start", [PICKER, GATEWAY], ids=["picker", "gateway"])
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"short",
-        b"fifteen-letters",
-        b"x" * 4097,
-        b"with a space, long enough",
-        b"line\nbreak-long-enough",
-        b"\0" * 20,
-    ],
-)
-def test_bad_tokens(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], start: tuple[str, ...], content: bytes
-) -> None:
-    file = tmp_path / "token"
-    file.write_bytes(content)
-    said = complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
-    assert "must be 16 to 4096 printable ASCII characters without spaces" in said
-    file.write_bytes(b"not-ascii-\xc3\xa4-long-enough")
-    assert "printable ASCII" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
-    file.write_bytes(b"not-utf-8-\xff-long-enough")
-    assert "not UTF-8" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
-
-
-@pytest.mark.parametrize("start", [(*PICKER, *POOL), (*GATEWAY, *POOL), ("demo",)], ids=lambda start: start[0])
-@pytest.mark.parametrize(
-    "token", ["short", "with a space, long enough", "x" * 5000, "odd-byte-\udcff-long-enough"]
-)
 def test_a_bad_token_in_the_environment(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], start: tuple[str, ...], token: str
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("EVENLY_ADMIN_TOKEN", token)
-    said = complaint(capsys, *start)
-    assert said.startswith("The admin token from EVENLY_ADMIN_TOKEN must be 16 to 4096 printable ASCII characters")
-    assert token not in said
-
-
-def test_an_admin_port_beyond_loopback_needs_a_token(capsys: pytest.CaptureFixture[str]) -> None:
-    for start in (PICKER, GATEWAY):
-        said = complaint(capsys, *start, *POOL, "--admin", "0.0.0.0:0")
-        assert "set a token with --admin-token-file or EVENLY_ADMIN_TOKEN" in said
+    rows: list[tuple[str, ...]] = [(*PICKER, *POOL), (*GATEWAY, *POOL), ("demo",)]
+    for start in rows:
+        for token in ["short", "odd-byte-\udcff-long-enough"]:
+            monkeypatch.setenv("EVENLY_ADMIN_TOKEN", token)
+            said = complaint(capsys, *start)
+            assert said.startswith(
+                "The admin token from EVENLY_ADMIN_TOKEN must be 16 to 4096 printable ASCII characters"
+            )
+            assert token not in said
 
 
 def test_a_gateway_rejects_a_pipe_with_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -175,7 +129,6 @@ def test_a_gateway_rejects_a_pipe_with_a_token(tmp_path: Path, capsys: pytest.Ca
     assert said == f"Cannot read {tmp_path / 'pipe'} more than once: it is not a regular file."
 
 
-@pytest.mark.slow
 def test_bad_state_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, reason in [
@@ -195,18 +148,12 @@ def test_bad_state_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert said.endswith("is not a file that a picker wrote; remove it or name another.")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "words", [("--config",), ("--admin-token-file",)], ids=lambda words: words[0].removeprefix("--")
-)
-@pytest.mark.parametrize("command", ["picker", "gateway"])
-def test_a_device_is_not_read_without_a_limit(
-    monkeypatch: pytest.MonkeyPatch, command: str, words: tuple[str, ...]
-) -> None:
+@pytest.mark.parametrize(("command", "option"), [("picker", "--config"), ("gateway", "--admin-token-file")])
+def test_a_device_is_not_read_without_a_limit(monkeypatch: pytest.MonkeyPatch, command: str, option: str) -> None:
     """In its own process, whose memory is limited in case it is read after all."""
     monkeypatch.undo()  # this test itself starts a process
     done = subprocess.run(
-        [sys.executable, "-m", "evenly", command, "--listen", "127.0.0.1:0", *POOL, *words, "/dev/zero"],
+        [sys.executable, "-m", "evenly", command, "--listen", "127.0.0.1:0", *POOL, option, "/dev/zero"],
         capture_output=True,
         text=True,
         check=False,
@@ -218,51 +165,32 @@ def test_a_device_is_not_read_without_a_limit(
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
-        (
-            ("--picker", "256.1.1.1:80"),
-            "'256.1.1.1:80' is not a valid IPv4 address: use four numbers from 0 to 255.",
-        ),
+def test_bad_options_of_envoy_config(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[tuple[str, ...], str]] = [
         (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0."),
         (("--envoy-admin", "0.0.0.0:8080"), "listen and envoy-admin must have different ports"),
-        (("--envoy-admin", "127.0.0.1:8080"), "listen and envoy-admin must have different ports"),
         (("--pool", "127.0.0.1:8080"), "requests would loop"),
-        (("--pool", "a:1", "--pool", "A:1"), "Pool a:1 is given twice."),
         (("--health-path", "/\u00e4"), "health-path must start with /"),
-    ],
-)
-def test_bad_options_of_envoy_config(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
-) -> None:
-    assert sentence in complaint(capsys, *ENVOY_CONFIG, *words)
+    ]
+    for words, sentence in rows:
+        assert sentence in complaint(capsys, *ENVOY_CONFIG, *words)
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_bad_options_of_the_demo(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[tuple[str, ...], str]] = [
         (("--seed=-5",), "--seed must be a whole number from 0 to 18446744073709551615, not -5."),
-        (("--seed", "1.5"), "--seed must be a whole number from 0 to 18446744073709551615, not '1.5'."),
-        (("--seed", "9" * 60), f"--seed must be a whole number from 0 to 18446744073709551615, not {'9' * 60}."),
         (("--seconds", "5"), "--seconds must be a number from 6 to 3600, not 5.0."),
-        (("--seconds", "nan"), "--seconds must be a number from 6 to 3600, not nan."),
-        (("--seconds", "1e309"), "--seconds must be a number from 6 to 3600, not inf."),
         (("--seconds", "long"), "--seconds must be a number from 6 to 3600, not 'long'."),
-    ],
-)
-def test_bad_options_of_the_demo(
-    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], sentence: str
-) -> None:
-    assert complaint(capsys, "demo", *words) == sentence
+    ]
+    for words, sentence in rows:
+        assert complaint(capsys, "demo", *words) == sentence
 
 
 TLS_POOL = ("--pool", "https://localhost:9")
 
 
-@pytest.mark.parametrize(
-    ("words", "sentence"),
-    [
+def test_tls_and_protocols_of_pools(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[tuple[str, ...], str]] = [
         (("--pool", "h2://127.0.0.1:8", *POOL), "All pools must speak one protocol, not h2 and http."),
         (
             ("--pool", "ftp://a:1"),
@@ -271,17 +199,10 @@ TLS_POOL = ("--pool", "https://localhost:9")
         ),
         ((*POOL, "--tls-cert", "a"), "Give tls-cert and tls-key together, or neither of them."),
         ((*POOL, "--pool-ca", "a"), "--pool-ca is for pools with https:// or h2s://, not http://."),
-        (("--pool", "h2://a:1", "--pool-sni", "a"), "--pool-sni is for pools with https:// or h2s://, not h2://."),
-        ((*TLS_POOL, "--pool-key", "a"), "Give pool-cert and pool-key together, or neither of them."),
         ((*TLS_POOL, "--health-grpc", ""), "--health-grpc is for pools with h2:// or h2s://, not https://."),
         (
             ("--pool", "h2://a:1", "--health-grpc", "", "--health-path", "/"),
             "Give health-grpc or health-path, not both.",
-        ),
-        (
-            ("--pool", "h2://a:1", "--health-grpc", "a b"),
-            "--health-grpc must be the name of a gRPC service of up to 200 ASCII characters without spaces, or "
-            "empty, not 'a b'.",
         ),
         (
             (*TLS_POOL, "--pool-sni", "127.0.0.1"),
@@ -291,13 +212,10 @@ TLS_POOL = ("--pool", "https://localhost:9")
             ("--pool", "h2s://127.0.0.1:9", "--pool-ca", "a"),
             "Pool h2s://127.0.0.1:9 needs pool-sni, the name in its certificate, because its address has none.",
         ),
-    ],
-)
-def test_tls_and_protocols_of_pools(
-    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for start in (GATEWAY, ENVOY_CONFIG):
-        assert complaint(capsys, *start, *words) == sentence
+    ]
+    for words, sentence in rows:
+        for start in (GATEWAY, ENVOY_CONFIG):
+            assert complaint(capsys, *start, *words) == sentence
 
 
 def test_certificates_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,6 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
-    PoolAdded,
     PoolEvent,
     PoolGone,
     PoolStateChanged,
@@ -401,16 +400,14 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
         self.balancer.set_unpicked(pool, 0)
 
 
-TestTrueAfterAnyHistory = TrueAfterAnyHistory.TestCase
-TestTrueAfterAnyHistory.settings = settings(max_examples=300, stateful_step_count=60)
-pytest.mark.slow(TestTrueAfterAnyHistory)
+TestTrueAfterAnyHistory = pytest.mark.long(TrueAfterAnyHistory.TestCase)
+TestTrueAfterAnyHistory.settings = settings(max_examples=120, stateful_step_count=60)
 
 
 # --- bursts ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("alpha", ["0.05", "0.5", "0.99"])
-@pytest.mark.parametrize("name", ["jsq", "threshold"])
+@pytest.mark.parametrize(("name", "alpha"), [("jsq", "0.5"), ("threshold", "0.05"), ("threshold", "0.99")])
 def test_a_burst_on_empty_pools_is_level_at_every_moment(name: str, alpha: str) -> None:
     """The threshold starts at 0 and all pools hold yellow tokens. A pick spends one, and the threshold rises with
     the last: a level is full before the next begins, as with jsq. Without departures all pools are at the
@@ -423,16 +420,6 @@ def test_a_burst_on_empty_pools_is_level_at_every_moment(name: str, alpha: str) 
 
     assert scene.sessions() == [30] * 7
     assert scene.balancer.threshold == (30 if name == "threshold" else None)
-
-
-def test_a_burst_on_uneven_pools_fills_the_low_ones_first() -> None:
-    scene = Scene("jsq", pools=4)
-    for pool, count in zip(scene.pools, [5, 0, 2, 5], strict=True):
-        scene.balancer.set_unpicked(pool, count)
-
-    scene.picks(8)
-
-    assert scene.sessions() == [5, 5, 5, 5]
 
 
 def test_picks_are_counted_by_the_token_used() -> None:
@@ -482,7 +469,7 @@ def test_a_new_pool_fills_along_its_ramp(name: str) -> None:
     assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["threshold", "random", "weighted-least"])
 def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: str) -> None:
     scene = Scene(name, pools=4)
     scene.picks(40)
@@ -507,23 +494,6 @@ def test_no_pool_is_capped_when_that_leaves_none() -> None:
     assert scene.picks(300).keys().isdisjoint({None})
     assert scene.sessions() == [100, 100, 100]
     assert {pool.state for pool in scene.balancer.pools} == {State.SERVING}
-
-
-def test_a_pick_after_the_ramps_end_counts_by_its_token() -> None:
-    scene = Scene("threshold")
-    scene.balancer.add(address(0), endpoint(0))
-    scene.picks(2)  # at the second pick, the only pool is capped
-
-    assert scene.balancer.picks == {"yellow": 2}
-
-
-def test_without_slow_start_a_pool_serves_at_once() -> None:
-    scene = Scene("jsq", pools=2, slow_start=0.0)
-    scene.picks(20)
-    newcomer = scene.balancer.add(address(2), endpoint(2))
-
-    assert newcomer.state is State.SERVING
-    assert scene.picks(10)[newcomer] == 10
 
 
 def test_sessions_placed_by_others_count_against_the_ramp() -> None:
@@ -557,87 +527,19 @@ def test_slow_start_ends_when_a_pool_leaves_the_rotation() -> None:
 # --- pools come and go -----------------------------------------------------------------------------------------
 
 
-def test_a_drained_pool_keeps_its_sessions_and_gets_no_more() -> None:
-    scene = Scene("threshold", pools=3)
-    scene.picks(9)
-    scene.balancer.drain(address(0))
+def test_a_pool_that_is_not_there_is_named_with_those_that_are() -> None:
+    for which in ["drain", "undrain", "remove", "pool"]:
+        scene = Scene("jsq", pools=2)
+        scene.picks(2)
+        scene.balancer.remove(address(1))  # a leaving pool counts as removed
 
-    assert scene.picks(20)[scene.pools[0]] == 0
-    assert (scene.pools[0].sessions, scene.balancer.sessions) == (3, 29)
-    scene.end(scene.pools[0])
-    scene.balancer.undrain(address(0))
-    assert (scene.pools[0].sessions, scene.pools[0].state) == (2, State.WARMING)
-    assert scene.balancer.policy.tasks(scene.pools[0]) == 2
-
-
-def test_a_removed_pool_is_known_until_its_last_session_ends() -> None:
-    scene = Scene("jsq", pools=2)
-    scene.picks(4)
-    scene.balancer.set_unpicked(scene.pools[0], 1)
-    scene.balancer.remove(address(0))
-
-    scene.end(scene.pools[0])
-    scene.end(scene.pools[0])
-    assert scene.balancer.pools[0].state is State.LEAVING
-    assert PoolGone(pool=address(0)) not in scene.events
-    scene.balancer.set_unpicked(scene.pools[0], 0)
-    assert scene.balancer.pools == (scene.pools[1],)
-    assert scene.events.count(PoolGone(pool=address(0))) == 1
-    assert scene.balancer.pool_at(endpoint(0)) is None
-
-
-def test_the_last_pool_may_leave_and_return() -> None:
-    scene = Scene("threshold", pools=1)
-    scene.balancer.remove(address(0))
-
-    assert scene.pick() is None
-    scene.balancer.add(address(0), endpoint(0))
-    assert scene.pick() is not None
-
-
-def test_a_pool_that_is_added_again_while_it_leaves_keeps_its_sessions() -> None:
-    scene = Scene("jsq", pools=2)
-    scene.picks(10)
-    scene.balancer.drain(address(0))
-    scene.balancer.remove(address(0))
-
-    again = scene.balancer.add(address(0), endpoint(0))
-
-    assert again is scene.pools[0]
-    assert (again.sessions, again.state, scene.balancer.sessions) == (5, State.WARMING, 10)
-    for _ in range(5):
-        scene.end(again)
-    assert again in scene.balancer.pools
-
-
-@pytest.mark.parametrize("which", ["drain", "undrain", "remove", "pool"])
-def test_a_pool_that_is_not_there_is_named_with_those_that_are(which: str) -> None:
-    scene = Scene("jsq", pools=2)
-    scene.picks(2)
-    scene.balancer.remove(address(1))  # a leaving pool counts as removed
-
-    for number in (1, 5):
-        with pytest.raises(InputError) as refused:
-            getattr(scene.balancer, which)(address(number))
-        assert str(refused.value) == f"There is no pool {address(number)}. Pools: {address(0)}."
-    empty = Scene("jsq")
-    with pytest.raises(InputError, match="Pools: none"):
-        empty.balancer.pool(address(0))
-
-
-def test_an_error_names_five_pools_at_most() -> None:
-    scene = Scene("jsq", pools=7)
-
-    with pytest.raises(InputError) as refused:
-        scene.balancer.pool(address(9))
-    assert str(refused.value).endswith(f"Pools: {', '.join(str(address(number)) for number in range(5))}.")
-
-
-def test_a_name_is_one_pool() -> None:
-    scene = Scene("jsq", pools=1)
-
-    with pytest.raises(InputError, match=f"^Pool {address(0)} already exists.$"):
-        scene.balancer.add(address(0), endpoint(7))
+        for number in (1, 5):
+            with pytest.raises(InputError) as refused:
+                getattr(scene.balancer, which)(address(number))
+            assert str(refused.value) == f"There is no pool {address(number)}. Pools: {address(0)}."
+        empty = Scene("jsq")
+        with pytest.raises(InputError, match="Pools: none"):
+            empty.balancer.pool(address(0))
 
 
 def test_one_server_is_one_pool() -> None:
@@ -712,21 +614,6 @@ def test_changes_are_reported_once_each() -> None:
     assert all(isinstance(event, PoolEvent) for event in scene.events)
 
 
-def test_a_new_pool_is_reported_with_its_endpoint() -> None:
-    scene = Scene("jsq")
-    scene.balancer.add(address(0), endpoint(0))
-
-    assert scene.events == [PoolAdded(pool=address(0), endpoint=endpoint(0))]
-
-
-def test_without_slow_start_the_stage_in_between_is_not_reported() -> None:
-    scene = Scene("jsq", pools=1, slow_start=0.0)
-    scene.balancer.drain(address(0))
-    scene.balancer.undrain(address(0))
-
-    assert scene.states(scene.pools[0]) == [(State.SERVING, State.DRAINING), (State.DRAINING, State.SERVING)]
-
-
 def test_a_slow_start_shorter_than_the_clock_can_tell_ends_at_the_next_tick() -> None:
     scene = Scene("jsq", pools=1, slow_start=1e-12)
     newcomer = scene.balancer.add(address(1), endpoint(1))
@@ -734,16 +621,6 @@ def test_a_slow_start_shorter_than_the_clock_can_tell_ends_at_the_next_tick() ->
     scene.balancer.tick()
 
     assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
-
-
-def test_a_burst_of_threshold_changes_is_one_report() -> None:
-    scene = Scene("threshold", pools=2)
-    scene.picks(6)
-    scene.balancer.tick()
-    scene.balancer.tick()
-
-    changes = [event for event in scene.events if isinstance(event, ThresholdChanged)]
-    assert changes == [ThresholdChanged(before=0, threshold=3, changes=3)]
 
 
 def test_a_report_of_the_threshold_counts_the_changes_since_the_last_one() -> None:
@@ -783,32 +660,6 @@ def test_alpha_can_change_while_it_runs() -> None:
     assert scene.events[-1] == AlphaChanged(alpha=0.85)
     assert sum(isinstance(event, AlphaChanged) for event in scene.events) == 1
     assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)
-
-
-def test_a_closed_session_stays_closed() -> None:
-    scene = Scene("jsq", pools=2)
-    ledger = Seen()
-    session = scene.balancer.open(via=ledger)
-    assert session is not None
-    session.close()
-    session.served_by(endpoint(1))
-    assert scene.sessions() == [0, 0]
-    assert scene.balancer.unpicked_total == 0
-    session.close()
-    assert scene.sessions() == [0, 0]
-    assert ledger.counts.total() == 0
-
-
-def test_a_released_session_is_counted_again_where_it_is_served() -> None:
-    scene = Scene("jsq", pools=2)
-    ledger = Seen()
-    session = scene.balancer.open(via=ledger)
-    assert session is not None
-    session.release()
-    assert scene.sessions() == [0, 0]
-    session.served_by(endpoint(1))
-    assert scene.sessions() == [0, 1]
-    assert ledger.counts[scene.pools[1]] == 1
 
 
 def test_a_report_that_fails_counts_no_session_out_twice() -> None:

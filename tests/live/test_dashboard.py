@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from evenly.live.addresses import Address
-from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Feed, Reader, TooManyReadersError
+from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Reader
 from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
-from evenly.live.dashboard.source import Figures, Pools, spread_of
-from evenly.live.log import KEPT_LINES, Line, Log
+from evenly.live.dashboard.source import Figures
+from evenly.live.log import Line
 from tests.web.balancer_port import BalancerPort
 
 TOKEN = "a-token-of-many-characters"
@@ -93,24 +93,6 @@ def test_the_history_has_an_hour_and_no_more() -> None:
     assert rows[-1][0] - rows[0][0] == HOUR_S - SAMPLE_S  # type: ignore[operator]
     assert rows[-1] == [now - SAMPLE_S, 10, 3 * POINTS - 1, 5, 0.5, 3]
     assert history.is_due(now - HOUR_S), "a clock that was set back does not stop it"
-
-
-def test_the_log_keeps_its_last_lines_for_the_dashboard() -> None:
-    clock = Clock()
-    log = Log(None, clock=clock)
-    for number in range(2 * KEPT_LINES):
-        clock.now += 0.1
-        log.event("something", number=number)
-    assert len(log.recent) == KEPT_LINES
-    assert [line.facts["number"] for line in log.recent] == list(range(KEPT_LINES, 2 * KEPT_LINES))
-    assert [line.number for line in log.recent] == list(range(KEPT_LINES + 1, 2 * KEPT_LINES + 1))
-
-
-def test_the_spread_is_the_standard_deviation() -> None:
-    assert spread_of([]) == 0
-    assert spread_of([7, 7, 7]) == 0
-    assert spread_of([1, 3]) == 1
-    assert spread_of([10**9, 10**9 + 2]) == pytest.approx(1)
 
 
 # --- the stream ------------------------------------------------------------------------------------------------
@@ -212,50 +194,6 @@ def test_a_pool_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
     asyncio.run(run())
 
 
-class CountingSource:
-    """Counts how often it is looked at."""
-
-    def __init__(self, port: BalancerPort) -> None:
-        self._source = port.feed.source
-        self.about = self._source.about
-        self.parts = self._source.parts
-        self.looks = 0
-
-    def figures(self) -> Figures:
-        self.looks += 1
-        return self._source.figures()
-
-    def pools(self) -> Pools:
-        self.looks += 1
-        return self._source.pools()
-
-
-def test_ten_readers_cost_one_look_and_share_one_message() -> None:
-    source = CountingSource(BalancerPort(5, 3))
-    clock = Clock()
-    feed = Feed(source, Log(None), clock=clock)
-
-    async def run() -> None:
-        for _ in range(100):  # ten seconds without readers
-            clock.now += 0.1
-            await feed.tick()
-        assert source.looks == 10.0 // SAMPLE_S
-        readers = [feed.subscribe() for _ in range(10)]
-        before = source.looks
-        for _ in range(3):
-            await feed.tick()
-        assert source.looks == before + 6
-        waiting = [[reader._waiting.get_nowait() for _ in range(3)] for reader in readers]
-        assert all(text is first for texts in waiting for text, first in zip(texts, waiting[0], strict=True))
-        for reader in readers:
-            feed.unsubscribe(reader)
-        before = source.looks
-        await feed.tick()
-        assert source.looks == before
-
-    asyncio.run(run())
-
-
 def test_a_reader_that_does_not_keep_up_is_let_go() -> None:
     feed = BalancerPort(2, 1).feed
 
@@ -271,16 +209,6 @@ def test_a_reader_that_does_not_keep_up_is_let_go() -> None:
         assert [text async for text in feed.subscribe().messages()] == [], "a stream after the end ends at once"
 
     asyncio.run(run())
-
-
-def test_the_number_of_readers_is_bounded() -> None:
-    feed = BalancerPort(2, 1).feed
-    readers = [feed.subscribe() for _ in range(MAX_READERS)]
-    with pytest.raises(TooManyReadersError):
-        feed.subscribe()
-    feed.unsubscribe(readers[0])
-    feed.unsubscribe(readers[0])
-    feed.subscribe()
 
 
 # --- the port --------------------------------------------------------------------------------------------------
@@ -319,7 +247,6 @@ def log_in(client: httpx.Client, port: BalancerPort, token: str = TOKEN, *, keep
     return client.post(f"{port.url}dashboard/login", json={"token": token, "keep": keep})
 
 
-@pytest.mark.slow
 def test_the_page_and_its_files_are_served(guarded: BalancerPort, client: httpx.Client) -> None:
     page = client.get(guarded.url)
     assert (page.status_code, page.headers["cache-control"]) == (200, "no-cache")
@@ -331,7 +258,6 @@ def test_the_page_and_its_files_are_served(guarded: BalancerPort, client: httpx.
     assert client.get(f"{guarded.url}web/nothing.js").status_code == 404
 
 
-@pytest.mark.slow
 def test_the_stream_is_for_our_page_only(port: BalancerPort, client: httpx.Client) -> None:
     assert events(client, port, PAGE) == (200, "event: hello")
     assert events(client, port, {})[0] == 403, "another site can send this request, but not our header"
@@ -340,7 +266,6 @@ def test_the_stream_is_for_our_page_only(port: BalancerPort, client: httpx.Clien
     assert log_in(client, port).status_code == 404, "without a token, there is no login"
 
 
-@pytest.mark.slow
 def test_a_login_needs_the_token_and_gives_a_grant(guarded: BalancerPort, client: httpx.Client) -> None:
     assert events(client, guarded, PAGE)[0] == 401
     for wrong in ("", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper(), "\u00e9"):
@@ -358,7 +283,6 @@ def test_a_login_needs_the_token_and_gives_a_grant(guarded: BalancerPort, client
     assert client.get(f"{guarded.url}state", headers={"Authorization": f"Basic {grant}"}).status_code == 401
 
 
-@pytest.mark.slow
 def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerPort, client: httpx.Client) -> None:
     answer = log_in(client, guarded, keep=True)
     assert answer.json() == {"grant": None}
@@ -384,7 +308,6 @@ def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerP
     assert client.get(f"{guarded.url}state", headers=stolen).status_code == 401
 
 
-@pytest.mark.slow
 def test_a_stream_ends_with_its_login(guarded: BalancerPort, client: httpx.Client) -> None:
     for seconds in (2, 10, 60):  # on a slow machine, the first may be over before it is used
         grant = Logins(TOKEN, clock=lambda left=seconds: time.time() - TAB_S + left).grant(GrantKind.TAB)  # type: ignore[misc]
@@ -397,17 +320,6 @@ def test_a_stream_ends_with_its_login(guarded: BalancerPort, client: httpx.Clien
     assert events(client, guarded, headers)[0] == 401
 
 
-@pytest.mark.slow
-def test_a_process_that_stops_ends_its_streams(client: httpx.Client) -> None:
-    with ExitStack() as stack:
-        with BalancerPort(2, 1).serving() as port:
-            answer = stack.enter_context(client.stream("GET", f"{port.url}dashboard/events", headers=PAGE))
-            lines = answer.iter_lines()
-            assert next(lines) == "event: hello"
-        assert all(line in {"", "event: frame"} or line.startswith("data: ") for line in lines), "it ends cleanly"
-
-
-@pytest.mark.slow
 def test_too_many_dashboards_are_refused_in_one_sentence(port: BalancerPort, client: httpx.Client) -> None:
     with ExitStack() as stack:
         for _ in range(MAX_READERS):

@@ -6,46 +6,32 @@ import asyncio
 import io
 import json
 import math
-import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean, stdev
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from rich.console import Console
-from scipy.stats import norm, t
 
 from evenly import Scenario, simulate
 from evenly.cli.text import demo as show_demo
 from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
 from evenly.errors import InputError
-from evenly.live.addresses import Address
 from evenly.live.admin.schema import MessagesView, StateView, TokensView
-from evenly.live.demo import traffic
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan
-from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.report import Outcome, Report, verdict
-from evenly.live.demo.stack import demo_config
-from evenly.live.demo.traffic import Session, Traffic, drive
+from evenly.live.demo.traffic import Session
 from evenly.live.demo.window_report import WindowReport
-from evenly.live.envoy.process import find_envoy
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
-from evenly.workload.trace import Visit, draw_visits
+from evenly.workload.trace import draw_visits
 
 PATIENCE = 60.0
 FALSE_ALARM = 1e-7  # of each comparison with a law
-Z = float(norm.isf(FALSE_ALARM / 2))
 
 
 # --- visits ------------------------------------------------------------------------------------------------------
@@ -68,130 +54,10 @@ def test_the_plan_measures_the_end_of_every_load_and_ends_on_time() -> None:
 # --- pools and traffic -------------------------------------------------------------------------------------------
 
 
-def sessions_at(pool: Address) -> dict[str, int]:
-    with urlopen(f"http://{pool}/sessions", timeout=PATIENCE) as answer:
-        assert answer.headers.get_all("content-type") == ["application/json"]
-        return dict(json.load(answer))
-
-
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
-
-
-@pytest.mark.slow
-def test_pools_and_traffic_count_the_same_sessions() -> None:
-    async def scenario() -> None:
-        async with embedded_pools(3) as pools:
-            going = Traffic(pools, seed=1, ended=lambda _: None)
-            task = asyncio.create_task(going.run([Visit(0.0, 600.0)] * 60))
-            await until(lambda: sum(going.open.values()) == 60)
-            truth = await asyncio.to_thread(sessions_at, pools[1])
-            assert truth == dict(going.open)
-            assert min(truth.values()) > 0
-            task.cancel()  # this ends the sessions too
-            with suppress(asyncio.CancelledError):
-                await task
-            assert sum(going.open.values()) == 0
-            async with asyncio.timeout(PATIENCE):
-                while sum((await asyncio.to_thread(sessions_at, pools[0])).values()):
-                    await asyncio.sleep(0.01)
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.slow
-def test_sessions_begin_and_end_when_they_should() -> None:
-    visits = [Visit(0.05 * number, 0.3 + 0.1 * (number % 3)) for number in range(20)]
-    heard: list[float] = []
-
-    async def scenario() -> tuple[list[Session], tuple[Address, ...], dict[str, int]]:
-        async with embedded_pools(2) as pools:
-            sessions = await drive(visits, pools, seed=3, progress=heard.append)
-            return sessions, pools, await asyncio.to_thread(sessions_at, pools[0])
-
-    sessions, pools, left = asyncio.run(scenario())
-    assert sum(left.values()) == 0
-    assert heard == [session.end for session in sessions]
-    assert {session.pool for session in sessions} == {str(pool) for pool in pools}
-    wanted_starts = sorted(visit.start for visit in visits)
-    wanted_ends = sorted(visit.start + visit.stay for visit in visits)
-    # Never early. How late depends on the machine.
-    for wanted, actual in zip(wanted_starts, sorted(session.start for session in sessions), strict=True):
-        assert wanted <= actual
-    for wanted, actual in zip(wanted_ends, sorted(session.end for session in sessions), strict=True):
-        assert wanted - 1e-3 <= actual
-
-
-@pytest.mark.slow
-def test_sessions_that_fail_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rejected, never greeted, refused by a closed port, broken in the middle."""
-
-    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n")
-        await writer.drain()
-        await reader.read()
-        writer.close()
-
-    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read(2**16)
-        await reader.read()
-        writer.close()
-
-    async def scenario() -> None:
-        for behaviour, timeout in ((refuse, PATIENCE), (say_nothing, 0.5)):
-            monkeypatch.setattr(traffic, "TIMEOUT_S", timeout)
-            server = await asyncio.start_server(behaviour, "127.0.0.1", 0)
-            address = Address(*server.sockets[0].getsockname())
-            async with server:
-                [session] = await drive([Visit(0, 0.1)], [address])
-            assert session.pool == ""
-        monkeypatch.setattr(traffic, "TIMEOUT_S", PATIENCE)
-        [session] = await drive([Visit(0, 0.1)], [address])  # the server is closed
-        assert session.pool == ""
-        seen: list[Session] = []
-        going = Traffic([], seed=1, ended=seen.append)
-        async with embedded_pools(1) as pools:
-            going = Traffic(pools, seed=1, ended=seen.append)
-            task = asyncio.create_task(going.run([Visit(0, 600.0)]))
-            await until(lambda: sum(going.open.values()) == 1)
-        await task  # its pool is gone
-        assert [session.pool for session in seen] == [""]
-        assert (going.started, going.failed) == (1, 1)
-
-    asyncio.run(scenario())
-
-
-@pytest.fixture
-def pools_process() -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "evenly.live.demo.pools", "--count", "2"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        yield process
-        process.kill()
-
-
-def test_the_pools_end_with_their_parent(pools_process: subprocess.Popen[str]) -> None:
-    assert pools_process.stdin is not None
-    assert pools_process.stdout is not None
-    ports = json.loads(pools_process.stdout.readline())["ports"]
-    assert len(set(ports)) == 2
-    pools_process.stdin.close()
-    assert pools_process.wait(PATIENCE) == 0
-
-
-@pytest.mark.slow
-def test_the_pools_end_when_told_and_count_sessions_only(pools_process: subprocess.Popen[str]) -> None:
-    assert pools_process.stdout is not None
-    port = json.loads(pools_process.stdout.readline())["ports"][0]
-    with pytest.raises(HTTPError) as caught:
-        urlopen(f"http://127.0.0.1:{port}/", timeout=PATIENCE)
-    caught.value.close()
-    assert caught.value.code == 426  # no WebSocket, no session
-    assert set(sessions_at(Address("127.0.0.1", port)).values()) == {0}
-    pools_process.send_signal(signal.SIGTERM)
-    assert pools_process.wait(PATIENCE) == 0
 
 
 # --- averages ----------------------------------------------------------------------------------------------------
@@ -214,15 +80,13 @@ def test_averages_of_a_case_worked_by_hand() -> None:
     assert found.pools_with_exactly == pytest.approx([0.25, 0.5, 0.25])
 
 
-def test_there_must_be_something_to_average() -> None:
-    with pytest.raises(ValueError, match="nothing to average"):
-        balance([], ["a"], 2, 2)
-
-
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "alpha", "policy"),
-    [("jsq", None, JoinShortestQueue()), ("threshold", "0.7", ThresholdPolicy(0, LearningRule("0.7")))],
+    [
+        pytest.param("jsq", None, JoinShortestQueue(), marks=pytest.mark.full),
+        ("threshold", "0.7", ThresholdPolicy(0, LearningRule("0.7"))),
+    ],
     ids=["jsq", "threshold"],
 )
 def test_the_ideal_is_what_the_simulator_says(name: str, alpha: str | None, policy: Policy) -> None:
@@ -252,32 +116,11 @@ def share(levels: Sequence[float] | NDArray[np.float64], tasks: int) -> float:
 
 def check_same_mean(ours: list[float], theirs: list[float]) -> None:
     """Compare means by Welch's test, with the fewest degrees of freedom that it can have."""
+    from scipy.stats import t
+
     error = math.sqrt(stdev(ours) ** 2 / len(ours) + stdev(theirs) ** 2 / len(theirs))
     limit = float(t.isf(FALSE_ALARM / 2, min(len(ours), len(theirs)) - 1)) * error
     assert abs(fmean(ours) - fmean(theirs)) < limit
-
-
-# --- Envoy -------------------------------------------------------------------------------------------------------
-
-
-def test_envoy_accepts_the_config_and_its_second_listener_bypasses_the_picker(tmp_path: Path) -> None:
-    ports = (Address("127.0.0.1", 10_000 + number) for number in range(9))
-    evenly, rival, picker, admin, *pools = ports
-    config = demo_config(evenly, rival, picker, pools, admin)
-    file = tmp_path / "envoy.json"
-    file.write_text(json.dumps(config))
-    command = [str(find_envoy()), "--mode", "validate", "-c", str(file), "--log-level", "error"]
-    subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    ours, theirs = config["static_resources"]["listeners"]
-    assert ours["address"]["socket_address"]["port_value"] == evenly.port
-    assert theirs["address"]["socket_address"]["port_value"] == rival.port
-    assert '"picker"' in json.dumps(ours)
-    assert '"picker"' not in json.dumps(theirs)
-    assert '"pools"' not in json.dumps(theirs)
-    [cluster] = [each for each in config["static_resources"]["clusters"] if each["name"] == "least_request"]
-    assert "override" not in json.dumps(cluster)
-    assert "LeastRequest" in json.dumps(cluster)
-    assert json.dumps(cluster).count("port_value") == len(pools)
 
 
 # --- verdict -----------------------------------------------------------------------------------------------------
@@ -356,14 +199,6 @@ def test_the_verdict_of_a_bad_run() -> None:
     )
 
 
-def test_a_tenth_makes_the_difference_and_one_off_is_close_enough() -> None:
-    assert "as even as the ideal" in verdict(report(spread=0.549))[1]
-    assert "10 % less even than the ideal" in verdict(report(spread=0.552))[1]
-    assert "about as even" in verdict(report(spread=0.5, rival=0.54))[2]
-    assert "followed" in verdict(report(off=1))[0]
-    assert "did not follow" in verdict(report(off=-2))[0]
-
-
 def test_the_report_in_json_and_in_text() -> None:
     found = report(spread=0.6)
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -403,9 +238,10 @@ def drawn(moment: Frame, width: int, height: int, encoding: str = "utf-8") -> li
     return file.read().splitlines()
 
 
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 23), (100, 40), (120, 30), (161, 50), (300, 100)])
 @pytest.mark.parametrize(
-    "moment", [frame(), frame(45), frame(picker=False)], ids=["usual", "crowded", "picker away"]
+    ("moment", "width", "height"),
+    [(frame(), 80, 23), (frame(45), 161, 50), (frame(picker=False), 80, 24)],
+    ids=["usual", "crowded", "picker away"],
 )
 def test_the_screen_stays_within_the_terminal(moment: Frame, width: int, height: int) -> None:
     lines = drawn(moment, width, height)
@@ -414,14 +250,13 @@ def test_the_screen_stays_within_the_terminal(moment: Frame, width: int, height:
     assert "39 s left" in lines[-1]
 
 
-@pytest.mark.parametrize(("width", "bar"), [(80, 1), (120, 2), (160, 3)])
-def test_the_screen_shows_every_session_the_threshold_and_the_numbers(width: int, bar: int) -> None:
+def test_the_screen_shows_every_session_the_threshold_and_the_numbers() -> None:
     moment = frame()
-    lines = drawn(moment, width, 24)
-    side = POOLS * bar + 7
+    lines = drawn(moment, 80, 24)
+    side = POOLS + 7
     for place, sessions in enumerate((moment.evenly.sessions, moment.rival.sessions)):
         part = "".join(line[place * side : (place + 1) * side] for line in lines[1:-1])
-        assert part.count("\u2588") + part.count("\u2589") == bar * sum(sessions)
+        assert part.count("\u2588") + part.count("\u2589") == sum(sessions)
     [marked] = [line for line in lines if "\u25b8" in line]
     assert " 5\u25b8" in marked
     text = "\n".join(" ".join(line.split()) for line in lines)
@@ -440,28 +275,3 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers(width: int
         "http://127.0.0.1:65535/",
     ):
         assert expected in text
-
-
-def test_the_screen_does_without_unicode() -> None:
-    lines = drawn(frame(45), 80, 24, encoding="ascii")  # would fail on a letter that is not there
-    assert sum(line.count("#") for line in lines) > 0
-    assert any("^" in line for line in lines)  # more sessions than there is room for
-    assert max(map(len, lines)) <= 80
-
-
-@pytest.mark.parametrize(
-    ("width", "height", "terminal", "fits"),
-    [(80, 24, True, True), (79, 24, True, False), (80, 20, True, False), (80, 24, False, False)],
-)
-def test_a_screen_needs_a_terminal_that_is_large_enough(
-    width: int, height: int, terminal: bool, fits: bool
-) -> None:
-    console = Console(file=io.StringIO(), width=width, height=height, force_terminal=terminal, _environ={})
-    assert show_demo.screen_fits(console) is fits
-
-
-def test_a_moment_in_a_line() -> None:
-    assert show_demo.line(frame()) == (
-        " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52, least_request 1.21  messages 0.90  sessions 2,468"
-    )
-    assert "threshold  ? (best  5)" in show_demo.line(frame(picker=False))

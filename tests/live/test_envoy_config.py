@@ -26,8 +26,6 @@ from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 from tests.live.rig import Picker, PoolProcess
 
-pytestmark = pytest.mark.envoy
-
 SHAPES = [
     (),
     ("--pool", "127.0.0.1:9001", "--pool", "localhost:9002", "--pool", "[::1]:9003"),
@@ -87,7 +85,11 @@ def pool() -> Iterator[PoolProcess]:
         yield server
 
 
-@pytest.mark.parametrize("options", SHAPES, ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [*SHAPES[:2], *(pytest.param(shape, marks=pytest.mark.full) for shape in SHAPES[2:-1]), SHAPES[-1]],
+    ids=" ".join,
+)
 def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) -> None:
     file = tmp_path / "envoy.json"
     file.write_text(json.dumps(printed(*options)), encoding="utf-8")
@@ -98,35 +100,25 @@ def test_envoy_accepts_every_config(options: tuple[str, ...], tmp_path: Path) ->
     assert "limit" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
+def test_bad_input_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[tuple[str, ...], str]] = [
         (("--envoy-admin", "0.0.0.0:9901"), "so 0.0.0.0:9901 must name a host and a port"),
-        (("--envoy-admin", "[::]:9901"), "so [::]:9901 must name a host and a port"),
         (("--envoy-admin", "127.0.0.1:0"), "so 127.0.0.1:0 must name a host and a port"),
         (
             ("--health-path", "healthz"),
             "characters without spaces, not 'healthz'.",
         ),
-        (
-            ("--health-path", "/a b"),
-            "characters without spaces, not '/a b'.",
-        ),
         (("--picker", "127.0.0.1:0"), "The port of the picker must be from 1 to 65535, not 0"),
-        (("--pool", "127.0.0.1:0"), "The port of a pool must be from 1 to 65535, not 0"),
         (("--pool", "dns://web:80"), "envoy-config takes fixed addresses only: leave out --pool 'dns://web:80'"),
         (("--pool", "127.0.0.1:1", "--pool", "127.0.0.1:1"), "Pool 127.0.0.1:1 is given twice"),
-        (("--pool", "10.0.0..1:80"), "The host of '10.0.0..1:80' is not a valid IPv4 address"),
-        (("--pool", "127.0.0.1"), "An address must be HOST:PORT with a port up to 65535, not '127.0.0.1'"),
         (("--pool", "no-such-host.invalid:80"), "Cannot resolve the host of no-such-host.invalid:80"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_bad_input_is_named(options: tuple[str, ...], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["envoy-config", "--picker", "127.0.0.1:4000", "--listen", "127.0.0.1:8080", *options]) == 2
-    assert complaint in capsys.readouterr().err
+    ]
+    for options, complaint in rows:
+        assert main(["envoy-config", "--picker", "127.0.0.1:4000", "--listen", "127.0.0.1:8080", *options]) == 2
+        assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_the_printed_config_runs_with_and_without_the_picker(pool: PoolProcess, tmp_path: Path) -> None:
     """Envoy finds the picker by name and announces its admin port. When the picker dies, sessions continue.
 
@@ -160,6 +152,7 @@ def _served_by(port: int, headers: dict[str, str]) -> str:
         return connection.getresponse().read().decode()
 
 
+@pytest.mark.full
 def test_sessions_do_not_wait_for_a_picker_whose_health_check_fails(pool: PoolProcess, tmp_path: Path) -> None:
     """The picker is frozen. Until its health check fails, a session waits for the message timeout."""
     listen, admin = free_port(), free_port()
@@ -202,7 +195,7 @@ def test_a_second_envoy_on_the_port_is_refused(tmp_path: Path) -> None:
         eventually(second.ready, lambda ready: not ready)
 
 
-@pytest.mark.parametrize("admin", ["10.0.0.1:9", "127.0.0.1:9"])
+@pytest.mark.parametrize("admin", [pytest.param("10.0.0.1:9", marks=pytest.mark.full), "127.0.0.1:9"])
 def test_the_admin_port_can_only_be_read(admin: str, tmp_path: Path) -> None:
     """On loopback too: every local user can open the port."""
     config = printed("--listen", f"127.0.0.1:{free_port()}", "--envoy-admin", admin, "--pool", "127.0.0.1:9")
@@ -252,6 +245,7 @@ def _takes_another(port: int) -> bool:
         return False
 
 
+@pytest.mark.full
 def test_when_the_memory_is_used_up_only_new_requests_are_refused(pool: PoolProcess, tmp_path: Path) -> None:
     """Open sessions continue. When they have ended, there is room again."""
     listen = free_port()

@@ -18,6 +18,7 @@ from evenly.live.gateway.envoy_watch import EnvoyWatch
 from evenly.live.gateway.resources import private_folder
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
+from evenly.live.timing import Timing
 
 
 class FakeEnvoy:
@@ -46,7 +47,7 @@ class Scene:
         self.envoy = FakeEnvoy()
         self.folder = GatewayFolder(folder)
         self.lines = io.StringIO()
-        self._watch = EnvoyWatch(cast("EnvoyProcess", self.envoy), self.folder, Log(self.lines))
+        self._watch = EnvoyWatch(cast("EnvoyProcess", self.envoy), self.folder, Log(self.lines), Timing())
 
     def accepting(self, probes: int) -> list[bool]:
         """Probe, and return what the picker reads after each probe."""
@@ -110,21 +111,19 @@ def test_an_envoy_that_is_dead_or_starting_is_left_to_the_supervisor(scene: Scen
     assert (scene.envoy.kills, scene.events()) == (0, [])
 
 
-@pytest.mark.parametrize(("parent", "kept"), [("short", True), ("n" * 80, False), ("\udcff", False)])
-def test_the_private_folder_has_room_for_a_socket(
-    parent: str, kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_private_folder_has_room_for_a_socket(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is in /tmp if the path of TMPDIR is too long, or not UTF-8, which Envoy's config must be."""
-    with TemporaryDirectory() as base:
-        temporary = Path(base, parent)
-        temporary.mkdir()
-        monkeypatch.setattr("tempfile.tempdir", str(temporary))
-        with private_folder() as folder:
-            assert folder.parent == (temporary if kept else Path("/tmp"))
-            assert folder.stat().st_mode & 0o777 == 0o700
-            with socket.socket(socket.AF_UNIX) as admin:
-                admin.bind(str(GatewayFolder(folder).admin_socket))
-        assert not folder.exists()
+    for parent, kept in [("short", True), ("n" * 80, False), ("\udcff", False)]:
+        with TemporaryDirectory(dir="/tmp") as base:
+            temporary = Path(base, parent)
+            temporary.mkdir()
+            monkeypatch.setattr("tempfile.tempdir", str(temporary))
+            with private_folder() as folder:
+                assert folder.parent == (temporary if kept else Path("/tmp"))
+                assert folder.stat().st_mode & 0o777 == 0o700
+                with socket.socket(socket.AF_UNIX) as admin:
+                    admin.bind(str(GatewayFolder(folder).admin_socket))
+            assert not folder.exists()
 
 
 def test_a_private_folder_needs_a_place(monkeypatch: pytest.MonkeyPatch) -> None:

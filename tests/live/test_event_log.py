@@ -6,8 +6,6 @@ import io
 import json
 from collections.abc import Iterator
 
-import pytest
-
 from evenly.live.addresses import Address
 from evenly.live.balancer.events import (
     AlphaChanged,
@@ -20,7 +18,7 @@ from evenly.live.balancer.events import (
 )
 from evenly.live.balancer.lifecycle import State
 from evenly.live.log import Log
-from evenly.live.picker.event_log import EventLog, describe
+from evenly.live.picker.event_log import EventLog
 
 POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
 
@@ -54,11 +52,11 @@ NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.parametrize(("event", "line"), NAMED, ids=lambda each: type(each).__name__)
-def test_an_event_is_a_line_of_the_log(event: BalancerEvent, line: dict[str, object]) -> None:
-    stream = io.StringIO()
-    EventLog(Log(stream, clock=lambda: 1_794_762_000.0)).write(event)
-    assert list(json.loads(stream.getvalue()).items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
+def test_an_event_is_a_line_of_the_log() -> None:
+    for event, line in NAMED:
+        stream = io.StringIO()
+        EventLog(Log(stream, clock=lambda: 1_794_762_000.0)).write(event)
+        assert list(json.loads(stream.getvalue()).items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
 
 
 def kinds(of: type[BalancerEvent]) -> Iterator[type[BalancerEvent]]:
@@ -72,8 +70,3 @@ def kinds(of: type[BalancerEvent]) -> Iterator[type[BalancerEvent]]:
 def test_every_event_and_every_state_has_a_name() -> None:
     assert set(kinds(BalancerEvent)) == {type(event) for event, _ in NAMED}
     assert {event.state for event, _ in NAMED if isinstance(event, PoolStateChanged)} == set(State)
-
-
-def test_an_event_without_a_name_is_refused() -> None:
-    with pytest.raises(TypeError, match="BalancerEvent"):
-        describe(BalancerEvent())

@@ -10,8 +10,6 @@ from tests.live.clients import sessions
 from tests.live.processes import ask, eventually
 from tests.live.rig import PoolProcess, Rig, rig
 
-pytestmark = pytest.mark.envoy
-
 TRIES = 40
 WORKERS_LAG = 1.0  # seconds in which Envoy's workers learn about the health of pools
 
@@ -45,6 +43,7 @@ def test_draining_pools_get_nothing_when_the_picker_is_dead() -> None:
             session.echo()
 
 
+@pytest.mark.full
 def test_failing_pools_are_tried_when_all_others_drain() -> None:
     """The checks may be wrong, but the operator is not."""
     with rig(3, health_path="/health") as live, sessions(live.port, 6) as opened:
@@ -60,6 +59,7 @@ def test_failing_pools_are_tried_when_all_others_drain() -> None:
             session.echo()
 
 
+@pytest.mark.full
 def test_failing_pools_are_tried_when_there_are_no_others() -> None:
     with rig(2, health_path="/health") as live:
         for pool in live.pools:

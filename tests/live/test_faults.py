@@ -15,8 +15,6 @@ from tests.live.clients import Session, Traffic, sessions
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import rig
 
-pytestmark = pytest.mark.envoy
-
 CLIENTS = 4
 _WHOLE_ANSWER = re.compile(rb"HTTP/1.1 200 .*\r\n\r\n127\.0\.0\.1:\d{5}", re.DOTALL)
 
@@ -27,6 +25,7 @@ def traffic_flows(traffic: Traffic, more: int = 50) -> None:
     eventually(lambda: traffic.succeeded, lambda count: count >= before + more)
 
 
+@pytest.mark.long
 def test_the_picker_is_killed_under_load() -> None:
     """Sessions continue and new ones begin. After the restart all are counted, picked or not."""
     with rig(3) as live, sessions(live.port, 30) as before, Traffic(live.port) as traffic:
@@ -47,6 +46,7 @@ def test_the_picker_is_killed_under_load() -> None:
     assert traffic.failures_apart_from(dying, dead) == []
 
 
+@pytest.mark.full
 def test_the_picker_freezes() -> None:
     """Sessions begin without it, and it catches up when it continues."""
     with rig(3, patient=False) as live, sessions(live.port, 9), Traffic(live.port) as traffic:
@@ -67,6 +67,7 @@ def test_the_picker_freezes() -> None:
     assert traffic.failures == []
 
 
+@pytest.mark.long
 def test_an_envoy_is_killed() -> None:
     """Its sessions end and are no longer counted. Sessions of the other Envoy are not affected."""
     with rig(3, envoys=2) as live:
@@ -88,6 +89,7 @@ def test_an_envoy_is_killed() -> None:
     assert traffic.failures == []
 
 
+@pytest.mark.full
 def test_an_envoy_that_starts_does_not_mark_pools_as_failing() -> None:
     """Envoy reports pools as failing until its first check of them is answered."""
     with rig(5) as live:
@@ -100,6 +102,7 @@ def test_an_envoy_that_starts_does_not_mark_pools_as_failing() -> None:
         assert set(live.states().values()) == {"serving"}
 
 
+@pytest.mark.full
 def test_the_picker_and_an_envoy_are_killed() -> None:
     """Sessions that a new picker knows only from an Envoy's admin port are forgotten with that Envoy."""
     with rig(3, envoys=2) as live:
@@ -114,6 +117,7 @@ def test_the_picker_and_an_envoy_are_killed() -> None:
         live.settled(0)
 
 
+@pytest.mark.full
 def test_a_picker_sees_all_envoys_as_one() -> None:
     """Sessions through any Envoy are spread as if there were one."""
     with rig(5, "--policy", "jsq", envoys=2) as live, sessions(live.envoys[0].port, 13):
@@ -124,6 +128,7 @@ def test_a_picker_sees_all_envoys_as_one() -> None:
                 assert set(counts.values()) == {3}
 
 
+@pytest.mark.long
 def test_a_pool_is_killed() -> None:
     """Only its own sessions are lost. It gets no more picks, until it is back."""
     with rig(3, "--slow-start", "1") as live, sessions(live.port, 30) as opened:
@@ -163,6 +168,7 @@ def test_clients_vanish() -> None:
         assert live.unpicked() == 0
 
 
+@pytest.mark.full
 def test_a_pool_answers_500() -> None:
     with rig(2) as live, sessions(live.port, 4):
         with ThreadPoolExecutor(4) as clients:
@@ -208,6 +214,7 @@ def test_a_retry_moves_a_session() -> None:
         assert live.unpicked() == 0
 
 
+@pytest.mark.full
 def test_a_pool_that_refuses_costs_no_session() -> None:
     """For a retry, Envoy itself would choose the pool that refuses, because it has no sessions."""
     with rig(2, "--policy", "jsq", health_path="/health") as live:
@@ -219,6 +226,7 @@ def test_a_pool_that_refuses_costs_no_session() -> None:
             live.settled(2)
 
 
+@pytest.mark.full
 def test_two_thousand_open_sessions() -> None:
     """Each session counts from its pick, so bursts leave the pools even.
 
@@ -235,6 +243,7 @@ def test_two_thousand_open_sessions() -> None:
         live.settled(1000)
 
 
+@pytest.mark.full
 def test_ten_thousand_sessions_leave_nothing_behind() -> None:
     """The picker grows by less than 2 MiB: a stream, session or header kept for each would take more."""
     with rig(3) as live:

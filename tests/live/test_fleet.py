@@ -7,7 +7,7 @@ import io
 import json
 import random
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,7 +15,6 @@ import pytest
 from evenly.core import LearningRule, RandomRouting, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
-from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
@@ -24,7 +23,6 @@ from tests.live.processes import PATIENCE
 from tests.live.sent_items import SentItems
 
 POOL = Address("127.0.0.1", 9001)
-OTHER = Address("127.0.0.1", 9002)
 NONSENSE = b"HTTP/1.1 200 OK\r\n\r\nnonsense"
 
 
@@ -139,10 +137,7 @@ def run(scene: Scene, play: Callable[[Scene], Awaitable[None]]) -> None:
     asyncio.run(all_of_it())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("failing", "envoys", "fails"), [(0, 1, False), (1, 1, True), (1, 2, False), (1, 3, False), (2, 3, True)]
-)
+@pytest.mark.parametrize(("failing", "envoys", "fails"), [(1, 1, True), (1, 2, False), (2, 3, True)])
 def test_a_pool_fails_if_more_than_half_of_the_envoys_report_so(failing: int, envoys: int, fails: bool) -> None:
     async def play(scene: Scene) -> None:
         await scene.polled()
@@ -159,7 +154,6 @@ def test_a_pool_fails_if_more_than_half_of_the_envoys_report_so(failing: int, en
     run(Scene(envoys), play)
 
 
-@pytest.mark.slow
 def test_an_envoy_that_does_not_know_a_pool_has_no_say_in_its_health() -> None:
     async def play(scene: Scene) -> None:
         stranger = scene.ports[1]
@@ -174,7 +168,6 @@ def test_an_envoy_that_does_not_know_a_pool_has_no_say_in_its_health() -> None:
     run(Scene(2), play)
 
 
-@pytest.mark.slow
 def test_unpicked_sessions_are_the_sum_over_all_envoys() -> None:
     async def play(scene: Scene) -> None:
         first, second = scene.ports
@@ -192,7 +185,6 @@ def test_unpicked_sessions_are_the_sum_over_all_envoys() -> None:
     run(Scene(2), play)
 
 
-@pytest.mark.slow
 def test_the_first_response_of_an_envoy_raises_the_threshold_to_the_mean() -> None:
     async def play(scene: Scene) -> None:
         scene.ports[0].show(7)
@@ -231,7 +223,6 @@ def test_an_envoy_that_refuses_connections_is_lost_with_its_unpicked_sessions() 
     run(Scene(), play)
 
 
-@pytest.mark.slow
 def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten_later() -> None:
     async def play(scene: Scene) -> None:
         [port] = scene.ports
@@ -263,23 +254,6 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
     run(Scene(), play)
 
 
-def test_the_counts_of_a_pool_that_is_gone_are_dropped() -> None:
-    async def play(scene: Scene) -> None:
-        other = scene.balancer.add(OTHER, OTHER)
-        scene.balancer.drain(POOL)
-        session = scene.balancer.open(via=scene.envoy())
-        assert session is not None
-        session.close()
-        await scene.polled()
-        assert scene.envoy().snapshot().started == {other: 1}
-        scene.balancer.remove(OTHER)
-        await scene.polled()
-        assert scene.envoy().snapshot().started == {}
-
-    run(Scene(), play)
-
-
-@pytest.mark.slow
 def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> None:
     async def play(scene: Scene) -> None:
         [port] = scene.ports
@@ -306,51 +280,6 @@ def test_an_envoy_that_never_responds_is_forgotten_unless_it_has_sessions() -> N
     run(scene, play)
 
 
-def test_a_fault_of_ours_is_logged_and_polling_continues() -> None:
-    async def play(scene: Scene) -> None:
-        def fail(pool: LivePool, count: int) -> None:
-            raise ZeroDivisionError("of ours")
-
-        scene.balancer.set_unpicked = fail  # type: ignore[method-assign]
-        await scene.polled()
-        assert scene.events("fault")[0] == {
-            "event": "fault",
-            "where": "EnvoyFleet._take_in",
-            "error": "ZeroDivisionError('of ours')",
-        }
-        await scene.polled()
-
-    run(Scene(), play)
-
-
-def test_announcements_that_are_rejected_are_logged_once_each_and_not_without_end() -> None:
-    scene = Scene()
-
-    async def play(scene: Scene) -> None:
-        for _ in range(2):
-            assert scene.fleet.register(b"envoy.example:" + b"9" * 200, SentItems()) is None
-        [line] = scene.events("envoy not believed")
-        assert len(line["announced"]) == 100
-        for number in range(100):
-            assert scene.fleet.register(f"envoy-{number}:80".encode(), SentItems()) is None
-        assert len(scene.events("envoy not believed")) == 64
-
-    run(scene, play)
-
-
-def test_the_limit_of_envoys_is_logged_when_it_is_reached() -> None:
-    async def play(scene: Scene) -> None:
-        for port in range(1, 63):
-            assert scene.fleet.register(f"127.0.0.1:{port}".encode(), SentItems()) is not None
-        assert scene.events("no more envoys") == []
-        assert scene.fleet.register(b"127.0.0.1:63", SentItems()) is not None
-        assert scene.fleet.register(b"127.0.0.1:64", SentItems()) is None
-        assert scene.fleet.register(b"127.0.0.1:63", SentItems()) is not None
-        assert [line["most"] for line in scene.events("no more envoys")] == [64]
-
-    run(Scene(), play)
-
-
 # --- the client of one admin port ------------------------------------------------------------------------------
 
 
@@ -365,22 +294,18 @@ def fetched(port: AdminPort, seconds: float = PATIENCE) -> dict[Address, Host]:
     return asyncio.run(ask())
 
 
-def test_hosts_are_fetched_with_one_request() -> None:
-    port = AdminPort()
-    port.show(3, pools=(POOL, OTHER))
-    assert fetched(port) == {POOL: Host(3, failing=False), OTHER: Host(3, failing=False)}
-    [request] = port.requests
-    assert request.startswith(b"GET /clusters?format=json&filter=%5E%28pools%7Cpools-once%29%24 HTTP/1.1\r\n")
-
-
-@pytest.mark.parametrize(
-    "response", [b"", b"\r\n", NONSENSE, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", b"HTTP/9 x\r\n\r\n"]
-)
-def test_a_response_that_cannot_be_parsed_is_rejected(response: bytes) -> None:
-    port = AdminPort()
-    port.response = response
-    with pytest.raises(BadResponseError):
-        fetched(port)
+def test_a_response_that_cannot_be_parsed_is_rejected() -> None:
+    for response in [
+        b"",
+        b"\r\n",
+        NONSENSE,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
+        b"HTTP/9 x\r\n\r\n",
+    ]:
+        port = AdminPort()
+        port.response = response
+        with pytest.raises(BadResponseError):
+            fetched(port)
 
 
 class EndlessPort(AdminPort):
@@ -393,15 +318,6 @@ class EndlessPort(AdminPort):
 def test_a_response_that_is_too_long_is_rejected() -> None:
     with pytest.raises(BadResponseError, match="more than 67108864 bytes"):
         fetched(EndlessPort())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("size", "accepted"), [(2**26, True), (2**26 + 1, False)])
-def test_a_response_may_take_64_mib(size: int, accepted: bool) -> None:
-    port = AdminPort()
-    port.response = b"HTTP/1.1 200 OK\r\n\r\n{}".ljust(size)
-    with nullcontext() if accepted else pytest.raises(BadResponseError):
-        assert fetched(port) == {}
 
 
 class HangingPort(AdminPort):

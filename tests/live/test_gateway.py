@@ -28,8 +28,6 @@ from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import READY, Gateway, PoolProcess
 
-pytestmark = pytest.mark.envoy
-
 
 @contextmanager
 def pool_servers(count: int) -> Iterator[list[PoolProcess]]:
@@ -175,20 +173,6 @@ def attempt(listen: str, admin: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_second_gateway_on_the_port_is_refused(front: tuple[int, list[str]]) -> None:
-    done = attempt(f"127.0.0.1:{front[0]}", "127.0.0.1:0")
-    assert done.returncode == 2
-    assert done.stderr == f"evenly: Cannot listen on 127.0.0.1:{front[0]}: address already in use.\n"
-
-
-def test_an_admin_port_in_use_is_refused() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        done = attempt("127.0.0.1:0", f"127.0.0.1:{port}")
-    assert done.returncode == 2
-    assert done.stderr == f"evenly: Cannot listen on 127.0.0.1:{port}: address already in use.\n"
-
-
 def test_an_admin_port_beyond_loopback_needs_a_token() -> None:
     done = attempt("127.0.0.1:0", "0.0.0.0:0")
     assert done.returncode == 2
@@ -221,7 +205,7 @@ def test_sessions_are_drained(short_tmp: Path) -> None:
         assert not [*short_tmp.iterdir()]
 
 
-@pytest.mark.parametrize("signals", [1, 2])
+@pytest.mark.parametrize("signals", [1, pytest.param(2, marks=pytest.mark.full)])
 def test_sessions_that_do_not_end_are_cut_off(signals: int) -> None:
     """At the end of the drain, or by a second signal, which may be Ctrl-C as well."""
     with gateway("--drain-timeout", "0.5" if signals == 1 else "86400") as (started, _):
@@ -244,6 +228,7 @@ def test_it_can_be_stopped_before_it_is_ready() -> None:
         assert exit_code(started) == 0
 
 
+@pytest.mark.full
 def test_a_picker_with_a_token_comes_back(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a token of many characters\n".replace(" ", "-"))
@@ -252,6 +237,7 @@ def test_a_picker_with_a_token_comes_back(tmp_path: Path) -> None:
         eventually(lambda: [event["event"] for event in events(started)], lambda said: "picker is back" in said)
 
 
+@pytest.mark.long
 def test_a_dead_child_is_started_again() -> None:
     with gateway() as (started, pools), pool_servers(1) as more:
         session = Session(started.port).wait()
@@ -276,6 +262,7 @@ def test_a_dead_child_is_started_again() -> None:
         assert codes == {"picker died": -signal.SIGKILL, "envoy died": -signal.SIGKILL}
 
 
+@pytest.mark.long
 def test_a_killed_gateway_leaves_nothing_behind(short_tmp: Path) -> None:
     with gateway() as (started, _):
         family = children(started.pid)

@@ -14,17 +14,14 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
 
-import grpc
 import pytest
 
 from evenly.live.envoy.admin_address import AdminSocket, connect
-from evenly.live.gateway.envoy_watch import PROBE_S
+from evenly.live.timing import Timing
 from tests.live.clients import Session, SessionFailedError
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Gateway
 from tests.live.test_gateway import children, events, exit_code, gateway, refused
-
-pytestmark = pytest.mark.envoy
 
 OTHER_USER = 65534
 CONNECT = """
@@ -127,6 +124,7 @@ def test_only_the_owner_reaches_envoys_admin_interface() -> None:
             assert "PermissionError" in done.stderr
 
 
+@pytest.mark.long
 def test_a_gateway_that_stopped_listening_is_repaired() -> None:
     with gateway() as (started, _):
         stop_listening(started)
@@ -138,6 +136,7 @@ def test_a_gateway_that_stopped_listening_is_repaired() -> None:
         eventually(started.state, lambda state: state["envoys"][0]["reachable"])
 
 
+@pytest.mark.full
 def test_a_gateway_whose_envoy_hangs_is_not_ready_and_is_repaired() -> None:
     with gateway() as (started, _):
         assert readiness(started) == 200
@@ -149,15 +148,17 @@ def test_a_gateway_whose_envoy_hangs_is_not_ready_and_is_repaired() -> None:
         assert [line["reason"] for line in said(started, "envoy killed")] == ["not responding"]
 
 
+@pytest.mark.full
 def test_an_envoy_whose_admin_socket_was_removed_is_left_alone() -> None:
     """A program that cleans up /tmp may do that. Killing Envoy would end every session."""
     with gateway() as (started, _), closing(Session(started.port).wait()) as session:
         admin_socket(started).unlink()
-        time.sleep(8 * PROBE_S)
+        time.sleep(8 * Timing().probe_s)
         session.echo()
         assert not said(started, "envoy killed")
 
 
+@pytest.mark.full
 def test_a_gateway_with_all_connections_in_use_is_left_alone() -> None:
     """It refuses further clients, but it listens: a restart would end all sessions for nothing."""
     with gateway(files=FEW_FILES) as (started, _), ExitStack() as stack:
@@ -168,13 +169,14 @@ def test_a_gateway_with_all_connections_in_use_is_left_alone() -> None:
                 stack.callback(session.abort)
                 opened.append(session.wait())
         assert 0 < len(opened) < int(FEW_FILES)
-        time.sleep(3 * PROBE_S)  # for some probes; on a slow machine there are fewer
+        time.sleep(3 * Timing().probe_s)  # for some probes; on a slow machine there are fewer
         assert readiness(started) == 200
         for session in opened[:-1]:
             session.echo()
         assert not said(started, "envoy killed")
 
 
+@pytest.mark.full
 def test_a_draining_gateway_is_never_ready_even_if_its_picker_dies() -> None:
     with gateway("--drain-timeout", "86400") as (started, _):
         session = Session(started.port).wait()
@@ -195,6 +197,8 @@ def test_a_draining_gateway_is_never_ready_even_if_its_picker_dies() -> None:
 
 def test_no_other_envoy_can_announce_itself_to_a_gateways_picker() -> None:
     """Every local user can reach the picker's port. A forged Envoy could report that all pools fail."""
+    import grpc
+
     with gateway() as (started, _), socket.create_server(("127.0.0.1", 0)) as forged:
         admin_socket(started)
         words = Path(f"/proc/{children(started.pid)['picker']}/cmdline").read_text().split("\0")

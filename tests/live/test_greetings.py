@@ -129,6 +129,7 @@ def test_a_server_of_tls_is_unfit_and_one_of_http_is_not(tmp_path: Path, monkeyp
     assert log.count('"speaks": "TLS"') == 1
 
 
+@pytest.mark.full
 def test_a_pool_is_examined_again_when_its_server_may_be_another() -> None:
     async def seen() -> list[bool]:
         scene, port, verdicts = Scene(), free_port(), []

@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import grpc
 import pytest
 
 from tests.live.certificates import Authority
-from tests.live.grpc_pool import NOT_SERVING, SERVICE, SERVING, TRAILER, GrpcPool, method, server_credentials
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Gateway, PoolProcess
 
-pytestmark = pytest.mark.envoy
+if TYPE_CHECKING:
+    import grpc
+
+    from tests.live.grpc_pool import GrpcPool
 
 
 def states(gateway: Gateway) -> list[str]:
@@ -31,6 +32,10 @@ class Chat:
     """A stream in both directions, open until it is closed or canceled."""
 
     def __init__(self, channel: grpc.Channel) -> None:
+        from tests.live.grpc_pool import (
+            method,
+        )
+
         self._messages: SimpleQueue[bytes | None] = SimpleQueue()
         self.call: Any = method(channel, "Chat", "stream_stream")(iter(self._messages.get, None), timeout=PATIENCE)
 
@@ -40,6 +45,10 @@ class Chat:
 
     def close(self) -> str:
         """End the stream, and return the pool that its trailer names."""
+        from tests.live.grpc_pool import (
+            TRAILER,
+        )
+
         self._messages.put(None)
         assert list(self.call) == []
         return str(dict(self.call.trailing_metadata())[TRAILER])
@@ -59,6 +68,10 @@ class Front:
 
 @pytest.fixture(scope="module")
 def front() -> Iterator[Front]:
+    import grpc
+
+    from tests.live.grpc_pool import SERVICE, GrpcPool
+
     with ExitStack() as stack:
         pools = [stack.enter_context(GrpcPool(health=SERVICE)) for _ in range(2)]
         other = stack.enter_context(PoolProcess())
@@ -73,6 +86,10 @@ def front() -> Iterator[Front]:
 
 
 def test_calls_keep_their_messages_status_and_trailers(front: Front) -> None:
+    import grpc
+
+    from tests.live.grpc_pool import TRAILER, method
+
     answer, call = method(front.channel, "Say").with_call(b"hello", timeout=PATIENCE)
     assert answer == b"hello"
     assert dict(call.trailing_metadata())[TRAILER] in {pool.address for pool in front.pools}
@@ -109,6 +126,8 @@ def test_a_stream_is_a_session(front: Front) -> None:
 
 def test_a_server_that_says_it_does_not_serve_is_failing(front: Front) -> None:
     """Its open streams continue. New ones go elsewhere, and come back when it serves again."""
+    from tests.live.grpc_pool import NOT_SERVING, SERVING
+
     sick, well = front.pools
     chats = [Chat(front.channel) for _ in range(2)]
     for chat in chats:
@@ -128,6 +147,10 @@ def test_a_server_that_says_it_does_not_serve_is_failing(front: Front) -> None:
 
 
 def test_draining_all_pools_is_unavailable_to_clients_of_grpc(front: Front) -> None:
+    import grpc
+
+    from tests.live.grpc_pool import method
+
     for pool in front.gateway.state()["pools"]:
         assert ask(front.gateway.admin, f"/pools/{pool['address']}/drain", "POST")[0] == 200
     with pytest.raises(grpc.RpcError) as error:
@@ -140,8 +163,13 @@ def test_draining_all_pools_is_unavailable_to_clients_of_grpc(front: Front) -> N
 # --- gRPC over TLS, and pools that speak the wrong protocol ----------------------------------------------------
 
 
+@pytest.mark.long
 def test_grpc_over_tls_on_both_sides(tmp_path: Path) -> None:
     """Without --health-grpc, servers need no health service. One of HTTP/1.1 is failing."""
+    import grpc
+
+    from tests.live.grpc_pool import GrpcPool, method, server_credentials
+
     ours = Authority(tmp_path, "ours")
     pair = ours.sign("server")
     with ExitStack() as stack:
@@ -164,6 +192,8 @@ def test_grpc_over_tls_on_both_sides(tmp_path: Path) -> None:
 
 def test_a_grpc_server_without_its_scheme_is_failing() -> None:
     """It accepts connections, but it speaks first, which no server of HTTP/1.1 does."""
+    from tests.live.grpc_pool import GrpcPool
+
     with GrpcPool() as strange, PoolProcess() as pool:
         pool.wait()
         words = [word for each in (strange, pool) for word in ("--pool", each.address)]

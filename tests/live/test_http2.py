@@ -1,5 +1,7 @@
 """The wire, with two independent peers: gRPC's own client, and the h2 library for what that client never does."""
 
+from __future__ import annotations
+
 import asyncio
 import socket
 import threading
@@ -8,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from struct import pack
+from typing import TYPE_CHECKING
 
-import grpc
 import h2.config
 import h2.connection
 import h2.events
@@ -20,6 +22,11 @@ from evenly.live.wire.frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, S
 from evenly.live.wire.header_blocks import Fields
 from evenly.live.wire.http2 import Connection
 from evenly.live.wire.streams import Handler, Stream
+
+if TYPE_CHECKING:
+    import grpc
+
+    Talk = Callable[..., grpc.Call]
 
 PATH = "/test.Echo/Talk"
 PATIENCE = 10.0
@@ -96,16 +103,17 @@ def serving() -> Iterator[tuple[int, Log]]:
         loop.close()
 
 
-Talk = Callable[..., grpc.Call]
-
-
 @contextmanager
 def client(port: int) -> Iterator[Talk]:
+    import grpc
+
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel.stream_stream(PATH, None, None)
 
 
 def test_a_real_client_gets_every_message_back_and_a_clean_end() -> None:
+    import grpc
+
     with serving() as (port, log), client(port) as talk:
         sent = [b"", b"one", b"x" * 5000, b"y" * 15_000]
         call = talk(iter(sent), timeout=PATIENCE)
@@ -125,7 +133,7 @@ def test_a_message_in_many_frames_arrives_whole() -> None:
         log.wait_for(lambda: log.ended == 1)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_many_streams_at_once() -> None:
     def once(number: int) -> bool:
         message = f"session {number}".encode()
@@ -154,6 +162,8 @@ def test_a_stream_that_is_cancelled_or_disconnected_ends_once() -> None:
 
 
 def test_an_unknown_method_is_unimplemented() -> None:
+    import grpc
+
     with serving() as (port, _), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         with pytest.raises(grpc.RpcError) as error:
             channel.unary_unary("/test.Echo/Other", None, None)(b"", timeout=PATIENCE)
@@ -209,34 +219,6 @@ class Peer:
 
     def close(self) -> None:
         self._socket.close()
-
-
-def test_a_peer_learns_our_limits_first() -> None:
-    with serving() as (port, _):
-        peer = Peer(port)
-        until_ping(peer)
-        limits = peer.wire.remote_settings
-        assert (limits.max_concurrent_streams, limits.initial_window_size) == (10**6, 2**20)
-        assert limits.max_header_list_size == 2**16
-        assert peer.wire.outbound_flow_control_window == 65_535 + 2**30
-        peer.close()
-
-
-def test_a_peer_that_sends_much_gets_its_windows_back() -> None:
-    """We extend a window by what was received: a stream's beyond half of it, the connection's beyond 1 MiB."""
-    with serving() as (port, _):
-        peer = Peer(port, window=2**30)
-        peer.wire.increment_flow_control_window(2**30)
-        until_ping(peer)
-        peer.open(1)
-        used = {}
-        for count in range(1, 132):
-            peer.wire.send_data(1, framed(bytes(2**14 - 5)))
-            until_ping(peer)
-            of_connection = 65_535 + 2**30 - peer.wire.outbound_flow_control_window
-            used[count] = (2**20 - peer.wire.local_flow_control_window(1), of_connection)
-        peer.close()
-    assert used == {count: (count % 33 * 2**14, count % 65 * 2**14) for count in range(1, 132)}
 
 
 def test_a_vanished_machine_is_noticed_within_30_seconds() -> None:
@@ -456,7 +438,6 @@ def test_other_protocols_are_rejected() -> None:
         assert received.endswith(farewell)
 
 
-@pytest.mark.slow
 def test_a_peer_that_does_not_read_is_not_read_from() -> None:
     """Its requests stay in its own buffers: the server stops reading until the peer reads again."""
     with serving() as (port, log):

@@ -18,8 +18,7 @@ from evenly.live.log import Log
 GIB = 2**30
 
 
-@pytest.mark.parametrize("pools", [1, 1000])
-@pytest.mark.parametrize("files", [2900, 4096, 20_000, 65_536, 10**6, 10**9])
+@pytest.mark.parametrize(("files", "pools"), [(2900, 1000), (20_000, 1), (10**9, 1000)])
 def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
     limits = derive_limits(files=files, memory=4 * GIB, pools=pools, threads=4)
     for_pools = max(2 * pools, min(10 * pools, files // 4))
@@ -37,8 +36,7 @@ def test_the_figures_of_the_reference() -> None:
     assert (limits.pool_connections, limits.new_connections, limits.retry_body) == (7270, 6266, 51_013)
 
 
-@pytest.mark.parametrize("memory", [GIB // 8, 4 * GIB, 1024 * GIB])
-@pytest.mark.parametrize("files", [750, 20_000, 10**6])
+@pytest.mark.parametrize(("files", "memory"), [(10**6, GIB // 8), (750, 1024 * GIB)])
 def test_retry_buffers_fit_into_the_memory(files: int, memory: int) -> None:
     limits = derive_limits(files=files, memory=memory)
     assert limits.heap == memory // 2
@@ -87,10 +85,10 @@ def test_refusals_are_read_from_the_statistics() -> None:
     assert parse_refusals(answer) == Refusals(clients=3, requests=28, silent=96)
 
 
-@pytest.mark.parametrize("answer", [b"", b"[]", b"{}", b'{"stats": 1}', b'{"stats": [{"name": "a"}]}', b"\xff"])
-def test_a_bad_answer_is_rejected(answer: bytes) -> None:
-    with pytest.raises(BadResponseError):
-        parse_refusals(answer)
+def test_a_bad_answer_is_rejected() -> None:
+    for answer in [b"", b"[]", b"{}", b'{"stats": 1}', b'{"stats": [{"name": "a"}]}', b"\xff"]:
+        with pytest.raises(BadResponseError):
+            parse_refusals(answer)
 
 
 def test_refusals_are_logged_once_per_minute() -> None:

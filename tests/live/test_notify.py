@@ -23,9 +23,9 @@ def test_a_state_arrives_as_one_datagram(kind: str, tmp_path: Path, monkeypatch:
         assert supervisor.recv(100) == b"READY=1"
 
 
-@pytest.mark.parametrize("value", ["", "/nowhere/socket", "/" + 200 * "x", "relative", "vsock:2:1", "@", "/tmp"])
-def test_a_socket_that_cannot_be_used_changes_nothing(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", value)
-    notify(READY)
-    monkeypatch.delenv("NOTIFY_SOCKET")
-    notify(READY)
+def test_a_socket_that_cannot_be_used_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ["", "/nowhere/socket", "/" + 200 * "x", "relative", "vsock:2:1", "@", "/tmp"]:
+        monkeypatch.setenv("NOTIFY_SOCKET", value)
+        notify(READY)
+        monkeypatch.delenv("NOTIFY_SOCKET")
+        notify(READY)

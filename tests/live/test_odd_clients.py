@@ -11,8 +11,6 @@ import pytest
 from tests.live.processes import PATIENCE
 from tests.live.rig import Rig, rig
 
-pytestmark = pytest.mark.envoy
-
 
 @pytest.fixture(scope="module")
 def live() -> Iterator[Rig]:
@@ -66,30 +64,20 @@ class Client:
         return self.until(b"\r\n").strip()
 
 
-BAD_CHUNK = (
-    b"POST /slow?seconds=1 HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\nno number\r\n"
-)
-
-
-@pytest.mark.parametrize(
-    ("request_", "status"),
-    [
+def test_a_bad_request_is_answered(live: Rig) -> None:
+    """The picker is alive, but Envoy answers without it."""
+    for request_, status in [
         (b"GET / HTTP/1.1\r\nhost: a\r\nno colon\r\n\r\n", "400 Bad Request"),
         (b"GET / HTTP/1.1\r\n\r\n", "400 Bad Request"),
-        (b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: one\r\n\r\n", "400 Bad Request"),
         (
             b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
             "400 Bad Request",
         ),
         (b"GET / HTTP/1.1\r\nhost: a\r\nx: %b\r\n\r\n" % (b"a" * 70_000), "431 Request Header Fields Too Large"),
         (b"GET / HTTP/1.1\r\nhost: a\r\n" + 200 * b"x: a\r\n" + b"\r\n", "431 Request Header Fields Too Large"),
-    ],
-    ids=["no colon", "no host", "no length", "two lengths", "long headers", "many headers"],
-)
-def test_a_bad_request_is_answered(live: Rig, request_: bytes, status: str) -> None:
-    """The picker is alive, but Envoy answers without it."""
-    with closing(Client(live, request_)) as client:
-        assert client.status() == f"HTTP/1.1 {status}"
+    ]:
+        with closing(Client(live, request_)) as client:
+            assert client.status() == f"HTTP/1.1 {status}"
 
 
 def test_a_request_that_turns_bad_is_answered(live: Rig) -> None:
@@ -101,12 +89,12 @@ def test_a_request_that_turns_bad_is_answered(live: Rig) -> None:
         assert client.status() == "HTTP/1.1 400 Bad Request"
 
 
-@pytest.mark.parametrize("header", [b"", b"host: pools\r\n"])
-def test_http_1_0_is_served(live: Rig, header: bytes) -> None:
+def test_http_1_0_is_served(live: Rig) -> None:
     """The connection is closed after the response, as old clients expect."""
-    with closing(Client(live, b"GET / HTTP/1.0\r\n" + header + b"\r\n")) as client:
-        assert client.status() == "HTTP/1.0 200 OK"
-        assert client.until(b"never").partition("\r\n\r\n")[2] in live.truth()
+    for header in [b"", b"host: pools\r\n"]:
+        with closing(Client(live, b"GET / HTTP/1.0\r\n" + header + b"\r\n")) as client:
+            assert client.status() == "HTTP/1.0 200 OK"
+            assert client.until(b"never").partition("\r\n\r\n")[2] in live.truth()
 
 
 def test_http_1_0_can_keep_its_connection(live: Rig) -> None:

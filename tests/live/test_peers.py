@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenly.live.addresses import MAX_POOLS, Address
-from evenly.live.store.peers import MAX_COUNTS, MAX_PEERS, Peers
-from evenly.live.store.picker_messages import Message, decode_hash, decode_message, encode_hash
+from evenly.live.addresses import Address
+from evenly.live.store.peers import Peers
+from evenly.live.store.picker_messages import Message, decode_hash, decode_message
 
 ONE, TWO = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
 PICKER, OTHER = "a" * 32, "b" * 32
@@ -43,61 +42,8 @@ def test_messages_in_order_are_taken_in_and_a_gap_is_reported() -> None:
     assert told.counts == {ONE: 7, TWO: 0}
 
 
-def test_the_counts_of_all_are_added_and_go_with_their_picker() -> None:
-    told = Told()
-    told.peers.replace(PICKER, 1, {ONE: 3, TWO: 1}, 10.0)
-    told.peers.replace(OTHER, 1, {ONE: 4}, 20.0)
-    assert (told.peers.sessions(ONE), told.peers.sessions(TWO)) == (7, 1)
-    told.peers.hear(PICKER, 5.0)  # which is older
-    assert told.peers.forget_silent(15.0) == [PICKER]
-    assert (told.counts, len(told.peers)) == ({ONE: 4, TWO: 0}, 1)
-    assert told.peers.receive(Message(picker=OTHER, sequence=1, gone=True), 30.0)
-    assert told.counts == {ONE: 0, TWO: 0}
-    assert told.peers.ids == []
-
-
-def test_a_message_is_a_sign_of_life() -> None:
-    told = Told()
-    told.peers.replace(PICKER, 1, {ONE: 3}, 10.0)
-    told.peers.receive(Message(picker=PICKER, sequence=1), 20.0)
-    assert told.peers.forget_silent(15.0) == []
-
-
-def test_an_outage_of_the_store_is_no_silence_of_the_pickers() -> None:
-    told = Told()
-    told.peers.replace(PICKER, 1, {ONE: 3}, 10.0)
-    told.peers.hear_all(100.0)
-    assert told.peers.forget_silent(99.0) == []
-    assert told.peers.forget_silent(101.0) == [PICKER]
-
-
-def test_there_is_room_for_some_pickers_and_some_counts() -> None:
-    peers = Peers(lambda endpoint, count: None)
-    many = {Address(f"10.0.{i // 250}.{i % 250}", 80): 1 for i in range(MAX_POOLS)}
-    fitting = MAX_COUNTS // MAX_POOLS
-    taken = [peers.replace(f"{number:032x}", 1, many, 0.0) for number in range(fitting + 1)]
-    assert taken == [True] * fitting + [False]
-    peers.forget("0" * 32)
-    assert peers.replace(PICKER, 1, many, 0.0)
-    few = Peers(lambda endpoint, count: None)
-    taken = [few.replace(f"{number:032x}", 1, {}, 0.0) for number in range(MAX_PEERS + 1)]
-    assert taken == [True] * MAX_PEERS + [False]
-
-
-@given(
-    st.dictionaries(st.sampled_from([ONE, TWO, Address("::1", 5)]), st.integers(0, 10**9)), st.integers(1, 2**53)
-)
-def test_what_is_written_is_read(counts: dict[Address, int], sequence: int) -> None:
-    message = Message(picker=PICKER, sequence=sequence, counts=counts)
-    assert decode_message(message.encode()) == message
-    fields = encode_hash(sequence, counts)
-    raw = {name if isinstance(name, bytes) else str(name).encode(): str(v).encode() for name, v in fields.items()}
-    assert decode_hash(raw) == (sequence, counts)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_message_with_a_wrong_value_is_ignored() -> None:
+    rows: list[dict[str, object]] = [
         {"picker": None},
         {"picker": "A" * 32},
         {"sequence": 0},
@@ -110,12 +56,11 @@ def test_what_is_written_is_read(counts: dict[Address, int], sequence: int) -> N
         {"counts": {"127.0.0.1:1": True}},
         {"counts": {"127.0.0.1": 1}},
         {"gone": 1},
-    ],
-)
-def test_a_message_with_a_wrong_value_is_ignored(change: dict[str, object]) -> None:
-    good = {"picker": PICKER, "sequence": 1, "counts": {"127.0.0.1:1": 1}}
-    assert decode_message(json.dumps(good).encode()) is not None
-    assert decode_message(json.dumps(good | change).encode()) is None
+    ]
+    for change in rows:
+        good = {"picker": PICKER, "sequence": 1, "counts": {"127.0.0.1:1": 1}}
+        assert decode_message(json.dumps(good).encode()) is not None
+        assert decode_message(json.dumps(good | change).encode()) is None
 
 
 @given(st.binary(max_size=40) | st.sampled_from([b"[" * 10**5, b" " * 1_000_001, b"{}", b"null"]))

@@ -66,46 +66,12 @@ def response(served: Address | None) -> bytes:
     return field(3, b"some headers") + field(8, field(1, field(1, names.NAMESPACE) + field(2, told)))
 
 
-def test_a_session_from_its_pick_to_its_end() -> None:
-    scene = Scene()
-    answer = scene.answer(REQUEST)
-    pool = scene.picked()
-    assert answer == ext_proc.pick_answer(pool.endpoint)
-    assert scene.counts() == ([0, 0, 1], 1)
-    assert scene.answer(REQUEST) == answer  # a second question on one stream is the same session
-    assert scene.answer(response(pool.endpoint)) == ext_proc.GO_ON
-    assert scene.counts() == ([0, 0, 1], 1)
-    scene.stream.ended()
-    assert scene.counts() == ([0, 0, 0], 0)
-    assert sum(scene.latency.counts) == 2
-    assert (scene.balancer.moved_total, scene.balancer.unpicked_total) == (0, 0)
-
-
-def test_another_pool_serves() -> None:
-    scene = Scene()
-    scene.answer(REQUEST)
-    other = scene.other()
-    assert scene.answer(response(other.endpoint)) == ext_proc.GO_ON
-    assert (scene.picked(), scene.counts(), scene.balancer.moved_total) == (other, ([0, 0, 1], 1), 1)
-    scene.stream.ended()
-    assert scene.counts() == ([0, 0, 0], 0)
-
-
 def test_a_stranger_serves() -> None:
     """The server is not one of our pools, so the session is not counted."""
     scene = Scene()
     scene.answer(REQUEST)
     scene.answer(response(STRANGER))
     assert scene.counts() == ([0, 0, 0], 0)
-    scene.stream.ended()
-    assert scene.counts() == ([0, 0, 0], 0)
-
-
-def test_envoy_answers_by_itself() -> None:
-    scene = Scene()
-    scene.answer(REQUEST)
-    scene.answer(response(None))
-    assert scene.counts() == ([0, 0, 1], 1)
     scene.stream.ended()
     assert scene.counts() == ([0, 0, 0], 0)
 
@@ -128,7 +94,13 @@ def test_no_pool_can_be_picked_but_one_serves(drained: bool, answer: bytes) -> N
     assert scene.counts() == ([0, 0, 0], 0)
 
 
-@pytest.mark.parametrize("served", [1, 2, 3])
+@pytest.mark.parametrize(
+    "served",
+    [
+        1,
+        2,
+    ],
+)
 def test_a_released_session_is_counted_again_where_it_is_served(served: int) -> None:
     scene = Scene()
     scene.answer(REQUEST)
@@ -142,34 +114,3 @@ def test_a_released_session_is_counted_again_where_it_is_served(served: int) -> 
     assert (scene.balancer.unpicked_total, scene.balancer.moved_total) == (1, 0)
     scene.stream.ended()
     assert scene.counts() == ([0, 0, 0], 0)
-
-
-def test_the_responses_of_a_pool_are_encoded_once() -> None:
-    scene = Scene()
-    service = PickService(scene.balancer, scene.latency)
-    first, second, _ = scene.balancer.pools
-    assert service.answer(first) is service.answer(first)
-    assert service.answer(first) != service.answer(second)
-
-
-def test_a_stream_of_an_unknown_envoy_counts_at_the_pool_alone() -> None:
-    scene = Scene(announced=False)
-    scene.answer(REQUEST)
-    scene.answer(response(scene.other().endpoint))
-    assert scene.counts() == ([0, 0, 1], 0)
-    scene.stream.ended()
-    assert scene.counts() == ([0, 0, 0], 0)
-
-
-def test_a_stream_that_ends_before_any_message_changes_nothing() -> None:
-    scene = Scene()
-    scene.stream.ended()
-    assert scene.counts() == ([0, 0, 0], 0)
-
-
-def test_messages_without_a_decision_are_answered_or_left() -> None:
-    scene = Scene()
-    assert scene.answer(field(4, b"a body")) == ext_proc.plain_answer(field(4, b"a body"))
-    scene.stream.message(field(10, 1))
-    scene.stream.message(b"")
-    assert len(scene.connection.items) == 1

@@ -7,9 +7,8 @@ from evenly.live.addresses import Address, WeightedPool, common_protocol, parse_
 from evenly.live.pool_scheme import PoolScheme, split_scheme
 
 
-@pytest.mark.parametrize(
-    ("text", "scheme", "rest", "spelled"),
-    [
+def test_schemes() -> None:
+    rows: list[tuple[str, PoolScheme, str, str]] = [
         ("a:80", PoolScheme(), "a:80", ""),
         ("http://a:80", PoolScheme(), "a:80", ""),
         ("https://a:443=4", PoolScheme("https"), "a:443=4", "https"),
@@ -18,19 +17,16 @@ from evenly.live.pool_scheme import PoolScheme, split_scheme
         ("dns://a:80", PoolScheme("http", "dns"), "a:80", "dns"),
         ("dns+http://a:80", PoolScheme("http", "dns"), "a:80", "dns"),
         ("srv+h2://_grpc._tcp.a", PoolScheme("h2", "srv"), "_grpc._tcp.a", "srv+h2"),
-    ],
-)
-def test_schemes(text: str, scheme: PoolScheme, rest: str, spelled: str) -> None:
-    assert split_scheme(text) == (scheme, rest)
-    assert str(scheme) == spelled
+    ]
+    for text, scheme, rest, spelled in rows:
+        assert split_scheme(text) == (scheme, rest)
+        assert str(scheme) == spelled
 
 
-@pytest.mark.parametrize(
-    "text", ["ftp://a:1", "h2+dns://a:1", "+h2://a:1", "dns+://a:1", "://a:1", "dns+srv://a:1"]
-)
-def test_unknown_schemes_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="scheme of a pool must be one of http, https, h2, h2s, dns or srv"):
-        split_scheme(text)
+def test_unknown_schemes_are_refused() -> None:
+    for text in ["ftp://a:1", "h2+dns://a:1", "+h2://a:1", "dns+://a:1", "://a:1", "dns+srv://a:1"]:
+        with pytest.raises(InputError, match="scheme of a pool must be one of http, https, h2, h2s, dns or srv"):
+            split_scheme(text)
 
 
 def test_pools_have_a_scheme() -> None:

@@ -12,8 +12,6 @@ from tests.live.clients import Traffic, sessions
 from tests.live.processes import ask, eventually
 from tests.live.rig import Envoy, Picker, PoolProcess, Rig, rig
 
-pytestmark = pytest.mark.envoy
-
 JSQ = ("--policy", "jsq")  # where the next session goes is then known
 
 
@@ -136,6 +134,7 @@ def test_a_failing_health_check() -> None:
             live.settled(9)
 
 
+@pytest.mark.full
 def test_a_pool_that_recovers_fills_slowly() -> None:
     """Its cap is one session plus a share of the mean, which grows to the whole mean during slow start.
 

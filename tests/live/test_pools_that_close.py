@@ -17,8 +17,6 @@ import pytest
 from tests.live.processes import PATIENCE
 from tests.live.rig import Gateway
 
-pytestmark = pytest.mark.envoy
-
 CLIENTS, REQUESTS = 8, 250
 BODY = b"x"
 LENGTH = 20 * 2**20  # bytes, of a body that pools reject
@@ -124,7 +122,7 @@ def send(port: int, method: str, client: int) -> list[int]:
     return statuses
 
 
-@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("method", [pytest.param("GET", marks=pytest.mark.full), "POST"])
 def test_a_stale_connection_costs_no_request(method: str) -> None:
     """A GET is sent again. A POST never meets a stale connection, so none fails and none is received twice."""
     pools = Impatient()
@@ -159,6 +157,7 @@ def test_a_client_that_asks_first_gets_the_rejection_of_its_body() -> None:
                 assert client.recv(2**16).startswith(b"HTTP/1.1 413 Payload Too Large\r\n")
 
 
+@pytest.mark.full
 def test_a_pool_that_closes_politely_can_reject_a_body() -> None:
     with gateway(reject_politely) as port:
         for _ in range(5):

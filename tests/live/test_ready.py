@@ -17,8 +17,6 @@ from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.picker.ready import Ready
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 
-pytestmark = pytest.mark.slow
-
 READY = Ready(listen=Address("127.0.0.1", 4000), admin=Address("::1", 4001), pools=2, policy="jsq")
 VALUES = {"listen": "127.0.0.1:4000", "admin": "[::1]:4001", "pools": 2, "policy": "jsq"}
 
@@ -42,16 +40,15 @@ def test_the_sentences() -> None:
     assert one.sentence().endswith(", 1 pool, policy jsq")
 
 
-@pytest.mark.parametrize("text", ["", "evenly picker: listening on", "[]", "null", "3", "{", "[" * 100_000, "\0"])
-def test_what_is_no_json_object_is_rejected(text: str) -> None:
-    with pytest.raises(InputError, match="ready line must be a JSON object, not") as caught:
-        Ready.from_json(text)
-    assert len(str(caught.value)) < 200
+def test_what_is_no_json_object_is_rejected() -> None:
+    for text in ["", "evenly picker: listening on", "[]", "null", "3", "{", "[" * 100_000, "\0"]:
+        with pytest.raises(InputError, match="ready line must be a JSON object, not") as caught:
+            Ready.from_json(text)
+        assert len(str(caught.value)) < 200
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
+def test_a_wrong_or_missing_value_is_named() -> None:
+    rows: list[tuple[str, object]] = [
         ("listen", None),
         ("listen", 4000),
         ("listen", "nowhere"),
@@ -62,17 +59,19 @@ def test_what_is_no_json_object_is_rejected(text: str) -> None:
         ("pools", -1),
         ("policy", None),
         ("policy", ""),
-    ],
+    ]
+    for key, value in rows:
+        with pytest.raises(InputError, match=f"The key '{key}' of a ready line must be .*, not "):
+            Ready.from_json(json.dumps({**VALUES, key: value}))
+        with pytest.raises(InputError, match=f"The key '{key}' of a ready line must be .*, not None"):
+            Ready.from_json(json.dumps({name: each for name, each in VALUES.items() if name != key}))
+
+
+@pytest.mark.parametrize(
+    ("command", "scheme", "as_json"),
+    [("picker", "", True), pytest.param("gateway", "http://", False, marks=pytest.mark.full)],
+    ids=["json", "sentence"],
 )
-def test_a_wrong_or_missing_value_is_named(key: str, value: object) -> None:
-    with pytest.raises(InputError, match=f"The key '{key}' of a ready line must be .*, not "):
-        Ready.from_json(json.dumps({**VALUES, key: value}))
-    with pytest.raises(InputError, match=f"The key '{key}' of a ready line must be .*, not None"):
-        Ready.from_json(json.dumps({name: each for name, each in VALUES.items() if name != key}))
-
-
-@pytest.mark.parametrize(("command", "scheme"), [("picker", ""), ("gateway", "http://")])
-@pytest.mark.parametrize("as_json", [False, True], ids=["sentence", "json"])
 def test_the_programs_print_it(command: str, scheme: str, as_json: bool) -> None:
     port, admin = free_port(), free_port()
     options = ("--listen", f"127.0.0.1:{port}", "--admin", f"127.0.0.1:{admin}", "--policy", "jsq")

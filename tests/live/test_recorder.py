@@ -45,13 +45,6 @@ def test_sessions_are_in_the_file_when_it_is_closed(tmp_path: Path) -> None:
     assert log.still_open == 1
 
 
-def test_what_ended_a_while_ago(tmp_path: Path) -> None:
-    recorder = Recorder(tmp_path / "log", Log(None), clock=lambda: NOW)
-    recorder.ended("a", 5.0, ago=2.0)
-    recorder.close()
-    assert read_log(tmp_path / "log").origin == NOW - 7
-
-
 def test_a_full_file_is_rotated_and_the_oldest_are_deleted(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = RotatingFile(path, max_bytes=200)
@@ -65,14 +58,6 @@ def test_a_full_file_is_rotated_and_the_oldest_are_deleted(tmp_path: Path) -> No
     assert log.skipped == 0
     assert log.origin + log.starts[-1] == NOW + 99
     assert len(log) == log.starts[-1] + 1  # no gap: only the oldest are gone
-
-
-def test_a_batch_larger_than_a_file_is_written(tmp_path: Path) -> None:
-    file = RotatingFile(tmp_path / "log", max_bytes=10)
-    file.append(b"x" * 100 + b"\n")
-    file.append(b"y" * 100 + b"\n")
-    file.close()
-    assert (tmp_path / "log.1").stat().st_size == (tmp_path / "log").stat().st_size
 
 
 def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from tests.live.test_gateway import gateway
 HELD_S = 0.2
 
 
-@pytest.mark.envoy
 def test_a_gateway_records_its_sessions(tmp_path: Path) -> None:
     path = tmp_path / "sessions.csv"
     before = time.time()
@@ -42,7 +41,7 @@ def test_a_gateway_records_its_sessions(tmp_path: Path) -> None:
         assert log.origin + max(log.starts + log.durations) <= after + 0.01
 
 
-@pytest.mark.envoy
+@pytest.mark.full
 def test_a_picker_that_stops_records_open_sessions_as_open(tmp_path: Path) -> None:
     path = tmp_path / "sessions.csv"
     with rig(2, "--record", str(path)) as live, sessions(live.port, 1):

@@ -20,8 +20,6 @@ from tests.live.clients import Session, sessions
 from tests.live.processes import PATIENCE
 from tests.live.rig import Rig, rig
 
-pytestmark = pytest.mark.envoy
-
 QUIET = 3.0  # seconds
 
 

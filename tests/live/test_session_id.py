@@ -58,14 +58,13 @@ def test_a_ticket_beyond_the_protocol_is_no_ticket() -> None:
     assert verify([KEY], f"a.{urlsafe_b64encode(number + signature).decode()}") is None
 
 
-@pytest.mark.parametrize(
-    "name", ["", "-a", ".a", "a b", "a/b", "a?b", "é", "a" * (MAX_POOL_NAME + 1), None, 5, "a\n"]
-)
-def test_names_of_pools_are_checked(name: object) -> None:
-    with pytest.raises(InputError, match="name of a pool must be"):
-        check_pool_name(name)
+def test_names_of_pools_are_checked() -> None:
+    rows: list[object] = ["", "-a", ".a", "a b", "a/b", "a?b", "é", "a" * (MAX_POOL_NAME + 1), None, 5, "a\n"]
+    for name in rows:
+        with pytest.raises(InputError, match="name of a pool must be"):
+            check_pool_name(name)
 
 
-@pytest.mark.parametrize("name", ["a", "game-7", "10.0.0.5:7000", "eu.west_1", "a" * MAX_POOL_NAME])
-def test_usual_names_are_accepted(name: str) -> None:
-    assert check_pool_name(name) == name
+def test_usual_names_are_accepted() -> None:
+    for name in ["a", "game-7", "10.0.0.5:7000", "eu.west_1", "a" * MAX_POOL_NAME]:
+        assert check_pool_name(name) == name

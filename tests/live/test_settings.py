@@ -32,13 +32,6 @@ def pools(*addresses: Address) -> list[WeightedPool]:
     return [WeightedPool(address) for address in addresses]
 
 
-def test_options_alone() -> None:
-    settings = read_settings(GIVEN, None)
-    assert settings.listen == Address("127.0.0.1", 80)
-    assert settings.pool == (WeightedPool(A), WeightedPool(Address("h", 2)))
-    assert (settings.policy, settings.alpha, settings.admin) == ("threshold", None, Address("127.0.0.1", 0))
-
-
 def test_options_win_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "evenly.toml"
     file.write_text(
@@ -61,9 +54,8 @@ def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:
     assert "secret" not in PickerState(settings=settings, pools=[]).model_dump_json()
 
 
-@pytest.mark.parametrize(
-    "store",
-    [
+def test_a_store_that_is_none_is_refused_without_its_password() -> None:
+    for store in [
         *(
             "",
             "h:6379",
@@ -85,18 +77,17 @@ def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:
         "http://user:secret@h",
         "redis://user:secret@h:port",
         "redis://user:sec@ret@h/x",
-    ],
-)
-def test_a_store_that_is_none_is_refused_without_its_password(store: str) -> None:
-    with pytest.raises(InputError, match=r"^store must be redis://HOST:PORT or, with TLS") as caught:
-        read_settings({**GIVEN, "store": store}, None)
-    assert "sec" not in str(caught.value)
+    ]:
+        with pytest.raises(InputError, match=r"^store must be redis://HOST:PORT or, with TLS") as caught:
+            read_settings({**GIVEN, "store": store}, None)
+        assert "sec" not in str(caught.value)
 
 
-@pytest.mark.parametrize("fleet", ["", "a b", "{x}", "x" * 65, "ä", 5])
-def test_a_fleet_needs_a_plain_name(fleet: object) -> None:
-    with pytest.raises(InputError, match="fleet must be 1 to 64 letters"):
-        read_settings({**GIVEN, "fleet": fleet}, None)
+def test_a_fleet_needs_a_plain_name() -> None:
+    rows: list[object] = ["", "a b", "{x}", "x" * 65, "ä", 5]
+    for fleet in rows:
+        with pytest.raises(InputError, match="fleet must be 1 to 64 letters"):
+            read_settings({**GIVEN, "fleet": fleet}, None)
 
 
 def test_a_store_url_is_taken_apart() -> None:
@@ -129,19 +120,17 @@ def test_both_names_of_a_key_in_a_file_are_refused(tmp_path: Path) -> None:
         read_settings(GIVEN, file)
 
 
-@pytest.mark.parametrize("names", [("--sample-size", "--drain-timeout"), ("--choices", "--drain")])
-def test_options_have_their_old_names_too(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_have_their_old_names_too(capsys: pytest.CaptureFixture[str]) -> None:
     """A rejected value shows that it arrived."""
     start = ["gateway", "--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9"]
-    assert main([*start, "--policy", "power-of-d", names[0], "0"]) == 2
+    assert main([*start, "--policy", "power-of-d", "--choices", "0"]) == 2
     assert "sample-size must be a whole number from 1 to 1000, not 0." in capsys.readouterr().err
-    assert main([*start, names[1], "-1"]) == 2
+    assert main([*start, "--drain", "-1"]) == 2
     assert "drain-timeout must be a number from 0 to 86400, not -1.0." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["--state-file", "--state"])
-def test_the_state_file_has_its_old_name_too(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9", name, "/no/such/folder/state.json"]
+def test_the_state_file_has_its_old_name_too(capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--listen", "127.0.0.1:0", "--pool", "127.0.0.1:9", "--state", "/no/such/folder/state.json"]
     assert main(["picker", *options]) == 2
     assert "Cannot write /no/such/folder/state.json" in capsys.readouterr().err
 
@@ -165,43 +154,28 @@ def test_a_state_file_with_old_names_is_read(tmp_path: Path) -> None:
         ({"pool": ["a:1"]}, "--listen"),
         ({"listen": "127.0.0.1:80"}, "at least one pool"),
         ({**GIVEN, "listen": "nowhere"}, "HOST:PORT.*'nowhere'"),
-        ({**GIVEN, "pool": ["a:99999"]}, "'a:99999'"),
-        ({**GIVEN, "pool": ["a:0"]}, "from 1 to 65535, not 0"),
         ({**GIVEN, "pool": ["a:1", "A:1"]}, "a:1 is given twice"),
-        ({**GIVEN, "pool": [f"a:{port}" for port in range(1, 10_002)]}, "at most 10000 pools"),
         ({**GIVEN, "pool": ["127.0.0.1:80"]}, "listen must not be the address of a pool, 127.0.0.1:80"),
         ({**GIVEN, "admin": "127.0.0.1:1"}, "admin must not be the address of a pool, 127.0.0.1:1"),
         ({**GIVEN, "admin": "0.0.0.0:80"}, "listen and admin must have different ports"),
-        ({**GIVEN, "listen": "256.1.1.1:80"}, "'256.1.1.1:80' is not a valid IPv4 address"),
-        ({**GIVEN, "pool": ["a:1", "a:1"]}, "a:1 is given twice"),
         ({**GIVEN, "policy": "fastest"}, "policy must be one of threshold, .*not 'fastest'"),
         ({**GIVEN, "alpha": "1.5"}, "strictly between 0 and 1, not 1.5"),
         ({**GIVEN, "alpha": "0.5", "load_max": 3.0}, "Give alpha or load-max, not both"),
         ({**GIVEN, "policy": "jsq", "alpha": "0.5"}, "not jsq"),
         ({**GIVEN, "load_max": -1.0}, "load-max must be a positive number of at most 1000, not -1.0"),
-        ({**GIVEN, "load_max": float("nan")}, "load-max must .*not nan"),
-        ({**GIVEN, "load_max": 10**400}, "load-max must .*not 1000"),
         ({**GIVEN, "load_max": "x"}, "load-max must .*not 'x'"),
-        ({**GIVEN, "load_max": [1]}, r"load-max must .*not \[1\]"),
         ({**GIVEN, "sample_size": 3}, "sample_size is for policy power-of-d, not threshold"),
-        ({**GIVEN, "choices": 3}, "sample_size is for policy power-of-d, not threshold"),
         ({**GIVEN, "choices": 3, "sample_size": 3}, "sample_size or its old name choices, not both"),
-        ({**GIVEN, "drain": 3, "drain_timeout": 3}, "drain_timeout or its old name drain, not both"),
         (
             {**GIVEN, "policy": "power-of-d", "sample_size": 0},
             "sample-size must be a whole number from 1 to 1000, not 0",
         ),
-        ({**GIVEN, "policy": "power-of-d", "sample_size": 2.5}, "sample-size must .*not 2.5"),
         ({**GIVEN, "slow_start": -1.0}, "slow-start must be a number from 0 to 86400, not -1.0"),
         ({**GIVEN, "slow_start": "x" * 10**6}, "slow-start must be a number from 0 to 86400, not 'xxx"),
-        ({**GIVEN, "slow_start": None}, "slow-start must be a number from 0 to 86400, not None"),
         ({**GIVEN, "drain_timeout": float("inf")}, "drain-timeout must .*not inf"),
         ({**GIVEN, "health_path": "up"}, "health-path must .*'up'"),
-        ({**GIVEN, "health_path": 5}, "health-path must .*not 5"),
         ({**GIVEN, "admin_token_file": ""}, "admin-token-file must be the name of a file, not ''"),
-        ({**GIVEN, "admin_token_file": 5}, "admin-token-file must be the name of a file, not 5"),
         ({**GIVEN, "load_max": True}, "load-max must be .*True"),
-        ({**GIVEN, "health_path": "/a b"}, "health-path must .*'/a b'"),
     ],
 )
 def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
@@ -219,16 +193,11 @@ def test_bad_input_gets_one_sentence(given: dict[str, Any], words: str) -> None:
         ("zzz = 1", "unknown key 'zzz': known are listen, pool"),
         ("listen = ", "is not a TOML file"),
         ("x = " + "[" * 100_000, "is not a TOML file"),
-        ("slow_start = " + "9" * 5000, "is not a TOML file"),
         ("slow_start = " + "9" * 4000, "slow-start must be a number from 0 to 86400, not 9999"),
         ("slow_start = 1979-05-27", "slow-start must .*not datetime.date"),
         ("[listen]\nx = 1", "An address must be text .*not {'x': 1}"),
-        ('"" = 1', "unknown key ''"),
         ('"' + "k" * 100_000 + '" = 1', "unknown key 'kkk"),
         ('pool = [80]\nlisten = "a:80"', "An address must be text .*not 80"),
-        ('pool = [["a:1"]]\nlisten = "a:80"', r"An address must be text .*not \['a:1'\]"),
-        ('pool = "a:1"\nlisten = "b:2"', "pool must be"),
-        ('pool = ["a:1"]\nlisten = 80', 'An address must be text such as "127.0.0.1:8080", not 80'),
         ('pool = ["a:1"]\nlisten = "a:80"\nalpha = true', "alpha must .*True"),
     ],
 )
@@ -261,9 +230,8 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
             read_settings(GIVEN, special)
 
 
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
+def test_policies_by_name() -> None:
+    rows: list[tuple[str, type]] = [
         ("threshold", ThresholdPolicy),
         ("jsq", JoinShortestQueue),
         ("power-of-d", PowerOfD),
@@ -271,10 +239,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ("threshold-utility", UtilityThreshold),
         ("greedy-utility", GreedyUtility),
         ("weighted-least", WeightedLeast),
-    ],
-)
-def test_policies_by_name(name: str, kind: type) -> None:
-    assert isinstance(new_policy(read_settings({**GIVEN, "policy": name}, None)), kind)
+    ]
+    for name, kind in rows:
+        assert isinstance(new_policy(read_settings({**GIVEN, "policy": name}, None)), kind)
 
 
 @pytest.mark.parametrize(
@@ -299,13 +266,12 @@ def test_weights_come_from_options_and_from_a_file(tmp_path: Path) -> None:
     assert type(settings).model_validate_json(settings.model_dump_json()) == settings
 
 
-@pytest.mark.parametrize("policy", ["jsq", "power-of-d", "random"])
-def test_a_policy_that_ignores_weights_is_refused_with_weights(policy: str) -> None:
-    read_settings({**GIVEN, "policy": policy, "pool": ["h:1=1", "h:2=1.0"]}, None)
+def test_a_policy_that_ignores_weights_is_refused_with_weights() -> None:
+    read_settings({**GIVEN, "policy": "jsq", "pool": ["h:1=1", "h:2=1.0"]}, None)
     with pytest.raises(InputError) as caught:
-        read_settings({**GIVEN, "policy": policy, "pool": ["h:1", "h:2=4"]}, None)
+        read_settings({**GIVEN, "policy": "jsq", "pool": ["h:1", "h:2=4"]}, None)
     assert str(caught.value) == (
-        f"The policy {policy} ignores weights; use threshold, greedy-utility, threshold-utility or "
+        "The policy jsq ignores weights; use threshold, greedy-utility, threshold-utility or "
         "weighted-least, or leave out the weights."
     )
 
@@ -364,31 +330,25 @@ def test_a_state_file_keeps_changes_made_at_run_time_and_follows_the_settings(tm
     assert [pool.draining for pool in back_again] == [True, False]  # C was listed again, so it gets sessions
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"policy": "threshold", "alpha": "0.57"},
+def test_a_state_file_restores_all_settings(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [
         {"policy": "threshold", "load_max": 7},
-        {"policy": "power-of-d", "sample_size": 3},
         {"policy": "jsq", "admin_token_file": "token.txt", "admin": "0.0.0.0:99"},
         {"policy": "random", "health_path": "/up", "slow_start": 0, "drain_timeout": 2.5, "admin": "[::1]:99"},
-    ],
-    ids=lambda given: given["policy"],
-)
-def test_a_state_file_restores_all_settings(tmp_path: Path, given: dict[str, Any]) -> None:
-    memory = PickerState(settings=read_settings({**GIVEN, **given}, None), pools=[])
-    save(tmp_path / "state.json", memory)
-    assert load(tmp_path / "state.json") == memory
-    again = memory.settings.model_dump(mode="json", exclude_none=True)
-    assert read_settings(again, None) == memory.settings
+    ]
+    for given in rows:
+        memory = PickerState(settings=read_settings({**GIVEN, **given}, None), pools=[])
+        save(tmp_path / "state.json", memory)
+        assert load(tmp_path / "state.json") == memory
+        again = memory.settings.model_dump(mode="json", exclude_none=True)
+        assert read_settings(again, None) == memory.settings
 
 
 _SETTINGS = '{"settings": {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1"]}, '
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_file_that_is_not_a_state_file_is_rejected(tmp_path: Path) -> None:
+    for text in [
         "",
         "{}",
         '{"configured": ["x"], "pools": []}',
@@ -398,16 +358,13 @@ _SETTINGS = '{"settings": {"listen": "127.0.0.1:80", "pool": ["127.0.0.1:1"]}, '
         _SETTINGS + '"pools": [{"address": "256.0.0.1:1"}]}',
         _SETTINGS + '"pools": [], "alpha": "nan"}',
         _SETTINGS + '"pools": [], "alpha": 5}',
-    ],
-)
-def test_a_file_that_is_not_a_state_file_is_rejected(tmp_path: Path, text: str) -> None:
-    file = tmp_path / "state.json"
-    file.write_text(text)
-    with pytest.raises(InputError, match="not a file that a picker wrote"):
-        load(file)
+    ]:
+        file = tmp_path / "state.json"
+        file.write_text(text)
+        with pytest.raises(InputError, match="not a file that a picker wrote"):
+            load(file)
 
 
-@pytest.mark.slow
 def test_a_state_file_has_room_for_the_most_and_longest_pools(tmp_path: Path) -> None:
     file = tmp_path / "state.json"
     name = ".".join(["x" * 62] * 4)

@@ -8,27 +8,26 @@ import itertools
 import json
 import queue
 import re
-import shutil
 import signal
 import socket
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import grpc
 import pytest
 import redis
 
 from evenly.live.wire.protobuf import field
+from tests.live.certificates import Authority
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, ask, eventually, free_port
 from tests.live.rig import Envoy, Gateway, Picker, PoolProcess
 from tests.live.stores import KINDS, StoreServer, running_store
 
-pytestmark = [pytest.mark.slow]
+if TYPE_CHECKING:
+    import grpc
 
 POOLS = [f"127.0.0.1:{port}" for port in range(9401, 9405)]
 PROCESS = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
@@ -97,6 +96,8 @@ def arguments(store: StoreServer, *options: str, policy: str = "jsq") -> list[st
 @contextmanager
 def fronts(store: StoreServer, count: int = 2, *options: str, policy: str = "jsq") -> Iterator[list[Front]]:
     """Run pickers that share a store, and wait until all know each other."""
+    import grpc
+
     fleet = () if "--fleet" in options else ("--fleet", f"test-{next(NUMBERS)}")
     with ExitStack() as stack:
         found = []
@@ -153,6 +154,7 @@ def logged(picker: Picker, event: str) -> list[dict[str, Any]]:
     return [found for line in lines if (found := json.loads(line))["event"] == event]
 
 
+@pytest.mark.long
 def test_two_pickers_balance_as_one(store: StoreServer) -> None:
     """JSQ that knows all sessions keeps any two pools within one session of each other after each pick.
 
@@ -174,6 +176,7 @@ def test_two_pickers_balance_as_one(store: StoreServer) -> None:
         assert one.elsewhere() == two.elsewhere() == 0
 
 
+@pytest.mark.full
 def test_bursts_at_three_pickers_are_seen_by_all(valkey: StoreServer) -> None:
     """Picks of different pickers at the same moment may meet at one pool. JSQ that knows all levels it again."""
     with fronts(valkey, 3) as found:
@@ -197,6 +200,7 @@ def test_bursts_at_three_pickers_are_seen_by_all(valkey: StoreServer) -> None:
         assert agree(found) == dict.fromkeys(POOLS, 0)
 
 
+@pytest.mark.full
 def test_a_threshold_follows_the_sessions_of_others(valkey: StoreServer) -> None:
     """The second picker places nothing, so only the shared counts can move its threshold."""
     with fronts(valkey, policy="threshold") as (one, two):
@@ -210,6 +214,7 @@ def test_a_threshold_follows_the_sessions_of_others(valkey: StoreServer) -> None
         agree([one, two])
 
 
+@pytest.mark.long
 def test_a_picker_that_is_killed_is_forgotten(store: StoreServer) -> None:
     with fronts(store) as (one, two):
         for _ in range(5):
@@ -226,6 +231,7 @@ def test_a_picker_that_is_killed_is_forgotten(store: StoreServer) -> None:
         assert one.elsewhere() == 1  # known before the first pick
 
 
+@pytest.mark.full
 def test_a_picker_that_stops_takes_its_sessions_with_it(valkey: StoreServer) -> None:
     with fronts(valkey, 2, "--fleet", "short") as (one, two), valkey.client(text=True) as client:
         one.begin()
@@ -265,6 +271,7 @@ def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: StoreS
             assert not logged(front.picker, "fault")
 
 
+@pytest.mark.full
 def test_a_picker_starts_without_the_store(valkey: StoreServer) -> None:
     valkey.kill()
     try:
@@ -278,6 +285,7 @@ def test_a_picker_starts_without_the_store(valkey: StoreServer) -> None:
             valkey.start()
 
 
+@pytest.mark.full
 def test_lost_messages_are_made_up_for(store: StoreServer) -> None:
     with fronts(store, 2, "--fleet", "lossy") as (one, two), store.client(text=True) as client:
         for _ in range(5):
@@ -334,6 +342,7 @@ def plant(client: redis.Redis) -> None:
         batch.execute()
 
 
+@pytest.mark.full
 def test_garbage_is_ignored(store: StoreServer) -> None:
     with fronts(store, 2, "--fleet", "garbage") as (one, two), store.client(text=True) as client:
         one.begin()
@@ -358,6 +367,7 @@ def test_garbage_is_ignored(store: StoreServer) -> None:
             assert not logged(front.picker, "fault")
 
 
+@pytest.mark.full
 def test_a_flood_of_pickers_takes_little_memory(valkey: StoreServer) -> None:
     """The fakes claim far more counts than the limit; those that fit take at most 40 MB, the others nothing."""
     with fronts(valkey, 2, "--fleet", "flood") as (one, two), valkey.client(text=True) as client:
@@ -381,6 +391,7 @@ def test_a_flood_of_pickers_takes_little_memory(valkey: StoreServer) -> None:
         eventually(lambda: one.picker.state()["store"]["pickers"], lambda seen: seen == 1)  # the fakes never renew
 
 
+@pytest.mark.full
 def test_fleets_do_not_mix(valkey: StoreServer) -> None:
     with fronts(valkey, 1, "--fleet", "red") as [red], fronts(valkey, 1, "--fleet", "blue") as [blue]:
         red.begin()
@@ -390,7 +401,7 @@ def test_fleets_do_not_mix(valkey: StoreServer) -> None:
         assert sum(blue.sessions().values()) == 0
 
 
-@pytest.mark.envoy
+@pytest.mark.full
 def test_two_envoys_with_a_picker_each_balance_as_one(valkey: StoreServer) -> None:
     """With real Envoys and real pools; the bound is that of two pickers."""
     with ExitStack() as stack:
@@ -428,7 +439,6 @@ def test_two_envoys_with_a_picker_each_balance_as_one(valkey: StoreServer) -> No
         agreed(0)
 
 
-@pytest.mark.envoy
 def test_a_gateway_hands_the_store_to_its_picker(valkey: StoreServer) -> None:
     options = ("--policy", "jsq", "--store", valkey.url, "--fleet", "gateway", "--pool", POOLS[0])
     with Gateway(*options) as gateway:
@@ -437,6 +447,7 @@ def test_a_gateway_hands_the_store_to_its_picker(valkey: StoreServer) -> None:
         assert seen["store"]["fleet"] == "gateway"
 
 
+@pytest.mark.full
 def test_a_user_with_few_rights_is_enough() -> None:
     """The reference lists these rights."""
     page = (Path(__file__).parents[2] / "docs" / "reference" / "live.md").read_text()
@@ -456,26 +467,16 @@ def test_a_user_with_few_rights_is_enough() -> None:
             assert not logged(one.picker, "not announced")
 
 
-OPENSSL = shutil.which("openssl")
-
-
-@pytest.mark.skipif(OPENSSL is None, reason="needs openssl")
+@pytest.mark.full
 def test_tls_needs_a_valid_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    certificate, key = str(tmp_path / "store.pem"), str(tmp_path / "store.key")
-    subprocess.run(
-        [
-            *(str(OPENSSL), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=store"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    files = ("--tls-cert-file", certificate, "--tls-key-file", key, "--tls-ca-cert-file", certificate)
+    authority = Authority(tmp_path, "ours")
+    pair, ca = authority.sign("store"), str(authority.cert)
+    files = ("--tls-cert-file", str(pair.cert), "--tls-key-file", str(pair.key), "--tls-ca-cert-file", ca)
     port = free_port()
     options = ("--tls-port", str(port), "--tls-auth-clients", "no", *files)
     with running_store("redis", *options) as store:
         store.url = f"rediss://127.0.0.1:{port}"
-        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        monkeypatch.setenv("SSL_CERT_FILE", ca)
         with fronts(store) as (one, two):
             one.begin()
             agree([one, two])
@@ -486,6 +487,7 @@ def test_tls_needs_a_valid_certificate(tmp_path: Path, monkeypatch: pytest.Monke
             assert "CERTIFICATE_VERIFY_FAILED" in lost["reason"]
 
 
+@pytest.mark.full
 def test_the_password_is_used_and_never_written(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
     with running_store("valkey", password=PASSWORD) as store:

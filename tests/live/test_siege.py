@@ -25,8 +25,6 @@ from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Gateway, PoolProcess
 from tests.live.test_gateway import children, events, pool_servers
 
-pytestmark = pytest.mark.envoy
-
 _REQUEST = b"GET / HTTP/1.1\r\nhost: pools\r\n\r\n"
 _HTTP2_SILENCE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # and empty SETTINGS
 
@@ -59,7 +57,7 @@ def can_start(port: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("picker", ["alive", "frozen"])
+@pytest.mark.parametrize("picker", ["alive", pytest.param("frozen", marks=pytest.mark.full)])
 def test_surplus_streams_get_503_and_no_session_is_lost(picker: str) -> None:
     """1,300 requests that never end, at a gateway with 1,200 files. All are answered or reach a pool."""
     with besieged(files=1200) as (gateway, pools), sessions(gateway.port, 20) as innocent:
@@ -85,6 +83,7 @@ def test_surplus_streams_get_503_and_no_session_is_lost(picker: str) -> None:
         assert children(gateway.pid) == family
 
 
+@pytest.mark.full
 def test_idle_connections_to_pools_leave_room_for_others() -> None:
     """Requests that end leave idle connections to the pools. POSTs then take connections of their own."""
     with besieged(files=1200) as (gateway, pools), sessions(gateway.port, 20) as innocent, ExitStack() as stack:
@@ -112,6 +111,7 @@ def test_idle_connections_to_pools_leave_room_for_others() -> None:
         assert children(gateway.pid) == family
 
 
+@pytest.mark.full
 def test_posts_leave_no_connections_behind() -> None:
     """Not even at pools that ignore `Connection: close`."""
     with besieged(files=1200) as (gateway, _):
@@ -125,6 +125,7 @@ def test_posts_leave_no_connections_behind() -> None:
         connection.close()
 
 
+@pytest.mark.full
 def test_posts_that_are_reset_leave_few_connections_behind() -> None:
     """A reset while the connection to the pool opens leaves it idle. These connections have a limit, too."""
     with besieged(files=1200) as (gateway, _), sessions(gateway.port, 10) as innocent:
@@ -160,6 +161,7 @@ def _frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
+@pytest.mark.full
 def test_an_innocent_client_may_send_100_requests_at_once() -> None:
     """Each waits for a connection to a pool at the same time."""
     with besieged(files=1200) as (gateway, pools), streams(gateway.port, 100) as clients:
@@ -168,6 +170,7 @@ def test_an_innocent_client_may_send_100_requests_at_once() -> None:
         assert len(clients) == 1
 
 
+@pytest.mark.full
 def test_slow_senders_are_disconnected() -> None:
     """Whatever part of a request they sent. Sessions that say nothing stay."""
     parts = [b"", b"G", b"GET / HTTP/1.1\r\n", _REQUEST[:-2], _HTTP2_SILENCE[:5]]
@@ -181,7 +184,10 @@ def test_slow_senders_are_disconnected() -> None:
             session.echo()
 
 
-@pytest.mark.parametrize("openings", [[b""], [_REQUEST, _HTTP2_SILENCE]], ids=["silent", "idle"])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "openings", [[b""], pytest.param([_REQUEST, _HTTP2_SILENCE], marks=pytest.mark.full)], ids=["silent", "idle"]
+)
 def test_idle_connections_lock_no_client_out(openings: list[bytes]) -> None:
     """They take every place, and the gateway says so. Then they lose some of them."""
     with besieged(files=800) as (gateway, _), sessions(gateway.port, 5) as innocent, ExitStack() as stack:
@@ -204,6 +210,7 @@ def resident(pid: int) -> int:
     return 1024 * int(Path(f"/proc/{pid}/status").read_text().split("VmRSS:")[1].split()[0])
 
 
+@pytest.mark.full
 def test_waiting_requests_with_a_body_cost_little_memory() -> None:
     """150 bodies of 1 MB, at pools that do not answer: Envoy keeps at most its budget for retries."""
     posts, body = 150, bytes(10**6)

@@ -23,8 +23,7 @@ from tests.live.dispatcher.rig import make_certificates
 from tests.live.processes import PATIENCE, ask, eventually
 from tests.live.rig import Envoy, Gateway, Picker, PoolProcess, Rig
 from tests.live.test_gateway import children
-
-pytestmark = pytest.mark.envoy
+from tests.needs import needs
 
 MARGIN = 1
 TRUSTED = "x-trusted-subset"  # a header that the Envoy of the tests turns into the hint
@@ -45,7 +44,7 @@ class Answer:
 
 
 def curl(url: str, *options: str) -> Answer:
-    command = ["curl", "-sSi", "--max-time", f"{PATIENCE:g}", url, *options]
+    command = [needs("curl"), "-sSi", "--max-time", f"{PATIENCE:g}", url, *options]
     return Answer(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 

@@ -11,7 +11,6 @@ from evenly.live.wire.protobuf import field
 from evenly.policies import LIVE
 from tests.live.test_sticky import Scene, at, request
 
-STRANGER = "192.0.2.9:80"
 SESSIONS = 60
 
 
@@ -33,26 +32,22 @@ def among(*numbers: int) -> bytes:
     return hint(list_value(*(text_value(str(at(number))) for number in numbers)))
 
 
-@pytest.mark.parametrize(
-    ("message", "endpoints"),
-    [
+def test_only_metadata_of_the_namespace_name_a_subset() -> None:
+    rows: list[tuple[bytes, list[Address] | None]] = [
         (request((":method", "GET")), None),
         (request((names.SUBSET, "127.0.0.1:9001")), None),  # a client's header
-        (request((names.SUBSET, "127.0.0.1:9001")) + field(8, b""), None),
         (hint(text_value("127.0.0.1:9001"), namespace="envoy.lb"), None),
-        (hint(text_value("127.0.0.1:9001"), key="x-gateway-destination-endpoint"), None),
         (among(0, 2), [at(0), at(2)]),
-        (hint(text_value("127.0.0.1:9001, 127.0.0.1:9003,")), [at(0), at(2)]),
-        (hint(list_value(text_value("127.0.0.1:9001,127.0.0.1:9002"), text_value("[::1]:80"))),
-         [at(0), at(1), Address("::1", 80)]),
+        (
+            hint(list_value(text_value("127.0.0.1:9001,127.0.0.1:9002"), text_value("[::1]:80"))),
+            [at(0), at(1), Address("::1", 80)],
+        ),
         (hint(list_value()), []),
-        (hint(text_value("")), []),
         (hint(field(2, b"\0" * 8)), []),  # a number
         (hint(list_value(text_value("nonsense"), field(4, 1), text_value("127.0.0.1:9001"))), [at(0)]),
-    ],
-)  # fmt: skip
-def test_only_metadata_of_the_namespace_name_a_subset(message: bytes, endpoints: list[Address] | None) -> None:
-    assert ext_proc.subset(message) == endpoints
+    ]
+    for message, endpoints in rows:
+        assert ext_proc.subset(message) == endpoints
 
 
 @pytest.mark.parametrize("name", LIVE)
@@ -96,36 +91,12 @@ def test_weights_count_inside_a_subset() -> None:
     assert [pool.sessions for pool in scene.pools] == [10, 40, 0, 0]
 
 
-@pytest.mark.parametrize(
-    "message",
-    [hint(list_value()), hint(list_value(text_value(STRANGER))), hint(text_value("nonsense")), among(0)],
-)
-def test_without_an_eligible_endpoint_the_client_gets_503(message: bytes) -> None:
-    scene = Scene()
-    scene.balancer.drain(at(0))
-    assert scene.answer(scene.stream(), message) == ext_proc.NONE_IN_SUBSET
-    assert scene.envoy.sessions == 0
-    assert field(1, field(1, 503)) in ext_proc.NONE_IN_SUBSET
-
-
 def test_a_pool_at_its_slow_start_cap_serves_if_the_subset_has_no_other() -> None:
     scene = Scene(slow_start=10.0)
     new = scene.balancer.add(at(7), at(7))
     for expected in (1, 2, 3):
         scene.answer(scene.stream(), among(7))
         assert new.sessions == expected
-
-
-def test_retries_stay_inside() -> None:
-    scene = Scene((1,) * 5)
-    scene.balancer.drain(at(4))
-    answer = scene.answer(scene.stream(), among(0, 4, 1, 2, 3))
-    picked = next(pool for pool in scene.pools if pool.sessions)
-    spares = [at(number) for number in (0, 1, 2, 3) if at(number) != picked.endpoint]
-    assert answer == ext_proc.pick_answer(picked.endpoint, *spares[:2])
-    assert ",".join(map(str, [picked.endpoint, *spares[:2]])).encode() in ext_proc.pick_answer(
-        picked.endpoint, *spares[:2]
-    )
 
 
 def test_a_client_returns_only_inside_the_subset() -> None:

@@ -9,9 +9,8 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import grpc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +21,9 @@ from evenly.live.wire.protobuf import field
 from tests.live.dispatcher.rig import fleet
 from tests.live.processes import PATIENCE, Process, eventually
 from tests.live.rig import Picker
+
+if TYPE_CHECKING:
+    import grpc
 
 
 class Written:
@@ -36,39 +38,6 @@ class Written:
     def lines(self) -> list[dict[str, Any]]:
         lines = [json.loads(line) for line in self.stream.getvalue().splitlines()]
         return [line for line in lines if line["event"] == "threshold changed"]
-
-
-def test_the_first_change_is_logged_at_once_and_the_others_together() -> None:
-    written = Written()
-    written.thresholds.changed(before=0, threshold=1, changes=1, epoch=1)
-    assert [line["threshold"] for line in written.lines()] == [1]
-    for threshold in (4, 9, 2, 5):
-        written.now += 0.1
-        written.thresholds.changed(before=1, threshold=threshold, changes=3, epoch=threshold)
-        written.thresholds.catch_up()
-    assert len(written.lines()) == 1
-    written.now += INTERVAL_S
-    written.thresholds.catch_up()
-    written.thresholds.catch_up()
-
-    assert {key: value for key, value in written.lines()[1].items() if key not in {"time", "event"}} == {
-        "before": 1,
-        "threshold": 5,
-        "changes": 12,
-        "lowest": 1,
-        "highest": 9,
-        "epoch": 5,
-    }
-    assert len(written.lines()) == 2
-
-
-def test_a_change_after_a_quiet_time_is_logged_at_once() -> None:
-    written = Written()
-    for threshold in (1, 2, 3):
-        written.thresholds.changed(before=threshold - 1, threshold=threshold, changes=1)
-        written.now += INTERVAL_S
-
-    assert [line["threshold"] for line in written.lines()] == [1, 2, 3]
 
 
 def test_a_line_that_the_log_left_out_is_written_later() -> None:
@@ -127,6 +96,8 @@ def check_lines(process: Process, seconds: float, threshold: int) -> None:
 
 @contextmanager
 def sessions(port: int) -> Iterator[grpc.StreamStreamMultiCallable]:
+    import grpc
+
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield channel.stream_stream(
             "/envoy.service.ext_proc.v3.ExternalProcessor/Process", lambda sent: sent, lambda received: received
@@ -139,7 +110,6 @@ def held(first: bytes, done: threading.Event) -> Iterator[bytes]:
     done.wait(PATIENCE)
 
 
-@pytest.mark.slow
 def test_a_picker_under_load_writes_few_lines_and_counts_all_changes() -> None:
     pools = [word for port in (9001, 9002) for word in ("--pool", f"127.0.0.1:{port}")]
     with Picker("--alpha", "0.6", "--slow-start", "0", *pools) as picker, ExitStack() as stack:
@@ -157,7 +127,7 @@ def test_a_picker_under_load_writes_few_lines_and_counts_all_changes() -> None:
         check_lines(picker, time.monotonic() - begun, threshold)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_dispatcher_under_load_writes_few_lines_and_counts_all_changes() -> None:
     with fleet("--lease=600", pools=("a", "b")) as (dispatcher, _):
         eventually(lambda: dispatcher.events("pool added"), lambda added: len(added) == 2)

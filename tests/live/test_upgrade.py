@@ -27,8 +27,6 @@ from tests.live.processes import ask as request
 from tests.live.rig import Gateway
 from tests.live.test_gateway import children, events, exit_code, gateway
 
-pytestmark = pytest.mark.envoy
-
 OTHER_USER = 65534
 TAKE_AND_DIE = """
 import os, signal, sys
@@ -68,6 +66,7 @@ def take_over(old: Gateway, *options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
+@pytest.mark.long
 def test_nothing_is_lost_when_a_gateway_is_replaced_under_load(tmp_path: Path) -> None:
     """The first gateway has sessions when the third begins. Both count for balance, and both end by themselves."""
     plan = Plan(pools=4, sessions=100, rate=50, persistent=5, upgrades=2, seconds=0.5)
@@ -88,6 +87,7 @@ def test_nothing_is_lost_when_a_gateway_is_replaced_under_load(tmp_path: Path) -
     assert ['"gateway stopped"' in log for log in logs] == [True, True, False]
 
 
+@pytest.mark.full
 def test_the_new_gateway_knows_the_pools_and_serves_the_admin_port() -> None:
     with gateway("--drain-timeout", "86400") as (old, pools), ExitStack() as stack:
         session = Session(old.port).wait()
@@ -113,6 +113,7 @@ def test_the_new_gateway_knows_the_pools_and_serves_the_admin_port() -> None:
             other.echo()
 
 
+@pytest.mark.full
 def test_a_take_over_that_fails_changes_nothing() -> None:
     with gateway() as (old, _), closing(Session(old.port).wait()) as session:
         listen = Address("127.0.0.1", old.port)

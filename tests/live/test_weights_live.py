@@ -19,8 +19,6 @@ from tests.live.processes import PATIENCE, eventually
 from tests.live.rig import READY, Gateway, PoolProcess
 from tests.live.test_gateway import children
 
-pytestmark = pytest.mark.envoy
-
 ALPHA = "0.6"
 
 
@@ -39,6 +37,7 @@ def predicted(weights: list[float], first: list[int], more: int) -> list[int]:
     return list(only)
 
 
+@pytest.mark.long
 def test_a_gateway_follows_weights_through_a_reload_and_a_restart(tmp_path: Path) -> None:
     with ExitStack() as stack:
         servers = [stack.enter_context(PoolProcess()) for _ in range(4)]

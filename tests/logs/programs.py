@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import shutil
 import signal
 import socket
 import threading
@@ -20,6 +19,7 @@ from evenly.logs.nginx import LOG_FORMAT
 from tests.live.clients import Session
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 from tests.live.rig import PoolProcess
+from tests.needs import needs
 
 HELD_S = 0.35  # how long a WebSocket is open
 ANSWER_S = 0.15  # how long a slow answer takes
@@ -194,20 +194,14 @@ def proxies(folder: Path) -> Iterator[tuple[dict[str, int], PoolProcess, Process
         (folder / "nginx.conf").write_text(nginx_config(folder, ports, port))
         quiet = ("--disable-hot-restart", "--log-level", "error", "--concurrency", "1")
         envoy = (str(find_envoy()), "-c", str(folder / "envoy.json"), *quiet)
-        haproxy = (_program("haproxy"), "-db", "-f", str(folder / "haproxy.cfg"))
-        nginx = (_program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"))
+        haproxy = (needs("haproxy"), "-db", "-f", str(folder / "haproxy.cfg"))
+        nginx = (needs("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"))
         running = [stack.enter_context(Process(*command)) for command in (envoy, haproxy, nginx)]
         for name in ("envoy", "haproxy", "nginx"):
             eventually(lambda name=name: _listens(ports[name]), bool)  # type: ignore[misc]
         yield ports, pool, running[1]
         for process in running:  # they write what is left
             process.kill(signal.SIGTERM)
-
-
-def _program(name: str) -> str:
-    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
-    assert found is not None, f"{name} is not installed: run make tools"
-    return found
 
 
 def _listens(port: int) -> bool:

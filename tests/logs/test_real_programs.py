@@ -11,8 +11,6 @@ from evenly.errors import InputError
 from evenly.logs import read_log
 from tests.logs.programs import ANSWER_S, HELD_S, Seen, Written, write_logs
 
-pytestmark = pytest.mark.envoy
-
 CLOCK_S = 0.05  # programs round their times, and some keep them from one event to the next
 HTTP = {"envoy": "envoy", "envoy-flush": "envoy", "envoy-json": "envoy-json", "haproxy": "haproxy"}
 NGINX = {"nginx": "nginx", "nginx-json": "nginx-json"}

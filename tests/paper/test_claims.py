@@ -4,7 +4,6 @@ from math import log
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from evenly.paper.claims.balance import balance_bound, tasks_missing
 from evenly.paper.claims.demand import first_time_at
@@ -24,6 +23,8 @@ def test_only_spread_loses_utility() -> None:
 
 
 def test_the_laws_of_the_examples_have_the_load_as_their_mean() -> None:
+    from scipy.stats import poisson
+
     theta = theta_of_large(5.5, 6)
     law = erlang_b(6, 5.5 / (1 - theta))
     assert (law[6], law @ np.arange(7)) == pytest.approx((theta, 5.5))

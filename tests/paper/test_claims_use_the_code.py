@@ -15,6 +15,8 @@ from evenly.paper.experiments.lab import Lab
 from evenly.theory.persistence import can_settle_above
 from evenly.theory.tuning import settle_time_bound
 
+pytestmark = pytest.mark.full
+
 Honest = Callable[..., Any]
 Broken = Callable[[Any], Any]
 LAB = Lab(quick=True)  # its runs do not depend on the broken functions

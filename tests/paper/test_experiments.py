@@ -45,7 +45,7 @@ def test_time_at_each_threshold_from_its_changes() -> None:
 
 @pytest.mark.parametrize(
     ("span", "expected"),
-    [((0.0, 0.5), {0: 1.0}), ((2.0, 4.0), {2: 1.0}), ((3.0, 5.0), {2: 0.5, 1: 0.5}), ((5.0, 6.0), {1: 1.0})],
+    [((0.0, 0.5), {0: 1.0}), ((2.0, 4.0), {2: 1.0}), ((3.0, 5.0), {2: 0.5, 1: 0.5})],
 )
 def test_a_span_begins_with_the_last_change_before_it(
     span: tuple[float, float], expected: dict[int, float]
@@ -119,7 +119,6 @@ def test_uniform_choices_pass_and_biased_ones_do_not() -> None:
     assert distance_from_uniform(np.array([])) == 1.0
 
 
-@pytest.mark.slow
 def test_pools_of_the_core_are_also_ranked_by_their_numbers() -> None:
     lab = Lab(seed=2, quick=True)
     for case in ("below", "at", "anywhere"):
@@ -129,7 +128,6 @@ def test_pools_of_the_core_are_also_ranked_by_their_numbers() -> None:
         assert len(choices(lab, KERNEL, case)) == 1
 
 
-@pytest.mark.slow
 def test_a_snapshot_without_variety_is_the_first_state_after_the_warm_up() -> None:
     shown = state(Lab(), Snapshot(pools=6, load=0.6))
     assert not shown.varied
@@ -139,7 +137,7 @@ def test_a_snapshot_without_variety_is_the_first_state_after_the_warm_up() -> No
 
 @pytest.mark.parametrize(
     ("load", "thresholds"),
-    [(5.5, (6, 7, 8, 2, 3, 4)), (5.0, (6, 7, 8, 1, 2, 3)), (2.5, (3, 4, 5, 0, 1)), (0.5, (2, 3, 4))],
+    [(5.0, (6, 7, 8, 1, 2, 3)), (2.5, (3, 4, 5, 0, 1)), (0.5, (2, 3, 4))],
 )
 def test_the_nearest_wrong_thresholds_leave_out_the_optimal_ones(load: float, thresholds: tuple[int, ...]) -> None:
     assert nearest_wrong(load) == thresholds

@@ -1,55 +1,61 @@
 """The paper's figures with other parameters: what they draw, what they reject, and that they write no file."""
 
+from __future__ import annotations
+
 import inspect
 import itertools
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from fractions import Fraction
+from importlib import import_module
 from math import exp
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
-from matplotlib.colors import to_rgba
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from scipy.stats import poisson
 
 from evenly.errors import InputError
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import (
-    FIGURES,
-    equilibria,
-    oscillation,
-    resource_shares,
-    settling,
-    state_diagram,
-    varying_demand,
-)
-from evenly.plots.style import INK
 from evenly.theory.tuning import settle_time_bound
 from evenly.workload.demand import Phase
 
-FUNCTIONS: dict[str, Callable[..., Figure]] = {
-    "fig1": state_diagram,
-    "fig2": equilibria,
-    "fig3": oscillation,
-    "fig4": settling,
-    "fig5": resource_shares,
-    "fig6": varying_demand,
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FUNCTIONS = {
+    "fig1": "state_diagram",
+    "fig2": "equilibria",
+    "fig3": "oscillation",
+    "fig4": "settling",
+    "fig5": "resource_shares",
+    "fig6": "varying_demand",
 }
+
+
+def drawing(name: str) -> Callable[..., Figure]:
+    """Return a function of `evenly.paper.figures`, which is imported when it draws: Matplotlib takes a second."""
+
+    def draw(**given: Any) -> Figure:  # noqa: ANN401
+        figure: Figure = getattr(import_module("evenly.paper.figures"), name)(**given)
+        return figure
+
+    draw.__name__ = name  # the test's name says which
+    return draw
+
+
+state_diagram, equilibria, oscillation = map(drawing, ("state_diagram", "equilibria", "oscillation"))
+settling, resource_shares, varying_demand = map(drawing, ("settling", "resource_shares", "varying_demand"))
 BOUND = "the bound of Prop. 7"
 
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run each test in an empty folder, which must stay empty, and close its figures."""
+    from matplotlib import pyplot as plt
+
     monkeypatch.chdir(tmp_path)
     yield
     plt.close("all")
@@ -86,6 +92,11 @@ def texts(axes: Axes) -> list[str]:
 
 
 def test_a_state_diagram_draws_each_task_and_token() -> None:
+    from matplotlib.collections import PathCollection
+    from matplotlib.colors import to_rgba
+
+    from evenly.plots.style import INK
+
     figure = state_diagram(pools=9, load=3.5, threshold=2, seed=5)
     (axes,) = figure.axes
     tasks, tokens = [], []
@@ -105,8 +116,7 @@ def test_a_state_diagram_draws_each_task_and_token() -> None:
     assert "9 pools at load 3.5 under the threshold 2" in caption(figure)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("load", "threshold"), [(0.6, None), (2, 12), (7.3, None), (4, 0)])
+@pytest.mark.parametrize(("load", "threshold"), [(0.6, None), (2, 12)])
 def test_a_state_diagram_shows_any_threshold(load: float, threshold: int | None) -> None:
     (axes,) = state_diagram(pools=6, load=load, threshold=threshold).axes
     level = int(load) if threshold is None else threshold
@@ -114,8 +124,9 @@ def test_a_state_diagram_shows_any_threshold(load: float, threshold: int | None)
     assert axes.get_xlim()[1] > level + 1.5
 
 
-@pytest.mark.slow
 def test_equilibria_have_the_load_as_their_mean_and_are_simulated_alike() -> None:
+    from matplotlib.patches import Rectangle
+
     figure = equilibria(load=7.3, pools=2000, thresholds=(9, 6), replications=4, horizon=10.0)
     for axes, threshold in zip(figure.axes, (9, 6), strict=True):
         theory, simulated, _ = axes.lines
@@ -150,7 +161,6 @@ def test_a_panel_without_thresholds_is_left_out(load: float, titles: list[str]) 
         assert axes.get_ylim()[1] > max(np.asarray(line.get_ydata()).max(initial=0.0) for line in axes.lines)
 
 
-@pytest.mark.slow
 def test_an_oscillation_shows_each_size_from_the_optimum() -> None:
     figure = oscillation(pools=[30, 90], load=5.6, alpha=0.9, horizon=5.0, long_run=320.0)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["n = 30 pools", "n = 90 pools"]
@@ -186,7 +196,6 @@ def test_an_oscillation_names_all_optimal_thresholds(load: float, best: tuple[in
     assert f"Both {best[0]} and {best[1]} are optimal." in caption(figure)
 
 
-@pytest.mark.slow
 def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
     figure = settling(load=7.3, alpha=0.95)
     for axes, start in zip(figure.axes, (0, 9), strict=True):
@@ -205,7 +214,6 @@ def test_settling_draws_thresholds_to_the_optimum_and_the_bound() -> None:
     assert "on its way to 7 for load 7.3, alpha 0.95 and 500 pools" in caption(figure)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "why"),
     [(5, "0.95", "for whole loads."), (5.9, 0.5, "for an alpha of at most load / 6 = 0.9833.")],
@@ -227,7 +235,6 @@ def test_settling_from_the_optimum_below_load_one() -> None:
         assert set(drawn(axes, BOUND)[0]) == {0.0}
 
 
-@pytest.mark.slow
 def test_a_bound_beyond_the_horizon_is_not_drawn() -> None:
     figure = settling(horizon=4.0, pools=50, replications=2)
     left, right = figure.axes
@@ -237,6 +244,8 @@ def test_a_bound_beyond_the_horizon_is_not_drawn() -> None:
 
 
 def test_resource_shares_have_the_laws_of_their_policies() -> None:
+    from scipy.stats import poisson
+
     figure = resource_shares(policies=("jsq", "random"), load=4.2, pools=500, horizon=80.0)
     axes = figure.axes[0]
     jsq, random = axes.lines
@@ -250,8 +259,9 @@ def test_resource_shares_have_the_laws_of_their_policies() -> None:
     assert "alpha" not in caption(figure)  # no policy here learns
 
 
-@pytest.mark.slow
 def test_a_varying_demand_marks_its_own_jumps_and_waves() -> None:
+    from matplotlib.patches import Rectangle
+
     figure = varying_demand(schedule="0:2,4:6~1/2,8:6", alpha="0.9", horizon=10.0, initial_tasks=2, pools=100)
     levels, imbalance = figure.axes
     times, demand = drawn(levels, "demand")
@@ -280,7 +290,6 @@ def test_a_schedule_can_be_a_list_of_phases() -> None:
     assert path[1][np.searchsorted(path[0], 4.9)] == pytest.approx(0.5 * (1 - exp(-4.9)), abs=0.3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("horizon", [1.5, 40.0])
 def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> None:
     text = caption(varying_demand(pools=20, horizon=horizon))
@@ -289,28 +298,23 @@ def test_a_caption_only_mentions_times_before_the_horizon(horizon: float) -> Non
     assert ("3.5 from time 30" in text) is (horizon > 30)
 
 
-@pytest.mark.slow
-def test_numbers_of_numpy_and_fractions_are_numbers() -> None:
-    numbers: dict[str, Any] = {"pools": np.int64(6), "load": Fraction(5, 2), "threshold": np.int8(2)}
-    assert "6 pools at load 2.5 under the threshold 2" in caption(state_diagram(**numbers))
-
-
 # --- all of them -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_defaults_are_the_papers_values(name: str) -> None:
-    parameters = inspect.signature(FUNCTIONS[name]).parameters
-    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in parameters.values())
-    assert [parameters[word].default for word in ("seed", "figure")] == [1, None]
-    paper = asdict(FIGURES[name].of_paper(Lab()))
-    for word, value in paper.items():
-        assert parameters[word].default in (value, None), word  # None: chosen by the other parameters
-    assert set(parameters) == {*paper, "seed", "figure"}
+def test_the_defaults_are_the_papers_values() -> None:
+    figures = import_module("evenly.paper.figures")
+    for name, figure in figures.FIGURES.items():
+        parameters = inspect.signature(getattr(figures, FUNCTIONS[name])).parameters
+        paper = asdict(figure.of_paper(Lab()))
+        for word, value in paper.items():
+            assert parameters[word].default in (value, None), word  # None: chosen by the other parameters
+        assert set(parameters) == {*paper, "seed", "figure"}
 
 
-@pytest.mark.slow
 def test_figures_draw_on_the_figure_given() -> None:
+    from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
+
     mine = Figure(figsize=(5, 4))
     assert settling(pools=20, replications=1, figure=mine) is mine
     assert len(mine.axes) == 2
@@ -320,7 +324,6 @@ def test_figures_draw_on_the_figure_given() -> None:
     assert plt.get_fignums() == [named.number]
 
 
-@pytest.mark.slow
 def test_the_seed_determines_the_figure() -> None:
     first, again, other = (
         drawn(oscillation(pools=20, horizon=5.0, long_run=320.0, seed=seed).axes[0], "tasks per pool")[1].tolist()
@@ -329,73 +332,53 @@ def test_the_seed_determines_the_figure() -> None:
     assert first == again != other
 
 
-@pytest.mark.slow
 def test_the_caller_s_style_does_not_change() -> None:
+    from matplotlib import pyplot as plt
+
     before = dict(plt.rcParams)
     state_diagram(pools=3, load=1.5)
     assert dict(plt.rcParams) == before
 
 
+# One row for each parameter of each figure; the checks of numbers are tested with the functions that make them.
 @pytest.mark.parametrize(
     ("function", "arguments", "sentence"),
     [
         (state_diagram, {"pools": 41}, "pools must be a whole number from 1 to 40, not 41."),
         (state_diagram, {"load": 21.5}, "load must be a number from 0.001 to 20, not 21.5."),
-        (state_diagram, {"load": "much"}, "load must be a number from 0.001 to 20, not 'much'."),
-        (state_diagram, {"load": 5e-324}, "load must be a number from 0.001 to 20, not 5e-324."),
-        (state_diagram, {"threshold": -1}, "threshold must be a whole number from 0 to 30, not -1."),
         (
             equilibria,
-            {"thresholds": [4, 5]},
+            {"thresholds": (6, 5)},
             "thresholds must not contain 5, which is optimal for load 5.5: it balances the load.",
         ),
         (equilibria, {"thresholds": ()}, "thresholds must have at least one number."),
         (equilibria, {"thresholds": (7, 7)}, "thresholds must differ from each other, not 7, 7."),
-        (equilibria, {"thresholds": 6.5}, "thresholds must be a whole number from 0 to 1000000, not 6.5."),
         (
             equilibria,
             {"thresholds": range(6, 15)},
             "thresholds must be at most 8 above the optimum and 8 below it.",
         ),
         (equilibria, {"thresholds": itertools.count(6)}, "thresholds must have at most 16 values."),
-        (equilibria, {"thresholds": range(6, 10**12)}, "thresholds must have at most 16 values."),
         (
             equilibria,
             {"thresholds": np.array(7)},
             "thresholds must be a whole number from 0 to 1000000, not array(7).",
         ),
-        (equilibria, {"thresholds": b"7"}, "thresholds must be a whole number from 0 to 1000000, not b'7'."),
-        (equilibria, {"load": -1}, "load must be a number from 0.001 to 100000, not -1."),
-        (equilibria, {"load": None}, "load must be a number from 0.001 to 100000, not None."),
-        (equilibria, {"horizon": 1e308}, "horizon must be a number from 0.001 to 10000000, not 1e+308."),
         (
             equilibria,
             {"pools": 10**9},
             "This would simulate 1.5e+13 events; at most 1e+12 are allowed: "
             "reduce the pools, the load or the time.",
         ),
-        (equilibria, {"replications": 0}, "replications must be a whole number from 1 to 1000, not 0."),
         (equilibria, {"horizon": 7}, "The warm-up must end before the horizon 7, not at 7."),
         (oscillation, {"pools": []}, "pools must have at least one number."),
-        (oscillation, {"pools": range(1, 9)}, "pools must have at most 6 values."),
-        (oscillation, {"pools": "100"}, "pools must be a whole number from 1 to 1000000000, not '100'."),
-        (oscillation, {"alpha": 1}, "alpha must lie strictly between 0 and 1, not 1."),
         (oscillation, {"alpha": np.array(0.9)}, "alpha must lie strictly between 0 and 1, not array(0.9)."),
         (oscillation, {"long_run": 0}, "long_run must be a number from 0.001 to 10000000, not 0."),
-        (settling, {"alpha": None}, "alpha must lie strictly between 0 and 1, not None."),
         (settling, {"alpha": "0.9999999"}, "alpha must be at most 0.999999 in the fluid limit, not 0.9999999."),
-        (settling, {"load": 0}, "load must be a number from 0.001 to 3000, not 0."),
         (settling, {"load": 4000.5}, "load must be a number from 0.001 to 3000, not 4000.5."),
         (settling, {"initial_tasks": 1.5}, "initial_tasks must be a whole number from 0 to 1000, not 1.5."),
         (settling, {"replications": True}, "replications must be a whole number from 1 to 1000, not True."),
-        (settling, {"horizon": float("inf")}, "horizon must be a number from 0.001 to 1000, not inf."),
-        (settling, {"horizon": 1e-308}, "horizon must be a number from 0.001 to 1000, not 1e-308."),
         (settling, {"seed": -1}, "seed must be a whole number from 0 to 18446744073709551615, not -1."),
-        (
-            settling,
-            {"seed": 10**5000},
-            "seed must be a whole number from 0 to 18446744073709551615, not a number with thousands of digits.",
-        ),
         (settling, {"figure": 3}, "figure must be a matplotlib Figure, not 3."),
         (
             resource_shares,
@@ -404,28 +387,11 @@ def test_the_caller_s_style_does_not_change() -> None:
         ),
         (
             resource_shares,
-            {"policies": []},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not [].",
-        ),
-        (
-            resource_shares,
-            {"policies": ["jsq", "jsq"]},
-            "policies must be different ones of random, power-of-d, jsq, threshold, not ['jsq', 'jsq'].",
-        ),
-        (
-            resource_shares,
             {"policies": [["jsq"]]},
             "policies must be different ones of random, power-of-d, jsq, threshold, not [['jsq']].",
         ),
-        (resource_shares, {"pools": 0}, "pools must be a whole number from 1 to 10000000, not 0."),
         (resource_shares, {"warmup": "late"}, "warmup must be a number from 0 to 10000000, not 'late'."),
-        (
-            varying_demand,
-            {"schedule": "5"},
-            "A schedule lists time:load or time:load~amplitude/period, as in 0:5.5,20:10~1/4, not '5'.",
-        ),
         (varying_demand, {"schedule": [Phase(1.0, 2.0)]}, "A schedule must begin at time 0, as in 0:5.5,20:10."),
-        (varying_demand, {"initial_tasks": -1}, "initial_tasks must be a whole number from 0 to 1000, not -1."),
         (varying_demand, {"schedule": itertools.repeat(0)}, "schedule must have at most 1000 values."),
         (varying_demand, {"horizon": 0}, "horizon must be a number from 0.001 to 1000000, not 0."),
     ],
@@ -433,13 +399,15 @@ def test_the_caller_s_style_does_not_change() -> None:
 def test_bad_input_is_rejected_in_one_sentence_and_draws_nothing(
     function: Callable[..., Figure], arguments: dict[str, Any], sentence: str
 ) -> None:
+    from matplotlib import pyplot as plt
+
     with pytest.raises(InputError) as rejected:
         function(**arguments)
     assert str(rejected.value) == sentence
     assert plt.get_fignums() == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_package_is_quick_to_import_and_reaches_the_figures() -> None:
     script = (
         "import sys, evenly.paper\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+pytestmark = [pytest.mark.full, pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")]
 
 PATIENCE = 120.0
 
@@ -57,20 +57,17 @@ def strike(tmp_path: Path, blow: Callable[[int, list[int]], None]) -> tuple[int,
         process.communicate()
 
 
-@pytest.mark.slow
 def test_an_interrupt_ends_all_processes(tmp_path: Path) -> None:
     code, error = strike(tmp_path, lambda pid, _: os.killpg(pid, signal.SIGINT))
     assert code == 130
     assert "Traceback" not in error
 
 
-@pytest.mark.slow
 def test_no_worker_outlives_the_command(tmp_path: Path) -> None:
     code, _ = strike(tmp_path, lambda pid, _: os.kill(pid, signal.SIGTERM))
     assert code == -signal.SIGTERM
 
 
-@pytest.mark.slow
 def test_a_killed_worker_is_reported(tmp_path: Path) -> None:
     code, error = strike(tmp_path, lambda _, workers: os.kill(workers[0], signal.SIGKILL))
     assert (code, error) == (3, "evenly: A worker process was killed, perhaps because memory ran out.\n")

@@ -4,7 +4,6 @@ from math import gamma, inf, isnan, log, pi, sqrt
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 
 from evenly.paper.claims.judge import (
     FALSE_ALARM,
@@ -34,6 +33,8 @@ def test_intervals_follow_students_law() -> None:
 
 
 def test_equality_holds_up_to_chance() -> None:
+    from scipy.integrate import quad
+
     found = equals("x", SAMPLES, 6.0)
     assert found.supports
     assert found.value == 4.5
@@ -95,7 +96,7 @@ def test_the_reach_of_a_distribution_function() -> None:
     assert (distances > empirical_reach(100, 0.05)).mean() < 0.05 + 6 * sqrt(0.05 * 0.95 / 2000)
 
 
-@pytest.mark.parametrize(("misses", "supports"), [(0, True), (1, True), (5, True), (6, False), (10, False)])
+@pytest.mark.parametrize(("misses", "supports"), [(0, True), (5, True), (6, False)])
 def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bool) -> None:
     """If each run fails with probability 0.01, five of ten fail with probability 2.4e-8, six with 2.0e-10."""
     number = mostly("hits", [True] * (10 - misses) + [False] * misses, 0.99)
@@ -104,7 +105,7 @@ def test_a_share_of_runs_is_judged_by_the_binomial_law(misses: int, supports: bo
     assert number.error is not None and number.error > 0
 
 
-@pytest.mark.parametrize(("count", "supports"), [(0, True), (1, True), (34, True), (35, False)])
+@pytest.mark.parametrize(("count", "supports"), [(34, True), (35, False)])
 def test_a_rate_is_judged_by_poissons_law(count: int, supports: bool) -> None:
     """With 10 expected, 34 or more have a probability of 2.2e-9, 35 or more of 6.4e-10."""
     number = seldom("events", [count, 0, 0, 0], 1000, 0.01)

@@ -16,7 +16,6 @@ from evenly.sim import Scenario
         ([10, 10, 9], 1, "0.5", 1),  # all but one above the threshold
         ([10, 10, 8], 1, "0.5", 0),
         ([10, 8, 0], 1, "0.8", -1),  # the fraction alpha itself counts
-        ([10, 9, 0], 1, "0.8", 0),
         ([100, 57], 1, "0.57", -1),  # 0.57 as written, not as a float
         ([10, 9, 9], 1, "0.95", 0),  # both at once
         ([10, 10], 4, "0.5", -1),  # a level that no pool reaches
@@ -47,7 +46,7 @@ def test_tokens_are_compared_with_the_tasks() -> None:
     assert (review.arrivals, review.wrong, review.unlike, review.by_the_letter) == (2, 0, 1, 1)
 
 
-@pytest.mark.parametrize(("yellow", "green", "up"), [(0, 0, 1), (1, 0, 1), (1, 1, 0), (2, 0, 0), (2, 2, 0)])
+@pytest.mark.parametrize(("yellow", "green", "up"), [(0, 0, 1), (1, 0, 1), (1, 1, 0), (2, 0, 0)])
 def test_the_paper_s_words_about_yellow_tokens(yellow: int, green: int, up: int) -> None:
     """Up if there is none, or none would be left: a yellow token is used only when there is no green one."""
     pools = 10

@@ -51,7 +51,7 @@ def run(*arguments: str) -> dict[str, Any]:
     return facts
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_whole_paper_is_reproduced(tmp_path: Path) -> None:
     facts = run("--quick", "--out", str(tmp_path / "first"))
     assert facts["surprises"] == []
@@ -63,9 +63,14 @@ def test_the_whole_paper_is_reproduced(tmp_path: Path) -> None:
         assert [file.suffix for file in files] == [".png", ".svg"]
         assert all(file.stat().st_size > 5_000 for file in files), figure["name"]
     _check_report(tmp_path / "first", facts)
-    # The same seed gives the same numbers, pictures and page.
-    again = run("--quick", "--out", str(tmp_path / "second"))
-    assert again["claims"] == facts["claims"]
+
+
+@pytest.mark.full
+def test_the_same_seed_gives_the_same_numbers_and_pictures(tmp_path: Path) -> None:
+    first, second = (run("fig6", "--quick", "--out", str(tmp_path / name)) for name in ("first", "second"))
+    assert [figure["caption"] for figure in first["figures"]] == [
+        figure["caption"] for figure in second["figures"]
+    ]
     for file in sorted((tmp_path / "first").iterdir()):
         assert file.read_bytes() == (tmp_path / "second" / file.name).read_bytes(), file.name
 
@@ -89,7 +94,7 @@ def _check_report(folder: Path, facts: dict[str, Any]) -> None:
         assert figure["name"] in page.anchors
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_verdicts_do_not_depend_on_the_seed() -> None:
     lab = Lab(seed=20231109, quick=True)
     outcomes = [Outcome(claim, tuple(claim.measure(lab))) for claim in CLAIMS]
@@ -103,7 +108,7 @@ def test_verdicts_do_not_depend_on_the_seed() -> None:
         assert resting <= kinds, outcome.claim.name
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_one_figure_alone(tmp_path: Path) -> None:
     facts = run("fig1", "--quick", "--out", str(tmp_path / "new" / "folder"))
     assert sorted(file.name for file in (tmp_path / "new" / "folder").iterdir()) == ["fig1.png", "fig1.svg"]
@@ -116,15 +121,10 @@ def test_one_figure_alone(tmp_path: Path) -> None:
     [
         (["fig9"], "evenly: There is no figure 'fig9'; the figures are fig1, fig2, fig3, fig4, fig5, fig6.\n"),
         (["--seed", "-1"], "seed must be a whole number from 0 to"),
-        (["fig9" * 50], "evenly: There is no figure 'fig9fig9"),
         (["fig1", "fig2", "fig1"], "evenly: Name each figure once; fig1 is given twice.\n"),
-        (["--seed", "9" * 60], "seed must be a whole number from 0 to"),
-        (["--seed", "one"], "'one'"),
         (["--out="], "evenly: --out must name a folder, not ''; for the current one, type --out .\n"),
-        (["--out", " "], "evenly: --out must name a folder, not ' '; for the current one, type --out .\n"),
         (["--out", "taken"], "evenly: Cannot write into taken: it is not a folder.\n"),
         (["--out", "taken/below"], "evenly: Cannot write into taken/below: not a directory.\n"),
-        (["--out", "/dev/null"], "evenly: Cannot write into /dev/null: it is not a folder.\n"),
         (["--out", "/proc"], "evenly: Cannot write into /proc: "),  # root may, says os.access
         (["--out", "a\0b"], "evenly: Cannot write into 'a\\x00b': embedded null byte.\n"),
         (["--out", "long" * 2000], ": file name too long.\n"),
@@ -146,7 +146,6 @@ def test_bad_input_is_one_sentence_and_leaves_nothing(
     ("against", "verdict"),
     [
         ((), Verdict.HOLDS),
-        ((Kind.REMARK,), Verdict.HOLDS),
         ((Kind.READING,), Verdict.READING),
         ((Kind.FINITE, Kind.READING), Verdict.FINITE),
         ((Kind.READING, Kind.ERRATUM, Kind.FINITE), Verdict.ERRATUM),
@@ -159,26 +158,16 @@ def test_the_verdict_follows_from_the_numbers(against: tuple[Kind | None, ...], 
     assert _outcome(numbers).verdict is verdict
 
 
-@pytest.mark.parametrize("expected", Verdict)
-@pytest.mark.parametrize(
-    ("kind", "supports", "fits"),
-    [
-        (Kind.REMARK, True, True),
-        (Kind.REMARK, False, False),
-        *(
-            (kind, supports, not supports)
-            for kind in Kind
-            if kind is not Kind.REMARK
-            for supports in (True, False)
-        ),
-    ],
-)
-def test_every_note_must_apply(kind: Kind, supports: bool, fits: bool, expected: Verdict) -> None:
+@pytest.mark.parametrize("kind", [Kind.REMARK, Kind.ERRATUM, Kind.FINITE])
+@pytest.mark.parametrize("supports", [True, False])
+def test_every_note_must_apply(kind: Kind, supports: bool) -> None:
     """Also a note that does not decide the verdict, because the statement fails or another erratum is worse."""
+    fits = supports == (kind is Kind.REMARK)
     failing = [Measured("x", 1.0, supports=False), Measured("y", 1.0, supports=supports, kind=kind)]
-    assert _outcome(failing, expected=expected).as_expected == (fits and expected is Verdict.FAILS)
     corrected = [Measured("x", 1.0, supports=False, kind=Kind.ERRATUM), failing[1]]
-    assert _outcome(corrected, expected=expected).as_expected == (fits and expected is Verdict.ERRATUM)
+    for expected in Verdict:
+        assert _outcome(failing, expected=expected).as_expected == (fits and expected is Verdict.FAILS)
+        assert _outcome(corrected, expected=expected).as_expected == (fits and expected is Verdict.ERRATUM)
 
 
 def test_a_note_quotes_the_numbers_of_the_run() -> None:

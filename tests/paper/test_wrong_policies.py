@@ -19,6 +19,8 @@ from evenly.paper.claims import messages, model
 from evenly.paper.claims.claim import Outcome
 from evenly.paper.experiments.lab import Lab
 
+pytestmark = pytest.mark.full
+
 T = TypeVar("T")
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -213,7 +215,6 @@ print(json.dumps({"surprises": [name for name, outcome in outcomes.items() if no
 """
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_a_wrong_policy_turns_the_right_claims_red(name: str, tmp_path: Path) -> None:
     mutation = MUTATIONS[name]
@@ -236,7 +237,6 @@ def _first(pools: Sequence[T]) -> T:
     return pools[0]
 
 
-@pytest.mark.slow
 def test_a_preference_among_the_green_pools_turns_the_dispatching_rule_red(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

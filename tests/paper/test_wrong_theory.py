@@ -16,6 +16,8 @@ from evenly.theory.diffusion.whole import Reflected, reflected
 from evenly.theory.fluid.mass import tail_mass_bound
 from evenly.theory.fluid.modes import assignment
 
+pytestmark = pytest.mark.full
+
 
 def _one_too_many(load: float) -> tuple[int, ...]:
     return tuple(threshold + 1 for threshold in optimal_thresholds(load))
@@ -96,7 +98,6 @@ BREAKS: dict[str, tuple[ModuleType, str, Callable[..., object], tuple[str, ...]]
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", BREAKS)
 def test_a_wrong_function_turns_its_claims_red(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, function, broken, red = BREAKS[name]

@@ -2,14 +2,15 @@
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import pytest
+from _pytest.mark import ParameterSet
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import chi2, poisson, t
 
 from evenly.policies import find_policy
 from evenly.sim import Result, Scenario
@@ -29,28 +30,28 @@ LAWS = [
     "pareto:shape=1.5,ratio=1000",
 ]  # of service
 STEPS: dict[str, dict[str, Any]] = {
-    "threshold": {"alpha": 0.8},
-    "jsq": {"capacity": 5},
+    "threshold": {"alpha": 0.8, "initial": 1.5},
+    "jsq": {"capacity": 5, "service_rate": 1.5},
     "power-of-d": {"service_rate": 1.5},
     "random": {},
     "round-robin": {"initial": 2},
-    "jiq": {},
+    "jiq": {"capacity": 5},
     "jbt": {"service_rate": 1.5},
     "pull": {"capacity": 5},
 }
 SWINGS: dict[str, dict[str, Any]] = {
     "threshold": {"alpha": "0.8", "capacity": 6},
-    "jsq": {},
-    "power-of-d": {"choices": 3},
-    "random": {"service_rate": 1.5},
-    "round-robin": {"capacity": 4},
-    "jiq": {"service_rate": 0.5},
-    "jbt": {},
-    "pull": {"capacity": 8},
+    "jsq": {"service_rate": 2.5},
+    "power-of-d": {"choices": 3, "initial": 1.25, "service_rate": 1.5},
+    "random": {"service_rate": 1.5, "capacity": 5},
+    "round-robin": {"capacity": 4, "service_rate": 2.5},
+    "jiq": {"service_rate": 0.5, "initial": 2},
+    "jbt": {"initial": 2.5, "service_rate": 1.5},
+    "pull": {"capacity": 8, "initial": 1.5},
 }
 SIZED: dict[str, dict[str, Any]] = {
-    "greedy": {"policy": "greedy-utility", "service_rate": 2.5},
-    "greedy, sqrt": {"policy": "greedy-utility", "utility": "sqrt", "initial": 2.75},
+    "greedy": {"policy": "greedy-utility", "service_rate": 2.5, "initial": 2.75},
+    "greedy, sqrt": {"policy": "greedy-utility", "utility": "sqrt"},
     "weighted least": {"policy": "weighted-least", "initial": [0, 1, 9, 3, 0, 0, 5, 2, 2, 0, 1, 7]},
     "weighted round-robin": {"policy": "weighted-round-robin", "initial": 1.5},
     "fixed index": {"policy": "threshold-utility"},
@@ -63,7 +64,7 @@ SIZED: dict[str, dict[str, Any]] = {
 }
 
 # Every policy with and without capacity; steps, pauses and waves of demand; odd sizes; levels past the first
-# allocation. The last phase always has demand, so that there is a next event.
+# allocation. The last phase always has demand, so that there is a next event. `by_tier` says which run when.
 OPTIONS: dict[str, dict[str, Any]] = {
     "threshold fixed": {},
     "threshold zero": {"threshold": 0},
@@ -132,15 +133,64 @@ OPTIONS: dict[str, dict[str, Any]] = {
         for policy, more in SWINGS.items()
     },
 }
+# Together these have each policy with and without capacity and tasks at the start, at another service rate and
+# under waves, between which there are steps; each kernel under each kind of demand; and each way in which its
+# books grow. The others only run in `make full`.
+CORE = (
+    "threshold fixed",
+    "threshold with capacity",
+    "learning with capacity",
+    "learning from above",
+    "learning past the first levels",
+    "learning with one pool",
+    "jsq",
+    "power of five with capacity",
+    "random past the first levels",
+    "round-robin",
+    "jiq",
+    "jbt at its capacity",
+    "pull with one place",
+    "sizes, greedy",
+    "sizes, fixed index",
+    "sizes, weighted least",
+    "sizes, weighted round-robin",
+    "sizes, learning, rate",
+    "sizes, past the first levels",
+    "waves, sizes",
+    "steps, threshold",
+    "steps, jsq",
+    "steps, jiq",
+    *(f"waves, {policy}" for policy in SWINGS),
+)
+# Every loop under every kind of demand, with and without a threshold that moves and losses.
+LOOPS = (
+    "learning",
+    "threshold with capacity",
+    "jsq",
+    "power of five with capacity",
+    "round-robin",
+    "jbt at its capacity",
+    "sizes, weighted least",
+    "sizes, learning, rate",
+    "waves, sizes",
+    "steps, threshold",
+    "steps, jiq",
+    "waves, threshold",
+    "waves, jsq",
+    "waves, pull",
+)
 LONG = "sizes, many tasks in turn"  # its path takes half a minute to follow
 STEADY_OPTIONS = {name: options for name, options in OPTIONS.items() if "schedule" not in options and name != LONG}
-NO_WAVES = {name: options for name, options in OPTIONS.items() if not name.startswith("waves") and name != LONG}
-WAVES = {name: options for name, options in OPTIONS.items() if name.startswith("waves")}
 ONE_SIZE = {
     name: options
     for name, options in OPTIONS.items()
     if "sizes" not in options and not find_policy(options.get("policy", "threshold")).sized
 }
+
+
+def by_tier(names: Iterable[str], kept: Sequence[str] = CORE) -> list[ParameterSet]:
+    """Return these systems as parameters; those that repeat the features of `kept` only run in `make full`."""
+    return [pytest.param(name, marks=[] if name in kept else pytest.mark.full) for name in names]
 
 
 def scenario_of(options: dict[str, Any], **more: Any) -> Scenario:  # noqa: ANN401
@@ -279,6 +329,8 @@ def assert_mean(samples: ArrayLike, truth: float, what: str = "", slack: float =
     Samples are averages over thousands of mean task times, hence close to normal. `slack` is for rounding
     and truncation in the truth.
     """
+    from scipy.stats import t
+
     values = np.asarray(samples, float)
     quantile = float(t.isf(FALSE_ALARM / 2, values.size - 1))
     width = quantile * float(values.std(ddof=1)) / math.sqrt(values.size)
@@ -287,6 +339,8 @@ def assert_mean(samples: ArrayLike, truth: float, what: str = "", slack: float =
 
 def assert_chi_square(counts: ArrayLike, expected: ArrayLike) -> None:
     """Assert that Pearson's statistic is neither too large nor too small for these expected counts."""
+    from scipy.stats import chi2
+
     observed, mean = np.asarray(counts, float), np.asarray(expected, float)
     assert mean.min() >= 25  # then the chi-square law is close
     statistic = float(((observed - mean) ** 2 / mean).sum())
@@ -296,6 +350,8 @@ def assert_chi_square(counts: ArrayLike, expected: ArrayLike) -> None:
 
 def assert_poisson(counts: ArrayLike, mean: float) -> None:
     """Assert independent Poisson counts: a Poisson sum, and an index of dispersion close to chi-square."""
+    from scipy.stats import chi2, poisson
+
     values = np.asarray(counts, float)
     total = mean * values.size
     low, high = poisson.ppf(FALSE_ALARM / 2, total), poisson.isf(FALSE_ALARM / 2, total)

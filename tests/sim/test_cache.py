@@ -54,7 +54,7 @@ def run(folder: Path) -> tuple[dict[str, Any], str]:
     return found, done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_path: Path) -> None:
     shutil.copytree(
         Path(evenly.__file__).parent, tmp_path / "evenly", ignore=shutil.ignore_patterns("__pycache__")
@@ -75,7 +75,6 @@ def test_a_change_in_a_file_that_kernels_use_is_not_answered_from_the_cache(tmp_
     assert notice.startswith("Compiling the simulator")
 
 
-@pytest.mark.slow
 def test_a_kernel_that_allocates_is_not_compiled() -> None:
     @kernel
     def allocates(size: int) -> float:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from evenly.policies import POLICIES
 from evenly.sim import Result, Scenario, simulate
@@ -49,34 +48,33 @@ def assert_levels(result: Result, law: list[float]) -> None:
 every_mode = pytest.mark.parametrize("mean_holding_times", [False, True], ids=["times", "means"])
 
 
-@pytest.mark.slow
-@every_mode
 @pytest.mark.parametrize("policy", POLICIES)
-def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str, mean_holding_times: bool) -> None:
-    if policy == "stale-reports" and mean_holding_times:
-        return  # its pools report by a clock
+def test_without_losses_the_mean_number_of_tasks_is_the_load(policy: str) -> None:
     capacity = 60 if policy == "pull" else None
-    result = run(
-        {"policy": policy, "pools": 5, "load": 2.3, "capacity": capacity}, mean_holding_times=mean_holding_times
-    )
+    result = run({"policy": policy, "pools": 5, "load": 2.3, "capacity": capacity})
     assert result.lost_tasks == 0
     assert_mean(samples(result, lambda means: means.mean_tasks), 2.3)
 
 
 @every_mode
 def test_random_routing_makes_every_pool_poisson(mean_holding_times: bool) -> None:
+    from scipy.stats import poisson
+
     result = run({"policy": "random", "pools": 6, "load": 2.4}, mean_holding_times=mean_holding_times)
     assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
 
 
 def test_random_routing_with_one_choice_of_d_is_random_routing() -> None:
+    from scipy.stats import poisson
+
     result = run({"policy": "power-of-d", "choices": 1, "pools": 6, "load": 2.4})
     assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
     assert result.messages_per_task == 2
 
 
-@pytest.mark.slow
 def test_a_single_pool_is_poisson_under_every_policy() -> None:
+    from scipy.stats import poisson
+
     for policy in POLICIES:
         capacity = 60 if policy == "pull" else None
         result = run({"policy": policy, "pools": 1, "load": 3.1, "capacity": capacity})
@@ -85,6 +83,8 @@ def test_a_single_pool_is_poisson_under_every_policy() -> None:
 
 @every_mode
 def test_random_routing_with_capacity_loses_as_erlang_says(mean_holding_times: bool) -> None:
+    from scipy.stats import poisson
+
     result = run(
         {"policy": "random", "pools": 4, "load": 2.5, "capacity": 4}, mean_holding_times=mean_holding_times
     )
@@ -102,13 +102,10 @@ FREE_WHILE_ANY_PLACE_IS: dict[str, dict[str, Any]] = {
 }
 
 
-@every_mode
 @pytest.mark.parametrize("name", FREE_WHILE_ANY_PLACE_IS)
-def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(
-    name: str, mean_holding_times: bool
-) -> None:
+def test_tasks_lost_only_when_all_places_are_taken_are_those_of_erlang(name: str) -> None:
     options = {"pools": 4, "load": 2.2, "capacity": 3, **FREE_WHILE_ANY_PLACE_IS[name]}
-    result = run(options, mean_holding_times=mean_holding_times)
+    result = run(options, mean_holding_times=name == "pull")  # every policy has both modes: tested event by event
     lost = erlang_b(12, 8.8)
     assert_mean(samples(result, lambda means: means.lost_share), lost)
     assert_mean(samples(result, lambda means: means.mean_tasks), 2.2 * (1 - lost))
@@ -137,16 +134,15 @@ def round_robin_law(pools: int, load: float, levels: int) -> list[float]:
 
 
 def test_the_law_of_round_robin_is_poisson_with_one_pool() -> None:
+    from scipy.stats import poisson
+
     np.testing.assert_allclose(round_robin_law(1, 2.0, 8), poisson.pmf(np.arange(8), 2.0), rtol=1e-6)
 
 
 @every_mode
-@pytest.mark.parametrize(("pools", "load"), [(2, 1.5), (5, 2.2)])
-def test_round_robin_has_the_law_of_its_renewal_arrivals(
-    pools: int, load: float, mean_holding_times: bool
-) -> None:
-    result = run({"policy": "round-robin", "pools": pools, "load": load}, mean_holding_times=mean_holding_times)
-    assert_levels(result, round_robin_law(pools, load, 8))
+def test_round_robin_has_the_law_of_its_renewal_arrivals(mean_holding_times: bool) -> None:
+    result = run({"policy": "round-robin", "pools": 5, "load": 2.2}, mean_holding_times=mean_holding_times)
+    assert_levels(result, round_robin_law(5, 2.2, 8))
 
 
 def test_jsq_sends_one_message_per_departure_and_power_of_d_two_per_choice() -> None:
@@ -157,7 +153,6 @@ def test_jsq_sends_one_message_per_departure_and_power_of_d_two_per_choice() -> 
     assert choices.messages_per_task == pytest.approx(6.0, rel=1e-12)
 
 
-@pytest.mark.slow
 def test_balanced_policies_are_better_than_chance_in_the_right_order() -> None:
     spreads = [
         run({"policy": policy, "pools": 10, "load": 3.5}).spread for policy in ("jsq", "power-of-d", "random")

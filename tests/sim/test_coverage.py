@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 from evenly.core import RandomRouting
 from evenly.sim import Result, Scenario, simulate
@@ -139,10 +138,11 @@ def truths(results: list[Result]) -> dict[str, float]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.coverage
 @pytest.mark.parametrize("name", CASES)
 def test_intervals_hold_the_truth(name: str) -> None:
+    from scipy.stats import binom
+
     case = CASES[name]
     scenario = Scenario(**case.system)
     results = [simulate(scenario, seed=seed, workers=1, **case.run) for seed in range(RUNS)]

@@ -15,7 +15,7 @@ from evenly.sim import Phase, Scenario
 from evenly.sim.reference import CoreSystem, ReferenceSimulation
 from evenly.sim.simulation import Simulation
 from evenly.sim.tally import Tally
-from tests.sim.support import OPTIONS, STEADY_OPTIONS, scenario_of
+from tests.sim.support import CORE, LOOPS, OPTIONS, STEADY_OPTIONS, by_tier, scenario_of
 
 FAR = 1e9  # beyond any event of these tests
 
@@ -63,24 +63,22 @@ def assert_step_together(scenario: Scenario, steps: int, seed: int, *, mean_hold
         assert_equal_now(kernel, reference)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("name", by_tier(OPTIONS))
 def test_kernel_and_reference_go_the_same_way(name: str) -> None:
     assert_step_together(scenario_of(OPTIONS[name]), steps=1300, seed=3)
 
 
-@pytest.mark.parametrize("name", STEADY_OPTIONS)
+@pytest.mark.parametrize("name", by_tier((name for name in STEADY_OPTIONS if name in CORE), LOOPS))
 def test_kernel_and_reference_go_the_same_way_with_mean_holding_times(name: str) -> None:
     assert_step_together(scenario_of(STEADY_OPTIONS[name]), steps=600, seed=4, mean_holding=True)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["round-robin", "jiq"])
 def test_the_per_pool_kernel_makes_room_for_many_tasks(policy: str) -> None:
     assert_step_together(Scenario(policy=policy, pools=12, load=150.0), steps=2500, seed=5)
 
 
-@pytest.mark.parametrize("policy", ["threshold", "jsq", "random", "power-of-d"])
+@pytest.mark.parametrize("policy", ["threshold", "jsq", pytest.param("power-of-d", marks=pytest.mark.full)])
 def test_kernel_and_reference_go_the_same_way_on_hundreds_of_levels(policy: str) -> None:
     initial = [0, 5, 40, 41, 300, 520, 700, 705]  # and the book grows
     learning: dict[str, Any] = {"alpha": "0.8", "threshold": 300} if policy == "threshold" else {}
@@ -147,7 +145,7 @@ def scenarios(draw: st.DrawFn, laws: st.SearchStrategy[dict[str, Any]]) -> Scena
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=150)
 @given(scenario=scenarios(st.just({})), seed=st.integers(0, 2**32))
 def test_kernel_and_reference_go_the_same_way_in_any_scenario(scenario: Scenario, seed: int) -> None:

@@ -44,12 +44,6 @@ def test_a_million_pools_take_no_more_memory_than_a_hundred(options: dict[str, A
     assert max(peaks) < 1.5 * peaks[0]
 
 
-@pytest.mark.parametrize("options", AGGREGATE, ids=str)
-def test_the_books_have_one_size_whatever_the_number_of_pools(options: dict[str, Any]) -> None:
-    sizes = [small_run(pools, options).tally().at_least.size for pools in (100, 10**6, 10**9)]
-    assert len(set(sizes)) == 1
-
-
 def test_a_million_pools_get_tasks_at_the_right_rate() -> None:
     simulation = Simulation(Scenario(policy="jsq", pools=10**6, load=5.5), np.random.SeedSequence(1))
     arrivals = [0]

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from evenly.errors import InputError
 from evenly.policies import DELAYED
@@ -18,27 +17,35 @@ from tests.sim.test_closed_forms import assert_levels, run, samples
 
 DELAYS = [0.3, "exponential:0.3"]
 every_delay = pytest.mark.parametrize("delay", DELAYS)
+# Each policy with a delay of either kind in `make test`, and with both in `make full`.
+every_policy_late = pytest.mark.parametrize(
+    ("policy", "delay"),
+    [
+        pytest.param(policy, delay, marks=[] if (place + fixed) % 2 else pytest.mark.full)
+        for place, policy in enumerate(DELAYED)
+        for fixed, delay in enumerate(DELAYS)
+    ],
+)
 
 
-@pytest.mark.slow
-@every_delay
-@pytest.mark.parametrize("policy", DELAYED)
+@every_policy_late
 def test_the_mean_number_of_tasks_is_the_load(policy: str, delay: float | str) -> None:
     result = run({"policy": policy, "pools": 5, "load": 2.3, "delay": delay})
     assert_mean(samples(result, lambda means: means.mean_tasks), 2.3)
 
 
-@pytest.mark.slow
 @every_delay
 def test_random_routing_makes_every_pool_poisson(delay: float | str) -> None:
+    from scipy.stats import poisson
+
     result = run({"policy": "random", "pools": 6, "load": 2.4, "delay": delay})
     assert_levels(result, poisson.pmf(np.arange(12), 2.4).tolist())
 
 
-@pytest.mark.slow
-@every_delay
-@pytest.mark.parametrize("policy", DELAYED)
+@every_policy_late
 def test_a_single_pool_is_poisson_under_every_policy(policy: str, delay: float | str) -> None:
+    from scipy.stats import poisson
+
     alpha = 0.5 if policy == "threshold" else None
     result = run({"policy": policy, "pools": 1, "load": 3.1, "delay": delay, "alpha": alpha})
     assert_levels(result, poisson.pmf(np.arange(12), 3.1).tolist())
@@ -88,8 +95,7 @@ class _Recorded(NetworkReference):
         super()._depart(task)
 
 
-@every_delay
-@pytest.mark.parametrize("policy", DELAYED)
+@every_policy_late
 def test_averages_are_those_of_the_path(policy: str, delay: float | str) -> None:
     alpha = 0.8 if policy == "threshold" else None
     scenario = Scenario(policy=policy, pools=7, load=3.5, alpha=alpha, delay=delay, horizon=1e6)
@@ -104,13 +110,22 @@ def test_averages_are_those_of_the_path(policy: str, delay: float | str) -> None
     assert tally.max_time @ np.arange(tally.max_time.size) == pytest.approx(path.max_area, rel=1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.001, 0.05, 0.3, 1.0, "exponential:0.01", "exponential:0.3", "exponential:1"])
-@pytest.mark.parametrize(("pools", "load", "alpha"), [(20, 1.5, 0.8), (100, 5.5, 0.9), (100, 12.25, 0.9)])
+@pytest.mark.parametrize(
+    ("pools", "load", "alpha", "delay"),
+    [
+        (20, 1.5, 0.8, 0.05),
+        (20, 1.5, 0.8, "exponential:1"),
+        (100, 5.5, 0.9, 1.0),
+        (100, 5.5, 0.9, "exponential:0.3"),
+        *(pytest.param(100, 12.25, 0.9, delay, marks=pytest.mark.full) for delay in (0.3, "exponential:0.01")),
+    ],
+)
 def test_the_threshold_does_not_run_away(pools: int, load: float, alpha: float, delay: float | str) -> None:
     # The dispatcher counts a task from its pick until it hears of its departure, or earlier if a report overtakes
     # that one. So its total is at most Poisson with mean pools * load * (1 + 2 * delay). The threshold rises only
     # while all pools but one are above it, and cannot get far beyond the mean per pool.
+    from scipy.stats import poisson
+
     scenario = Scenario(pools=pools, load=load, alpha=alpha, delay=delay, horizon=400)
     result = simulate(scenario, points=2, seed=8)
     counted = load * (1 + 2 * scenario.message_delay.mean)
@@ -120,7 +135,6 @@ def test_the_threshold_does_not_run_away(pools: int, load: float, alpha: float, 
     assert sum(result.threshold_share.get(threshold, 0.0) for threshold in sensible) > 0.5
 
 
-@pytest.mark.slow
 def test_once_delays_end_the_threshold_settles_where_the_paper_says() -> None:
     scenario = Scenario(pools=60, load=5.5, alpha=0.8, delay="exponential:1", initial_tasks=5.5, horizon=1e6)
     system = NetworkReference(scenario, np.random.SeedSequence(11))
@@ -144,18 +158,21 @@ def test_once_delays_end_the_threshold_settles_where_the_paper_says() -> None:
 # Delayed JSQ counts its picks and hears of every departure. The bounds are what we promise. Seeds are fixed, and
 # the interval of each ratio is well below its distance to the bound.
 PROMISES = [
-    *[(20, 0.8, load, 0.01, 1.05) for load in (1.5, 12.25)],
-    *[(20, 0.8, load, 0.05, 1.08) for load in (1.5, 12.25)],
-    *[(64, 0.8, load, "exponential:0.01", 1.05) for load in (5.5, 12.25)],
-    *[(64, 0.8, load, "exponential:0.1", 1.1) for load in (5.5, 12.25)],
-    *[(100, 0.9, 9.7, delay, 1.1) for delay in (0.1, "exponential:0.1")],
-    *[(100, 0.9, 5.5, delay, 1.08) for delay in (0.05, "exponential:0.05")],
-    (300, 0.9, 9.7, "exponential:0.1", 1.1),
-    (300, 0.9, 5.5, "exponential:0.05", 1.08),
+    (20, 0.8, 12.25, 0.01, 1.05),
+    (64, 0.8, 5.5, "exponential:0.1", 1.1),
+    (100, 0.9, 5.5, 0.05, 1.08),
+    *(
+        pytest.param(*case, marks=pytest.mark.full)
+        for case in [
+            (20, 0.8, 1.5, 0.05, 1.08),
+            (64, 0.8, 12.25, "exponential:0.01", 1.05),
+            (100, 0.9, 9.7, 0.1, 1.1),
+            (300, 0.9, 9.7, "exponential:0.1", 1.1),
+        ]
+    ),
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("pools", "alpha", "load", "delay", "bound"), PROMISES)
 def test_balance_is_close_to_that_of_delayed_jsq(
     pools: int, alpha: float, load: float, delay: float | str, bound: float

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from examples.late_messages import KINDS, POLICIES, QUICK_DELAYS, main
 
-
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_example_draws_every_policy_at_every_delay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from examples.late_messages import KINDS, POLICIES, QUICK_DELAYS, main
+
     out = tmp_path / "late-messages.png"
     main(["--quick", "--out", str(out)])
     assert out.read_bytes().startswith(b"\x89PNG")

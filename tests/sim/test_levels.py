@@ -33,16 +33,16 @@ change: Any = njit(_change)
 
 @pytest.mark.parametrize(
     "tasks",
-    [[0, 0, 0], [3, 1, 4, 1, 5], [600], [0, 700], [1, 2, 3, 900, 900], [511, 512, 513], list(range(0, 1500, 7))],
+    [[0, 0, 0], [0, 700], [511, 512, 513], list(range(0, 1500, 7))],
     ids=lambda tasks: f"{len(tasks)} pools, {max(tasks)} tasks",
 )
-@pytest.mark.parametrize("levels", [0, 5000])  # above the fullest pool
-def test_ranks_count_from_the_emptiest_pool_and_tasks_from_the_fullest(tasks: list[int], levels: int) -> None:
-    size = max(tasks) + 3 + levels
-    at_least = np.array([sum(count >= level for count in tasks) for level in range(size)], np.int64)
-    of_ranks, of_tasks = ranks_and_tasks(at_least, tree_of(at_least), sum(tasks), max(tasks))
-    assert of_ranks.tolist() == sorted(tasks)
-    assert of_tasks.tolist() == [count for count in sorted(tasks, reverse=True) for _ in range(count)]
+def test_ranks_count_from_the_emptiest_pool_and_tasks_from_the_fullest(tasks: list[int]) -> None:
+    for above in (0, 5000):  # levels above the fullest pool
+        size = max(tasks) + 3 + above
+        at_least = np.array([sum(count >= level for count in tasks) for level in range(size)], np.int64)
+        of_ranks, of_tasks = ranks_and_tasks(at_least, tree_of(at_least), sum(tasks), max(tasks))
+        assert of_ranks.tolist() == sorted(tasks)
+        assert of_tasks.tolist() == [count for count in sorted(tasks, reverse=True) for _ in range(count)]
 
 
 def test_the_tree_follows_the_counts() -> None:

@@ -41,13 +41,18 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "stale reports, capacity": {"policy": "stale-reports", "capacity": 9},
     "frequent reports": {"policy": "stale-reports", "report_interval": 0.01, "service_rate": 0.5},
 }
-DELAYS = [0.001, 0.05, 0.4, "exponential:0.02", "exponential:1"]
+FIXED, RANDOM = (0.001, 0.05, 0.4), ("exponential:0.02", "exponential:1")
+# Each system with two delays: as swift as the events of a pool, as slow as its tasks, and in between. One of them,
+# in turn a fixed and a random one, in `make test`.
+CASES = [
+    pytest.param(name, delay, marks=[] if place % 2 == kind else pytest.mark.full)
+    for place, name in enumerate(SYSTEMS)
+    for kind, delay in enumerate((FIXED[place // 2 % len(FIXED)], RANDOM[place // 2 % len(RANDOM)]))
+]
 EVENTS = 1200  # the buffers of random numbers are filled again at 512
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(("name", "delay"), CASES)
 def test_kernel_and_peers_go_the_same_way(name: str, delay: float | str) -> None:
     scenario = Scenario(**{"pools": 12, "load": 5.5, "horizon": 1e6, "delay": delay, **SYSTEMS[name]})
     seed = np.random.SeedSequence(7, spawn_key=(len(name),))

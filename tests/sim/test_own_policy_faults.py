@@ -42,10 +42,6 @@ def falling() -> property:
     return property(lambda _: next(values))
 
 
-async def later(self: object, choose: Choose) -> int:
-    return 0
-
-
 def in_turn(self: object, choose: Choose) -> Iterator[int]:
     yield 0
 
@@ -53,23 +49,13 @@ def in_turn(self: object, choose: Choose) -> Iterator[int]:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        (object(), r"not <object object>\.$"),
         ("pool-3", "must return a pool from arrive, a whole number from 0 to 4, or None .*, not 'pool-3'"),
         (5, "not 5."),
-        (-1, "not -1."),
-        (True, "not True."),
-        (1.0, "not 1.0."),
-        ([0], r"not \[0\]."),
         (np.float64(2), "not 2.0."),
         (raising(KeyError(3)), "failed in arrive: KeyError: 3."),
         (raising(ValueError("a\nb.")), "failed in arrive: ValueError: a b."),
-        (raising(SystemExit(0)), "failed in arrive: SystemExit: 0."),
-        (raising(RuntimeError()), "failed in arrive: RuntimeError."),
         (raising(RuntimeError("x" * 5000)), "RuntimeError: x{180}"),
         (lambda choose: choose([]), r"choose needs a list or another sequence that is not empty, not \[\]"),
-        (lambda choose: choose({0: 3}), "choose needs a list"),
-        (lambda choose: choose({0}), "choose needs a list"),
-        (lambda choose: choose(3), "choose needs a list"),
     ],
 )
 def test_nonsense_is_named(answer: object, words: str) -> None:
@@ -89,13 +75,9 @@ def test_nonsense_is_named(answer: object, words: str) -> None:
         ({"__init__": raising(OSError("disk"))}, "failed in its constructor: OSError: disk."),
         ({"arrive": None}, "must have the methods join, leave, arrive and depart, but it has no arrive."),
         ({"__init__": lambda self, memory, *, size: None}, "its constructor needs memory and size: give every"),
-        ({"messages": "many"}, "messages of the policy .*:Odd must be a whole number .*, not 'many'"),
         ({"messages": property(raising(OSError("x")))}, "failed in messages: OSError: x"),
-        ({"threshold": 2.5}, "threshold of the policy .*:Odd must be a whole number .*, not 2.5"),
-        ({"threshold": -1}, "not -1"),
         ({"threshold": late(3)}, "must have its threshold from the start, or never"),
         ({"messages": falling()}, "messages of the policy .*:Odd must not fall, as from [0-9]+ to [0-9]+"),
-        ({"arrive": later}, "must have plain methods: arrive is async, or a generator"),
         ({"arrive": in_turn}, "must have plain methods: arrive is async, or a generator"),
     ],
 )
@@ -109,12 +91,7 @@ def test_a_class_that_cannot_work_is_named(changes: dict[str, Any], words: str) 
     ("policy", "words"),
     [
         ("a:", "must be written module:Class, such as mymodule:MyPolicy, not 'a:'"),
-        (":b", "must be written module:Class"),
-        ("a:b:c", "must be written module:Class"),
-        ("127.0.0.1:80", "must be written module:Class"),
-        ("x" * 200 + ":b", "must be written module:Class"),
         (First(), "policy must be one of threshold, .*, or your own: a class, or module:Class, not <"),
-        (len, "or your own: a class"),
         (int, "The policy builtins:int must have the methods"),
     ],
 )
@@ -128,7 +105,6 @@ def test_what_is_no_policy_is_refused_at_once(policy: Any, words: str) -> None: 
     [
         ({"delay": 0.1}, r"delay is for policy threshold, .*, not .*:First\."),
         ({"alpha": 0.9}, "alpha is for policy threshold or threshold-utility, not .*:First"),
-        ({"sample_size": 2}, "sample_size is for policy power-of-d, not"),
         ({"pools": 10**8}, "pools must be a whole number from 1 to 10000000"),
     ],
 )

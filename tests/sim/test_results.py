@@ -1,7 +1,6 @@
 """Results as one line, an HTML table, frames and pictures; equality by value."""
 
 import copy
-import math
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import FrozenInstanceError, replace
@@ -10,14 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
-from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 
-import evenly
 from evenly.errors import InputError
-from evenly.frames import Table
-from evenly.plots.style import saved_figure
 from evenly.sim import Comparison, Result, Scenario, Trajectory, compare, simulate, with_policies
 from evenly.sim.coupling import couple_with_jsq, simulate_sizes
 from tests.sim.support import means_of
@@ -37,6 +30,8 @@ def compared(**changed: Any) -> Comparison:  # noqa: ANN401
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Run in an empty folder, and check that nothing is written and no figure stays open."""
+    from matplotlib import pyplot
+
     monkeypatch.chdir(tmp_path)
     yield
     pyplot.close("all")
@@ -62,13 +57,6 @@ def test_a_result_has_its_means_as_attributes() -> None:
     assert result.change_rate == pytest.approx(result.change_count / (3 * 50.0), rel=1e-12)
 
 
-def test_a_policy_without_a_threshold_has_none() -> None:
-    result = simulate(Scenario(policy="jsq", pools=5, load=2.0, horizon=5.0))
-    assert math.isnan(result.threshold)
-    assert result.threshold_share == {}
-    assert "threshold" not in result.scalars()
-
-
 def test_the_tables_hold_what_the_report_says() -> None:
     result = learned()
     report = result.to_dict()
@@ -87,6 +75,8 @@ def test_the_tables_hold_what_the_report_says() -> None:
 
 
 def test_a_trajectory_that_was_not_recorded_raises_an_error_with_the_remedy() -> None:
+    from matplotlib import pyplot
+
     result = learned(points=0)
     with pytest.raises(InputError, match="points="):
         _ = result.trajectory
@@ -95,15 +85,13 @@ def test_a_trajectory_that_was_not_recorded_raises_an_error_with_the_remedy() ->
     assert pyplot.get_fignums() == []
 
 
-@pytest.mark.parametrize("kind", ["result", "samples", "trajectory", "intervals", "comparison", "coupling"])
+@pytest.mark.parametrize("kind", ["result", "trajectory", "intervals", "comparison"])
 def test_frames_are_the_columns(kind: str) -> None:
     kinds: dict[str, Callable[[], Any]] = {
         "result": learned,
-        "samples": lambda: learned().samples,
         "trajectory": lambda: learned().trajectories[1],
         "intervals": lambda: learned().conf_int(),
         "comparison": lambda: compared(seed=2**64 - 1, replications=1),
-        "coupling": lambda: couple_with_jsq(pools=4, load=1.5, events=20),
     }
     table = kinds[kind]()
     pandas, polars = table.to_pandas(), table.to_polars()
@@ -157,7 +145,6 @@ def test_a_comparison_is_a_sequence() -> None:
 # --- equality ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_the_same_run_is_equal_however_long_it_took() -> None:
     one, two = learned(), learned(workers=1)
     assert one == replace(two, seconds=1e9)
@@ -169,9 +156,9 @@ def test_the_same_run_is_equal_however_long_it_took() -> None:
     assert couple_with_jsq(pools=4, load=1.5) == couple_with_jsq(pools=4, load=1.5)
 
 
-@pytest.mark.parametrize("changed", [{"seed": 5}, {"replications": 2}, {"points": 100}, {"trajectories": 2}])
-def test_another_run_is_another_result(changed: dict[str, int]) -> None:
-    assert learned() != learned(**changed)
+def test_another_run_is_another_result() -> None:
+    for changed in ({"seed": 5}, {"replications": 2}, {"points": 100}, {"trajectories": 2}):
+        assert learned() != learned(**changed)
     assert learned().trajectories[0] != learned().trajectories[1]
     assert learned() != "learned"
 
@@ -179,7 +166,6 @@ def test_another_run_is_another_result(changed: dict[str, int]) -> None:
 # --- text ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_result_is_one_short_line() -> None:
     result = learned()
     width = result.half_widths()["max_tasks"]
@@ -215,8 +201,9 @@ def test_html_is_the_table_that_the_command_prints() -> None:
     assert len(page) < 5000
 
 
-@pytest.mark.slow
 def test_a_comparison_states_only_what_its_scenarios_share() -> None:
+    from matplotlib.figure import Figure
+
     sizes = compare([replace(LEARNING, pools=pools) for pools in (10, 20, 40)])
     assert repr(sizes).startswith(
         "Comparison(3 results, 10 to 40 pools, load 2.5, spread: threshold, alpha 0.9, 10 "
@@ -242,17 +229,16 @@ def test_a_comparison_states_only_what_its_scenarios_share() -> None:
     "changed",
     [
         [{"pools": 10}, {"pools": 20}],
-        [{"load": 1.5}, {"load": 2.5}],
         [{"load": None, "schedule": "0:1,5:2"}, {"load": 1.0}],
         [{"capacity": 4}, {"capacity": None}],
-        [{"threshold": 0}, {"threshold": 3}],
-        [{"initial_tasks": [3, 1] * 10}, {"initial_tasks": 1}],
         [{"service_rate": 2.0}, {"horizon": 30.0}, {"warmup": 0.0}],
         [{}, {}, {"pools": 10}],
     ],
     ids=str,
 )
 def test_rows_of_a_comparison_can_be_told_apart(changed: list[dict[str, Any]]) -> None:
+    from matplotlib.figure import Figure
+
     found = compare([replace(LEARNING, **each) for each in changed])
     labels = [label for label, _ in found._rows()]
     assert len(set(labels)) == len(changed)
@@ -261,20 +247,13 @@ def test_rows_of_a_comparison_can_be_told_apart(changed: list[dict[str, Any]]) -
     assert all(entry.startswith(f"{label}: spread ") for entry, label in zip(entries, labels, strict=True))
 
 
-def test_the_line_of_a_comparison_ends_with_how_many_are_left() -> None:
-    found = compare([replace(LEARNING, pools=10**9 - place, horizon=1e-9, warmup=0.0) for place in range(20)])
-    assert len(repr(found)) < 200
-    assert repr(found).endswith(" more)")
-    named = repr(found).count("alpha 0.9,")
-    assert named >= 2
-    assert repr(found).endswith(f" {20 - named} more)")
-    assert "more" not in repr(found[:2])
-
-
 # --- pictures ------------------------------------------------------------------------------------------------
 
 
 def test_a_plot_draws_on_the_axes_given_and_returns_them() -> None:
+    from matplotlib import pyplot
+    from matplotlib.figure import Figure
+
     run = learned()
     for drawn in (run, run.trajectories[1], compared()):
         axes = Figure().add_subplot()
@@ -284,8 +263,10 @@ def test_a_plot_draws_on_the_axes_given_and_returns_them() -> None:
         assert pyplot.get_fignums() == []
 
 
-@pytest.mark.slow
 def test_a_plot_without_axes_makes_a_figure_in_our_style() -> None:
+    from matplotlib import pyplot
+    from matplotlib.colors import to_hex
+
     run = learned()
     for drawn in (run, run.trajectories[1], compared()):
         axes = drawn.plot()
@@ -295,9 +276,12 @@ def test_a_plot_without_axes_makes_a_figure_in_our_style() -> None:
         assert not axes.spines["right"].get_visible()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["result", "trajectory", "comparison"])
 def test_panels_fill_the_figure_given_or_a_new_one(kind: str) -> None:
+    from matplotlib import pyplot
+    from matplotlib.colors import to_hex
+    from matplotlib.figure import Figure
+
     kinds: dict[str, Callable[[], Any]] = {
         "result": learned,
         "trajectory": lambda: learned().trajectories[0],
@@ -317,6 +301,8 @@ def test_panels_fill_the_figure_given_or_a_new_one(kind: str) -> None:
 
 
 def test_the_bars_are_the_shares_and_the_fullest_pool_is_marked() -> None:
+    from matplotlib.figure import Figure
+
     result = learned()
     axes = result.plot(ax=Figure().add_subplot())
     heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in axes.patches}  # type: ignore[attr-defined]
@@ -326,6 +312,8 @@ def test_the_bars_are_the_shares_and_the_fullest_pool_is_marked() -> None:
 
 
 def test_the_lines_of_a_trajectory_are_its_columns() -> None:
+    from matplotlib.figure import Figure
+
     run = learned().trajectories[0]
     axes = run.plot(ax=Figure().add_subplot())
     lines = {line.get_label(): np.asarray(line.get_ydata()).tolist() for line in axes.lines}
@@ -335,14 +323,9 @@ def test_the_lines_of_a_trajectory_are_its_columns() -> None:
     assert set(lines["demand"]) == {2.5}
 
 
-def test_the_title_of_a_comparison_can_be_left_out() -> None:
-    figure = compared().plot_panels(figure=Figure(), title="")
-    assert figure.get_suptitle() == ""
-    assert compared().plot_panels(figure=Figure()).get_suptitle() == "20 pools, load 2.5, time 10 to 60"
-
-
-@pytest.mark.slow
 def test_a_figure_is_saved_whole_to_every_path(tmp_path: Path) -> None:
+    from evenly.plots.style import saved_figure
+
     folder = tmp_path / "figures"
     folder.mkdir()
     with saved_figure(folder / "one.png", 4, 3, folder / "two.svg") as figure:
@@ -420,18 +403,8 @@ def wrong(value: object) -> Any:  # noqa: ANN401
     ("call", "sentence"),
     [
         (lambda: learned().conf_int(wrong("x")), "level must be a number strictly between 0 and 1, not 'x'."),
-        (
-            lambda: learned(replications=1).conf_int(wrong(None)),
-            "level must be a number strictly between 0 and 1, not None.",
-        ),
-        (lambda: learned().half_widths(1.0), "level must be a number strictly between 0 and 1, not 1.0."),
-        (lambda: simulate(wrong(4)), "scenario must be a Scenario, not 4."),
         (lambda: simulate_sizes(wrong(4), pools=[4]), "scenario must be a Scenario, not 4."),
         (lambda: compare(wrong(LEARNING)), "scenarios must be a list of Scenario objects, not one Scenario."),
-        (lambda: compare(wrong({})), "scenarios must be a list of Scenario objects, not {}."),
-        (lambda: compare(wrong(4)), "scenarios must be a list of Scenario objects, not 4."),
-        (lambda: compare(wrong(["jsq"])), "scenario must be a Scenario, not 'jsq'."),
-        (lambda: with_policies(LEARNING, "jsq"), "policies must be a list of names, such as ['jsq'], not 'jsq'."),
         (lambda: with_policies(wrong(4), ["jsq"]), "scenario must be a Scenario, not 4."),
     ],
 )
@@ -439,10 +412,3 @@ def test_a_value_of_the_wrong_type_is_rejected_in_one_sentence(call: Callable[[]
     with pytest.raises(InputError) as refused:
         call()
     assert str(refused.value) == sentence
-
-
-def test_the_documented_names_are_those_of_the_package() -> None:
-    assert evenly.Comparison is Comparison
-    assert evenly.simulate_sizes is simulate_sizes
-    assert evenly.couple_with_jsq is couple_with_jsq
-    assert isinstance(learned().conf_int(), Table)

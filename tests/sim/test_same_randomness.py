@@ -15,9 +15,7 @@ from tests.sim.support import OPTIONS, scenario_of
 ROOMY = 40  # a capacity that these systems never reach
 
 
-@pytest.mark.parametrize(
-    "demand", [{"load": 3.3}, {"schedule": "0:3,4:0,8:6"}, {"schedule": "0:4~4/3,7:2~1/5"}], ids=str
-)
+@pytest.mark.parametrize("demand", [{"schedule": "0:3,4:0,8:6"}, {"schedule": "0:4~4/3,7:2~1/5"}], ids=str)
 def test_all_policies_see_the_same_arrivals_and_departures(demand: dict[str, Any]) -> None:
     scenario = Scenario(pools=9, horizon=20.0, capacity=ROOMY, initial_tasks=1.5, service_rate=1.3, **demand)
     names = [name for name, info in POLICIES.items() if not info.sized]  # those take no capacity
@@ -40,10 +38,7 @@ def test_a_comparison_is_what_each_simulation_finds_alone() -> None:
         assert result.window.gap == simulate(scenario, seed=5, replications=2).window.gap
 
 
-@pytest.mark.parametrize("rate", [4.0, 2.5, 0.3])
-@pytest.mark.parametrize(
-    "name", ["learning", "power of two", "random with capacity", "jbt", "pull", "round-robin"]
-)
+@pytest.mark.parametrize(("name", "rate"), [("learning", 0.3), ("random with capacity", 2.5), ("pull", 4.0)])
 def test_the_service_rate_only_rescales_time(name: str, rate: float) -> None:
     options = {**OPTIONS[name], "service_rate": 1.0}
     plain = Simulation(scenario_of(options), np.random.SeedSequence(2))
@@ -78,22 +73,11 @@ def after_first_arrival(pools: int, at_threshold: int, alpha: float | str) -> in
     return int(simulation.state["threshold"])
 
 
-def test_fifty_seven_of_a_hundred_pools_are_at_most_the_fraction_of_57_percent() -> None:
-    assert int(0.57 * 100) == 56  # where floats would go wrong
-    assert after_first_arrival(100, 57, 0.57) == 0
-    assert after_first_arrival(100, 58, 0.57) == 1
-
-
 @pytest.mark.parametrize(
     ("alpha", "pools"),
     [
-        ("0.57", 100),
-        ("0.29", 100),
-        ("0.58", 50),
+        ("0.57", 100),  # where floats would go wrong: int(0.57 * 100) is 56
         ("0.07", 100),
-        ("0.14", 50),
-        ("0.1", 30),
-        ("0.9", 10),
         ("0.5", 7),
     ],
 )

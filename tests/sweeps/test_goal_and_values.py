@@ -65,8 +65,6 @@ def test_values_are_found_by_name(written: object, found: tuple[str, ...]) -> No
     [
         ("spraed", "There is no value 'spraed'; did you mean 'spread'?"),
         ("", "There is no value ''"),
-        ([], "values must be names separated by commas"),
-        (3, "values must be names separated by commas"),
         ([3], "values must be names separated by commas"),
     ],
 )
@@ -94,12 +92,10 @@ def test_goals_are_read(written: str | None, goal: Goal | None) -> None:
 @pytest.mark.parametrize(
     ("written", "message"),
     [
-        ("spread", "until must be written like"),
         ("spread > 1", "until must be written like"),
         ("spraed < 1", "did you mean 'spread'"),
         ("change_rate < 1", "until must name a value with an interval"),
         ("spread < 0", "until must have a positive limit"),
-        (3, "until must be written like"),
     ],
 )
 def test_a_goal_that_makes_no_sense_is_refused(written: object, message: str) -> None:

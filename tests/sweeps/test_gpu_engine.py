@@ -35,7 +35,6 @@ def run_here(path: Path, plan: Plan, launcher: Launcher = launch_here) -> list[d
     return SweepResult.load(path).rows().to_dicts()
 
 
-@pytest.mark.slow
 def test_rows_agree_with_exact_laws(tmp_path: Path) -> None:
     """Half-widths are 1.96 standard errors or more: three of them are missed with probability 4e-9."""
     rows = run_here(tmp_path, make_plan({**SYSTEM, "alpha": ["0.7"]}, values=ALL, gpu=True))
@@ -49,11 +48,9 @@ def test_rows_agree_with_exact_laws(tmp_path: Path) -> None:
     assert rows[0]["change_rate"] == pytest.approx(rows[0]["change_count"] / (64 * 500), rel=1e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "system",
     [
-        {"policy": "jsq"},
         {"policy": "random", "service_rate": 2.0},
         {"policy": "power-of-d", "sample_size": 3},
         {"policy": "threshold", "threshold": 5},
@@ -118,7 +115,6 @@ def test_the_folder_of_a_cpu_sweep_is_refused(tmp_path: Path) -> None:
         ({"policy": ["jbt"]}, {}, "The engine gpu cannot simulate the policy jbt"),
         ({"pools": [5, 10**7]}, {}, "The engine gpu cannot simulate 10000000 pools at load 1.5"),
         ({"load": [1.5]}, {"until": "spread < 1%"}, "until is not for engine gpu: give replications"),
-        ({"load": [1.5]}, {"batches": 5}, "batches is not for engine gpu"),
         (
             {"load": [1.5]},
             {"values": "task_share"},

@@ -61,9 +61,7 @@ def test_zipped_rows_that_a_policy_cannot_tell_apart_are_one_point() -> None:
     [
         ("alpha,load", "Options that are zipped need equal numbers of values, but alpha has 3 and load has 2."),
         ("alpha", 'zip must name at least two options, as in "alpha,pools", not'),
-        ([], "zip must name at least two options"),
         ("alpha,alpha", "zip must name each option once"),
-        ("alpha,nothing", "no option 'nothing'"),
         ("alpha,delay", "zip names delay, which has no values"),
         (7, "zip must name at least two options"),
     ],
@@ -131,7 +129,7 @@ def test_identities_can_be_written_and_read() -> None:
     assert not is_among(lanes, lanes[:0]).any()
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 6, 10, 97, 360])
+@pytest.mark.parametrize("count", [1, 6, 97])
 def test_the_order_has_every_point_once_and_covers_the_grid_early(count: int) -> None:
     order = [*make_grid({"policy": ("jsq",), "pools": tuple(range(1, count + 1))}).order()]
     assert sorted(order) == [*range(count)]
@@ -165,8 +163,6 @@ def test_too_many_points_are_refused() -> None:
             {"pools": "5,2.5"},
             "The point pools 2.5, load 1.5, alpha 0.7 is impossible. pools must be a",
         ),
-        ({"load": "1.5,-1"}, "load must be a positive number"),
-        ({"alpha": "0.5,1.5"}, "alpha"),
         (
             {"alpha": None, "threshold": "1,7", "capacity": "8,4"},
             "The threshold must be at most 3 with",
@@ -174,9 +170,7 @@ def test_too_many_points_are_refused() -> None:
         ({"policy": "nonsense"}, "policy must be one of"),
         ({"policy": "no_module:Mine", "alpha": None}, "no_module"),
         ({"seed": "1,-1"}, "seed must be a whole number"),
-        ({"replications": 0}, "replications must be a whole number"),
         ({"batches": 1}, "batches must be 0 or at least 2"),
-        ({"steady_state": 3}, "steady_state must be true or false"),
         ({"horizon": "5,1", "warmup": 2}, "The warm-up must end before the horizon"),
     ],
 )

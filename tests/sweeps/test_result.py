@@ -5,7 +5,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
@@ -17,7 +16,12 @@ from evenly.sweeps.predictions import fluid_value
 from evenly.sweeps.progress import Pace, Status
 from tests.sweeps.support import run_inline, small_plan
 
-mpl.use("agg")
+
+@pytest.fixture(scope="module", autouse=True)
+def without_a_window() -> None:
+    import matplotlib as mpl
+
+    mpl.use("agg")
 
 
 @pytest.fixture(scope="module")
@@ -145,12 +149,10 @@ def test_a_fourth_axis_is_refused(result: SweepResult) -> None:
         ("spread", {"policy": "random", "load": 4.0}, 2.0),
         ("max_tasks", {"policy": "jsq", "load": 2.5}, 3.0),
         ("mean_threshold", {"policy": "threshold", "load": 2.5, "alpha": 0.9}, 2.0),
-        ("mean_tasks", {"policy": "power-of-d", "load": 2.5, "sample_size": 2}, 2.5),
         ("spread", {"policy": "threshold", "load": 2.5, "alpha": 0.5}, None),  # Cor. 2 does not apply
         ("spread", {"policy": "jsq", "load": 2.5, "delay": 0.1}, None),
         ("spread", {"policy": "jsq", "load": 2.5, "capacity": 3}, None),
         ("spread", {"policy": "round-robin", "load": 2.5}, None),
-        ("imbalance", {"policy": "jsq", "load": 2.5}, None),
     ],
 )
 def test_the_fluid_limit_is_predicted_where_it_is_known(

@@ -8,9 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from typing import Any
 
-import matplotlib.pyplot as plt
 import pytest
-from matplotlib.figure import Figure
 
 from evenly.frames import Table
 
@@ -66,6 +64,9 @@ def check_table(table: Table, columns: list[str], rows: int) -> None:
 
 def check_plot(result: Any, folder: Path, *, panels: int | None) -> None:  # noqa: ANN401
     """Check that plots use the given axes or a new figure, and write nothing to the current folder."""
+    import matplotlib.pyplot as plt
+    from matplotlib.figure import Figure
+
     open_before = plt.get_fignums()
     figure = Figure()
     axes = figure.add_subplot()

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from scipy.stats import poisson
 
 import evenly.theory.exact.law as module
 from evenly.errors import InputError
@@ -39,6 +38,7 @@ from evenly.theory.exact.count import check_size
 from evenly.theory.exact.inputs import largest_fall
 from evenly.theory.exact.law import ExactLaw, solve_exact
 from evenly.theory.exact.solve import recurrent_states, stationary_law
+from tests import distributions as stats
 
 POLICIES: list[dict[str, Any]] = [
     {"policy": "threshold", "threshold": 0},
@@ -187,19 +187,35 @@ def assert_same(law: ExactLaw, dense: dict[str, Any], close: float = 1e-11) -> N
 
 
 def poisson_cut(mean: float, tolerance: float) -> int:
-    return next(k for k in itertools.count(max(int(mean), 1)) if poisson.sf(k, mean) < tolerance)
+    return next(k for k in itertools.count(max(int(mean), 1)) if stats.poisson.sf(k, mean) < tolerance)
 
 
-@pytest.mark.parametrize("options", POLICIES, ids=named)
-@pytest.mark.parametrize("pools, load, tolerance", [(2, 0.7, 1e-5), (3, 0.9, 1e-2), (2, 2.0, 1e-3)])
+LEARNING = [options for options in POLICIES if "alpha" in options]
+
+
+@pytest.mark.parametrize(
+    "pools, load, tolerance, options",
+    [
+        *((2, 0.7, 1e-5, options) for options in POLICIES),
+        *((3, 0.9, 1e-2, options) for options in POLICIES),
+        *(pytest.param(2, 2.0, 1e-3, options, marks=pytest.mark.full) for options in LEARNING),
+    ],
+    ids=str,
+)
 def test_agrees_with_a_dense_solution(pools: int, load: float, tolerance: float, options: dict[str, Any]) -> None:
     law = solve_exact(pools=pools, load=load, tolerance=tolerance, **options)
     assert law.truncation < tolerance
     assert_same(law, dense_solution(pools=pools, load=load, most=poisson_cut(pools * load, tolerance), **options))
 
 
-@pytest.mark.parametrize("options", POLICIES, ids=named)
-@pytest.mark.parametrize("pools, load, capacity", [(2, 2.5, 4), (3, 1.2, 4)])
+@pytest.mark.parametrize(
+    "pools, load, capacity, options",
+    [
+        *((3, 1.2, 4, options) for options in POLICIES),
+        *(pytest.param(2, 2.5, 4, options, marks=pytest.mark.full) for options in LEARNING),
+    ],
+    ids=str,
+)
 def test_agrees_with_a_dense_solution_with_a_capacity(
     pools: int, load: float, capacity: int, options: dict[str, Any]
 ) -> None:
@@ -212,7 +228,6 @@ def test_agrees_with_a_dense_solution_with_a_capacity(
 # --- closed forms ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("options", POLICIES, ids=named)
 def test_the_total_is_poisson_under_every_policy(options: dict[str, Any]) -> None:
     law = solve_exact(pools=4, load=1.3, **options)
@@ -244,7 +259,7 @@ def test_distribution_of_the_total(system: SmallSystem, lu_states: int) -> None:
     chain = explore(system, 10_000)
     law, _ = stationary_law(chain, lu_states)
     totals = np.bincount([total_tasks(state.occupancy) for state in chain.states], weights=law)
-    expected = poisson.pmf(np.arange(13), 3.9)
+    expected = stats.poisson.pmf(np.arange(13), 3.9)
     assert_allclose(totals, expected / expected.sum(), atol=1e-13)
 
 
@@ -252,16 +267,16 @@ def test_distribution_of_the_total(system: SmallSystem, lu_states: int) -> None:
 def test_random_routing_makes_every_pool_poisson(pools: int) -> None:
     law = solve_exact(policy="random", pools=pools, load=1.7)
     levels = np.arange(len(law.pools_with_exactly))
-    assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 1.7), atol=1e-9)
+    assert_allclose(law.pools_with_exactly, stats.poisson.pmf(levels, 1.7), atol=1e-9)
     # independent pools: the maximum is below i when all of them are
     below = np.cumsum(law.max_tasks_distribution)
-    assert_allclose(below, poisson.cdf(levels, 1.7) ** pools, atol=1e-9)
+    assert_allclose(below, stats.poisson.cdf(levels, 1.7) ** pools, atol=1e-9)
 
 
 @pytest.mark.parametrize("capacity", [1, 3, 5])
 def test_random_routing_with_a_capacity_is_erlang(capacity: int) -> None:
     law = solve_exact(policy="random", pools=4, load=2.2, capacity=capacity)
-    weights = poisson.pmf(np.arange(capacity + 1), 2.2)
+    weights = stats.poisson.pmf(np.arange(capacity + 1), 2.2)
     assert_allclose(law.pools_with_exactly, weights / weights.sum(), atol=1e-13)
     assert law.lost_share == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
     assert law.mean_tasks == pytest.approx(2.2 * (1 - law.lost_share), abs=1e-13)
@@ -269,7 +284,7 @@ def test_random_routing_with_a_capacity_is_erlang(capacity: int) -> None:
 
 def test_jsq_with_capacity_one_is_one_erlang_system() -> None:
     law = solve_exact(policy="jsq", pools=6, load=0.8, capacity=1)
-    weights = poisson.pmf(np.arange(7), 4.8)
+    weights = stats.poisson.pmf(np.arange(7), 4.8)
     assert law.lost_share == pytest.approx(weights[-1] / weights.sum(), abs=1e-13)
 
 
@@ -277,7 +292,7 @@ def test_jsq_with_capacity_one_is_one_erlang_system() -> None:
 def test_one_pool_is_poisson(policy: str) -> None:
     law = solve_exact(policy=policy, pools=1, load=40.5)
     levels = np.arange(len(law.pools_with_exactly))
-    assert_allclose(law.pools_with_exactly, poisson.pmf(levels, 40.5), atol=1e-10)
+    assert_allclose(law.pools_with_exactly, stats.poisson.pmf(levels, 40.5), atol=1e-10)
     assert_allclose(law.max_tasks_distribution, law.pools_with_exactly, atol=1e-15)
 
 
@@ -285,12 +300,11 @@ def test_one_pool_is_poisson(policy: str) -> None:
 def test_messages_of_one_pool(threshold: int) -> None:
     """Poisson arrivals and departures see the same law, so green is P(X < l) and yellow is P(X = l)."""
     law = solve_exact(policy="threshold", pools=1, load=2.5, threshold=threshold)
-    assert law.green_per_task == pytest.approx(poisson.cdf(threshold - 1, 2.5), abs=1e-9)
-    assert law.yellow_per_task == pytest.approx(poisson.pmf(threshold, 2.5), abs=1e-9)
+    assert law.green_per_task == pytest.approx(stats.poisson.cdf(threshold - 1, 2.5), abs=1e-9)
+    assert law.yellow_per_task == pytest.approx(stats.poisson.pmf(threshold, 2.5), abs=1e-9)
     assert law.resync_per_task == 0
 
 
-@pytest.mark.slow
 def test_one_sample_is_random_and_all_samples_are_jsq() -> None:
     for sample_size, policy in ((1, "random"), (4, "jsq")):
         sampled = solve_exact(policy="power-of-d", sample_size=sample_size, pools=4, load=1.5)
@@ -345,8 +359,7 @@ def test_threshold_and_jsq_lose_the_same_share(pools: int, load: float, threshol
 # --- learning ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("capacity", [None, 4])
-@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.75, 0.99])
+@pytest.mark.parametrize(("alpha", "capacity"), [(0.1, 4), (0.5, None), (0.75, 4), (0.99, None)])
 def test_the_threshold_rises_as_often_as_it_falls(alpha: float, capacity: int | None) -> None:
     law = solve_exact(policy="threshold", pools=4, load=1.6, alpha=alpha, capacity=capacity)
     assert law.threshold_share is not None
@@ -467,40 +480,20 @@ def test_transient_states_have_no_weight() -> None:
     "options, sentence",
     [
         ({"load": -1.0}, "load must be a positive number of at most 1000000, not -1.0."),
-        ({"load": "1.5"}, "load must be a positive number of at most 1000000, not '1.5'."),
-        ({"load": float("nan")}, "load must be a positive number of at most 1000000, not nan."),
-        ({"load": float("inf")}, "load must be a positive number of at most 1000000, not inf."),
         ({"load": 1e9, "capacity": 10}, "load must be a positive number of at most 1000000, not 1000000000.0."),
         ({"pools": 0}, "pools must be a whole number from 1 to 1000000000, not 0."),
-        ({"pools": 2.0}, "pools must be a whole number from 1 to 1000000000, not 2.0."),
         ({"capacity": 0}, "capacity must be a whole number from 1 to 1000000, not 0."),
-        ({"capacity": 10**60 - 1}, "capacity must be a whole number from 1 to 1000000, not 9999999999"),
         ({"tolerance": 0.0}, "tolerance must be a positive number of at most 1, not 0.0."),
         ({"tolerance": 1}, "tolerance must be below 1, not 1."),
-        ({"tolerance": None}, "tolerance must be a positive number of at most 1, not None."),
         ({"max_states": 0}, "max_states must be a whole number from 1 to 1000000, not 0."),
-        ({"max_states": 1e5}, "max_states must be a whole number from 1 to 1000000, not 100000.0."),
         ({"alpha": 1}, "alpha must lie strictly between 0 and 1, not 1."),
-        ({"alpha": 0.0}, "alpha must lie strictly between 0 and 1, not 0.0."),
-        ({"alpha": "half"}, "alpha must lie strictly between 0 and 1, not 'half'."),
-        ({"alpha": "1.5"}, "alpha must lie strictly between 0 and 1, not 1.5."),
-        ({"alpha": True}, "alpha must lie strictly between 0 and 1, not True."),
-        ({"alpha": [0.5]}, "alpha must lie strictly between 0 and 1, not [0.5]."),
-        ({"alpha": "0." + "7" * 5000}, "alpha must have at most 50 decimal places, not 0.777"),
-        ({"alpha": float("nan")}, "alpha must lie strictly between 0 and 1, not nan."),
-        ({"alpha": float("inf")}, "alpha must lie strictly between 0 and 1, not inf."),
         ({"alpha": 0.5, "pools": 1}, "pools must be at least 2 to learn without a capacity, not 1"),
         ({"threshold": -1}, "threshold must be a whole number from 0 to 1000000, not -1."),
-        ({"threshold": 2**63 - 1}, "threshold must be a whole number from 0 to 1000000, not 9223372036854775807."),
         ({"threshold": 3, "capacity": 3}, "threshold must be at most 2 with capacity 3, not 3."),
         ({"sample_size": 2}, "sample_size is for policy power-of-d, not threshold."),
         (
             {"policy": "power-of-d", "sample_size": 4},
             "sample_size must be a whole number from 1 to 3 (the number of pools), not 4.",
-        ),
-        (
-            {"policy": "power-of-d", "sample_size": 0},
-            "sample_size must be a whole number from 1 to 1000000000, not 0.",
         ),
         ({"policy": "jsq", "alpha": 0.5}, "alpha is for policy threshold, not jsq."),
         ({"policy": "jiq"}, "policy must be one of threshold, jsq, power-of-d, random"),
@@ -517,11 +510,9 @@ def test_bad_input_is_rejected_in_one_sentence(options: dict[str, Any], sentence
     "options, least",
     [
         ({"policy": "jsq", "pools": 1000, "load": 2.5}, "166,759,901"),
-        ({"policy": "jsq", "pools": 10_000, "load": 2000.0, "capacity": 10**6}, "1e"),
         ({"policy": "random", "pools": 10**9, "load": 1e6}, "1,000,000,000,000,000"),
         ({"policy": "random", "pools": 3, "load": 20.0, "max_states": 20_000}, "46,210"),
         ({"pools": 10, "load": 3.0}, "427,416"),
-        ({"pools": 10, "load": 3.0, "alpha": 0.95}, "525,604"),
         ({"pools": 1, "load": 1.0, "alpha": 0.5, "capacity": 1000}, "500,501"),
         ({"pools": 2, "load": 1.0, "alpha": 0.5, "threshold": 10**6}, "999,985"),
     ],
@@ -571,31 +562,30 @@ BOUNDED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("options", [*COUNTED, *BOUNDED], ids=str)
-@pytest.mark.parametrize("pools, total_limit", [(3, 1), (3, 2), (3, 3), (3, 7), (3, 14), (4, 18), (5, 13)])
-def test_states_are_counted_in_advance(options: dict[str, Any], pools: int, total_limit: int) -> None:
+def test_states_are_counted_in_advance(options: dict[str, Any]) -> None:
     """The count is never too high; it is exact without learning or sampling, else at least about half."""
-    system = small_system(**options, pools=pools, total_limit=total_limit)
-    states = len(explore(system, 10**6).states)
-    sample_size = options.get("sample_size", 1)
-    check_size(system, options["policy"], sample_size, states)
-    fewer = states - 1 if options in COUNTED else int(0.4 * states)
-    with pytest.raises(InputError, match="at least"):
-        check_size(system, options["policy"], sample_size, fewer)
+    for pools, total_limit in ((3, 1), (3, 3), (3, 14), (5, 13)):
+        system = small_system(**options, pools=pools, total_limit=total_limit)
+        states = len(explore(system, 10**6).states)
+        sample_size = options.get("sample_size", 1)
+        check_size(system, options["policy"], sample_size, states)
+        fewer = states - 1 if options in COUNTED else int(0.4 * states)
+        with pytest.raises(InputError, match="at least"):
+            check_size(system, options["policy"], sample_size, fewer)
 
 
 @pytest.mark.parametrize("options", [*COUNTED[:3], *BOUNDED[:4]], ids=str)
-@pytest.mark.parametrize("pools, capacity", [(3, 1), (3, 4), (5, 3)])
-def test_states_with_a_capacity_are_counted_in_advance(options: dict[str, Any], pools: int, capacity: int) -> None:
-    system = small_system(**options, pools=pools, capacity=capacity, total_limit=pools * capacity)
-    states = len(explore(system, 10**6).states)
-    sample_size = options.get("sample_size", 1)
-    check_size(system, options["policy"], sample_size, states)
-    with pytest.raises(InputError, match="at least"):
-        check_size(system, options["policy"], sample_size, int(0.8 * states))
+def test_states_with_a_capacity_are_counted_in_advance(options: dict[str, Any]) -> None:
+    for pools, capacity in ((3, 1), (5, 3)):
+        system = small_system(**options, pools=pools, capacity=capacity, total_limit=pools * capacity)
+        states = len(explore(system, 10**6).states)
+        sample_size = options.get("sample_size", 1)
+        check_size(system, options["policy"], sample_size, states)
+        with pytest.raises(InputError, match="at least"):
+            check_size(system, options["policy"], sample_size, int(0.8 * states))
 
 
-@pytest.mark.parametrize("load", [0.3, 2.0, 2.5])
-@pytest.mark.parametrize("capacity", [None, 2, 30])
+@pytest.mark.parametrize(("load", "capacity"), [(0.3, None), (2.0, 2), (2.5, None), (2.5, 30)])
 def test_imbalance_of_a_single_pool(load: float, capacity: int | None) -> None:
     """Distances of occupancies, level by level, against the shortcut for one pool."""
     law = solve_exact(pools=1, load=load, capacity=capacity)

@@ -2,6 +2,7 @@
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
 from evenly.workload.demand import Phase
 from tests.theory.fluid_support import MASS, Floats, random_start, small_steps
+from tests.tiers import rest_in_full
 
 
-def starts(count: int) -> list[tuple[float, int, Floats]]:
+def starts(count: int) -> list[tuple[Any, ...]]:
     """Return loads, thresholds and starts of every kind."""
     rng = np.random.default_rng(20)
     cases = []
@@ -29,7 +31,7 @@ def starts(count: int) -> list[tuple[float, int, Floats]]:
     return cases
 
 
-@pytest.mark.parametrize(("load", "threshold", "start"), starts(40))
+@pytest.mark.parametrize(("load", "threshold", "start"), rest_in_full(starts(30), 12))
 def test_mass_and_order_are_preserved_and_the_tail_bounds_hold(load: float, threshold: int, start: Floats) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=12.0, points=241)
     assert path.mass_error < MASS
@@ -57,8 +59,7 @@ def test_the_bounds_on_tail_masses_are_reached() -> None:
         assert np.allclose(mass, bound, rtol=0, atol=MASS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("load", "threshold", "start"), starts(10))
+@pytest.mark.parametrize(("load", "threshold", "start"), rest_in_full(starts(10), 5))
 def test_small_steps_give_the_same_solution(load: float, threshold: int, start: Floats) -> None:
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=1.5, points=2)
     size = path.occupancy.shape[1]
@@ -72,8 +73,7 @@ def test_small_steps_give_the_same_solution(load: float, threshold: int, start: 
     assert errors[1] < 0.7 * errors[0] or errors[0] < 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("load", "threshold", "start"), starts(12))
+@pytest.mark.parametrize(("load", "threshold", "start"), rest_in_full(starts(12), 6))
 def test_the_path_solves_the_integral_equation(load: float, threshold: int, start: Floats) -> None:
     """Between events, q(t) - q(s) is the integral of arrivals minus departures."""
     path = predict_fluid(load=load, threshold=threshold, initial_occupancy=start, horizon=3.0, points=6001)
@@ -168,7 +168,6 @@ def test_a_load_of_zero_empties_the_pools_and_a_step_up_refills_them() -> None:
     assert path.total_mass[path.times == 20.0][0] == pytest.approx((5.5 - 5.5 * math.exp(-10)) * math.exp(-10))
 
 
-@pytest.mark.slow
 def test_a_wave_is_the_limit_of_many_small_steps() -> None:
     wave = [Phase(0.0, 4.2, 1.5, 3.0)]
     path = predict_fluid(schedule=wave, threshold=4, initial_tasks=6.0, horizon=6.0, points=61)
@@ -200,7 +199,6 @@ def test_imbalance_is_the_distance_from_balance() -> None:
     assert path.imbalance[-1] < 1e-7
 
 
-@pytest.mark.slow
 @settings(max_examples=30)
 @given(
     load=st.floats(0.05, 12), threshold=st.integers(0, 14), initial=st.floats(0, 15), horizon=st.floats(0.01, 30)
@@ -249,18 +247,14 @@ def test_to_dict_has_the_documented_keys() -> None:
             {"load": 5.5, "initial_tasks": 0, "initial_occupancy": [1.0]},
             "initial_tasks or initial_occupancy, and not",
         ),
-        ({"load": 5.5, "initial_tasks": []}, r"a list with the tasks of each pool, not \[\]"),
         ({"load": 5.5, "initial_tasks": [1, 0.5]}, "initial_tasks must be a whole number from 0 to 2999, not 0.5"),
-        ({"load": 5.5, "initial_tasks": "2"}, "a list with the tasks of each pool, not '2'"),
         ({"load": 5.5, "initial_occupancy": [0.9, 0.5]}, "must start with 1"),
         ({"load": 5.5, "initial_occupancy": [1, 0.5, 0.6]}, "never increase"),
-        ({"load": 5.5, "initial_tasks": "x"}, "a list with the tasks of each pool, not 'x'"),
-        ({"load": 5.5, "initial_tasks": range(10**12)}, "a list with the tasks of each pool, not range"),
         ({"load": 5.5, "initial_occupancy": "x"}, "initial occupancy must start with 1"),
+        ({"load": 5.5, "initial_tasks": range(10**12)}, "a list with the tasks of each pool, not range"),
         ({"load": 5.5, "horizon": 1e-308}, "horizon must be a number from 1e-12 to"),
         ({"schedule": "0:2,1e-308:3"}, "Each phase of the demand must last at least 1e-12"),
         ({"schedule": "0:1000~500/1", "alpha": 0.9, "horizon": 900.0}, "would change about 2.81e.05 times"),
-        ({"load": 5.5, "horizon": 0}, "horizon must be a number from 1e-12 to"),
         ({"load": 5.5, "points": 1}, "points must be a whole number from 2 to"),
         ({"load": 5000}, "levels"),
         ({"load": 900, "points": 100_000}, "points times levels"),

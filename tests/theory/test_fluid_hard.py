@@ -11,6 +11,7 @@ from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.fluid.solver import grid_over
 from evenly.workload.demand import Phase, parse_schedule
 from tests.theory.fluid_support import MASS, small_steps
+from tests.tiers import rest_in_full
 
 FAST_FALLS: list[dict[str, Any]] = [
     {"load": 100.5, "alpha": "0.995", "threshold": 150, "initial_tasks": 150.0, "horizon": 1.0},
@@ -38,7 +39,6 @@ LATE_EVENTS: list[dict[str, Any]] = [  # where the last digits of the time are c
 ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("given_", FAST_FALLS + SWIFT_WAVES)
 def test_mass_is_preserved_and_changes_do_not_depend_on_the_output_times(given_: dict[str, Any]) -> None:
     few, many = predict_fluid(**given_, points=2), predict_fluid(**given_, points=301)
@@ -49,8 +49,9 @@ def test_mass_is_preserved_and_changes_do_not_depend_on_the_output_times(given_:
     assert few.occupancy[-1] == pytest.approx(many.occupancy[-1], abs=1e-8)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("given_", [case for case in FAST_FALLS + SWIFT_WAVES if case.get("load", 1) < 60])
+@pytest.mark.parametrize(
+    "given_", rest_in_full([case for case in FAST_FALLS + SWIFT_WAVES if case.get("load", 1) < 60], 5)
+)
 def test_small_steps_give_the_same_solution(given_: dict[str, Any]) -> None:
     horizon = min(given_["horizon"], 2.0)
     path = predict_fluid(**{**given_, "horizon": horizon}, points=2)
@@ -79,7 +80,6 @@ def test_a_brief_dip_below_alpha_is_a_fall() -> None:
     assert path.change_times[:2] == pytest.approx([0.000243, 0.014889], abs=1e-6)
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     load=st.one_of(st.floats(0.02, 1), st.floats(1, 12), st.integers(1, 12).map(float)),
@@ -96,7 +96,6 @@ def test_any_learning_system_is_solved(load: float, alpha: str, threshold: int, 
     assert np.all((held >= float(alpha) - 1e-9) | (path.threshold == 0))
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     load=st.floats(0.1, 8),
@@ -118,8 +117,7 @@ def test_any_varying_demand_is_solved(
     assert np.all(np.diff(path.occupancy, axis=1) <= 1e-9)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("given_", LATE_EVENTS)
+@pytest.mark.parametrize("given_", rest_in_full(LATE_EVENTS, 2))
 def test_events_late_in_a_long_run_are_found(given_: dict[str, Any]) -> None:
     path = predict_fluid(**given_)
     assert path.mass_error < MASS

@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from evenly.theory.settling import predict_settling
 from evenly.theory.tuning import settle_time_bound, settled_distance_bound
 from evenly.workload.demand import parse_schedule
 from tests.theory.fluid_support import MASS, Floats, random_start, small_steps
+from tests.tiers import rest_in_full
 
 
-def learned(count: int) -> list[tuple[float, str, int, Floats]]:
+def learned(count: int) -> list[tuple[Any, ...]]:
     """Return loads, alphas, initial thresholds and starts of every kind."""
     rng = np.random.default_rng(21)
     cases = []
@@ -32,7 +34,7 @@ def thresholds_of(path: FluidPath, first: int) -> list[int]:
     return [first, *path.change_thresholds.tolist()]
 
 
-@pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(40))
+@pytest.mark.parametrize(("load", "alpha", "threshold", "start"), rest_in_full(learned(28), 10))
 def test_learning_satisfies_its_definition_and_the_theorems(
     load: float, alpha: str, threshold: int, start: Floats
 ) -> None:
@@ -67,7 +69,7 @@ def test_learning_satisfies_its_definition_and_the_theorems(
         assert predict_equilibrium(load=load, threshold=settled).occupancy[settled] >= 1 - gap
 
 
-@pytest.mark.parametrize(("load", "alpha", "threshold", "start"), learned(25))
+@pytest.mark.parametrize(("load", "alpha", "threshold", "start"), rest_in_full(learned(16), 8))
 def test_tail_bounds_hold_while_learning(load: float, alpha: str, threshold: int, start: Floats) -> None:
     """Prop. 5 from several times on, where m is the largest threshold from there to the end."""
     path = predict_fluid(
@@ -105,6 +107,7 @@ def distance(load: float, alpha: str, start: Floats, threshold: int = 0) -> tupl
     return float(np.max(off * np.exp(path.times[late] - time))), most
 
 
+@pytest.mark.full
 def test_after_the_bound_on_the_time_the_distance_from_balance_falls_exponentially() -> None:
     """Cor. 3, from starts of every kind at loads below and above 1, with the constant that it does not give."""
     rng = np.random.default_rng(22)
@@ -117,6 +120,7 @@ def test_after_the_bound_on_the_time_the_distance_from_balance_falls_exponential
         assert found <= most * (1 + 1e-6) + 1e-7
 
 
+@pytest.mark.full
 def test_the_constant_of_corollary_3_is_reached() -> None:
     """From an empty system, from one with all its tasks in few pools, and below load 1/2 from singles."""
     for load, alpha in ((5.5, "0.93"), (2.2, "0.85"), (0.3, "0.8")):
@@ -154,7 +158,6 @@ def test_from_empty_pools_the_threshold_rises_when_the_mass_reaches_whole_number
     assert path.change_times == pytest.approx([math.log(5.5 / (5.5 - k)) for k in range(1, 6)], abs=1e-9)
 
 
-@pytest.mark.slow
 def test_the_threshold_falls_at_alpha() -> None:
     path = predict_fluid(load=5.5, alpha="0.93", threshold=9, initial_tasks=9.0)
     assert path.change_thresholds.tolist() == [8, 7, 6, 5]
@@ -176,10 +179,11 @@ def test_the_first_fall_is_not_before_the_deficit_allows_it() -> None:
     assert earliest < path.change_times[0] < earliest + 0.005
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("load", "alpha", "threshold", "initial"),
-    [(5.5, 0.93, 9, 9.0), (2.9, 0.97, 2, 4.5), (4.3, 0.6, 7, 7.5), (3.0, 0.8, 5, 6.2), (0.6, 0.9, 4, 4.0)],
+    rest_in_full(
+        [(2.9, 0.97, 2, 4.5), (0.6, 0.9, 4, 4.0), (5.5, 0.93, 9, 9.0), (4.3, 0.6, 7, 7.5), (3.0, 0.8, 5, 6.2)], 2
+    ),
 )
 def test_small_steps_change_the_threshold_at_the_same_times(
     load: float, alpha: float, threshold: int, initial: float
@@ -201,8 +205,7 @@ def test_a_start_where_the_rule_applies_changes_the_threshold_immediately() -> N
     assert np.all(down.change_times[:4] == 0)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("load", [0.3, 0.95, 1.0, 2.2, 2.9, 4.0, 4.75, 6.5])
+@pytest.mark.parametrize("load", rest_in_full([0.95, 1.0, 2.2, 0.3, 2.9, 4.0, 4.75, 6.5], 3))
 def test_predicted_settling_agrees_with_the_fluid_limit(load: float) -> None:
     """Props 6 and 7 and Cor. 2 as `evenly tune` states them, from starts above and below."""
     for alpha in ("0.5", "0.75", "0.9", "0.97", "0.99"):
@@ -221,8 +224,13 @@ def test_predicted_settling_agrees_with_the_fluid_limit(load: float) -> None:
                 assert np.all(path.threshold[path.times > bound + 1e-9] == math.floor(load))
 
 
-@pytest.mark.parametrize("initial", [0.0, 2.0, 5.5, 9.0, 14.0])
-@pytest.mark.parametrize(("load", "alpha"), [(5.5, "0.93"), (2.9, "0.97"), (10.5, "0.96"), (0.7, "0.8")])
+@pytest.mark.parametrize(
+    ("load", "alpha", "initial"),
+    [
+        *[(5.5, "0.93", 0.0), (5.5, "0.93", 9.0), (2.9, "0.97", 0.0), (2.9, "0.97", 5.5)],
+        *[(10.5, "0.96", 0.0), (10.5, "0.96", 14.0), (0.7, "0.8", 0.0), (0.7, "0.8", 2.0)],
+    ],
+)
 def test_the_threshold_settles_before_the_bound(load: float, alpha: str, initial: float) -> None:
     """Prop. 7, with its formula written out again."""
     best, up = math.floor(load), math.ceil(load)
@@ -244,7 +252,6 @@ def test_the_threshold_can_settle_too_high_when_alpha_is_small() -> None:
     assert np.max(np.abs(end - balanced_occupancy(2.9, end.size))) > 0.005
 
 
-@pytest.mark.slow
 def test_the_threshold_follows_a_varying_demand() -> None:
     text = "0:5,2:5~1/2,15:5,20:10,30:3,33:6~3/12,45:5"
     path = predict_fluid(schedule=text, alpha="0.91", horizon=50.0, points=1001)

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.stats import binom, poisson
 
 from evenly.errors import InputError
 from evenly.theory.balance import FloatArray, balanced_occupancy
 from evenly.theory.equilibrium import predict_equilibrium
 from evenly.theory.fluid.other_policies import power_of_d_fluid, random_fluid
 from evenly.theory.other_policies import jsq_fixed_point, power_of_d_fixed_point, random_fixed_point
+from tests import distributions as stats
+from tests.tiers import rest_in_full
 
 CASES = [(0.05, 2), (0.8, 2), (1.0, 3), (2.5, 2), (5.5, 5), (10.5, 2), (10.5, 3), (30.25, 2)]
 
@@ -48,8 +49,7 @@ def forward_recursion(load: float, sample_size: int, digits: int = 100) -> list[
         return best
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("load", "sample_size"), CASES)
+@pytest.mark.parametrize(("load", "sample_size"), rest_in_full(CASES, 4))
 def test_the_fixed_point_agrees_with_the_recursion(load: float, sample_size: int) -> None:
     exact = [float(value) for value in forward_recursion(load, sample_size)]
     assert exact[-1] < 1e-6  # no level that matters is missing
@@ -63,8 +63,13 @@ def test_the_fixed_point_at_the_load_of_fig_5() -> None:
     assert_allclose(found[9:14], [0.907076, 0.777600, 0.548569, 0.258642, 0.053864], atol=5e-7)
 
 
-@pytest.mark.parametrize("sample_size", [1, 2, 3, 10, 100, 512])
-@pytest.mark.parametrize("load", [0.001, 0.5, 1.0, 3.0, 10.5, 99.9, 1000.0, 1234.5])
+@pytest.mark.parametrize(
+    ("load", "sample_size"),
+    [
+        *[(0.001, 2), (0.001, 512), (0.5, 3), (1.0, 1), (1.0, 100), (3.0, 2), (3.0, 512), (10.5, 2), (10.5, 10)],
+        *[(99.9, 1), (99.9, 3), (99.9, 512), (1000.0, 2), (1000.0, 100), (1234.5, 1), (1234.5, 512)],
+    ],
+)
 def test_the_fixed_point_satisfies_its_equation_and_has_the_right_mass(load: float, sample_size: int) -> None:
     q = np.append(power_of_d_fixed_point(load=load, sample_size=sample_size), [0.0, 0.0])
     levels = np.arange(1, len(q) - 1)
@@ -80,9 +85,9 @@ def test_the_fixed_point_satisfies_its_equation_and_has_the_right_mass(load: flo
 @pytest.mark.parametrize("load", [0.01, 0.5, 3.0, 10.5, 250.0, 1e4])
 def test_random_assignment_is_poisson(load: float) -> None:
     found = random_fixed_point(load)
-    law = poisson.sf(np.arange(len(found)) - 1, load)
+    law = stats.poisson.sf(np.arange(len(found)) - 1, load)
     assert_allclose(found, law, atol=1e-13)
-    assert poisson.sf(len(found) - 1, load) < 1e-19
+    assert stats.poisson.sf(len(found) - 1, load) < 1e-19
     assert_allclose(padded(power_of_d_fixed_point(load=load, sample_size=1), len(law)), law, atol=1e-12)
 
 
@@ -156,8 +161,8 @@ def thinned_and_joined(exactly: FloatArray, load: float, time: float) -> FloatAr
     """Return the law of a pool under random assignment: survivors of the initial tasks plus a Poisson number."""
     stays = np.exp(-time)
     levels = np.arange(len(exactly))
-    left = sum(share * binom.pmf(levels, count, stays) for count, share in enumerate(exactly))
-    return np.convolve(np.asarray(left), poisson.pmf(np.arange(200), load * (1 - stays)))
+    left = sum(share * stats.binom.pmf(levels, count, stays) for count, share in enumerate(exactly))
+    return np.convolve(np.asarray(left), stats.poisson.pmf(np.arange(200), load * (1 - stays)))
 
 
 @pytest.mark.parametrize("load", [0.4, 6.5, 60.0])
@@ -172,8 +177,10 @@ def test_random_assignment_over_time_has_a_closed_form(load: float) -> None:
         assert_allclose(q[:levels], at_least[:levels], atol=2e-9)
 
 
-@pytest.mark.parametrize(("load", "sample_size"), [(0.8, 2), (3.0, 1), (10.5, 2), (10.5, 3), (30.25, 2)])
-@pytest.mark.parametrize("initial", [0, 14.5])
+@pytest.mark.parametrize(
+    ("load", "sample_size", "initial"),
+    [(0.8, 2, 14.5), (3.0, 1, 14.5), (10.5, 2, 0), (10.5, 2, 14.5), (10.5, 3, 14.5), (30.25, 2, 0)],
+)
 def test_the_fluid_solution_settles_in_the_fixed_point(load: float, sample_size: int, initial: float) -> None:
     path = power_of_d_fluid(load=load, sample_size=sample_size, initial_tasks=initial, horizon=40.0, points=81)
     times, found = path.times, path.occupancy
@@ -210,19 +217,9 @@ def test_the_default_threshold_is_optimal() -> None:
         (power_of_d_fixed_point, {"load": 0}, "load must be a positive number of at most 100000, not 0"),
         (power_of_d_fixed_point, {"sample_size": 0}, "sample_size must be a whole number from 1 to 512, not 0"),
         (
-            power_of_d_fixed_point,
-            {"sample_size": 2.5},
-            "sample_size must be a whole number from 1 to 512, not 2.5",
-        ),
-        (
             predict_equilibrium,
             {"policy": "random", "load": -1.0},
             "load must be a positive number of at most 100000, not -1",
-        ),
-        (
-            predict_equilibrium,
-            {"policy": "jsq", "load": float("inf")},
-            "load must be a positive number of at most 100000, not inf",
         ),
         (predict_equilibrium, {"policy": "pull"}, "one of threshold, jsq, power-of-d, random, not 'pull'"),
         (
@@ -230,7 +227,6 @@ def test_the_default_threshold_is_optimal() -> None:
             {"policy": "jsq", "sample_size": 2},
             "sample_size is for policy power-of-d, not jsq",
         ),
-        (predict_equilibrium, {"policy": "jsq", "threshold": 2}, "threshold is for policy threshold, not jsq"),
         (predict_equilibrium, {"policy": "jsq", "kind": "large"}, "kind is for policy threshold, not jsq"),
         (predict_equilibrium, {"sample_size": 2}, "sample_size is for policy power-of-d, not threshold"),
         (
@@ -238,15 +234,9 @@ def test_the_default_threshold_is_optimal() -> None:
             {"initial_tasks": -1.0},
             "initial_tasks must be a number from 0 to 3000, not -1",
         ),
-        (
-            power_of_d_fluid,
-            {"initial_tasks": float("nan")},
-            "initial_tasks must be a number from 0 to 3000, not nan",
-        ),
         (power_of_d_fluid, {"initial_tasks": 1, "initial_occupancy": [1.0]}, "and not both"),
         (power_of_d_fluid, {"initial_occupancy": [0.9, 0.1]}, "start with 1"),
         (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, 0.2]}, "never increase"),
-        (power_of_d_fluid, {"initial_occupancy": [1.0, 0.1, -0.2]}, "never increase"),
         (power_of_d_fluid, {"horizon": 0.0}, "horizon must be a number from 1e-12 to .*, not 0"),
         (power_of_d_fluid, {"points": 1}, "points must be a whole number from 2 to 100000, not 1"),
         (power_of_d_fluid, {"load": 1e3, "points": 10**5}, "points times levels must be at most 20000000"),

@@ -11,10 +11,12 @@ from evenly.theory.fluid.predict import predict_fluid
 from evenly.theory.persistence import can_settle_above, full_share_above, loads_settling_above
 from evenly.theory.tuning import is_optimal
 from tests.theory.fluid_support import random_start
+from tests.tiers import rest_in_full
 
 
 @pytest.mark.parametrize(
-    ("alpha", "sharp", "sufficient"), [(0.91, 0.961, 4.95), (0.93, 0.736, 3.85), (0.97, 0.306, 1.65)]
+    ("alpha", "sharp", "sufficient"),
+    rest_in_full([(0.93, 0.736, 3.85), (0.91, 0.961, 4.95), (0.97, 0.306, 1.65)], 1),
 )
 def test_few_loads_let_the_threshold_persist_above_the_optimum(
     alpha: float, sharp: float, sufficient: float
@@ -64,7 +66,7 @@ def test_the_share_lies_between_its_bounds_and_grows_with_the_load() -> None:
         assert np.all(shares <= loads / whole + 1e-12)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", rest_in_full(range(9), 3))
 def test_every_start_converges_to_the_equilibrium_of_a_threshold_above_the_load(seed: int) -> None:
     rng = np.random.default_rng(seed)
     load = round(float(rng.uniform(0.1, 7)), 3)
@@ -92,7 +94,7 @@ def test_a_threshold_that_can_persist_persists_from_its_equilibrium_but_not_from
     assert path.change_times[0] == pytest.approx(0.06, abs=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", rest_in_full(range(6), 3))
 def test_a_threshold_that_cannot_persist_falls_from_every_start(seed: int) -> None:
     """Where the paper's condition leaves it open."""
     rng = np.random.default_rng(seed)
@@ -106,7 +108,8 @@ def test_a_threshold_that_cannot_persist_falls_from_every_start(seed: int) -> No
     assert path.threshold[-1] == threshold - 1
 
 
-@pytest.mark.parametrize(("alpha", "load_max"), [(0.0, 5), (1.0, 5), (0.9, 0.0), (0.9, float("inf"))])
-def test_impossible_values_are_rejected(alpha: float, load_max: float) -> None:
-    with pytest.raises(InputError):
-        loads_settling_above(alpha=alpha, load_max=load_max)
+def test_impossible_values_are_rejected() -> None:
+    with pytest.raises(InputError, match="alpha must lie strictly between 0 and 1"):
+        loads_settling_above(alpha=1.0, load_max=5)
+    with pytest.raises(InputError, match="load_max must be a positive number"):
+        loads_settling_above(alpha=0.9, load_max=0.0)

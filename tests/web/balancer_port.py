@@ -13,9 +13,7 @@ from dataclasses import dataclass, field
 
 from evenly.core import LearningRule, ThresholdPolicy
 from evenly.live.addresses import Address
-from evenly.live.admin.app import admin_app
 from evenly.live.admin.balancer_source import BalancerSource
-from evenly.live.admin.server import serve_admin
 from evenly.live.background import repeat, running
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
@@ -87,6 +85,9 @@ class BalancerPort:
                 loop.close()
 
     async def _serve(self, sock: socket.socket, address: Address, stop: asyncio.Event) -> None:
+        from evenly.live.admin.app import admin_app
+        from evenly.live.admin.server import serve_admin
+
         app = admin_app(
             balancer=self.balancer,
             latency=Latency(),

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
-from tests.web.support import CHROMIUM, FLAGS, Watched, watched
+from tests.needs import needs
+from tests.web.support import FLAGS, Watched, watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="module")  # not the session: while Playwright runs, no other module can run an event loop
 def browser() -> Iterator[Browser]:
+    from playwright.sync_api import sync_playwright
+
+    program = needs("chromium")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        browser = playwright.chromium.launch(executable_path=program, args=list(FLAGS))
         yield browser
         browser.close()
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from playwright.sync_api import Page, expect
+from tests.web.support import expect
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
 
 
 class DashboardPage:

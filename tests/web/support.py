@@ -6,13 +6,22 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, overload
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, BrowserContext, Page, Request, Route
+if TYPE_CHECKING:
+    from playwright.sync_api import (
+        Browser,
+        BrowserContext,
+        Locator,
+        Page,
+        Request,
+        Route,
+    )
+    from playwright.sync_api._generated import LocatorAssertions, PageAssertions
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = "/usr/bin/chromium"
+EXPECT_S = 30.0  # on a busy machine
 # Without these, Chromium would look for updates, and its connections would be refused one by one.
 FLAGS = (
     "--no-sandbox",  # it refuses to run as root otherwise
@@ -123,3 +132,15 @@ def _violations(page: Page) -> list[str]:
         for rule in result["violations"]
         for node in rule["nodes"]
     ]
+
+
+@overload
+def expect(actual: Page) -> PageAssertions: ...
+@overload
+def expect(actual: Locator) -> LocatorAssertions: ...
+def expect(actual: Page | Locator) -> PageAssertions | LocatorAssertions:
+    """Return Playwright's assertions. It is imported here, so that the other tests need not load it."""
+    from playwright.sync_api import expect as assertions
+
+    assertions.set_options(timeout=1000 * EXPECT_S)
+    return assertions(actual)

@@ -11,9 +11,9 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
 
 from evenly.live.dashboard.source import Figures, Part, Pools, Source
 from evenly.theory import solve_exact
@@ -27,10 +27,12 @@ from tests.live.test_gateway import children
 from tests.web.balancer_port import BalancerPort
 from tests.web.dashboard_page import DashboardPage
 from tests.web.static_server import serving
-from tests.web.support import DESK, PHONE, Watched, assert_accessible, watched
+from tests.web.support import DESK, PHONE, Watched, assert_accessible, expect, watched
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 TOKEN = "a-token-of-many-characters"
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def opened(watch: Watched, port: int, *, size: tuple[int, int] = DESK) -> Dashbo
 # --- a gateway under traffic -----------------------------------------------------------------------------------
 
 
-@pytest.mark.envoy
+@pytest.mark.long
 def test_a_drained_pool_empties_before_the_readers_eyes(
     watch: Watched, gateway: Gateway, pools: list[PoolProcess]
 ) -> None:
@@ -114,7 +116,7 @@ def test_a_drained_pool_empties_before_the_readers_eyes(
     expect(page.locator("#live")).to_contain_text("is serving.")
 
 
-@pytest.mark.envoy
+@pytest.mark.full
 def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: list[PoolProcess]) -> None:
     watch.expect("409|422")  # browsers report these on the console
     dashboard = opened(watch, gateway.admin, size=PHONE).wait_live()
@@ -143,7 +145,6 @@ def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: li
     expect(page.locator("#rows tr")).to_have_count(len(pools) - 1)
 
 
-@pytest.mark.envoy
 def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: list[PoolProcess]) -> None:
     dashboard = opened(watch, gateway.admin).wait_live()
     expect(dashboard.page.locator("#parts tr")).to_have_count(2)  # the picker and its Envoy
@@ -153,7 +154,7 @@ def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: li
     assert_accessible(dashboard.page, sizes=(PHONE,))
 
 
-@pytest.mark.envoy
+@pytest.mark.full
 def test_the_events_of_the_supervisor_are_shown(watch: Watched, gateway: Gateway) -> None:
     """Also those from before the picker was restarted. The page finds the new picker by itself."""
     watch.expect("ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE")
@@ -188,6 +189,7 @@ def kept_in_tab(page: Page) -> str:
     return kept
 
 
+@pytest.mark.full
 def test_a_login_ends_with_its_tab(watch: Watched, guarded: Picker) -> None:
     watch.expect("40[13]")
     first = opened(watch, guarded.admin)
@@ -210,6 +212,7 @@ def test_a_login_ends_with_its_tab(watch: Watched, guarded: Picker) -> None:
     assert kept_in_tab(first.page) == "{}"
 
 
+@pytest.mark.full
 def test_a_picker_that_dies_makes_the_page_stale_until_it_is_back(watch: Watched, guarded: Picker) -> None:
     watch.expect("401|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_CONNECTION_RESET")
     first = opened(watch, guarded.admin)
@@ -248,6 +251,7 @@ COLORS = """canvas => {
 }"""
 
 
+@pytest.mark.full
 def test_a_thousand_pools(browser: Browser) -> None:
     port = BalancerPort(1000, 6.5, rate=200)
     with port.serving(), watched(browser, still=True) as watch:
@@ -280,6 +284,7 @@ def test_a_thousand_pools(browser: Browser) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
+@pytest.mark.full
 def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
     port = BalancerPort(5, 3)
     for minute in range(60):
@@ -301,6 +306,7 @@ AGREE = """() => ["Sessions", "Starts per second", "Threshold", "Spread"].map(ti
 })"""
 
 
+@pytest.mark.full
 def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> None:
     port = BalancerPort(5, 3, rate=100)
     before = replace(port.feed.source.figures(), sessions=99, threshold=7, spread=9.0)
@@ -323,6 +329,7 @@ def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> 
         expect(page.locator("#events")).to_be_visible()
 
 
+@pytest.mark.full
 def test_a_hidden_tab_leaves_its_connection_to_others(watch: Watched) -> None:
     """Browsers open at most six to a port."""
     hide = """hidden => {
@@ -355,6 +362,7 @@ class WeightedSource:
         return replace(pools, weights=[1.0, 4.0] * (len(pools.names) // 2))
 
 
+@pytest.mark.full
 def test_weights_are_shown_where_they_differ(watch: Watched) -> None:
     port = BalancerPort(4, 3)
     port.feed.source = WeightedSource(port.feed.source)
@@ -385,6 +393,7 @@ class HostileSource(WeightedSource):
         return replace(super().pools(), names=HOSTILE, addresses=HOSTILE)
 
 
+@pytest.mark.full
 def test_hostile_names_are_shown_as_text_and_stay_in_their_place(watch: Watched) -> None:
     watch.expect("404|422")
     port = BalancerPort(4, 3)
@@ -410,6 +419,7 @@ def test_hostile_names_are_shown_as_text_and_stay_in_their_place(watch: Watched)
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
+@pytest.mark.full
 def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
     with fleet() as (dispatcher, agents):
         placed = [dispatcher.post().json() for _ in range(3)]
@@ -430,6 +440,7 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         dashboard.expect_report(f"Pool {pool} is empty.")
 
 
+@pytest.mark.full
 def test_the_other_dispatchers_of_a_fleet_are_listed(watch: Watched) -> None:
     with running_store("valkey") as store:
         options = (f"--store={store.url}", "--fleet=games")
@@ -493,6 +504,7 @@ def total_process(load: float, seconds: float, tick: float, seed: int) -> tuple[
     return ticks, sessions - starts + ends
 
 
+@pytest.mark.full
 def test_the_model_of_jsq_has_the_spread_of_the_exact_law(watch: Watched) -> None:
     """With this seed. The error of a mean over 2,000 service times is about 1 %: the spread forgets in one."""
     pools, load = 3, 2.5

@@ -15,7 +15,7 @@ from evenly.sim.tally import Averages, averages
 from evenly.whatif import replay_log
 from evenly.whatif.record import save_sessions
 from tests.sim.own_policies import Counting
-from tests.sim.support import ONE_SIZE
+from tests.sim.support import OPTIONS
 
 LAWS: list[dict[str, Any]] = [
     {},
@@ -34,7 +34,22 @@ LATE: dict[str, dict[str, Any]] = {
     "late and stale reports": {"policy": "stale-reports", "report_interval": 0.3, "delay": 0.1},
 }
 OWN: dict[str, dict[str, Any]] = {"own policy": {"policy": Counting, "capacity": 6, "initial_tasks": 2.3}}
-SYSTEMS = {**ONE_SIZE, **LATE, **OWN}
+# Each law with a policy that is told of pools and one that is told of levels, with and without losses.
+INSTANT = (
+    "threshold with capacity",
+    "learning",
+    "learning from above",
+    "jsq with capacity",
+    "power of two",
+    "random",
+    "round-robin with capacity",
+    "jiq",
+    "jbt at its capacity",
+    "pull with room",
+    "steps, threshold",
+    "waves, jsq",
+)
+SYSTEMS = {**{name: OPTIONS[name] for name in INSTANT}, **LATE, **OWN}
 
 
 def same_averages(found: Averages, wanted: Averages) -> None:

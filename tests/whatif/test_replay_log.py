@@ -167,22 +167,17 @@ def test_one_server_is_not_written_as_many() -> None:
 
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"servers": 0}, "servers must be a whole number from 1"),
-    ({"servers": "many"}, "servers must be a whole number"),
     ({"limit": 0}, "limit must be a whole number from 1"),
     ({"warmup": 5.0, "until": 4.0}, "until must be after the warm-up, which ends at 5 seconds, not at 4"),
     ({"warmup": 50.0}, "warmup must be below 3 seconds"),
     ({"until": 0.0, "warmup": None}, "until must be above"),
     ({"warmup": -1.0}, "warmup must be zero or a positive number"),
     ({"warmup": 3.5, "until": 9.0}, "No session begins from 3.5 to 9 seconds"),
-    ({"policies": ["best"]}, "policy must be one of"),
     ({"policies": []}, "policies must be 1 to 100 names"),
-    ({"policies": "jsq"}, "policies must be a list of names"),
-    ({"policies": ["jsq", "jsq"]}, "each policy once"),
     ({"policies": ["weighted-least"]}, "servers of one size"),
     ({"policies": ["jsq"], "alpha": 0.5}, "alpha is for policy threshold"),
     ({"policies": ["round-robin"], "delay": 0.5}, "delay is for policy"),
     ({"policies": ["pull"]}, "needs a capacity"),
-    ({"delay": "soon"}, "delay must be a number"),
     ({"seed": -1}, "seed must be"),
     ({"policies": ["nowhere:Policy"]}, "no module 'nowhere'"),
 ]

@@ -5,10 +5,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from scipy import stats
 from scipy.integrate import quad
 
 from evenly.workload.service import ServiceLaw, parse_service
+from tests import distributions as stats
 
 
 class Coxian:

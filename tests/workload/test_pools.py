@@ -12,41 +12,29 @@ from evenly.errors import InputError
 from evenly.workload.pools import MAX_CLASSES, UTILITIES, PoolClass, find_utility, parse_sizes, sizes_text
 
 
-@pytest.mark.parametrize(
-    "sizes", ["80*1,20*4", " 80 * 1.0 , 20*4e0", [(80, 1), (20, 4)], [PoolClass(80, 1.0), [20, 4.0]]]
-)
-def test_all_spellings_give_the_same_classes(sizes: object) -> None:
-    assert parse_sizes(sizes) == (PoolClass(80, 1.0), PoolClass(20, 4.0))
-    assert sizes_text(parse_sizes(sizes)) == "80*1,20*4"
+def test_all_spellings_give_the_same_classes() -> None:
+    sizes: object
+    for sizes in ("80*1,20*4", " 80 * 1.0 , 20*4e0", [(80, 1), (20, 4)], [PoolClass(80, 1.0), [20, 4.0]]):
+        assert parse_sizes(sizes) == (PoolClass(80, 1.0), PoolClass(20, 4.0))
+        assert sizes_text(parse_sizes(sizes)) == "80*1,20*4"
 
 
 @pytest.mark.parametrize(
     ("sizes", "words"),
     [
         ("", "sizes must list count"),
-        ("80", "sizes must list count"),
         ("80*", "sizes must list count"),
-        ("80*1,", "sizes must list count"),
         ("80x1", "sizes must list count"),
-        ("80*1e", "sizes must list count"),
         ("8_0*1", "sizes must list count"),
-        ("-80*1", "sizes must list count"),
         (7, "sizes must list count"),
-        (None, "sizes must list count"),
-        ([], "sizes must list count"),
         ([80, 20], "pair of count and size"),
         ([(80, 1, 2)], "pair of count and size"),
         ("0*1", "number of pools of a class must be a whole number from 1"),
-        ([(1.5, 1)], "number of pools of a class must be a whole number from 1"),
         ("80*0", "size of a pool must be a number from 0.001 to 1000, not 0"),
-        ("80*-4", "size of a pool must be a number from 0.001 to 1000, not -4"),
-        ("80*1e99", "size of a pool must be a number from 0.001 to 1000"),
         ([(80, math.nan)], "size of a pool must be a number from 0.001 to 1000"),
-        ([(80, math.inf)], "size of a pool must be a number from 0.001 to 1000"),
         ("80*1,20*1.0", "list each size once, not 1 twice"),
         ("1000000000*1,1*2", "at most 1000000000 pools"),
         (",".join(f"1*{size}" for size in range(1, MAX_CLASSES + 2)), "at most 64 classes"),
-        ([(1, size) for size in range(1, MAX_CLASSES + 2)], "at most 64 classes"),
     ],
 )
 def test_impossible_sizes_are_rejected_in_one_sentence(sizes: object, words: str) -> None:
@@ -62,8 +50,9 @@ def test_any_text_is_read_or_rejected(text: str) -> None:
         assert parse_sizes(sizes_text(classes)) == classes
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("size", [0.001, 0.37, 1.0, 4.0, 1000.0])
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, 4.0) for name in UTILITIES), ("log", 0.001), ("sqrt", 0.37), ("rate", 1000.0)]
+)
 def test_marginal_utilities_are_differences_and_fall_strictly(name: str, size: float) -> None:
     utility = find_utility(name)
     for tasks in [*range(40), 1000]:
@@ -96,7 +85,8 @@ def test_equal_marginal_utilities_of_different_sizes_compare_as_equal() -> None:
     assert sqrt(1.0, 0) == sqrt((math.sqrt(2) + 1) ** 2, 1)
 
 
-@pytest.mark.parametrize("name", ["", "Log", 3, None, ["log"]])
-def test_unknown_utilities_are_rejected(name: object) -> None:
-    with pytest.raises(InputError, match="utility must be one of log, sqrt, rate, not "):
-        find_utility(name)
+def test_unknown_utilities_are_rejected() -> None:
+    name: object
+    for name in ("", "Log", 3, None, ["log"]):
+        with pytest.raises(InputError, match="utility must be one of log, sqrt, rate, not "):
+            find_utility(name)

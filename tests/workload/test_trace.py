@@ -6,19 +6,18 @@ import hashlib
 import math
 from collections.abc import Callable
 from itertools import islice, pairwise
-from statistics import fmean
+from statistics import NormalDist, fmean
 from typing import Any
 
 import pytest
 from scipy.integrate import quad
-from scipy.stats import norm
 
 from evenly.errors import InputError
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits, endless_visits
 
 FALSE_ALARM = 1e-7  # of each comparison with a law
-Z = float(norm.isf(FALSE_ALARM / 2))
+Z = -NormalDist().inv_cdf(FALSE_ALARM / 2)
 EXPECTED = "2cfd03808d50c7ad442e675e60b74c3ae68da5a13347fcf5df0153ed69604741"
 
 
@@ -46,7 +45,6 @@ def check_exponential(sample: list[float], mean: float) -> None:
         assert abs(share - expected) < Z * math.sqrt(expected * (1 - expected)) / root
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("amplitude", [2.0, 8.0], ids=["a ripple", "down to nothing"])
 def test_a_wave_has_the_rate_of_its_time(amplitude: float) -> None:
     """The number of arrivals in each twelfth of the wave is Poisson, with the integral of the rate as its mean."""
@@ -110,17 +108,13 @@ def test_endless_visits_have_the_same_law() -> None:
     [
         (lambda: some_visits(pools=0), "pools must be a whole number from 1 .*, not 0"),
         (lambda: some_visits(mean_stay=0), "mean_stay must be a number from 1e-09 .*, not 0"),
-        (lambda: some_visits(mean_stay=math.nan), "mean_stay"),
         (lambda: some_visits(horizon=-1), "horizon must be zero or a positive number, not -1"),
-        (lambda: some_visits(horizon=math.inf), "horizon"),
         (lambda: some_visits(horizon=1e300), "visits are too many"),
         (lambda: some_visits(start=1), "must begin at time 0"),
-        (lambda: some_visits(mean_stay="x"), "mean_stay must be .*, not 'x'"),
         (
             lambda: list(islice(endless_visits(pools=1, load=0, mean_stay=1, seed=1), 1)),
             "positive .*, not 0",
         ),
-        (lambda: list(islice(endless_visits(pools=1, load=-1, mean_stay=1, seed=1), 1)), "load"),
         (lambda: list(islice(endless_visits(pools=0, load=1, mean_stay=1, seed=1), 1)), "pools must be"),
     ],
 )

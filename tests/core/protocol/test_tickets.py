@@ -18,7 +18,6 @@ def numbers(tickets: Tickets) -> set[int]:
     return {number for low, high in tickets.ranges for number in range(low, high + 1)}
 
 
-@pytest.mark.slow
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), NUMBERS)))
 def test_like_a_set(events: list[tuple[bool, int]]) -> None:
@@ -90,18 +89,10 @@ def test_the_lowest_range_is_forgotten() -> None:
     assert tickets.ranges[0] == (10, 11)
 
 
-@pytest.mark.parametrize(
-    "ranges",
-    [
-        (),
-        ((0, 0),),
-        ((MAX_EPOCH, MAX_EPOCH),),
-        ((0, 1), (3, MAX_EPOCH)),
-        tuple((2 * number, 2 * number) for number in range(MAX_RANGES)),
-    ],
-)
-def test_possible_ranges_are_accepted(ranges: tuple[tuple[int, int], ...]) -> None:
-    check_ranges(ranges)
+def test_possible_ranges_are_accepted() -> None:
+    most = tuple((2 * number, 2 * number) for number in range(MAX_RANGES))
+    for ranges in ((), ((0, 0),), ((MAX_EPOCH, MAX_EPOCH),), ((0, 1), (3, MAX_EPOCH)), most):
+        check_ranges(ranges)
 
 
 BAD_RANGES: list[object] = [
@@ -114,9 +105,9 @@ BAD_RANGES: list[object] = [
 ]
 
 
-@pytest.mark.parametrize("ranges", BAD_RANGES, ids=lambda value: repr(type(value)))
-def test_impossible_ranges_are_rejected(ranges: object) -> None:
-    with pytest.raises(
-        InputError, match="arrived must be at most 64 ranges of whole numbers, ascending and apart"
-    ):
-        check_ranges(ranges)  # type: ignore[arg-type]
+def test_impossible_ranges_are_rejected() -> None:
+    for ranges in BAD_RANGES:
+        with pytest.raises(
+            InputError, match="arrived must be at most 64 ranges of whole numbers, ascending and apart"
+        ):
+            check_ranges(ranges)  # type: ignore[arg-type]

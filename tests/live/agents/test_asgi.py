@@ -92,7 +92,13 @@ async def test_the_session_id_of_a_websocket_is_its_ticket(where: str) -> None:
             await until_async(pool.open_tickets, lambda count: count == 0)
 
 
-@pytest.mark.parametrize("path", ["/reject", "/fail", "/no-such-path"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/reject",
+        "/fail",
+    ],
+)
 @asynchronous
 async def test_a_rejected_handshake_is_no_session_but_its_ticket_is_given_back(path: str) -> None:
     async with rig() as pool:
@@ -217,16 +223,14 @@ async def test_responses_in_one_part_are_not_streams_behind_other_middleware() -
             assert (await client.get("/plain")).text == "hello"  # although the pool is full
 
 
-@pytest.mark.parametrize("passing", [False, True])
 @asynchronous
-async def test_a_large_file_is_no_session_but_one_with_an_id_is(passing: bool, tmp_path: Path) -> None:
+async def test_a_large_file_is_no_session_but_one_with_an_id_is(tmp_path: Path) -> None:
     content = random.Random(1).randbytes(5_000_000)
     (tmp_path / "map.bin").write_bytes(content)
     game = Game()
     app = starlette_app(game)
     app.mount("/files", StaticFiles(directory=tmp_path))
-    if passing:
-        app.user_middleware.append(Middleware(Passing))
+    app.user_middleware.append(Middleware(Passing))
     path = "/files/map.bin"
     async with rig(app, capacity=1) as pool, pool.http() as client:
         async with pool.websocket("/echo"):
@@ -305,7 +309,6 @@ async def test_without_the_extension_a_full_pool_closes_the_handshake() -> None:
     await middleware.agent.close()
 
 
-@pytest.mark.slow
 @asynchronous
 async def test_the_capacity_is_never_exceeded_and_no_place_is_lost() -> None:
     """Many clients come at once, and are closed, killed or cancelled in any order."""

@@ -78,7 +78,6 @@ def holder(port: int, count: int) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-@pytest.mark.slow
 def test_begin_and_end_are_idempotent_and_need_no_dispatcher() -> None:
     with sidecar() as agent:
         assert agent.post("/begin", session="a", lease=None) == (200, {"sessions": 1})
@@ -92,7 +91,6 @@ def test_begin_and_end_are_idempotent_and_need_no_dispatcher() -> None:
         assert agent.get("/healthz") == {"status": "ok"}
 
 
-@pytest.mark.slow
 def test_a_killed_server_leaks_no_held_session() -> None:
     with sidecar() as agent:
         with holder(agent.port, 20) as server:
@@ -110,7 +108,7 @@ def test_a_killed_server_leaks_no_held_session() -> None:
         eventually(lambda: agent.get()["sessions"], lambda count: count == 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_pool_whose_server_is_not_there_asks_for_no_sessions() -> None:
     """A dead server has no sessions. Without the check, it would look like the best choice."""
     port = free_port()
@@ -127,7 +125,6 @@ def test_a_pool_whose_server_is_not_there_asks_for_no_sessions() -> None:
         assert (agent.get()["server"], agent.get()["draining"]) == (None, False)
 
 
-@pytest.mark.slow
 def test_a_pipelined_request_ends_a_held_session() -> None:
     """The server behind uvicorn would read no further, and not notice the end of the connection."""
     with sidecar() as agent:
@@ -140,7 +137,7 @@ def test_a_pipelined_request_ends_a_held_session() -> None:
             eventually(lambda: agent.get()["sessions"], lambda count: count == 0)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_endless_headers_take_no_memory() -> None:
     with sidecar() as agent:
         assert agent.get("/healthz") == {"status": "ok"}
@@ -156,7 +153,6 @@ def test_endless_headers_take_no_memory() -> None:
         assert agent.memory() - before < 30_000_000
 
 
-@pytest.mark.slow
 def test_tickets_and_refusals_reach_the_dispatcher() -> None:
     async def run() -> None:
         async with SmallDispatcher(heartbeat=CALM_S) as dispatcher:
@@ -190,7 +186,6 @@ def test_tickets_and_refusals_reach_the_dispatcher() -> None:
     asyncio.run(run())
 
 
-@pytest.mark.slow
 def test_a_sidecar_whose_dispatcher_dies_goes_on() -> None:
     with dispatcher_process() as (dispatcher, port), Sidecar(f"http://127.0.0.1:{port}") as agent:
         agent.post("/begin", session="a")
@@ -203,7 +198,6 @@ def test_a_sidecar_whose_dispatcher_dies_goes_on() -> None:
             eventually(lambda: ask(port, "/state")[1], lambda seen: seen == '{"game-1": 2}')
 
 
-@pytest.mark.slow
 def test_a_sidecar_stops_at_once_although_connections_are_held() -> None:
     with sidecar() as agent, holder(agent.port, 3):
         assert agent.kill(signal.SIGINT) == 0
@@ -237,7 +231,6 @@ BAD_REQUESTS: list[tuple[str, str, str, dict[str, str], int]] = [
 ]
 
 
-@pytest.mark.slow
 def test_bad_requests_are_refused_in_one_sentence() -> None:
     with sidecar() as agent:
         for method, path, body, headers, wanted in BAD_REQUESTS:
@@ -263,9 +256,8 @@ def test_bad_requests_are_refused_in_one_sentence() -> None:
         assert "Traceback" not in agent.output()
 
 
-@pytest.mark.parametrize(
-    ("options", "sentence"),
-    [
+def test_bad_options_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    rows: list[tuple[list[str], str]] = [
         (["--listen", "0.0.0.0:4150"], f"{LOOPBACK}, not 0.0.0.0:4150."),
         (["--listen", "10.0.0.1:0"], f"{LOOPBACK}, not 10.0.0.1:0."),
         (["--listen", "4150"], "An address must be HOST:PORT with a port up to 65535, not '4150'."),
@@ -275,26 +267,16 @@ def test_bad_requests_are_refused_in_one_sentence() -> None:
         (["--dispatcher", "127.0.0.1:4100"], "A dispatcher must be the URL of its API, such as"),
         (["--address", "nowhere"], "The address of a pool must be a URL such as"),
         (["--ca-file", "f.pem"], "--ca-file is for dispatchers with https://, not for"),
-    ],
-)  # fmt: skip
-def test_bad_options_are_one_sentence(
-    options: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from evenly.cli.main import main
+    ]
+    for options, sentence in rows:
+        from evenly.cli.main import main
 
-    given = ["--pool", "a", "--address", "ws://127.0.0.1:1", "--dispatcher", "http://127.0.0.1:1"]
-    assert main(["agent", *given, *options]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(f"evenly: {sentence}")
-    assert captured.err.count("\n") == 1
-
-
-def test_missing_options_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
-    from evenly.cli.main import main
-
-    assert main(["agent", "--pool", "a", "--address", "ws://127.0.0.1:1"]) == 2
-    assert capsys.readouterr().err == "evenly: --dispatcher URL is required.\n"
+        given = ["--pool", "a", "--address", "ws://127.0.0.1:1", "--dispatcher", "http://127.0.0.1:1"]
+        assert main(["agent", *given, *options]) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.startswith(f"evenly: {sentence}")
+        assert captured.err.count("\n") == 1
 
 
 def test_a_port_in_use_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

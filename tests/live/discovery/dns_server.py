@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from shutil import which
 
 from tests.live.processes import Process, eventually, free_port
+from tests.needs import needs
 
 _CONFIG = """
 server:
@@ -43,13 +42,6 @@ auth-zone:
 _START = "@ 60 IN SOA ns.test. admin.test. 1 60 60 60 1\n@ 60 IN NS ns.test.\nns 60 IN A 127.0.0.1\n"
 
 
-def _program(name: str) -> str:
-    """Return the path of a program of the system: /usr/sbin is not in everybody's PATH."""
-    found = which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    assert found is not None, f"{name} is not installed: make tools"
-    return found
-
-
 class DnsServer(Process):
     """unbound, on the same port at every start. It knows the zone `test` and nothing else.
 
@@ -65,7 +57,7 @@ class DnsServer(Process):
         yes = {True: "yes", False: "no"}
         config.write_text(_CONFIG.format(folder=folder, port=self.port, tcp=yes[tcp], minimal=yes[minimal]))
         (folder / "test.zone").write_text(_START)
-        super().__init__(_program("unbound"), "-c", str(config))
+        super().__init__(needs("unbound"), "-c", str(config))
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
@@ -84,7 +76,7 @@ class DnsServer(Process):
         (self._folder / "test.zone").write_text(_START + "".join(f"{record}\n" for record in records))
 
     def _control(self, *words: str) -> bool:
-        command = (_program("unbound-control"), "-c", str(self._folder / "unbound.conf"), *words)
+        command = (needs("unbound-control"), "-c", str(self._folder / "unbound.conf"), *words)
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
     def _controlled(self) -> bool:

@@ -17,11 +17,10 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.lifecycle import Event
 from evenly.live.discovery.answer import Answer
-from evenly.live.discovery.by_hand import KEPT_S, ByHand
+from evenly.live.discovery.by_hand import KEPT_S
 from evenly.live.discovery.discovery import Discovery
 from evenly.live.discovery.followed import Followed
 from evenly.live.discovery.lookups import Lookups
-from evenly.live.discovery.own_ports import listens_at
 from evenly.live.log import Log
 from evenly.live.picker.discovered import discovery_parts, discovery_views
 from evenly.live.pool_source import PoolSource, parse_pool_or_source
@@ -261,15 +260,6 @@ def test_answers_with_our_own_address_are_refused(server: DnsServer) -> None:
     assert scene.logged("discovery failing")[-1]["reason"] == "DNS lists only this balancer itself"
 
 
-def test_which_addresses_are_our_own() -> None:
-    mine = Address("127.0.0.1", 80)
-    assert listens_at(mine, [mine])
-    assert listens_at(mine, [Address("0.0.0.0", 80)])
-    assert listens_at(mine, [Address("::", 80)])
-    assert not listens_at(mine, [Address("127.0.0.1", 81), Address("127.0.0.2", 80)])
-    assert not listens_at(Address("192.0.2.1", 80), [Address("0.0.0.0", 80)])  # of no machine
-
-
 def test_more_servers_than_pools_can_be(server: DnsServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(balancer_module, "MAX_POOLS", 2)
     scene = Scene(server)
@@ -329,11 +319,3 @@ def test_when_to_look_up_again() -> None:
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
     followed.take(good, 0.0)
     assert followed.pause(7, 0.0) == 7.0
-
-
-def test_decisions_by_hand_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evenly.live.discovery.by_hand.MAX_POOLS", 2)
-    by_hand = ByHand(lambda: 0.0)
-    for number in range(4):
-        by_hand.note(Address("10.0.0.1", number), Event.REMOVE)
-    assert [address.port for address in by_hand.holds] == [2, 3]

@@ -17,8 +17,6 @@ from tests.live.processes import ask, eventually
 from tests.live.rig import Gateway, PoolProcess
 from tests.live.test_gateway import children, events
 
-pytestmark = pytest.mark.envoy
-
 SOURCE = "srv://_ws._tcp.web.test"
 
 
@@ -54,6 +52,7 @@ def servers() -> Iterator[list[PoolProcess]]:
         yield started
 
 
+@pytest.mark.full
 def test_sessions_stay_counted_while_dns_changes_fails_and_the_picker_dies(
     tmp_path: Path, servers: list[PoolProcess]
 ) -> None:

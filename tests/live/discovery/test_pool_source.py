@@ -26,28 +26,25 @@ LISTEN = {"listen": "127.0.0.1:80"}
 ONE, TWO = Address("10.0.0.1", 80), Address("10.0.0.2", 80)
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "port", "weight", "spelled"),
-    [
+def test_sources() -> None:
+    rows: list[tuple[str, str, int, float, str | None]] = [
         ("dns://web:80", "web", 80, 1.0, "dns://web:80"),
         ("DNS://Web.Shop.svc.cluster.local.:8080=4", "web.shop.svc.cluster.local.", 8080, 4.0, None),
         ("srv://_ws._tcp.web.service.consul", "_ws._tcp.web.service.consul", 0, 1.0, None),
         ("srv://web_1=0.5", "web_1", 0, 0.5, "srv://web_1=0.5"),
         ("dns+h2://web:80", "web", 80, 1.0, "dns+h2://web:80"),
-    ],
-)
-def test_sources(text: str, name: str, port: int, weight: float, spelled: str | None) -> None:
-    found = parse_pool_or_source(text)
-    assert isinstance(found, PoolSource)
-    assert (found.name, found.port, found.weight) == (name, port, weight)
-    assert str(found) == (spelled or text.lower())
-    assert parse_pool_or_source(str(found)) == found
-    assert "=" not in found.text
+    ]
+    for text, name, port, weight, spelled in rows:
+        found = parse_pool_or_source(text)
+        assert isinstance(found, PoolSource)
+        assert (found.name, found.port, found.weight) == (name, port, weight)
+        assert str(found) == (spelled or text.lower())
+        assert parse_pool_or_source(str(found)) == found
+        assert "=" not in found.text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_bad_sources_get_one_sentence() -> None:
+    for text, message in [
         ("dns://web", "dns://NAME:PORT with a port up to 65535, not 'dns://web'"),
         ("dns://web:0", "dns://NAME:PORT"),
         ("dns://web:65536", "dns://NAME:PORT"),
@@ -63,17 +60,14 @@ def test_sources(text: str, name: str, port: int, weight: float, spelled: str | 
         ("srv://", "is not valid"),
         ("srv://.", "is not valid"),
         ("ftp://web:80", "scheme of a pool must be"),
-    ],
-)
-def test_bad_sources_get_one_sentence(text: str, message: str) -> None:
-    with pytest.raises(InputError) as raised:
-        read_settings({**LISTEN, "pool": [text]}, None)
-    assert message in str(raised.value)
+    ]:
+        with pytest.raises(InputError) as raised:
+            read_settings({**LISTEN, "pool": [text]}, None)
+        assert message in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
+def test_bad_settings_get_one_sentence() -> None:
+    rows: list[tuple[dict[str, Any], str]] = [
         ({"pool": ["dns://web:80", "dns://WEB:80=2"]}, "Pool dns://web:80 is given twice"),
         ({"pool": [f"dns://web:{port + 1}" for port in range(MAX_SOURCES + 1)]}, "at most 100 names to look up"),
         ({"pool": ["dns://web:80=4"], "policy": "jsq"}, "weight"),
@@ -81,12 +75,11 @@ def test_bad_sources_get_one_sentence(text: str, message: str) -> None:
         ({"pool": ["dns://web:80"], "resolver": "127.0.0.1:0"}, "from 1 to 65535"),
         ({"pool": ["dns://web:80"], "resolver": "127.0.0.1"}, "HOST:PORT"),
         ({"pool": ["dns://web:80"], "resolver": 53}, "must be text"),
-    ],
-)
-def test_bad_settings_get_one_sentence(more: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError) as raised:
-        read_settings({**LISTEN, **more}, None)
-    assert message in str(raised.value)
+    ]
+    for more, message in rows:
+        with pytest.raises(InputError) as raised:
+            read_settings({**LISTEN, **more}, None)
+        assert message in str(raised.value)
 
 
 def test_settings_with_names_and_addresses(tmp_path: Path) -> None:

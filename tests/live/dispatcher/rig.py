@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
-import os
 import ssl
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
+import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
@@ -23,6 +23,7 @@ from evenly.core.protocol import PoolPeer, ToDispatcher
 from evenly.core.protocol.codec import decode_to_pool, encode_to_dispatcher
 from evenly.live.picker.ready import Ready
 from evenly.live.session_id import verify
+from tests.live.certificates import Authority
 from tests.live.processes import PATIENCE, Process, eventually, free_port
 
 HEARTBEAT = 0.5
@@ -275,27 +276,20 @@ def fleet(
 
 def refused(*options: str, environment: dict[str, str] | None = None) -> str:
     """Return what a dispatcher that does not start prints; it must exit with 2 and one sentence."""
-    done = subprocess.run(
-        [sys.executable, "-m", "evenly", "dispatcher", *options],
-        capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, **(environment or {})},
-    )  # fmt: skip
-    assert done.returncode == 2, done
-    assert done.stdout == ""
-    assert done.stderr.count("\n") == 1
-    return done.stderr
+    from evenly.cli.main import main
+
+    output, error = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(output), redirect_stderr(error):
+        for name, value in (environment or {}).items():
+            patch.setenv(name, value)
+        assert main(["dispatcher", *options]) == 2
+    assert output.getvalue() == ""
+    assert error.getvalue().count("\n") == 1
+    return error.getvalue()
 
 
 def make_certificates(folder: Path) -> tuple[Path, Path, Path]:
-    """Make a CA and a certificate for 127.0.0.1 with openssl; return the CA, the certificate and its key."""
-    ca, ca_key = folder / "ca.pem", folder / "ca.key"
-    cert, key, request, names = (folder / name for name in ("cert.pem", "cert.key", "cert.csr", "names"))
-    names.write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    for command in (
-        ("req", "-x509", *curve, "-days", "2", "-subj", "/CN=evenly test CA", "-keyout", ca_key, "-out", ca),
-        ("req", *curve, "-subj", "/CN=127.0.0.1", "-keyout", key, "-out", request),
-        ("x509", "-req", "-in", request, "-CA", ca, "-CAkey", ca_key, "-CAcreateserial", "-days", "2",
-         "-extfile", names, "-out", cert),
-    ):  # fmt: skip
-        subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=PATIENCE)
-    return ca, cert, key
+    """Make a CA and a certificate for 127.0.0.1; return the CA, the certificate and its key."""
+    authority = Authority(folder, "ours")
+    pair = authority.sign("dispatcher")
+    return authority.cert, pair.cert, pair.key

@@ -33,7 +33,6 @@ def metrics(dispatcher: Dispatcher) -> dict[tuple[str, ...], float]:
     }
 
 
-@pytest.mark.slow
 def test_the_state_has_what_the_picker_shows_and_more(shared: Fleet) -> None:
     dispatcher, agents = shared
     session = dispatcher.post().json()
@@ -63,7 +62,6 @@ def test_the_examples_have_the_form_of_the_answers() -> None:
     assert FleetPoolView.model_validate(POOL_EXAMPLE).model_dump(mode="json") == POOL_EXAMPLE
 
 
-@pytest.mark.slow
 def test_the_metrics_agree_with_the_state(shared: Fleet) -> None:
     dispatcher, _ = shared
     with dispatcher.client() as client:
@@ -97,7 +95,6 @@ def test_the_metrics_agree_with_the_state(shared: Fleet) -> None:
     assert seen["evenly_pick_seconds_bucket", "+Inf"] == seen[("evenly_pick_seconds_count",)]
 
 
-@pytest.mark.slow
 def test_a_drained_pool_gets_no_sessions_until_it_is_undrained(shared: Fleet) -> None:
     dispatcher, agents = shared
     agents.begin("a", "one")
@@ -121,7 +118,6 @@ def test_a_drained_pool_gets_no_sessions_until_it_is_undrained(shared: Fleet) ->
     assert len(dispatcher.events("pool drained")) == 4
 
 
-@pytest.mark.slow
 def test_unknown_pools_and_bad_names_are_rejected(shared: Fleet) -> None:
     dispatcher, _ = shared
     for change in ("drain", "undrain"):
@@ -131,7 +127,6 @@ def test_unknown_pools_and_bad_names_are_rejected(shared: Fleet) -> None:
         assert dispatcher.admin("POST", f"/pools/{'x' * 101}/{change}").status_code == 422
 
 
-@pytest.mark.slow
 def test_probes_and_documentation(shared: Fleet) -> None:
     dispatcher, _ = shared
     assert dispatcher.admin("GET", "/healthz").json() == {"status": "alive"}
@@ -143,7 +138,6 @@ def test_probes_and_documentation(shared: Fleet) -> None:
         assert empty.admin("GET", "/readyz").json()["detail"].startswith("No pool can be picked: no agent")
 
 
-@pytest.mark.slow
 def test_changes_are_logged() -> None:
     with fleet("--lease=600", pools=("a", "b")) as (dispatcher, agents):
         connected = dispatcher.events("agent connected")
@@ -161,7 +155,7 @@ def test_changes_are_logged() -> None:
         eventually(lambda: dispatcher.events("agent disconnected"), bool)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_alpha_is_recommended_for_the_number_of_pools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By `nice python -m evenly tune`. Here a script called `nice` comes first on the path."""
     script, calls = tmp_path / "nice", tmp_path / "calls"

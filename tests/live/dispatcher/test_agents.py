@@ -58,34 +58,23 @@ def closed_after(dispatcher: Dispatcher, *frames: str | bytes) -> tuple[int, str
     return asyncio.run(play())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frames", "code", "reason"),
     [
         ((BEAT,), 1008, "first message must be a hello"),
-        (("{}",), 1008, "must be a hello"),
-        (("[]",), 1008, "JSON object"),
         (("[" * 4000,), 1008, "JSON object"),
         (("nonsense",), 1008, "JSON object"),
         ((b"{}",), 1008, "text frame"),
         ((changed(HELLO, version=2),), 1008, "version"),
         ((changed(HELLO, more=1),), 1008, "hello"),
         ((changed(HELLO, pool="../x"),), 1008, "name of a pool"),
-        ((changed(HELLO, pool=7),), 1008, "name of a pool"),
         ((changed(HELLO, address="ftp://x"),), 1008, "URL"),
-        ((changed(HELLO, address="http://x/\r\nx: y"),), 1008, "URL"),
         ((changed(HELLO, capacity=-1),), 1008, "capacity"),
-        ((changed(HELLO, capacity=True),), 1008, "capacity"),
-        ((json.dumps(HELLO), "nonsense"), 1008, "JSON object"),
         ((json.dumps(HELLO), '{"kind":"token"}'), 1008, "all fields"),
         ((json.dumps(HELLO), changed(json.loads(BEAT), tasks=-1)), 1008, "tasks"),
-        ((json.dumps(HELLO), changed(json.loads(BEAT), tasks=1e300)), 1008, "tasks"),
-        ((json.dumps(HELLO), changed(json.loads(BEAT), kind="other")), 1008, "all fields"),
         ((json.dumps(HELLO), changed(json.loads(BEAT), arrived=[[2, 1]])), 1008, "arrived"),
-        ((json.dumps(HELLO), b"\x00\xff"), 1008, "text frame"),
         ((json.dumps(HELLO), changed(HELLO, pool="y")), 1008, "cannot change its pool"),
         (("x" * 8193,), 1009, ""),
-        ((json.dumps(HELLO), "x" * 100_000), 1009, ""),
     ],
 )
 def test_bad_frames_close_the_connection(
@@ -98,12 +87,11 @@ def test_bad_frames_close_the_connection(
     assert dispatcher.events("fault") == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_connection_without_hello_is_closed(dispatcher: Dispatcher) -> None:
     assert closed_after(dispatcher) == (1008, "A hello must come within 5 seconds.")
 
 
-@pytest.mark.slow
 def test_other_paths_have_no_websocket(dispatcher: Dispatcher) -> None:
     async def play() -> None:
         async with connect(f"ws://127.0.0.1:{dispatcher.listen}/v1/other", proxy=None):
@@ -116,7 +104,6 @@ def test_other_paths_have_no_websocket(dispatcher: Dispatcher) -> None:
     assert dispatcher.events("fault") == []
 
 
-@pytest.mark.slow
 def test_an_agent_that_falls_silent_is_disconnected_and_its_pool_goes(dispatcher: Dispatcher) -> None:
     async def play() -> None:
         connection = await _dial(dispatcher)
@@ -134,7 +121,7 @@ def test_an_agent_that_falls_silent_is_disconnected_and_its_pool_goes(dispatcher
     assert reasons == ["silent"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_an_agent_that_does_not_read_is_disconnected_and_delays_no_other() -> None:
     """Its heartbeats are answered into a buffer that fills."""
     with fleet("--heartbeat=20", "--lease=60", pools=("a",)) as (dispatcher, _):
@@ -165,7 +152,6 @@ def _frame(text: str) -> bytes:
     return b"\x81" + length + bytes(4) + data
 
 
-@pytest.mark.slow
 def test_a_newer_connection_of_a_pool_replaces_the_older() -> None:
     with fleet(pools=("a",)) as (dispatcher, agents):
         agents.begin("a", "one")
@@ -184,7 +170,6 @@ def test_a_newer_connection_of_a_pool_replaces_the_older() -> None:
         eventually(lambda: dispatcher.pool("a")["address"], lambda address: address == "ws://a.example:9000")
 
 
-@pytest.mark.slow
 def test_a_pool_whose_agent_has_gone_gets_no_sessions_and_comes_back() -> None:
     with fleet(pools=("a", "b")) as (dispatcher, agents):
         eventually(lambda: len(dispatcher.events("pool added")), lambda added: added == 2)
@@ -196,7 +181,7 @@ def test_a_pool_whose_agent_has_gone_gets_no_sessions_and_comes_back() -> None:
         eventually(lambda: dispatcher.pool("a").get("state"), lambda state: state == "serving")
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_pool_that_leaves_gets_no_sessions() -> None:
     with fleet(pools=("a", "b")) as (dispatcher, agents):
         agents.begin("a", "one")
@@ -207,7 +192,6 @@ def test_a_pool_that_leaves_gets_no_sessions() -> None:
         assert dispatcher.state()["messages"]["leaves"] >= 1
 
 
-@pytest.mark.slow
 def test_a_second_hello_changes_address_and_capacity() -> None:
     with fleet(pools=("a",)) as (dispatcher, agents):
         agents.begin("a", "one")
@@ -217,28 +201,7 @@ def test_a_second_hello_changes_address_and_capacity() -> None:
         assert (pool["address"], pool["capacity"]) == ("https://new.example/base", 1)
 
 
-@pytest.mark.slow
-def test_messages_are_counted_by_kind() -> None:
-    """As the agents count them."""
-    with fleet("--lease=600", pools=("a", "b")) as (dispatcher, agents):
-        sessions = [dispatcher.post().json() for _ in range(20)]
-        for session in sessions:
-            agents.arrive(session)
-        for session in sessions[:10]:
-            agents.end(session["pool"], session["id"])
-
-        def both() -> list[tuple[int, int]]:
-            seen = dispatcher.state()["messages"]
-            sent = [agents[pool].peer.sent for pool in ("a", "b")]
-            kinds = ("green", "yellow", "resync", "acknowledgements", "refusals")
-            return [(seen[kind], sum(getattr(each, kind) for each in sent)) for kind in kinds]
-
-        found = eventually(both, lambda pairs: all(seen == sent for seen, sent in pairs))
-        assert found[0][0] > 0
-        assert dispatcher.state()["messages"]["heartbeats"] >= 2
-
-
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_hundred_agents_connect_at_once() -> None:
     pools = tuple(f"pool-{number}" for number in range(200))
     with Dispatcher("--heartbeat=2", "--lease=60") as dispatcher, Agents(dispatcher.agents_url) as agents:
@@ -271,7 +234,7 @@ def test_the_store_keeps_the_addresses_of_pools_that_have_connected() -> None:
     asyncio.run(play())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_frames_of_later_versions_are_ignored_and_epochs_of_the_far_future_rejected() -> None:
     with Dispatcher() as dispatcher:
 

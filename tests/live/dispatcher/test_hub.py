@@ -20,6 +20,8 @@ from evenly.live.dispatcher.hub import AgentConnection, Hub
 from evenly.live.log import Log
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
+from evenly.live.timing import Timing
+from tests.live.processes import PATIENCE
 
 HELLO = {
     "type": "hello", "version": 1, "pool": "a", "incarnation": 1, "address": "ws://a.example", "capacity": None,
@@ -114,5 +116,25 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
         now = 2.5
         await store.tick()
         assert (await store.state()).pools == ()
+
+    asyncio.run(play())
+
+
+def test_an_agent_that_says_no_hello_in_time_is_rejected() -> None:
+    """With a short limit, instead of 5 seconds."""
+
+    async def play() -> None:
+        counters, wire = Counters(), Wire()
+        hub = Hub(counters)
+        store = LocalStore(SETTINGS, hub.send, term=1, clock=lambda: 0.0)
+        log = Log(io.StringIO())
+        agents = Agents(store, hub, counters, log, heartbeat=2, shared=False, timing=Timing(hello_s=0.05))
+        events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        events.put_nowait({"type": "websocket.connect"})
+        async with asyncio.timeout(PATIENCE):
+            await agents.serve({}, events.get, wire.send, wire)
+        closed = {"type": "websocket.close", "code": 1008, "reason": "A hello must come within 0.05 seconds."}
+        assert wire.sent[1:] == [closed]
+        assert counters.rejected_agents == 1
 
     asyncio.run(play())

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from evenly.core.protocol import PoolPeer, dispatcher_peer
@@ -20,6 +19,7 @@ from evenly.live.dispatcher.sessions import Sessions
 from evenly.live.http import limits
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
+from evenly.live.timing import Timing
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE
 
@@ -48,7 +48,7 @@ def dial(dispatcher: Dispatcher) -> socket.socket:
     return socket.create_connection(("127.0.0.1", dispatcher.listen), PATIENCE)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_clients_that_take_their_time_are_disconnected_and_others_served(shared: Fleet) -> None:
     """Nothing at all, half a header, a header line now and then, half a body, bodies without end."""
     dispatcher, _ = shared
@@ -94,7 +94,6 @@ def test_clients_that_take_their_time_are_disconnected_and_others_served(shared:
     assert dispatcher.events("fault") == []
 
 
-@pytest.mark.slow
 def test_a_client_that_goes_before_its_request_is_complete_takes_no_place(shared: Fleet) -> None:
     dispatcher, _ = shared
     before = dispatcher.state()["expected"]
@@ -106,7 +105,6 @@ def test_a_client_that_goes_before_its_request_is_complete_takes_no_place(shared
     assert dispatcher.events("fault") == []
 
 
-@pytest.mark.slow
 def test_endless_headers_are_cut_off(shared: Fleet) -> None:
     dispatcher, _ = shared
     with dial(dispatcher) as connection:
@@ -116,7 +114,6 @@ def test_endless_headers_are_cut_off(shared: Fleet) -> None:
                 connection.sendall(f"x-{number}: {'y' * 1000}\r\n".encode())
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_bodies_are_rejected(shared: Fleet, chunked: bool) -> None:
     dispatcher, _ = shared
@@ -132,7 +129,6 @@ def test_large_bodies_are_rejected(shared: Fleet, chunked: bool) -> None:
     assert b'"too_large"' in answer
 
 
-@pytest.mark.slow
 def test_requests_that_are_no_http_are_rejected(shared: Fleet) -> None:
     dispatcher, _ = shared
     for text in (b"nonsense\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 100):
@@ -142,7 +138,6 @@ def test_requests_that_are_no_http_are_rejected(shared: Fleet) -> None:
     assert dispatcher.events("fault") == []
 
 
-@pytest.mark.slow
 def test_pipelined_requests_are_answered_in_order(shared: Fleet) -> None:
     dispatcher, _ = shared
     with dial(dispatcher) as connection:
@@ -151,7 +146,7 @@ def test_pipelined_requests_are_answered_in_order(shared: Fleet) -> None:
         assert read_to_end(connection).count(b"HTTP/1.1 201 ") == 21
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_flood_of_keys_does_not_fill_the_memory() -> None:
     """More keys than answers are kept. A key of 200 characters and its answer take about a kilobyte."""
     with fleet("--lease=600", pools=("a", "b")) as (dispatcher, _):
@@ -207,7 +202,7 @@ def test_places_within_a_lease_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     asyncio.run(play())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_endless_trailers_take_no_memory() -> None:
     """A chunked body may end with headers, and the parser has no limit on them."""
     with fleet(pools=("a",)) as (dispatcher, _):
@@ -223,46 +218,73 @@ def test_endless_trailers_take_no_memory() -> None:
         assert dispatcher.memory() - before < 30_000_000
 
 
-@pytest.mark.slow
-def test_an_idle_connection_cannot_be_held_with_empty_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An empty line before a request is allowed. It ends uvicorn's timer, but begins no request."""
-    monkeypatch.setattr(limits, "KEEP_ALIVE_S", 0.5)
-    aborted = threading.Event()
+async def _ended_by_the_server(openings: dict[str, tuple[bytes, bytes]], timing: Timing) -> set[str]:
+    """Serve in this loop, and connect with each opening and the bytes that follow it now and then.
 
-    class Watched(limits.LimitedProtocol):
-        def connection_lost(self, exc: Exception | None) -> None:
-            aborted.set()
-            super().connection_lost(exc)
+    Return the names of those that the server has ended.
+    """
+    import uvicorn
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    async def play() -> None:
-        config = uvicorn.Config(app, lifespan="off", log_config=None)
-        config.load()
-        state = uvicorn.server.ServerState()
-        loop = asyncio.get_running_loop()
-        server = await loop.create_server(
-            lambda: Watched(config=config, server_state=state, app_state={}), "127.0.0.1", 0
-        )
-        async with server:
-            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-            assert b"204" in await reader.readuntil(b"\r\n\r\n")
-            writer.write(b"\r\n")
+    class Limited(limits.LimitedProtocol):
+        pass
+
+    Limited.timing = timing
+    config = uvicorn.Config(app, lifespan="off", log_config=None)
+    config.load()
+    state = uvicorn.server.ServerState()
+    loop = asyncio.get_running_loop()
+    ended = set[str]()
+
+    async def client(name: str, opening: bytes, drop: bytes) -> None:
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(opening)
+        with suppress(ConnectionError):
+            while not (reader.at_eof() or reader.exception()):
+                writer.write(drop)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(reader.read(1000), 0.02)
+        ended.add(name)
+        writer.close()
+
+    async with await loop.create_server(
+        lambda: Limited(config=config, server_state=state, app_state={}), "127.0.0.1", 0
+    ) as server:
+        clients = [asyncio.create_task(client(name, *sent)) for name, sent in openings.items()]
+        with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                while not aborted.is_set():
+                while len(ended) < len(openings):
                     for connection in list(state.connections):
-                        assert isinstance(connection, Watched)
+                        assert isinstance(connection, Limited)
                         connection.abort_if_overdue(loop.time())
-                    await asyncio.sleep(0.05)
-            writer.close()
+                    await asyncio.sleep(0.02)
+        for task in clients:
+            task.cancel()
+        await asyncio.gather(*clients, return_exceptions=True)
+    return ended
 
-    asyncio.run(play())
+
+def test_slow_clients_and_idle_connections_are_disconnected() -> None:
+    """With short limits. Empty lines are allowed before a request: they end uvicorn's timer, but begin nothing."""
+    chunked = b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n"
+    openings = {
+        "nothing": (b"", b""),
+        "half a request line": (b"POST /v1/se", b""),
+        "half a header": (HEAD + b"x-a: ", b"x"),
+        "half a body": (HEAD + b"content-length: 10\r\n\r\n{", b""),
+        "a body without end": (chunked, b"1\r\nx\r\n"),
+        "idle": (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b""),
+        "idle, with empty lines": (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"\r\n"),
+    }
+    timing = Timing(request_s=0.2, keep_alive_s=0.2)
+    assert asyncio.run(_ended_by_the_server(openings, timing)) == openings.keys()
 
 
-@pytest.mark.slow
 def test_an_offer_to_switch_protocols_is_ignored(shared: Fleet) -> None:
     """Java's client offers HTTP/2 with its first request. The body of that request must still count."""
     dispatcher, _ = shared

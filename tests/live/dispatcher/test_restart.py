@@ -21,8 +21,8 @@ def _fill(dispatcher: Dispatcher, agents: Agents, sessions: int) -> list[dict[st
     return placed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.long
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGKILL])
 def test_tokens_and_threshold_are_rebuilt_from_the_agents(number: signal.Signals) -> None:
     with fleet(pools=POOLS) as (dispatcher, agents):
         placed = _fill(dispatcher, agents, 40)
@@ -45,7 +45,7 @@ def test_tokens_and_threshold_are_rebuilt_from_the_agents(number: signal.Signals
         assert dispatcher.post().status_code == 201
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_two_heartbeats_after_a_start_everything_is_known() -> None:
     """Counted in heartbeats of the agents, not in seconds: each has sent at most three to the new dispatcher."""
     with fleet("--heartbeat=1", "--lease=60", pools=POOLS) as (dispatcher, agents):
@@ -57,7 +57,7 @@ def test_two_heartbeats_after_a_start_everything_is_known() -> None:
         assert all(agents[pool].peer.sent.heartbeats - before[pool] <= 3 for pool in POOLS)
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_clients_of_the_dispatcher_before_are_served_and_counted() -> None:
     """Their ids are of an older key: the agent keeps it, and the new dispatcher answers a release with 204."""
     with fleet(pools=POOLS) as (dispatcher, agents):
@@ -73,7 +73,6 @@ def test_clients_of_the_dispatcher_before_are_served_and_counted() -> None:
         assert dispatcher.post().status_code == 201
 
 
-@pytest.mark.slow
 def test_a_stop_takes_the_agents_along_and_closes_the_ports() -> None:
     with fleet(pools=("a",)) as (dispatcher, agents):
         assert dispatcher.kill(signal.SIGTERM) == 0

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from evenly import Scenario, simulate
 from evenly.live.addresses import Address, parse_address
@@ -47,7 +46,6 @@ USUAL = 0.1  # mean stays, 50 ms: the time of such a session on a machine whose 
 # Student's for one more run. The union over delays contains the one of the true delays, so its false alarms are
 # at most as many. A tenth of 1e-6 leaves room for the law not being quite normal.
 FALSE_ALARM = 1e-7
-WIDTH = float(t.isf(FALSE_ALARM / 2, REPLICATIONS - 1)) * (1 + 1 / REPLICATIONS) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,9 @@ def simulated(policy: str, delay: float, **options: float | str) -> NDArray[np.f
 
 def interval(spreads: NDArray[np.float64]) -> Interval:
     """Return where one more run ends up."""
-    width = WIDTH * spreads.std(ddof=1)
+    from scipy.stats import t
+
+    width = t.isf(FALSE_ALARM / 2, REPLICATIONS - 1) * (1 + 1 / REPLICATIONS) ** 0.5 * spreads.std(ddof=1)
     return Interval(spreads.mean() - width, spreads.mean() + width)
 
 
@@ -135,7 +135,7 @@ def as_sessions(moves: list[tuple[str, int, float]], beginning: float) -> list[S
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_live_run_lands_where_the_simulator_says() -> None:
     options = ("--alpha", ALPHA, "--heartbeat", "0.5", "--lease", "5")
     listen = f"127.0.0.1:{free_port()}"
@@ -148,7 +148,7 @@ def test_a_live_run_lands_where_the_simulator_says() -> None:
     assert expected.low < live.spread < expected.high, f"{live} {expected}"
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_the_comparison_tells_policies_apart() -> None:
     """With the times of a usual machine, runs of other policies end up outside, as surely as ours inside."""
     ours = predicted(USUAL)

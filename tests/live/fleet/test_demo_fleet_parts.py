@@ -7,7 +7,6 @@ import importlib.util
 import io
 import json
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,16 +23,15 @@ from evenly.live.demo.fleet.frame import FleetFrame
 from evenly.live.demo.fleet.http_client import request
 from evenly.live.demo.fleet.plan import FleetPlan
 from evenly.live.demo.fleet.processes import Part, find_store
-from evenly.live.demo.fleet.recovery import Recovery, back_since
+from evenly.live.demo.fleet.recovery import Recovery
 from evenly.live.demo.fleet.replay import replay_jsq, replay_stale_reports
 from evenly.live.demo.fleet.report import FleetReport, fleet_verdict
-from evenly.live.demo.fleet.traffic import FleetTraffic, Tally
+from evenly.live.demo.fleet.traffic import Tally
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
-from tests.live.processes import free_port
 from tests.live.test_demo_parts import check_same_mean
 
 
@@ -88,8 +86,8 @@ def test_reports_are_known_one_delay_late() -> None:
     assert picked(0.65) == {"1"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("policy", ["jsq", "stale-reports"])
+@pytest.mark.full
+@pytest.mark.parametrize("policy", [pytest.param("jsq", marks=pytest.mark.full), "stale-reports"])
 def test_the_replays_are_what_the_simulator_says(policy: str) -> None:
     """Compare means over stretches of 40 mean stays, which are nearly independent."""
     pools, load, delay, interval, batches, length, warmup = 10, 3.5, 0.05, 0.4, 20, 40.0, 20.0
@@ -119,92 +117,24 @@ def test_the_replays_are_what_the_simulator_says(policy: str) -> None:
 # --- requests and clients ----------------------------------------------------------------------------------------
 
 
-Handler = Callable[[str, bytes], tuple[int, object]]
+def test_a_broken_answer_is_a_lost_connection() -> None:
+    broken = [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", b"hello\r\n\r\n"]
+    left = iter(broken)
 
-
-async def _answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, handler: Handler) -> None:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode()
-    length = int(head.lower().split("content-length:")[1].split()[0])
-    status, body = handler(head, await reader.readexactly(length))
-    sent = json.dumps(body).encode()
-    writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(sent)}\r\n\r\n".encode() + sent)
-    await writer.drain()
-    writer.close()
-
-
-async def _server(handler: Handler) -> tuple[asyncio.Server, Address]:
-    server = await asyncio.start_server(lambda r, w: _answer(r, w, handler), "127.0.0.1", 0)
-    return server, Address("127.0.0.1", server.sockets[0].getsockname()[1])
-
-
-def test_requests_and_answers() -> None:
-    seen: list[str] = []
-
-    def handler(head: str, body: bytes) -> tuple[int, object]:
-        seen.append(head.split("\r\n", maxsplit=1)[0])
-        return 201, {"got": body.decode(), "key": "idempotency-key: 7" in head.lower()}
-
-    async def scenario() -> None:
-        server, address = await _server(handler)
-        async with server:
-            answer = await request(address, "POST", "/v1/sessions", {"a": 1}, {"Idempotency-Key": "7"})
-            assert (answer.status, answer.json()) == (201, {"got": '{"a": 1}', "key": True})
-            assert (await request(address, "GET", "/state")).json()["got"] == ""
-        assert seen == ["POST /v1/sessions HTTP/1.1", "GET /state HTTP/1.1"]
-        with pytest.raises(OSError):
-            await request(address, "GET", "/")
-
-    asyncio.run(scenario())
-
-
-@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", b"hello\r\n\r\n"])
-def test_a_broken_answer_is_a_lost_connection(answer: bytes) -> None:
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.write(answer)
+        writer.write(next(left))
         await writer.drain()
         writer.close()
 
     async def scenario() -> None:
-        server = await asyncio.start_server(reply, "127.0.0.1", 0)
-        async with server:
-            with pytest.raises(OSError):
-                await request(Address("127.0.0.1", server.sockets[0].getsockname()[1]), "GET", "/")
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+            for _ in broken:
+                with pytest.raises(OSError):
+                    await request(address, "GET", "/")
 
     asyncio.run(scenario())
-
-
-@pytest.mark.slow
-def test_a_client_of_a_dead_pool_asks_again_elsewhere() -> None:
-    """One dispatcher is dead, the other picks a dead pool each time. The next request excludes it."""
-    asked: list[tuple[str, object]] = []
-    dead = free_port()
-
-    def handler(head: str, body: bytes) -> tuple[int, object]:
-        method, path, _ = head.split("\r\n", maxsplit=1)[0].split()
-        asked.append((f"{method} {path}", json.loads(body) if body else None))
-        excluded = json.loads(body)["exclude"]
-        if len(excluded) == 2:
-            return 503, {"code": "all_full_or_draining"}
-        name = f"pool-{len(excluded)}"
-        return 201, {"id": f"{name}.id", "pool": name, "address": f"ws://127.0.0.1:{dead}"}
-
-    async def scenario() -> Tally:
-        server, address = await _server(handler)
-        async with server:
-            traffic = FleetTraffic([Address("127.0.0.1", dead), address], seed=1, ended=lambda _: None)
-            await traffic.run([Visit(0.0, 0.5)], until=0.1)
-            return traffic.tally
-
-    tally = asyncio.run(scenario())
-    assert asked[:3] == [
-        ("POST /v1/sessions", {"exclude": []}),
-        ("POST /v1/sessions", {"exclude": ["pool-0"]}),
-        ("POST /v1/sessions", {"exclude": ["pool-0", "pool-1"]}),
-    ]
-    assert tally.refused["all_full_or_draining"] >= 1
-    assert tally.unreachable >= 2
-    assert (tally.visits, tally.sessions, tally.cut) == (1, 0, 0)
 
 
 # --- processes ---------------------------------------------------------------------------------------------------
@@ -313,24 +243,6 @@ def test_the_verdict_of_a_bad_run(tmp_path: Path) -> None:
     assert "about as even" in fleet_verdict(report(tmp_path, stale=0.53))[2]
 
 
-def test_a_window_that_was_not_measured_makes_a_run_incomplete(tmp_path: Path) -> None:
-    whole = report(tmp_path)
-    part = FleetReport(**{**vars(whole), "windows": whole.windows[:2]})
-    assert whole.complete
-    assert not part.complete
-
-
-def test_parts_are_back_when_the_last_one_is(tmp_path: Path) -> None:
-    first, second, gone = (
-        recovery(name, back, tmp_path) for name, back in (("a", 37.0), ("b", 39.0), ("c", None))
-    )
-    assert back_since([first, second]) == 39
-    assert back_since([first, gone]) is None
-    gone.served(41.0)
-    gone.served(42.0)
-    assert (gone.back_at, gone.seconds_to_return) == (41, 5)
-
-
 def test_the_report_in_json_and_in_text(tmp_path: Path) -> None:
     found = report(tmp_path, spread=0.6)
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -388,54 +300,19 @@ def drawn(moment: FleetFrame, width: int, height: int, encoding: str = "utf-8") 
     return file.read().splitlines()
 
 
-MOMENTS = [frame(), frame(highest=45), frame(down=frozenset({4, 13})), frame(answers=False)]
-
-
-@pytest.mark.parametrize(("width", "height"), [(80, 24), (80, 23), (100, 40), (120, 30), (161, 50), (300, 100)])
-@pytest.mark.parametrize("moment", MOMENTS, ids=["usual", "crowded", "killed", "no answer"])
+@pytest.mark.parametrize(
+    ("moment", "width", "height"),
+    [
+        (frame(), 80, 23),
+        (frame(highest=45), 161, 50),
+        (frame(down=frozenset({4, 13})), 80, 24),
+        (frame(answers=False), 120, 30),
+    ],
+    ids=["usual", "crowded", "killed", "no answer"],
+)
 def test_the_screen_stays_within_the_terminal(moment: FleetFrame, width: int, height: int) -> None:
     lines = drawn(moment, width, height)
     assert max(map(len, lines)) <= width
     assert len(lines) < height  # the last line would make the terminal scroll
     assert "45 s left" in lines[-1]
     assert "spread at this load" in "\n".join(lines)
-
-
-def test_the_screen_shows_every_session_and_what_is_down() -> None:
-    moment = frame(down=frozenset({4, 13}))
-    lines = drawn(moment, 80, 24)
-    part = "".join(line[:47] for line in lines[2:19])
-    up = [tasks for number, tasks in enumerate(moment.sessions) if number not in moment.pools_down]
-    assert part.count("\u2588") + part.count("\u2589") == 2 * sum(up)
-    assert part.count("\u2573") == 2 * 3
-    text = "\n".join(" ".join(line[47:].split()) for line in lines)
-    for expected in (
-        "dispatcher 1 down",
-        "dispatcher 2 up",
-        "pools 2 down",
-        "load now 5.5",
-        "best threshold 5",
-        "learned threshold 5",
-        "spread at this load 0.52",
-        "for tokens 0.90",
-        "others 0.30",
-        "sessions begun 1,000",
-        "broken 2",
-    ):
-        assert expected in text
-    assert "pool-05, pool-14 killed" in lines[-2]
-
-
-def test_the_screen_does_without_unicode() -> None:
-    lines = drawn(frame(highest=45, down=frozenset({4})), 80, 24, encoding="ascii")
-    assert any("^" in line for line in lines)  # more sessions than there is room for
-    assert sum(line.count("x ") for line in lines) == 3
-
-
-def test_a_moment_in_a_line() -> None:
-    assert show_fleet.line(frame()) == (
-        " 15 s  load  5.5  threshold  5 (best  5)  spread 0.52  messages 0.90 + 0.30  sessions 1,000  "
-        "up: 2 dispatchers, 20 pools"
-    )
-    assert "threshold  ? (best  5)" in show_fleet.line(frame(answers=False))
-    assert show_fleet.line(frame(down=frozenset({4, 13}))).endswith("up: 1 dispatchers, 18 pools")

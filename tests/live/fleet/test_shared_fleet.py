@@ -77,7 +77,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StoreServe
         yield server
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_dispatchers_place_as_one(store: StoreServer) -> None:
     """Each pick is made when all pools know the threshold. Then every pool gets its first session before any gets
     its second: those with a yellow token are picked, and the last of them raises the threshold.
@@ -96,7 +96,7 @@ def test_two_dispatchers_place_as_one(store: StoreServer) -> None:
         assert one.state()["threshold"] == other.state()["threshold"]
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_key_is_known_to_both_dispatchers_and_so_is_a_drain(store: StoreServer) -> None:
     with two_dispatchers(store) as (one, other, _):
         first = one.post(Idempotency_Key="k1").json()
@@ -112,7 +112,7 @@ def test_a_key_is_known_to_both_dispatchers_and_so_is_a_drain(store: StoreServer
         assert other.post({"exclude": ["a"]}).json()["code"] == "all_full_or_draining"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_dispatcher_that_dies_takes_no_pool_along(store: StoreServer) -> None:
     with two_dispatchers(store) as (one, other, pools):
         for _ in range(6):
@@ -126,7 +126,7 @@ def test_a_dispatcher_that_dies_takes_no_pool_along(store: StoreServer) -> None:
         pools.arrive(one.post().json())
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_without_the_store_each_dispatcher_goes_on_and_says_so(store: StoreServer) -> None:
     """Every agent is connected to one dispatcher: without the store, each places sessions at its own pools."""
     with two_dispatchers(store) as (one, other, pools):
@@ -175,7 +175,7 @@ def _place_without_store(dispatcher: Dispatcher, own: set[str], pools: Pools) ->
     assert dispatcher.state()["store"] == {"kind": "shared", "available": False, "outages": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.full
 def test_a_dispatcher_without_store_and_pools_says_which_is_missing(tmp_path: Path) -> None:
     server = StoreServer("valkey", tmp_path)
     with Dispatcher(f"--store={server.url}") as dispatcher:

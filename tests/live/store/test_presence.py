@@ -39,7 +39,6 @@ async def seen(presence: Presence, wanted: list[str]) -> list[Process]:
     return presence.others()
 
 
-@pytest.mark.slow
 def test_processes_see_each_other_until_they_stop() -> None:
     async def check(store: StoreServer) -> None:
         key = "evenly:{games}:present:dispatchers"
@@ -75,7 +74,6 @@ def documented_commands() -> list[list[str]]:
     return [re.findall(r"`([a-z|]+)`", each) for each in found]
 
 
-@pytest.mark.slow
 def test_the_documented_commands_are_enough_and_without_them_it_is_said_once() -> None:
     async def check(store: StoreServer) -> None:
         allowed = documented_commands()

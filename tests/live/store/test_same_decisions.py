@@ -136,8 +136,8 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
     twins.agree()
 
 
-@pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@pytest.mark.long
+@settings(max_examples=250, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(
     history=st.lists(events, min_size=10, max_size=60),
     threshold=st.integers(0, 4) | st.just(10**12 - 1),

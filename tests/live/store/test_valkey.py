@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import subprocess
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from evenly.live.store.base import (
 from evenly.live.store.link import StoreRefusedError
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
+from tests.live.certificates import Authority
 from tests.live.processes import free_port
 from tests.live.store.fleet import TIMES, open_store, place, until
 from tests.live.stores import StoreServer
@@ -155,7 +155,6 @@ def test_half_a_state_is_made_again(server: StoreServer) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.slow
 def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
     async def run(server: StoreServer) -> None:
         store, agents = await open_store(server, "restart")
@@ -174,7 +173,7 @@ def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
         assert placed.ticket == store.epoch // TERM * TERM
         await store.close()
 
-    with StoreServer("redis", tmp_path) as server:
+    with StoreServer("valkey", tmp_path) as server:
         asyncio.run(run(server))
 
 
@@ -210,8 +209,7 @@ def test_all_keys_have_the_hash_tag_and_none_is_left_over(server: StoreServer) -
     asyncio.run(run())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("batch", [1, 100])
+@pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.full), 100])
 def test_picks_are_uniform(server: StoreServer, batch: int) -> None:
     """Chi-square with 999 degrees of freedom: 1,235 is exceeded with probability 4e-7."""
     pools, picks = 1000, 20_000
@@ -285,18 +283,15 @@ def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: Sto
         asyncio.run(run(f"redis://default:right@127.0.0.1:{guarded.port}/3"))
 
 
+@pytest.mark.full
 def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the system's redis-server is built with TLS."""
-    certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-         "2", "-subj", "/CN=store", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
-         certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    authority = Authority(tmp_path, "ours")
+    pair = authority.sign("store", host="store.test")
     port = free_port()
-    files = ("--tls-cert-file", str(certificate), "--tls-key-file", str(key))
-    options = ("--tls-port", str(port), *files, "--tls-auth-clients", "no")
+    files = ("--tls-cert-file", str(pair.cert), "--tls-key-file", str(pair.key))
+    trusted = ("--tls-ca-cert-file", str(authority.cert), "--tls-auth-clients", "no")
+    options = ("--tls-port", str(port), *files, *trusted)
 
     async def run(server: StoreServer, host: str) -> None:
         url = parse_store_url(f"rediss://{host}:{port}")
@@ -312,13 +307,12 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with StoreServer("redis", tmp_path, *options) as server:
         with pytest.raises(StoreUnavailableError, match="certificate"):
             asyncio.run(run(server, "127.0.0.1"))
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.cert))
         asyncio.run(run(server, "127.0.0.1"))
         with pytest.raises(StoreUnavailableError, match="certificate"):
             asyncio.run(run(server, "localhost"))
 
 
-@pytest.mark.slow
 def test_a_long_lease_does_not_hold_up_shorter_ones(server: StoreServer) -> None:
     """Dispatchers may have different leases, at the latest while their options are being changed."""
 
@@ -338,7 +332,6 @@ def test_a_long_lease_does_not_hold_up_shorter_ones(server: StoreServer) -> None
     asyncio.run(run())
 
 
-@pytest.mark.slow
 def test_picks_within_one_lease_are_limited(own_server: StoreServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that get nothing do not count: they give back what they took."""
     text = functions.library()

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 from evenly.sim import Scenario
 from evenly.sim.gpu.device import Launch
 from evenly.sim.gpu.points import SOURCE, SUMS, as_points
+from tests.needs import needs
 
 LEVELS = 64
 
 
 @cache
 def compiled_chain() -> ctypes.CDLL:
-    """Compile chain.h with g++, once per process."""
+    """Compile chain.h with g++, once per process. Without g++ the test is skipped."""
     library = Path(mkdtemp(prefix="evenly-chain-")) / "chain.so"
     options = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"]
     defined = [f"-DEVENLY_LEVELS={LEVELS}", "-DEVENLY_IMBALANCE", f"-I{SOURCE}"]
     source = Path(__file__).with_name("host.cpp")
-    subprocess.run(["g++", *options, *defined, "-o", library, source], check=True)
+    subprocess.run([needs("g++"), *options, *defined, "-o", library, source], check=True)
     return ctypes.CDLL(str(library))
 
 

@@ -96,7 +96,6 @@ def test_the_window_makes_the_same_decisions(name: str) -> None:
     assert fast_time / fast_time.sum() == pytest.approx(plain_time / plain_time.sum(), abs=1e-5)
 
 
-@pytest.mark.slow
 def test_averages_are_those_of_the_exact_law() -> None:
     """Means of 64 replications are normal; a deviation of 6.1 standard errors has the probability 1e-9."""
     scenario = Scenario(pools=4, load=1.5, alpha="0.7", horizon=1020, warmup=20)

@@ -8,18 +8,20 @@ import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, FloatRect, Page, expect
 
 from evenly.cli.main import main
 from evenly.live.addresses import Address
 from evenly.live.listening import listening_socket
 from evenly.web import assets
 from evenly.web.server import PageServer
-from tests.web.support import Watched, assert_accessible, watched
+from tests.web.support import Watched, assert_accessible, expect, watched
 
-expect.set_options(timeout=30_000)  # on a busy machine
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, FloatRect, Page
+
 
 SCENES = {
     "random": ("Pick a server at random", 1),
@@ -73,6 +75,7 @@ def _numbers(page: Page) -> str:
     return page.locator("#numbers").inner_text()
 
 
+@pytest.mark.long
 def test_every_scene_tells_its_part_and_runs(watch: Watched, address: str) -> None:
     page = watch.page(address)
     for number, (scene, (title, lanes)) in enumerate(SCENES.items(), 1):
@@ -90,6 +93,7 @@ def test_every_scene_tells_its_part_and_runs(watch: Watched, address: str) -> No
     expect(page.locator("#next")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_what_a_scene_asks_to_touch_changes_the_run(watch: Watched, address: str) -> None:
     page = watch.page(f"{address}#scene=demand&t=1&pools=100&load=5.5&seed=3")
     expect(page.locator("#play")).to_have_text("Play")  # a link to a moment opens paused
@@ -130,6 +134,7 @@ def _line_of_the_threshold(page: Page, box: FloatRect) -> float:
     raise AssertionError("no line")
 
 
+@pytest.mark.full
 def test_the_threshold_can_be_dragged_and_a_pool_killed(watch: Watched, address: str) -> None:
     page = watch.page(f"{address}#scene=wrong&t=3&pools=10&load=5.5&lanes=threshold:t4")
     stage = page.locator("canvas.stage")
@@ -166,6 +171,7 @@ def test_the_threshold_can_be_dragged_and_a_pool_killed(watch: Watched, address:
     page.wait_for_function("() => /kill@3=9;/.test(window.location.hash)")
 
 
+@pytest.mark.full
 def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str) -> None:
     page = watch.page(
         f"{address}#scene=sandbox&seed=11&pools=30&load=4.5&lanes=threshold:t0:a0.9,jsq,jiq&speed=30&t=2"
@@ -195,6 +201,7 @@ def test_a_link_reproduces_a_run_to_the_last_event(watch: Watched, address: str)
     assert other.locator("#share-text").input_value() == other.url
 
 
+@pytest.mark.full
 def test_the_command_gives_the_figures_of_the_table(
     watch: Watched, address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +228,7 @@ def test_the_command_gives_the_figures_of_the_table(
         assert [row[lane] for row in shown[:4]] == [f"{value:.3f}" for value in expected], line
 
 
+@pytest.mark.full
 def test_everything_works_by_keyboard_alone(watch: Watched, address: str) -> None:
     page = watch.page(f"{address}#scene=wrong&t=2&pools=10&lanes=threshold:t5")
     expect(page.locator("#threshold-0")).to_be_visible()
@@ -262,6 +270,7 @@ def test_everything_works_by_keyboard_alone(watch: Watched, address: str) -> Non
     expect(page.locator("#play")).to_have_text("Play")
 
 
+@pytest.mark.full
 def test_pictures_and_numbers_can_be_downloaded(watch: Watched, address: str, tmp_path: Path) -> None:
     page = watch.page(f"{address}#scene=choices&t=2&seed=4")
     found: dict[str, bytes] = {}
@@ -293,6 +302,7 @@ BAD_LINKS = [
 ]
 
 
+@pytest.mark.full
 def test_a_bad_link_opens_the_first_scene(watch: Watched, address: str) -> None:
     page = watch.page(address)
     for fragment in BAD_LINKS:
@@ -303,6 +313,7 @@ def test_a_bad_link_opens_the_first_scene(watch: Watched, address: str) -> None:
         expect(page.locator("#scene-title")).to_have_text("Pick a server at random")
 
 
+@pytest.mark.full
 def test_a_link_that_is_full_says_so_and_stays_valid(watch: Watched, address: str) -> None:
     """400 actions: 398 in the past, and the start of averages, which is planned."""
     past = ";".join(f"load@1={2 + at % 2}" for at in range(398))
@@ -319,6 +330,7 @@ def test_a_link_that_is_full_says_so_and_stays_valid(watch: Watched, address: st
     expect(page.locator("#bad-link")).to_be_hidden()
 
 
+@pytest.mark.full
 def test_the_page_is_accessible(browser: Browser, address: str) -> None:
     """At both widths, in both color schemes; with reduced motion, nothing moves by itself."""
     with watched(browser, bypass_csp=True, still=True) as watch:
@@ -332,6 +344,7 @@ def test_the_page_is_accessible(browser: Browser, address: str) -> None:
         assert_accessible(page)
 
 
+@pytest.mark.full
 def test_the_exported_page_needs_neither_server_nor_network(browser: Browser, tmp_path: Path) -> None:
     folder = tmp_path / "page"
     assert main(["play", "--export", str(folder)]) == 0

@@ -128,6 +128,7 @@ _KILLED = [
 ]
 
 
+@pytest.mark.full
 def test_pools_can_be_killed_and_come_back() -> None:
     """No task goes to a dead pool or is lost, and a copy of a run goes on like the run itself."""
     specs = [{**_SYSTEM, **spec} for spec in (*RUNS.values(), *LATE.values()) if "initial" not in spec]
