@@ -23,7 +23,7 @@ import sys
 from base64 import b64encode
 from hashlib import sha1
 from struct import pack
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 _WEBSOCKET_KEY = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 _CLOSE = bytes([0x88, 0])
@@ -98,8 +98,13 @@ class Connection(asyncio.Protocol):
         if self._websocket:
             self._read_frames()
         elif b"\r\n\r\n" in self._received:
-            head, self._received = self._received.split(b"\r\n\r\n", 1)
-            self._serve(head.decode("latin-1").split("\r\n"))
+            head, rest = self._received.split(b"\r\n\r\n", 1)
+            target, headers = _parsed(head.decode("latin-1"))
+            length = int(headers.get("content-length", "0"))
+            # An answer before the end of the body makes Envoy reset an HTTP/2 stream, for which curl fails.
+            if len(rest) >= length:
+                self._received = rest[length:]
+                self._serve(target, headers)
 
     def hang_up(self) -> None:
         """End the session with a close frame, or with the end of the event stream."""
@@ -108,8 +113,7 @@ class Connection(asyncio.Protocol):
         else:
             self._end(b"0\r\n\r\n")
 
-    def _serve(self, head: list[str]) -> None:
-        target = urlsplit(head[0].split(" ")[1])
+    def _serve(self, target: SplitResult, headers: dict[str, str]) -> None:
         if target.path == "/health":
             self._write(_response("200 OK" if self._pool.well else "503 Service Unavailable"))
             return
@@ -117,7 +121,6 @@ class Connection(asyncio.Protocol):
             self._reset()
             return
         self._pool.open.add(self)
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
         seconds = float(parse_qs(target.query).get("seconds", ["0"])[0])
         if "sec-websocket-key" in headers:
             self._upgrade(headers["sec-websocket-key"])
@@ -168,6 +171,13 @@ class Connection(asyncio.Protocol):
     def _write(self, data: bytes) -> None:
         assert self._transport is not None
         self._transport.write(data)
+
+
+def _parsed(head: str) -> tuple[SplitResult, dict[str, str]]:
+    """Return the target of a request and its headers by name."""
+    first, *lines = head.split("\r\n")
+    pairs = (line.partition(":") for line in lines)
+    return urlsplit(first.split(" ")[1]), {name.lower(): value.strip() for name, _, value in pairs}
 
 
 def _response(status: str, body: str = "") -> bytes:

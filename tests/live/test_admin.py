@@ -449,6 +449,15 @@ def test_the_examples_of_the_page_work() -> None:
     assert "EVENLY_ADMIN_TOKEN" in page
 
 
+def test_the_page_shows_the_address_that_the_reader_used(guarded: Port) -> None:
+    assert (
+        "curl http://admin.example:4001/state" in guarded.get("/docs", headers={"Host": "admin.example:4001"}).text
+    )
+    odd = guarded.get("/docs", headers={"Host": "x';reboot;'<b>"}).text
+    assert "reboot" not in odd
+    assert f"curl http://{guarded.address}/state" in odd
+
+
 MODELS: dict[str, type[BaseModel]] = {
     "StateView": StateView,
     "PoolView": PoolView,

@@ -78,13 +78,7 @@ def test_hosts_are_fetched_from_a_private_socket(folder: Path) -> None:
     assert fetched(port, port.path) == {POOL: Host(3, failing=False)}
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        0o660,
-        0o602,
-    ],
-)
+@pytest.mark.parametrize("mode", [0o660, 0o602])
 def test_a_socket_that_other_users_can_open_is_not_opened(mode: int, folder: Path) -> None:
     port = UnixPort(folder / "envoy.sock", mode)
     with pytest.raises(PermissionError, match="can be opened by other users"):

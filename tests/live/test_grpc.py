@@ -32,9 +32,7 @@ class Chat:
     """A stream in both directions, open until it is closed or canceled."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        from tests.live.grpc_pool import (
-            method,
-        )
+        from tests.live.grpc_pool import method
 
         self._messages: SimpleQueue[bytes | None] = SimpleQueue()
         self.call: Any = method(channel, "Chat", "stream_stream")(iter(self._messages.get, None), timeout=PATIENCE)
@@ -45,9 +43,7 @@ class Chat:
 
     def close(self) -> str:
         """End the stream, and return the pool that its trailer names."""
-        from tests.live.grpc_pool import (
-            TRAILER,
-        )
+        from tests.live.grpc_pool import TRAILER
 
         self._messages.put(None)
         assert list(self.call) == []

@@ -94,13 +94,7 @@ def test_no_pool_can_be_picked_but_one_serves(drained: bool, answer: bytes) -> N
     assert scene.counts() == ([0, 0, 0], 0)
 
 
-@pytest.mark.parametrize(
-    "served",
-    [
-        1,
-        2,
-    ],
-)
+@pytest.mark.parametrize("served", [1, 2])
 def test_a_released_session_is_counted_again_where_it_is_served(served: int) -> None:
     scene = Scene()
     scene.answer(REQUEST)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import queue
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -235,6 +236,17 @@ def remembering(state: Path, *pools: str) -> list[tuple[str, str]]:
         return [(pool["address"], pool["state"]) for pool in started.state()["pools"]]
 
 
+@pytest.mark.full
+def test_a_failed_start_leaves_the_state_file_intact(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    serving = [(pool, "serving") for pool in POOLS]
+    assert remembering(state, *POOLS) == serving
+    failing = Picker("--policy", "jsq", "--state", str(state), *options(*POOLS, "no-such-host.invalid:80"))
+    with failing:
+        eventually(failing.output, lambda said: "Cannot resolve the host of no-such-host.invalid:80" in said)
+    assert remembering(state, *POOLS) == serving
+
+
 def test_pools_changed_at_run_time_survive_a_restart(tmp_path: Path) -> None:
     import grpc
 
@@ -314,6 +326,22 @@ def test_when_all_pools_drain_new_sessions_are_turned_away(picker: Picker, chann
     for pool in POOLS:
         ask(picker.admin, f"/pools/{pool}/undrain", "POST")
     assert sessions(picker) == [0, 0]
+
+
+@pytest.mark.full
+def test_a_log_that_is_not_read_blocks_nothing() -> None:
+    command = [sys.executable, "-m", "evenly", "picker", "--listen", "127.0.0.1:0", "--policy", "jsq"]
+    with subprocess.Popen(
+        [*command, *options(*POOLS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            admin = int(re.search(r"http://127.0.0.1:(\d+)", process.stdout.readline())[1])  # type: ignore[index]
+            for _ in range(600):  # some 100 bytes a line, into a pipe of 64 KiB
+                assert ask(admin, f"/pools/{POOLS[0]}/drain", "POST")[0] == 200
+                assert ask(admin, f"/pools/{POOLS[0]}/undrain", "POST")[0] == 200
+        finally:
+            process.kill()
 
 
 @pytest.mark.full

@@ -46,13 +46,7 @@ class Clock:
             yield number
 
 
-@pytest.mark.parametrize(
-    ("seconds", "turns"),
-    [
-        (STEP_S / 10, 10),
-        (STEP_S * 3, 100),
-    ],
-)
+@pytest.mark.parametrize(("seconds", "turns"), [(STEP_S / 10, 10), (STEP_S * 3, 100)])
 def test_others_run_whenever_a_step_has_taken_its_time(seconds: float, turns: int) -> None:
     async def play() -> tuple[list[int], int]:
         seen, done = 0, False

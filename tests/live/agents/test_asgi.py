@@ -92,13 +92,7 @@ async def test_the_session_id_of_a_websocket_is_its_ticket(where: str) -> None:
             await until_async(pool.open_tickets, lambda count: count == 0)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/reject",
-        "/fail",
-    ],
-)
+@pytest.mark.parametrize("path", ["/reject", "/fail"])
 @asynchronous
 async def test_a_rejected_handshake_is_no_session_but_its_ticket_is_given_back(path: str) -> None:
     async with rig() as pool:
