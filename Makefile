@@ -54,7 +54,7 @@ $(NODE_READY): package.json package-lock.json | $(READY)
 tools: ## install the programs that some tests and guides use, as root: a browser, other balancers, a DNS server
 	$(PYTHON) -m tools.programs
 
-# Three processes more than there are cores: many tests of live systems wait for something.
+# Three processes more than there are cores: many tests of live systems wait for something. Numerical ones do not.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 3))) --dist worksteal
 QUICK := tests/base tests/core tests/logs tests/theory tests/tools tests/whatif tests/workload \
 	tests/sim/test_kernels_against_reference.py
@@ -70,8 +70,8 @@ test: check ## everything that must hold, with the same examples every time: six
 
 full: setup $(DOCS_READY) $(NODE_READY) ## what `make test` leaves out, and its numerical tests as on a plain processor
 	$(PYTEST) -m full
-	$(BIN)/python -m tools.plain_processor $(BIN)/python -m tools.warm
-	$(BIN)/python -m tools.plain_processor $(PYTEST) $(NUMERICAL)
+	$(BIN)/python -m tools.plain_processor $(BIN)/python -m tools.warm kernels
+	$(BIN)/python -m tools.plain_processor $(PYTEST) --numprocesses $$(nproc) $(NUMERICAL)
 
 ray: $(RAY_READY) ## sweeps on a real Ray cluster of three nodes, some of which are killed
 	$(RAY_VENV)/bin/python -m pytest -m ray tests/sweeps

@@ -1,6 +1,7 @@
 """Compile the simulator's kernels and the tests, so that the first run and all test processes find them on disk.
 
-python -m tools.warm    two processes; a second run compiles nothing
+python -m tools.warm            two processes; a second run compiles nothing
+python -m tools.warm kernels    without the tests
 """
 
 from __future__ import annotations
@@ -58,7 +59,10 @@ def main() -> None:
     """Compile, and wait until all is on disk."""
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         tasks = [pool.submit(compile_system, options) for options in SYSTEMS]
-        for task in [pool.submit(compile_tests), *tasks, pool.submit(compile_others)]:
+        tasks.append(pool.submit(compile_others))
+        if sys.argv[1:] != ["kernels"]:
+            tasks.append(pool.submit(compile_tests))
+        for task in tasks:
             task.result()
 
 

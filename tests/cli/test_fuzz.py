@@ -14,6 +14,7 @@ import pytest
 from tests.fuzz.attacks import BASES, STOPPED_BY, attacks, read_options
 from tests.fuzz.forks import judge
 from tests.fuzz.values import prepare_folder
+from tests.tiers import rest_in_full
 
 COUNT = len(read_options())  # an attack's first round takes each option once
 SEED, PARTS = 1, 12
@@ -21,15 +22,16 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.full) for part in range(1, PARTS))])
-def test_no_command_line_hurts(part: int) -> None:
+@pytest.mark.parametrize("parts", rest_in_full([[0], [*range(1, PARTS, 2)], [*range(2, PARTS, 2)]], 1), ids=str)
+def test_no_command_line_hurts(parts: list[int]) -> None:
     command = [sys.executable, "-m", "tests.fuzz", "commands", "--count", COUNT, "--seed", SEED]
-    command += ["--part", part, "--parts", PARTS]
+    command += ["--parts", PARTS, "--part", *parts]
     outcome = subprocess.run(
         [str(word) for word in command], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    assert f"{len(range(part, COUNT, PARTS))} invocations, 0 failures" in outcome.stdout
+    invocations = sum(len(range(part, COUNT, PARTS)) for part in parts)
+    assert f"{invocations} invocations, 0 failures" in outcome.stdout
 
 
 def test_every_option_of_every_command_is_attacked() -> None:

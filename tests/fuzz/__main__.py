@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Collection
 
 from tests.faults.__main__ import commit
 from tests.fuzz.attacks import attacks
@@ -25,13 +26,15 @@ SCHEDULES_PER_ROUND = 100_000
 _SHOWN = 20  # failures
 
 
-def attack(count: int, seed: int, part: int, parts: int) -> int:
-    """Run every `parts`-th of `count` attacks and return the number of failures."""
+def attack(count: int, seed: int, chosen: Collection[int], parts: int) -> int:
+    """Run the chosen ones of `parts` equal parts of `count` attacks, and return the number of failures."""
     _warm_up()
     failures: list[Outcome] = []
     codes: Counter[int] = Counter()
     slowest = fattest = 0.0
-    for arguments in itertools.islice(attacks(seed), part, count, parts):
+    for number, arguments in enumerate(itertools.islice(attacks(seed), count)):
+        if number % parts not in chosen:
+            continue
         outcome = run_once(arguments)
         codes[outcome.code] += 1
         slowest, fattest = max(slowest, outcome.seconds), max(fattest, outcome.memory)
@@ -108,7 +111,7 @@ def main() -> int:
     commands = modes.add_parser("commands")
     commands.add_argument("--count", type=int, default=500)
     commands.add_argument("--seed", type=int, default=1)
-    commands.add_argument("--part", type=int, default=0)
+    commands.add_argument("--part", type=int, nargs="+", default=[0])
     commands.add_argument("--parts", type=int, default=1)
     exploring = modes.add_parser("explore")
     exploring.add_argument("--minutes", type=float, default=30)

@@ -41,7 +41,7 @@ def test_a_wheel_builds_installs_and_runs_outside_the_checkout(tmp_path: Path) -
     subprocess.run([*install, "--python", sys.executable], check=True, capture_output=True)
     code = (
         f"import sys; sys.path.insert(0, {str(site)!r}); import evenly; print(evenly.__file__);"
-        "print(evenly.simulate(evenly.Scenario(pools=10, load=2, horizon=20)).events)"
+        "print(evenly.simulate(evenly.Scenario(policy='round-robin', pools=10, load=2, horizon=20)).events)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path)
     where, events = done.stdout.split()

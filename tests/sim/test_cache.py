@@ -36,7 +36,7 @@ class Clock(event.Listener):
 event.register("numba:compile", Clock())
 out = StringIO()
 with redirect_stdout(out):
-    assert main("simulate --policy jsq --pools 5 --load 2 --horizon 5 --json".split()) == 0
+    assert main("simulate --policy round-robin --pools 5 --load 2 --horizon 5 --json".split()) == 0
 found = json.loads(out.getvalue())
 print(json.dumps({
     "spread": found["spread"]["mean"],
