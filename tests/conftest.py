@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections import Counter
 from collections.abc import Generator
 from itertools import islice
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,10 +30,19 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
+# Nothing is read from the user's home, and nothing is written to it.
+_HOME = Path(sys.prefix) / "home"
+os.environ |= {
+    "MPLCONFIGDIR": str(_HOME / "matplotlib"),
+    "IPYTHONDIR": str(_HOME / "ipython"),
+    "CURL_HOME": str(_HOME),
+}
+
 # A job in the background of a script starts with SIGINT ignored, and so would every process of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(trylast=True)  # what is not selected has gone by then
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start each process with its share of the long tests.
 
@@ -64,4 +75,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     missing = Counter(reason.partition(REASON)[2] for reason in reasons if REASON in reason)
     if missing:
         counted = ", ".join(f"{program} ({count})" for program, count in sorted(missing.items()))
-        terminalreporter.line(f"Skipped for want of programs, which `make tools` installs: {counted}.")
+        terminalreporter.line(f"Skipped for missing programs, which `make tools` installs: {counted}.")

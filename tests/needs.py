@@ -1,4 +1,4 @@
-"""Programs that a test cannot do without."""
+"""Programs that tests require."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +25,7 @@ LABELS = [
     "Fig. 1", "Fig. 2", "Fig. 3", "Fig. 4", "Fig. 5", "Fig. 6",
 ]  # fmt: skip
 _TEXTS = {".md", ".py", ".jinja", ".pyi", ".toml"}
+_FOLDERS = ("src", "tests", "tools", "docs", "bench", "chaos", "deploy", "examples", "website", ".github")
 _UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>")
 _NAME = re.compile(r"`(evenly(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`")
 _STEP = re.compile(r"`([a-z_0-9/]+\.py)(?:: (\w+))?`")
@@ -34,12 +34,9 @@ _ABOUT_PLACES = ("paper-map.md", "live.md", "architecture.md", "decisions")  # n
 
 def texts() -> dict[str, str]:
     """Return the project's own text files by name, except this one, which has to name the phrases."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
-    )
-    names = [Path(name) for name in listed.stdout.decode().splitlines()]
-    wanted = (name for name in names if name.suffix in _TEXTS and (ROOT / name).is_file())
-    return {str(name): (ROOT / name).read_text("utf-8") for name in wanted if ROOT / name != Path(__file__)}
+    found = [*ROOT.glob("*"), *(path for folder in _FOLDERS for path in sorted((ROOT / folder).rglob("*")))]
+    wanted = (path for path in found if path.suffix in _TEXTS and path.is_file() and path != Path(__file__))
+    return {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in wanted}
 
 
 def problems() -> Iterator[str]:

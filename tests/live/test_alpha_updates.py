@@ -131,3 +131,19 @@ def test_without_an_answer_alpha_stays_and_the_advisor_asks_again(tmp_path: Path
     asyncio.run(play())
     first = scene.failures()[0]
     assert (first["pools"], first["load_max"], first["code"]) == (2, 10.0, code)
+
+
+def test_a_load_that_was_given_stays(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, pools=2, load_max=7.0)
+    for pool in scene.pools:
+        scene.balancer.set_unpicked(pool, 100)
+    asyncio.run(scene.until(scene.questions))
+    assert scene.questions() == ["--pools=2 --load-max=7.0"]
+
+
+def test_a_program_that_cannot_be_started_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(tmp_path, pools=2)
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    asyncio.run(scene.until(lambda: len(scene.failures()) >= 2))
+    assert "No such file" in str(scene.failures()[0]["reason"])
+    assert scene.balancer.alpha == 0.5

@@ -712,3 +712,17 @@ def test_no_pool_is_forgotten_in_the_grace_after_a_restart() -> None:
     balancer.tick()
     assert list(balancer.pools) == []
     assert isinstance(events[-1], PoolGone)
+
+
+def test_a_closed_session_stays_closed() -> None:
+    scene = Scene("jsq", pools=2)
+    ledger = Seen()
+    session = scene.balancer.open(via=ledger)
+    assert session is not None
+    session.close()
+    session.served_by(endpoint(1))
+    assert scene.sessions() == [0, 0]
+    assert scene.balancer.unpicked_total == 0
+    session.close()
+    assert scene.sessions() == [0, 0]
+    assert ledger.counts.total() == 0

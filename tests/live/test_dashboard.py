@@ -17,7 +17,7 @@ from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Reader
 from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
-from evenly.live.dashboard.source import Figures
+from evenly.live.dashboard.source import Figures, spread_of
 from evenly.live.log import Line
 from tests.web.balancer_port import BalancerPort
 
@@ -331,3 +331,10 @@ def test_too_many_dashboards_are_refused_in_one_sentence(port: BalancerPort, cli
             break
     else:
         pytest.fail("readers that left still count")
+
+
+def test_the_spread_is_the_standard_deviation() -> None:
+    assert spread_of([]) == 0
+    assert spread_of([7, 7, 7]) == 0
+    assert spread_of([1, 3]) == 1
+    assert spread_of([10**9, 10**9 + 2]) == pytest.approx(1)

@@ -15,6 +15,7 @@ import pytest
 from evenly.core import LearningRule, RandomRouting, ThresholdPolicy
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
 from evenly.live.envoy.fleet import EnvoyFleet
 from evenly.live.envoy.reconcile import EnvoyCounts
@@ -328,3 +329,35 @@ class HangingPort(AdminPort):
 def test_an_admin_port_that_hangs_is_given_up() -> None:
     with pytest.raises(TimeoutError):
         fetched(HangingPort(), 0.05)
+
+
+def test_a_fault_of_ours_is_logged_and_polling_continues() -> None:
+    async def play(scene: Scene) -> None:
+        def fail(pool: LivePool, count: int) -> None:
+            raise ZeroDivisionError("of ours")
+
+        scene.balancer.set_unpicked = fail  # type: ignore[method-assign]
+        await scene.polled()
+        assert scene.events("fault")[0] == {
+            "event": "fault",
+            "where": "EnvoyFleet._take_in",
+            "error": "ZeroDivisionError('of ours')",
+        }
+        await scene.polled()
+
+    run(Scene(), play)
+
+
+def test_announcements_that_are_rejected_are_logged_once_each_and_not_without_end() -> None:
+    scene = Scene()
+
+    async def play(scene: Scene) -> None:
+        for _ in range(2):
+            assert scene.fleet.register(b"envoy.example:" + b"9" * 200, SentItems()) is None
+        [line] = scene.events("envoy not believed")
+        assert len(line["announced"]) == 100
+        for number in range(100):
+            assert scene.fleet.register(f"envoy-{number}:80".encode(), SentItems()) is None
+        assert len(scene.events("envoy not believed")) == 64
+
+    run(scene, play)

@@ -456,3 +456,20 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
         assert len(log.messages) < 10_000
         peer.close()
         log.wait_for(lambda: log.ended == 1)
+
+
+def test_a_peer_that_sends_much_gets_its_windows_back() -> None:
+    """We extend a window by what was received: a stream's beyond half of it, the connection's beyond 1 MiB."""
+    with serving() as (port, _):
+        peer = Peer(port, window=2**30)
+        peer.wire.increment_flow_control_window(2**30)
+        until_ping(peer)
+        peer.open(1)
+        used = {}
+        for count in range(1, 132):
+            peer.wire.send_data(1, framed(bytes(2**14 - 5)))
+            until_ping(peer)
+            of_connection = 65_535 + 2**30 - peer.wire.outbound_flow_control_window
+            used[count] = (2**20 - peer.wire.local_flow_control_window(1), of_connection)
+        peer.close()
+    assert used == {count: (count % 33 * 2**14, count % 65 * 2**14) for count in range(1, 132)}

@@ -69,3 +69,10 @@ def test_any_bytes_are_no_message(data: bytes) -> None:
     assert decode_hash({b"sequence": data, b"127.0.0.1:1": b"1"}) is None or data.isdigit()
     assert decode_hash({b"sequence": b"1", b"127.0.0.1:1": data}) is None or data.isdigit()
     assert decode_hash({b"sequence": b"1", data: b"1"}) is None or data == b"sequence" or b":" in data
+
+
+def test_a_message_is_a_sign_of_life() -> None:
+    told = Told()
+    told.peers.replace(PICKER, 1, {ONE: 3}, 10.0)
+    told.peers.receive(Message(picker=PICKER, sequence=1), 20.0)
+    assert told.peers.forget_silent(15.0) == []

@@ -158,3 +158,10 @@ def test_a_session_is_recorded_once_at_the_pool_that_served_it() -> None:
     for each in (session, session, released, moved):
         each.close()
     assert seen == [(name, 7.0), (str(other), 7.0)]
+
+
+def test_what_ended_a_while_ago(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "log", Log(None), clock=lambda: NOW)
+    recorder.ended("a", 5.0, ago=2.0)
+    recorder.close()
+    assert read_log(tmp_path / "log").origin == NOW - 7

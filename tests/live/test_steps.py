@@ -25,7 +25,10 @@ from evenly.live.balancer.latency import Latency
 from evenly.live.dashboard.feed import Feed
 from evenly.live.log import Log
 from evenly.live.steps import STEP_S, in_steps
+from evenly.live.store.base import FleetState
+from evenly.live.store.local import LocalStore
 from tests.live.processes import PATIENCE
+from tests.live.store.fleet import TIMES, Agents
 
 POOLS = 1000
 
@@ -194,3 +197,31 @@ def test_json_in_pieces_is_json() -> None:
     expected = {"a": 1, "none": None, ODD: [ODD], "list": [{"b": 1.5}, "c"], "empty": []}
     assert json.loads("".join(json_pieces(values))) == expected
     assert "".join(json_pieces({})) == "{}"
+
+
+class CountedName(str):
+    """A pool's name that counts how often it is written."""
+
+    __slots__ = ()
+    written = 0
+
+    def __str__(self) -> str:
+        CountedName.written += 1
+        return super().__str__()
+
+
+def test_no_step_of_a_snapshot_reads_all_pools() -> None:
+    async def play() -> tuple[FleetState, int]:
+        agents = Agents()
+        store = agents.store = LocalStore(TIMES, agents.send, term=1)
+        await agents.join(*(CountedName(f"pool-{number}") for number in range(POOLS)))
+        taking = asyncio.create_task(store.state())
+        most, before = 0, CountedName.written
+        while not taking.done():
+            await asyncio.sleep(0)
+            most, before = max(most, CountedName.written - before), CountedName.written
+        return taking.result(), most
+
+    state, most = asyncio.run(play())
+    assert [pool.name for pool in state.pools] == [f"pool-{number}" for number in range(POOLS)]
+    assert 0 < most <= POOLS

@@ -27,7 +27,7 @@ from evenly.live.sticky_rule import DEFAULT_MARGIN, MAX_MARGIN, StickyRule, pars
 from evenly.live.wire.protobuf import field
 from evenly.live.wire.streams import Stream
 from evenly.policies import LIVE
-from evenly.sim import Scenario, simulate
+from evenly.sim import Scenario, limits, simulate
 from tests.live.sent_items import SentItems
 from tests.live.test_pick_stream import response
 from tests.sim.support import assert_mean
@@ -406,3 +406,7 @@ def test_the_picker_sees_the_header_it_needs() -> None:
             "allowed_headers"
         ]
         assert allowed["patterns"] == [{"exact": name} for name in [":method", *seen]]
+
+
+def test_the_margin_of_the_simulator_is_that_of_the_gateway() -> None:
+    assert DEFAULT_MARGIN == limits.DEFAULT_MARGIN

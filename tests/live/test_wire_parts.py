@@ -53,3 +53,26 @@ def test_a_cached_block_is_decoded_again_after_the_table_has_changed() -> None:
 def test_fixed_size_fields_are_skipped() -> None:
     message = bytes((1 << 3 | 1, *range(8), 2 << 3 | 5, *range(4), 3 << 3, 7))
     assert list(fields(message)) == [(1, bytes(range(8))), (2, bytes(range(4))), (3, 7)]
+
+
+def unindexed(length: int) -> bytes:
+    """Encode a header block of this many bytes that leaves the dynamic table alone."""
+    path = bytes(length - 4)  # after the name, and three bytes that encode the length
+    rest = len(path) - 127
+    return b"\x04\x7f" + bytes((0x80 | rest & 0x7F, rest >> 7)) + path
+
+
+@pytest.mark.parametrize(("length", "cached"), [(1024, True), (1025, False)])
+def test_only_blocks_of_up_to_1024_bytes_are_cached(length: int, cached: bool) -> None:
+    blocks, block = HeaderBlocks(), unindexed(length)
+    assert len(block) == length
+    assert (blocks.fields(block) is blocks.fields(block)) is cached
+
+
+def test_up_to_100_repeated_blocks_are_decoded_once() -> None:
+    """A cached result is the same object. The block that does not fit empties the cache."""
+    blocks, many = HeaderBlocks(), [b"\x04\x01" + bytes((path,)) for path in range(101)]
+    first = [blocks.fields(block) for block in many[:100]]
+    assert all(blocks.fields(block) is fields for block, fields in zip(many[:100], first, strict=True))
+    assert blocks.fields(many[100]) == {b":path": bytes((100,))}
+    assert all(blocks.fields(block) is not fields for block, fields in zip(many[:100], first, strict=True))

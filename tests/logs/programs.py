@@ -194,7 +194,8 @@ def proxies(folder: Path) -> Iterator[tuple[dict[str, int], PoolProcess, Process
         (folder / "nginx.conf").write_text(nginx_config(folder, ports, port))
         quiet = ("--disable-hot-restart", "--log-level", "error", "--concurrency", "1")
         envoy = (str(find_envoy()), "-c", str(folder / "envoy.json"), *quiet)
-        haproxy = (needs("haproxy"), "-db", "-f", str(folder / "haproxy.cfg"))
+        # Its times have no offset; we read them as UTC.
+        haproxy = ("env", "TZ=UTC", needs("haproxy"), "-db", "-f", str(folder / "haproxy.cfg"))
         nginx = (needs("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"))
         running = [stack.enter_context(Process(*command)) for command in (envoy, haproxy, nginx)]
         for name in ("envoy", "haproxy", "nginx"):

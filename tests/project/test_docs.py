@@ -17,7 +17,7 @@ from tools.programs import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
-FIRST = {"docs/guides/websocket-servers.md", "docs/guides/direct-sessions.md"}  # in `make test`
+FIRST = {"README.md", "docs/guides/websocket-servers.md", "docs/guides/direct-sessions.md"}  # in `make test`
 # Long commands of several pages, and the one place that runs each.
 RUN_ELSEWHERE = {
     "evenly paper --quick": "tests/paper/test_paper.py",
@@ -74,7 +74,8 @@ def named(page: Path) -> str:
 
 
 def tiered(page: Path) -> ParameterSet:
-    return pytest.param(page, id=named(page), marks=pytest.mark.long if named(page) in FIRST else pytest.mark.full)
+    marks = [pytest.mark.long] if named(page) in FIRST else [pytest.mark.long, pytest.mark.full]
+    return pytest.param(page, id=named(page), marks=marks)
 
 
 @pytest.mark.parametrize("page", [tiered(page) for page in PAGES if blocks(page)])

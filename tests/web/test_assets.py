@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from evenly.web.assets import CONTENT_TYPES, Page
+from tests.web.playground.node import NODE
 from tests.web.support import ROOT
 
 WEB = ROOT / "src" / "evenly" / "web"
@@ -116,7 +117,7 @@ def test_a_wrong_type_in_our_javascript_is_found(tmp_path: Path) -> None:
     (tmp_path / "tsconfig.json").write_text(json.dumps({**config, "include": ["*.js"], "exclude": []}))
     module = tmp_path / "module.js"
     module.write_text("export const chart = new uPlot({ width: 1, height: 1, series: [] });\n")
-    tsc = [str(ROOT / "node_modules" / ".bin" / "tsc"), "--project", str(tmp_path)]
+    tsc = [str(NODE), str(ROOT / "node_modules/typescript/bin/tsc"), "--project", str(tmp_path)]
     assert subprocess.run(tsc, check=False).returncode == 0
     module.write_text('export const chart = new uPlot({ width: "1", height: 1, series: [] });\n')
     done = subprocess.run(tsc, check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Time limits that no user sets. They are given to what waits, so that a test need not wait as long."""
+"""Time limits that are not settings. Whatever waits takes them as an argument, so that tests can shorten them."""
 
 from __future__ import annotations
 

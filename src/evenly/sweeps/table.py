@@ -137,7 +137,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def one_row_each(frames: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Return one row per point, with all values that any of its rows has: rows of one point agree in their bits.
+    """Return one row per point, with all values that any of its rows has. A point's rows agree but for rounding.
 
     An error counts only if the point has no row without one.
     """

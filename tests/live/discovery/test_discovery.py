@@ -17,7 +17,7 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.lifecycle import Event
 from evenly.live.discovery.answer import Answer
-from evenly.live.discovery.by_hand import KEPT_S
+from evenly.live.discovery.by_hand import KEPT_S, ByHand
 from evenly.live.discovery.discovery import Discovery
 from evenly.live.discovery.followed import Followed
 from evenly.live.discovery.lookups import Lookups
@@ -319,3 +319,11 @@ def test_when_to_look_up_again() -> None:
     assert pauses == [1, 2, 4, 8, 16, 30, 30, 30]
     followed.take(good, 0.0)
     assert followed.pause(7, 0.0) == 7.0
+
+
+def test_decisions_by_hand_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evenly.live.discovery.by_hand.MAX_POOLS", 2)
+    by_hand = ByHand(lambda: 0.0)
+    for number in range(4):
+        by_hand.note(Address("10.0.0.1", number), Event.REMOVE)
+    assert [address.port for address in by_hand.holds] == [2, 3]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evenly.cli.main import main
-from tests.web.playground.node import in_node
+from tests.web.playground.node import differences, in_node
 
 # Every policy, with load steps, a warm-up, a delay and an initial state; times that are no short decimals.
 LINKS = {
@@ -35,9 +35,7 @@ def test_an_address_that_is_read_and_written_is_the_same(answers: dict[str, Any]
         assert answer["leftOut"] == LINKS[link]
 
 
-def test_the_command_has_the_figures_to_the_last_digit(
-    answers: dict[str, Any], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_has_the_figures(answers: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     for link, answer in answers.items():
         if LINKS[link]:
             continue
@@ -47,9 +45,16 @@ def test_the_command_has_the_figures_to_the_last_digit(
             # Batches add up in another order, which changes the last digit.
             assert main([*words, "--batches", "0", "--json"]) == 0, line
             theirs = json.loads(capsys.readouterr().out)
-            for name in ("events", "mean_tasks", "pools_with_exactly", "spread", "imbalance", "without_token"):
-                assert figures[name] == theirs[name], (line, name)
-            for kind, count in figures["messages"].items():
-                assert count == theirs["messages"][kind], (line, kind)
+            names = (
+                "events",
+                "mean_tasks",
+                "pools_with_exactly",
+                "spread",
+                "imbalance",
+                "without_token",
+                "messages",
+            )
+            ours = {name: figures[name] for name in names}
             if figures["threshold"] is not None:
-                assert theirs["threshold"] == {**theirs["threshold"], **figures["threshold"]}, line
+                ours["threshold"] = figures["threshold"]
+            assert differences(ours, theirs) == [], line

@@ -10,7 +10,7 @@ import pytest
 from evenly.sim import Scenario, simulate
 from evenly.sim.kernels.rng import _WIDTH
 from tests.sim.network_reference import NetworkReference
-from tests.web.playground.node import in_node
+from tests.web.playground.node import ROUNDING, differences, in_node
 
 _SYSTEM = {"pools": 40, "load": 5.5}
 RUNS: dict[str, dict[str, Any]] = {
@@ -75,27 +75,15 @@ def runs() -> dict[str, Any]:
     return dict(zip(wanted, in_node("run.mjs", list(wanted.values())), strict=True))
 
 
-def _differences(ours: object, theirs: object, where: str = "") -> list[str]:
-    """Compare what we have with the same part of a larger object, to the last digit."""
-    if isinstance(ours, dict):
-        assert isinstance(theirs, dict)
-        return [each for key in ours for each in _differences(ours[key], theirs[key], f"{where}.{key}")]
-    return [] if ours == theirs else [f"{where}: {ours!r}, not {theirs!r}"]
-
-
 @pytest.mark.parametrize("steps", [False, True])
 @pytest.mark.parametrize("late", [False, True])
-def test_figures_are_those_of_the_simulator_to_the_last_digit(
-    late: bool, steps: bool, runs: dict[str, Any]
-) -> None:
+def test_figures_are_those_of_the_simulator(late: bool, steps: bool, runs: dict[str, Any]) -> None:
     for name, spec in (LATE if late else RUNS).items():
         result = simulate(_scenario(spec, steps=steps), seed=spec.get("seed", 1), batches=0).to_dict()
         ours = dict(runs[f"{name}{', late' * late}{', steps' * steps}"]["averages"])
         assert ours.pop("time") == _HORIZON - (_WARMUP["time"] if steps else 0)
         assert ours["events"] > 3000
-        # NumPy leaves this dot product to BLAS, whose order of sums depends on the machine.
-        assert ours["max_tasks"].pop("mean") == pytest.approx(result["max_tasks"]["mean"], rel=1e-14), name
-        assert _differences(ours, result) == [], name
+        assert differences(ours, result) == [], name
 
 
 @pytest.mark.parametrize("name", LATE)
@@ -106,7 +94,7 @@ def test_late_messages_are_handled_as_by_the_peers_of_the_protocol(name: str, ru
     )
     for index, ours in enumerate(runs[f"{name}, events"]["states"]):
         reference.step()
-        assert ours["time"] == reference.time, index
+        assert ours["time"] == pytest.approx(reference.time, rel=ROUNDING), index
         assert ours["tasks"] == reference.tasks, index
         if spec["policy"] == "threshold":
             held = reference.dispatcher.dispatcher

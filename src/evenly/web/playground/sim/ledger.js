@@ -1,7 +1,7 @@
 /**
  * The records of a run: time integrals and counts, kept as `evenly.sim.kernels` keeps them, and the averages.
  *
- * The sums are the same in the same order, so that the averages are those of `evenly simulate` to the last digit.
+ * The sums are the same in the same order, so that the averages are those of `evenly simulate` but for rounding.
  */
 
 /**
