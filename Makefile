@@ -58,7 +58,8 @@ tools: ## install the programs that some tests and guides use, as root: a browse
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 3))) --dist worksteal
 QUICK := tests/base tests/core tests/logs tests/theory tests/tools tests/whatif tests/workload \
 	tests/sim/test_kernels_against_reference.py
-NUMERICAL := tests/advice tests/agreement tests/sim tests/sweeps tests/theory tests/whatif tests/workload
+NUMERICAL := tests/advice tests/agreement tests/sim tests/sweeps tests/theory tests/web/playground tests/whatif \
+	tests/workload
 MINUTES ?= 30
 
 quick: setup ## style, and tests of the rules, the theory and the kernels: half a minute on two cores

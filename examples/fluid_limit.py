@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from evenly import Scenario
 from evenly.paper.claims.fluid import largest_gap
-from evenly.plots.style import BLUE, GREEN, INK, saved_figure
 from evenly.sim.coupling.sizes import simulate_sizes
 from evenly.theory.fluid.path import FluidPath
 from evenly.theory.fluid.predict import predict_fluid
@@ -83,6 +82,8 @@ def slope(sizes: Sequence[int], found: NDArray[np.float64]) -> float:
 
 def draw(results: dict[str, NDArray[np.float64]], sizes: Sequence[int], path: Path) -> None:
     """Draw one panel per case: thin lines for the seeds, a thick one for their root mean square."""
+    from evenly.plots.style import BLUE, GREEN, INK, saved_figure  # loads Matplotlib
+
     with saved_figure(path, 8.4, 3.8) as figure:
         panels = figure.subplots(1, len(results), sharey=True)
         for axes, (name, found), color in zip(panels, results.items(), (BLUE, GREEN), strict=True):

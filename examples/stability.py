@@ -17,7 +17,6 @@ from pathlib import Path
 import numpy as np
 
 from evenly import Scenario, simulate
-from evenly.plots.style import COLORS, DASHES, MARKERS, saved_figure
 from evenly.sim.intervals import half_width
 from evenly.sim.tally import averages
 from evenly.theory.balance import optimal_thresholds
@@ -87,6 +86,8 @@ def draw(
     path: Path,
 ) -> None:
     """Draw the share of time off the optimum against the number of pools."""
+    from evenly.plots.style import COLORS, DASHES, MARKERS, saved_figure  # loads Matplotlib
+
     with saved_figure(path, 7.2, 4.6) as figure:
         axes = figure.add_subplot()
         for (case, found), color, dash, marker in zip(lines.items(), COLORS, DASHES, MARKERS, strict=False):

@@ -14,7 +14,6 @@ from evenly.cli.main import main
 from evenly.paper.claims import CLAIMS
 from evenly.paper.claims.claim import Claim, Kind, Measured, Note, Outcome, Verdict
 from evenly.paper.experiments.lab import Lab
-from evenly.paper.figures import FIGURES
 
 Capture = pytest.CaptureFixture[str]
 
@@ -78,7 +77,7 @@ def test_the_same_seed_gives_the_same_numbers_and_pictures(tmp_path: Path) -> No
 def _check_report(folder: Path, facts: dict[str, Any]) -> None:
     text = (folder / "report.html").read_text(encoding="utf-8")
     page = Page(text)
-    assert len(page.loaded) == len(FIGURES)
+    assert len(page.loaded) == len(facts["figures"])
     assert all(source.startswith("data:image/svg+xml;base64,") for source in page.loaded)
     assert "@import" not in text
     assert "url(" not in text

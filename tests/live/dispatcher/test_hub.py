@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from evenly.core.messages import ThresholdNotice
-from evenly.core.protocol import PoolPeer, ToPool
+from evenly.core import Color
+from evenly.core.messages import Report, ThresholdNotice
+from evenly.core.protocol import Kind, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.codec import encode_to_dispatcher
 from evenly.errors import InputError
 from evenly.live.dispatcher.agents import Agents
-from evenly.live.dispatcher.counters import Counters
+from evenly.live.dispatcher.counters import AgentMessages, Counters
 from evenly.live.dispatcher.hello import Hello
 from evenly.live.dispatcher.hub import AgentConnection, Hub
 from evenly.live.log import Log
@@ -138,3 +140,22 @@ def test_an_agent_that_says_no_hello_in_time_is_rejected() -> None:
         assert counters.rejected_agents == 1
 
     asyncio.run(play())
+
+
+def test_messages_are_counted_by_what_they_are() -> None:
+    counted = AgentMessages()
+    sent = [
+        (Kind.TOKEN, Color.GREEN),
+        (Kind.TOKEN, Color.YELLOW),
+        (Kind.ANSWER, Color.GREEN),
+        (Kind.ANSWER, None),
+        (Kind.HEARTBEAT, None),
+        (Kind.REFUSAL, None),
+        (Kind.LEAVE, None),
+    ]
+    for number, (kind, color) in enumerate(sent, start=1):
+        for _ in range(number):
+            counted.count(
+                ToDispatcher(kind, incarnation=1, sequence=1, report=Report("a", 0, 1, color), arrived=())
+            )
+    assert list(asdict(counted).values()) == [1, 2, 3, 4, 5, 6, 7]

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_banded
-from scipy.stats import poisson
 
 from evenly.theory.balance import FloatArray
 from evenly.theory.stability.lattice import Lattice, build_lattice
@@ -65,6 +64,8 @@ def never_falls(fleet: Fleet, level: int) -> bool:
 
 def _tasks(fleet: Fleet) -> tuple[int, int]:
     """Return the fewest and the most tasks in the system, except for a negligible share of the time."""
+    from scipy.stats import poisson  # takes 0.3 s to load
+
     return int(poisson.ppf(_TAIL, fleet.arrivals)), int(poisson.isf(_TAIL, fleet.arrivals))
 
 
