@@ -92,27 +92,23 @@ def test_what_only_the_network_knows_is_checked_before_the_children_start(
 
 
 def test_bad_tokens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows: list[tuple[str, ...]] = [PICKER, GATEWAY]
-    for start in rows:
-        for content in [
-            b"short",
-            b"line\nbreak-long-enough",
+    file = tmp_path / "token"
+    for start in (PICKER, GATEWAY):
+        for content, sentence in [
+            (b"short", "must be 16 to 4096 printable ASCII characters without spaces"),
+            (b"line\nbreak-long-enough", "must be 16 to 4096 printable ASCII characters without spaces"),
+            (b"not-ascii-\xc3\xa4-long-enough", "printable ASCII"),
+            (b"not-utf-8-\xff-long-enough", "not UTF-8"),
         ]:
-            file = tmp_path / "token"
             file.write_bytes(content)
-            said = complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
-            assert "must be 16 to 4096 printable ASCII characters without spaces" in said
-            file.write_bytes(b"not-ascii-\xc3\xa4-long-enough")
-            assert "printable ASCII" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
-            file.write_bytes(b"not-utf-8-\xff-long-enough")
-            assert "not UTF-8" in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
+            assert sentence in complaint(capsys, *start, *POOL, "--admin-token-file", str(file))
 
 
 def test_a_bad_token_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows: list[tuple[str, ...]] = [(*PICKER, *POOL), (*GATEWAY, *POOL), ("demo",)]
-    for start in rows:
+    start: tuple[str, ...]
+    for start in ((*PICKER, *POOL), (*GATEWAY, *POOL), ("demo",)):
         for token in ["short", "odd-byte-\udcff-long-enough"]:
             monkeypatch.setenv("EVENLY_ADMIN_TOKEN", token)
             said = complaint(capsys, *start)

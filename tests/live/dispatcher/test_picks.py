@@ -122,21 +122,21 @@ def test_bodies_that_are_not_valid_are_rejected(shared: Fleet) -> None:
         {"unknown": 1},
         [],
     ]
+    dispatcher, _ = shared
     for body in rows:
-        dispatcher, _ = shared
         assert code(dispatcher.post(body)) == (422, "invalid_request")
 
 
 def test_bodies_that_are_no_json_are_rejected(shared: Fleet) -> None:
+    dispatcher, _ = shared
     for body in [b"{", b"\xff", b"[" * 60_000, b'{"count": NaN}', b'{"count": 1}x']:
-        dispatcher, _ = shared
         with dispatcher.client() as client:
             assert code(client.post("/v1/sessions", content=body)) == (422, "invalid_request")
 
 
 def test_keys_that_are_not_valid_are_rejected(shared: Fleet) -> None:
+    dispatcher, _ = shared
     for key in ["", "x" * 201, "two words", "caf\xe9"]:
-        dispatcher, _ = shared
         with dispatcher.client() as client:
             answer = client.post("/v1/sessions", headers={b"Idempotency-Key": key.encode("latin-1")})
         assert code(answer) == (422, "invalid_request")
@@ -174,8 +174,8 @@ def test_a_forged_id_changes_nothing(shared: Fleet) -> None:
 
 
 def test_text_that_is_no_id_is_rejected(shared: Fleet) -> None:
+    dispatcher, _ = shared
     for text in ["", "x", "a.b", "a/b", "%00", "a." + "A" * 27, "a." + "A" * 29, "-." + "A" * 28]:
-        dispatcher, _ = shared
         with dispatcher.client() as client:
             assert code(client.delete(f"/v1/sessions/{text}")) == (422, "invalid_request")
 
@@ -203,8 +203,8 @@ def test_other_methods_and_paths(shared: Fleet) -> None:
         ("GET", "/V1/sessions", (404, "not_found")),
         ("GET", "/v1/agents", (426, "upgrade_required")),
     ]
+    dispatcher, _ = shared
     for method, path, wanted in rows:
-        dispatcher, _ = shared
         with dispatcher.client() as client:
             answer = client.request(method, path)
         assert code(answer) == wanted
