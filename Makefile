@@ -56,15 +56,16 @@ tools: ## install the programs that some tests and guides use, as root: a browse
 
 # Three processes more than there are cores: many tests of live systems wait for something. Numerical ones do not.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 3))) --dist worksteal
-QUICK := tests/base tests/core tests/logs tests/theory tests/tools tests/whatif tests/workload \
+QUICK := tests/base tests/core tests/logs tests/tools tests/workload \
+	tests/theory/test_equilibrium.py tests/theory/test_exact.py tests/theory/test_fluid.py \
 	tests/sim/test_kernels_against_reference.py
 NUMERICAL := tests/advice tests/agreement tests/sim tests/sweeps tests/theory tests/web/playground tests/whatif \
 	tests/workload
 MINUTES ?= 30
 
-quick: setup ## style, and tests of the rules, the theory and the kernels: half a minute on two cores
+quick: setup ## style, and tests of the rules, the kernels and the main theory: half a minute on two cores
 	$(BIN)/ruff check .
-	$(PYTEST) $(QUICK)
+	$(PYTEST) --numprocesses $$(nproc) $(QUICK)
 
 test: check ## everything that must hold, with the same examples every time: six minutes on two cores
 	$(PYTEST)
