@@ -18,6 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from tests.needs import REASON
 
+_SURROUNDINGS = {"COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}
+
 # The same examples every time, whatever the machine is doing.
 settings.register_profile(
     "repeatable",
@@ -29,6 +31,11 @@ settings.register_profile(
 # Other examples every time; a failure prints how to reproduce it and is tried first in the next run.
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
+
+# How the surroundings would have colors, widths and connections is no matter of ours.
+for _name in list(os.environ):
+    if _name in _SURROUNDINGS or _name.lower().endswith("_proxy"):
+        del os.environ[_name]
 
 # Nothing is read from the user's home, and nothing is written to it.
 _HOME = Path(sys.prefix) / "home"
@@ -58,6 +65,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         end = len(items) * (number + 1) // processes
         ordered += [*own, *islice(rest, max(end - len(ordered) - len(own), 0))]
     items[:] = [*ordered, *rest]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Fail a module that would be skipped, if REQUIRE_ALL is set."""
+    report = yield
+    if report.skipped and os.environ.get("REQUIRE_ALL"):
+        report.outcome = "failed"
+    return report
 
 
 @pytest.hookimpl(wrapper=True)

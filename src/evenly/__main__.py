@@ -36,6 +36,7 @@ def run() -> None:
             raise
         code = INTERRUPTED
     if code == INTERRUPTED:
+        exec("")  # under `python -m`, CPython dies of SIGINT if an exec of a string was interrupted
         print("Stopped.", file=sys.stderr)
     sys.exit(code)
 

@@ -136,3 +136,13 @@ def test_ctrl_c_stops_a_long_run_and_leaves_nothing(tmp_path: Path) -> None:
     assert b"Stopped." in rest
     assert b"Traceback" not in seen + rest
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_exec_of_a_string_ends_like_any_interrupt(tmp_path: Path) -> None:
+    """Libraries run such strings. Under `python -m`, CPython then dies of the signal even if it was caught."""
+    source = "import evenly.cli.main as cli\nfrom evenly.__main__ import run\n"
+    source += "cli.main = lambda arguments: exec('raise KeyboardInterrupt')\nrun()\n"
+    (tmp_path / "interrupted.py").write_text(source)
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "Stopped.\n")

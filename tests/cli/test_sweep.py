@@ -24,7 +24,7 @@ def test_a_sweep_runs_is_drawn_and_is_not_run_again(run: Run, tmp_path: Path) ->
     out, picture = tmp_path / "out", tmp_path / "heat.png"
     first = run("sweep", *SMALL, *VALUES, "--out", out)
     assert first.code == 0
-    assert all(" of 6 points, 0 failed" in line for line in first.err.splitlines())  # on a slow machine
+    assert all(re.search("^Compiling| of 6 points, 0 failed", line) for line in first.err.splitlines())
     assert re.match(r"6 points: 6 run in .* s, 0 reused, 0 failed\nrows in .*/out\n", first.out)
     rows = pl.read_parquet(out / "*.parquet")
     assert len(rows) == 6

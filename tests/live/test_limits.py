@@ -20,7 +20,7 @@ GIB = 2**30
 
 @pytest.mark.parametrize(("files", "pools"), [(2900, 1000), (20_000, 1), (10**9, 1000)])
 def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
-    limits = derive_limits(files=files, memory=4 * GIB, pools=pools, threads=4)
+    limits = derive_limits(files=files, memory=4 * GIB, pools=pools, processors=4)
     for_pools = max(2 * pools, min(10 * pools, files // 4))
     connections = limits.pool_connections + limits.new_connections
     assert limits.clients + connections + for_pools < 0.97 * files
@@ -29,9 +29,15 @@ def test_everything_fits_into_the_open_files(files: int, pools: int) -> None:
     assert 100 <= limits.clients == limits.sessions <= 10**6
 
 
+def test_the_threads_of_a_large_machine_leave_files_for_sessions() -> None:
+    large, small = (derive_limits(files=1200, memory=4 * GIB, pools=3, processors=n) for n in (192, 2))
+    assert large == small
+    assert large.threads == 2
+
+
 def test_the_figures_of_the_reference() -> None:
     """docs/reference/live.md has them."""
-    limits = derive_limits(files=20_000, memory=16 * GIB, pools=10, threads=4)
+    limits = derive_limits(files=20_000, memory=16 * GIB, pools=10, processors=4)
     assert (limits.clients, limits.sessions, limits.connecting) == (5262, 5262, 1004)
     assert (limits.pool_connections, limits.new_connections, limits.retry_body) == (7270, 6266, 51_013)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.full, pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")]
+pytestmark = pytest.mark.full
 
 PATIENCE = 120.0
 
@@ -24,6 +24,13 @@ def running(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def ignores_interrupts(pid: int) -> bool:
+    """Return whether a worker is set up: an interrupt is for its parent."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+    return bool(ignored & 1 << signal.SIGINT - 1)
 
 
 def within_patience(condition: Callable[[], bool]) -> bool:
@@ -47,7 +54,7 @@ def strike(tmp_path: Path, blow: Callable[[int, list[int]], None]) -> tuple[int,
     try:
         assert within_patience(lambda: len(children(process.pid)) >= min(2, len(os.sched_getaffinity(0))))
         workers = children(process.pid)
-        time.sleep(0.5)
+        assert within_patience(lambda: all(map(ignores_interrupts, workers)))
         blow(process.pid, workers)
         _, error = process.communicate(timeout=PATIENCE)
         assert within_patience(lambda: not any(running(worker) for worker in workers))

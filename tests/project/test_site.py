@@ -20,8 +20,7 @@ PYTHON = ROOT / ".venv-docs" / "bin" / "python"
 
 @pytest.mark.full
 def test_the_site_has_all_pages_and_all_public_names(tmp_path: Path) -> None:
-    if not PYTHON.exists():
-        pytest.skip("without the tools of the site, which `make docs` installs")
+    assert PYTHON.exists(), "`make docs` installs the tools of the site"
     site = tmp_path / "site"
     command = [str(PYTHON), "-m", "website", "--out", str(site)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

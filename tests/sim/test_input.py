@@ -1,6 +1,5 @@
 """Bad input is rejected in one sentence, which says what was given and what is allowed."""
 
-import math
 import re
 from itertools import repeat
 from typing import Any
@@ -12,8 +11,6 @@ from evenly.errors import InputError
 from evenly.sim import Phase, Scenario, compare, simulate, with_policies
 from evenly.sim.run import MAX_REPLICATIONS
 from evenly.workload.demand import parse_schedule
-
-NAN = math.nan
 
 # One row for each check of a scenario: the input, and words of the sentence. What numbers are is tested with the
 # functions that check them (tests/base/test_inputs.py).

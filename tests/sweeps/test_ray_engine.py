@@ -35,7 +35,8 @@ OVER = {name: GRID[name] for name in ("policy", "alpha", "load")}
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """Three nodes with one core each."""
-    cluster_utils = pytest.importorskip("ray.cluster_utils")
+    from ray import cluster_utils  # installed for `make ray` only
+
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     node = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
     found = cluster_utils.Cluster(initialize_head=True, head_node_args=node)

@@ -44,7 +44,7 @@ class Result(Means, Tabular):
     events: arrivals and departures in all replications, warm-up included.
     windows: raw records: one per replication, or one per batch of a single one.
     parts: the totals behind the intervals, by replication, part and column of `evenly.sim.intervals.COLUMNS`;
-        ignored by ==, since earlier versions saved fewer of them.
+        ignored by ==, since they follow from the scenario and the seed.
     endings: where the threshold of each replication ended; empty for policies whose threshold is not tracked.
     trajectories: the replications recorded over time; empty unless `points` were requested.
     """
@@ -234,7 +234,7 @@ class Result(Means, Tabular):
 
     @classmethod
     def load(cls, path: str | Path) -> Result:
-        """Read a result that `save` wrote, in this version or an earlier one."""
+        """Read a result that `save` wrote. Formats of earlier versions are refused: simulate those again."""
         from evenly.sim.result_file import load
 
         return load(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 import ssl
 from typing import Any
@@ -66,7 +67,7 @@ class ApiServer(QuietServer):
                 log_level="error",
                 access_log=False,
                 server_header=False,
-                timeout_keep_alive=round(self._timing.keep_alive_s),
+                timeout_keep_alive=math.ceil(self._timing.keep_alive_s),
                 timeout_graceful_shutdown=_SHUTDOWN_TIMEOUT_S,
             )
         )

@@ -16,7 +16,9 @@ MAX_CONNECTIONS = 1_000_000  # what Envoy counts up to when nothing has to be li
 DEFAULT_FILES = 65_536  # open files of a machine that we do not know
 DEFAULT_MEMORY_MIB = 4096
 
-_BASE_FILES = 100  # Envoy itself: its threads, ports, and the connections to the picker
+_BASE_FILES = 60  # Envoy itself
+_THREAD_FILES = 10  # each worker thread: its events, its listening socket, its connections to the picker
+_FILES_PER_THREAD = 600  # threads lend each other no connections, so few files are best shared by few threads
 _SPARE_SHARE = 20  # one file in 20 stays free, for pools that are added later
 _POOLS_SHARE = 4  # at most a quarter of the files is set aside for pools that have no sessions
 _BURST = 64  # requests that can wait for a connection at once, plus one in 20 of the files
@@ -39,10 +41,11 @@ class Limits:
     get 503 at once. `pool_connections` has room for both and for idle connections, since requests that wait for
     this limit get no answer. `new_connections` come on top: those that carry one request with an unsafe method.
     `retry_body` is the number of bytes of a request body that is kept for a retry. `heap` is in bytes, too: close
-    to it, Envoy takes no more requests.
+    to it, Envoy takes no more requests. `threads` are Envoy's workers.
     """
 
     files: int
+    threads: int
     clients: int
     sessions: int
     connecting: int
@@ -53,9 +56,9 @@ class Limits:
 
 
 def derive_limits(
-    files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0, threads: int = 1
+    files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0, processors: int = 1
 ) -> Limits:
-    """Divide open files and bytes of memory, for an Envoy with this number of worker threads.
+    """Divide open files and bytes of memory, for an Envoy on a machine with this number of processors.
 
     In the worst case each client has sent a GET and then a POST. The connection of the GET is idle, and the POST
     has opened another one, so a session takes three files. Each pool is in two clusters. In each it needs a file
@@ -67,13 +70,15 @@ def derive_limits(
         raise InputError(
             f"The limit of open files must be at least {needed}, not {files}: raise it with ulimit -n."
         )
+    threads = min(processors, files // _FILES_PER_THREAD)
     for_pools = max(2 * pools, min(2 * pools * (1 + threads), files // _POOLS_SHARE))
-    rest = files - _BASE_FILES - for_pools - files // _SPARE_SHARE
+    rest = files - _BASE_FILES - _THREAD_FILES * threads - for_pools - files // _SPARE_SHARE
     connecting = idle = _BURST + rest // _BURST_SHARE
     sessions = min((rest - 2 * connecting - idle) // 3, MAX_CONNECTIONS)
     heap = memory // _HEAP_SHARE
     return Limits(
         files=files,
+        threads=threads,
         clients=sessions,
         sessions=sessions,
         connecting=connecting,

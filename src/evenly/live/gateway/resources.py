@@ -91,6 +91,7 @@ def machine_limits(pools: int, names: int = 0) -> Limits:
     files = raise_fd_limit()
     if files == resource.RLIM_INFINITY:
         files = _ENOUGH_FILES
-    threads = os.cpu_count() or 1  # Envoy starts at most one for each processor
     guess = min(_SERVERS_PER_NAME * names, files // _FILES_PER_GUESS)
-    return derive_limits(files=files, memory=available_memory(), pools=pools + guess, threads=threads)
+    return derive_limits(
+        files=files, memory=available_memory(), pools=pools + guess, processors=os.cpu_count() or 1
+    )

@@ -286,7 +286,7 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
         gateway = Gateway(
             listen=listen,
             picker=PickerProcess(_picker_options(values, config)),
-            envoy=EnvoyProcess(bootstrap, folder.path, listen=for_envoy),
+            envoy=EnvoyProcess(bootstrap, folder.path, listen=for_envoy, threads=limits.threads),
             folder=folder,
             drain_timeout=settings.drain_timeout,
             log=log,
