@@ -24,6 +24,7 @@ def simulated(**given: Any) -> Any:  # noqa: ANN401
 
 FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "simulate": (simulated, {"pools": 5, "load": 2.5, "alpha": 0.5, "seed": 3, "replications": 2, "points": 5}),
+    "simulate, power-of-d": (simulated, {"policy": "power-of-d", "pools": 5, "load": 2.5, "sample_size": 3}),
     "solve_exact": (evenly.solve_exact, {"pools": 2, "load": 1.5, "alpha": 0.4, "threshold": 1, "capacity": 4}),
     "predict_fluid": (
         evenly.predict_fluid,

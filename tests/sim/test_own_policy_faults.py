@@ -42,6 +42,10 @@ def falling() -> property:
     return property(lambda _: next(values))
 
 
+async def later(self: object, choose: Choose) -> int:
+    return 0
+
+
 def in_turn(self: object, choose: Choose) -> Iterator[int]:
     yield 0
 
@@ -51,11 +55,15 @@ def in_turn(self: object, choose: Choose) -> Iterator[int]:
     [
         ("pool-3", "must return a pool from arrive, a whole number from 0 to 4, or None .*, not 'pool-3'"),
         (5, "not 5."),
+        (True, "not True."),
         (np.float64(2), "not 2.0."),
         (raising(KeyError(3)), "failed in arrive: KeyError: 3."),
         (raising(ValueError("a\nb.")), "failed in arrive: ValueError: a b."),
+        (raising(SystemExit(0)), "failed in arrive: SystemExit: 0."),
+        (raising(RuntimeError()), r"failed in arrive: RuntimeError\.$"),
         (raising(RuntimeError("x" * 5000)), "RuntimeError: x{180}"),
         (lambda choose: choose([]), r"choose needs a list or another sequence that is not empty, not \[\]"),
+        (lambda choose: choose({0: 3}), "choose needs a list"),
     ],
 )
 def test_nonsense_is_named(answer: object, words: str) -> None:
@@ -75,9 +83,13 @@ def test_nonsense_is_named(answer: object, words: str) -> None:
         ({"__init__": raising(OSError("disk"))}, "failed in its constructor: OSError: disk."),
         ({"arrive": None}, "must have the methods join, leave, arrive and depart, but it has no arrive."),
         ({"__init__": lambda self, memory, *, size: None}, "its constructor needs memory and size: give every"),
+        ({"messages": "many"}, "messages of the policy .*:Odd must be a whole number .*, not 'many'"),
         ({"messages": property(raising(OSError("x")))}, "failed in messages: OSError: x"),
+        ({"threshold": 2.5}, "threshold of the policy .*:Odd must be a whole number .*, not 2.5"),
+        ({"threshold": -1}, "threshold of the policy .*, not -1"),
         ({"threshold": late(3)}, "must have its threshold from the start, or never"),
         ({"messages": falling()}, "messages of the policy .*:Odd must not fall, as from [0-9]+ to [0-9]+"),
+        ({"arrive": later}, "must have plain methods: arrive is async, or a generator"),
         ({"arrive": in_turn}, "must have plain methods: arrive is async, or a generator"),
     ],
 )

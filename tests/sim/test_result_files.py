@@ -183,11 +183,13 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "deeply nested JSON": lambda saved: archive(meta=np.array("[" * 10**5)),
     "endless digits": lambda saved: archive(meta=np.array('{"format": ' + "9" * 10**5 + "}")),
     "no sample": lambda saved: changed(saved, lambda _, data: data.update(samples=0, replications=0)),
+    "fewer samples than replications": lambda saved: changed(saved, lambda _, data: data.update(samples=1)),
     "endless samples": lambda saved: changed(
         saved, lambda _, data: data.update(samples=10**12, replications=10**12)
     ),
     "a sample of the wrong shape": lambda saved: changed(saved, set_array("sample.0.at_least", np.zeros((2, 2)))),
     "a sample that is not finite": lambda saved: changed(saved, set_array("sample.0.spread", np.array(np.nan))),
+    "a sample of no length": lambda saved: changed(saved, set_array("sample.0.time", np.array(0.0))),
     "a trajectory cut short": lambda saved: changed(saved, set_array("trajectory.0.imbalance", np.zeros(2))),
     "a threshold beyond memory": lambda saved: changed(
         saved, set_array("trajectory.0.threshold", np.full(5, 2**62))

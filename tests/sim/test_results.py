@@ -185,6 +185,7 @@ def test_a_result_is_one_short_line() -> None:
     for each in shown:
         assert len(repr(each)) < 200
         assert "\n" not in repr(each)
+    assert repr(compare([long] * 9)).endswith("; pull (5): 0.00; 4 more)")
 
 
 def test_html_is_the_table_that_the_command_prints() -> None:
@@ -223,6 +224,9 @@ def test_a_comparison_states_only_what_its_scenarios_share() -> None:
     assert "above" not in mixed._repr_html_()
     full = compare([replace(LEARNING, capacity=5)] * 2)
     assert repr(full).startswith("Comparison(2 results, 20 pools, load 2.5, capacity 5, spread: ")
+    started = compare([replace(LEARNING, initial_tasks=tasks) for tasks in (0, 3)])
+    assert "<td>threshold, alpha 0.9, initial tasks 3</td>" in started._repr_html_()
+    assert started.plot_panels(figure=Figure(), title="").get_suptitle() == ""
 
 
 @pytest.mark.parametrize(
@@ -356,8 +360,12 @@ def test_a_coupling_keeps_what_was_asked_and_counts_the_differences() -> None:
     assert run.differences == 0
     wrong = run.threshold.copy()
     wrong[7:9] += 1
-    assert replace(run, threshold=wrong).differences == 2
-    assert repr(replace(run, threshold=wrong)).endswith(", 2 differences)")
+    other = replace(run, threshold=wrong)
+    assert other.differences == 2
+    assert repr(other).endswith(", 2 differences)")
+    columns = other.columns()
+    for name in ("tasks_below", "pools_above"):
+        assert (columns[f"threshold_{name}"] - columns[f"jsq_{name}"]).tolist() == [0] * 7 + [1, 1] + [0] * 42
     assert run.to_dict()["final_jsq"] == run.final_jsq.tolist()
     assert couple_with_jsq(pools=4, load=1.5, initial_tasks=2).initial_tasks == 2.0
 
@@ -366,9 +374,11 @@ def test_a_report_keeps_all_inputs_under_their_current_names() -> None:
     scenario = Scenario(
         policy="power-of-d", pools=4, load=2.0, initial_tasks=[3, 0, 0, 1], horizon=5.0, capacity=4
     )
-    report = simulate(scenario).to_dict()
+    result = simulate(scenario)
+    report = result.to_dict()
     assert (report["sample_size"], report["initial_tasks"]) == (2, [3, 0, 0, 1])
     assert (report["initial_threshold"], report["change_rate"]) == (None, None)
+    assert np.isnan(result.threshold)
     result = learned()
     report = result.to_dict()
     assert (report["sample_size"], report["initial_tasks"], report["initial_threshold"]) == (None, 0, 0)

@@ -45,6 +45,8 @@ def test_values_are_read(name: str, written: object, values: tuple[Any, ...]) ->
         ("load", "1:0:1", "a range first:last:step that a step leads through, not '1:0:1'."),
         ("load", "0:1e9:1e-9", "The number of values of load must be a whole number from 1 to 1000000"),
         ("load", "0..5/3", "0 < first < last"),
+        ("load", "5..1/3", "0 < first < last"),
+        ("load", "1..5/1", "2 to 1000000 values"),
         ("service", "nothing", "service must"),
     ],
 )

@@ -65,6 +65,7 @@ def test_values_are_found_by_name(written: object, found: tuple[str, ...]) -> No
     [
         ("spraed", "There is no value 'spraed'; did you mean 'spread'?"),
         ("", "There is no value ''"),
+        ([], "values must be names separated by commas"),
         ([3], "values must be names separated by commas"),
     ],
 )
@@ -93,6 +94,7 @@ def test_goals_are_read(written: str | None, goal: Goal | None) -> None:
     ("written", "message"),
     [
         ("spread > 1", "until must be written like"),
+        (3, "until must be written like"),
         ("spraed < 1", "did you mean 'spread'"),
         ("change_rate < 1", "until must name a value with an interval"),
         ("spread < 0", "until must have a positive limit"),

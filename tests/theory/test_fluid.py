@@ -250,6 +250,7 @@ def test_to_dict_has_the_documented_keys() -> None:
         ({"load": 5.5, "initial_tasks": [1, 0.5]}, "initial_tasks must be a whole number from 0 to 2999, not 0.5"),
         ({"load": 5.5, "initial_occupancy": [0.9, 0.5]}, "must start with 1"),
         ({"load": 5.5, "initial_occupancy": [1, 0.5, 0.6]}, "never increase"),
+        ({"load": 5.5, "initial_occupancy": [1, 0.5, -0.1]}, "have no negative number"),
         ({"load": 5.5, "initial_occupancy": "x"}, "initial occupancy must start with 1"),
         ({"load": 5.5, "initial_tasks": range(10**12)}, "a list with the tasks of each pool, not range"),
         ({"load": 5.5, "horizon": 1e-308}, "horizon must be a number from 1e-12 to"),

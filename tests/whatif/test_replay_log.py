@@ -175,6 +175,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"warmup": 3.5, "until": 9.0}, "No session begins from 3.5 to 9 seconds"),
     ({"policies": []}, "policies must be 1 to 100 names"),
     ({"policies": ["weighted-least"]}, "servers of one size"),
+    ({"policies": ["jsq", "observed", "jsq"]}, "policies must name each policy once, not 'jsq' twice"),
     ({"policies": ["jsq"], "alpha": 0.5}, "alpha is for policy threshold"),
     ({"policies": ["round-robin"], "delay": 0.5}, "delay is for policy"),
     ({"policies": ["pull"]}, "needs a capacity"),
