@@ -154,6 +154,7 @@ def test_the_report_has_the_same_keys_whatever_was_asked() -> None:
     [
         ({}, "Give load_max to get a recommended alpha, or load and alpha to predict how that alpha performs"),
         ({"load": 3}, "Give alpha with load, to predict how that alpha performs"),
+        ({"alpha": 0.9, "pools": 20}, "Give load_max to get a recommended alpha"),
         ({"load_max": 10, "initial_tasks": 3}, "initial_tasks is where a system under load starts: give load too"),
         ({"load_max": 10, "pools": 20, "alpha": 0.5}, "leave it out, or add load to predict how it performs"),
         (

@@ -38,6 +38,11 @@ from evenly.workload.demand import Phase
 TIMES, VALUES = np.array([1.0, 2.0, 4.0]), np.array([1, 2, 1])
 
 
+def test_a_seed_gives_the_same_numbers_in_every_process_and_other_ones_for_each_purpose() -> None:
+    assert Lab(seed=3).seed_for("x") == 15280150086211256797
+    assert Lab(seed=3).seed_for("y") != 15280150086211256797
+
+
 def test_time_at_each_threshold_from_its_changes() -> None:
     shares = time_at(TIMES, VALUES, 0, (0.0, 8.0))
     assert shares == pytest.approx({0: 1 / 8, 1: 5 / 8, 2: 2 / 8})

@@ -309,6 +309,7 @@ def test_the_defaults_are_the_papers_values() -> None:
         for word, value in paper.items():
             assert parameters[word].default in (value, None), word  # None: chosen by the other parameters
         assert set(parameters) == {*paper, "seed", "figure"}
+        assert parameters["seed"].default == 1  # as the command's
 
 
 def test_figures_draw_on_the_figure_given() -> None:
@@ -359,6 +360,7 @@ def test_the_caller_s_style_does_not_change() -> None:
             "thresholds must be at most 8 above the optimum and 8 below it.",
         ),
         (equilibria, {"thresholds": itertools.count(6)}, "thresholds must have at most 16 values."),
+        (equilibria, {"thresholds": b"7"}, "thresholds must be a whole number from 0 to 1000000, not b'7'."),
         (
             equilibria,
             {"thresholds": np.array(7)},
@@ -389,6 +391,11 @@ def test_the_caller_s_style_does_not_change() -> None:
             resource_shares,
             {"policies": [["jsq"]]},
             "policies must be different ones of random, power-of-d, jsq, threshold, not [['jsq']].",
+        ),
+        (
+            resource_shares,
+            {"policies": []},
+            "policies must be different ones of random, power-of-d, jsq, threshold, not [].",
         ),
         (resource_shares, {"warmup": "late"}, "warmup must be a number from 0 to 10000000, not 'late'."),
         (varying_demand, {"schedule": [Phase(1.0, 2.0)]}, "A schedule must begin at time 0, as in 0:5.5,20:10."),

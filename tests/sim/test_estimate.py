@@ -36,6 +36,7 @@ def test_the_events_are_about_as_expected(options: dict[str, Any]) -> None:
     ("seconds", "text"),
     [
         (61, "1.0 minutes"),
+        (7200, "2.0 hours"),
         (27 * 3600, "27 hours"),
         (1e15, "31,688,088 years"),
     ],

@@ -188,6 +188,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"starts": []}, "for 1 to"),
     ({"durations": [1.0]}, "one start and one duration each"),
     ({"starts": [2.0, 1.0]}, "ascending order"),
+    ({"starts": [-1.0, 1.0]}, "at least 0"),
+    ({"durations": [1.0, -1.0]}, "durations at least 0"),
     ({"open_at_start": 1}, "need their pools"),
 ]
 

@@ -120,6 +120,7 @@ def test_the_folder_of_a_cpu_sweep_is_refused(tmp_path: Path) -> None:
             {"values": "task_share"},
             "The engine gpu does not record task_share; it knows mean_tasks",
         ),
+        ({"load": [1.5]}, {"batches": 2}, "batches is not for engine gpu: its intervals come from replications"),
         ({"load": [1.5]}, {"workers": 2}, "workers is for engine local, not gpu"),
         ({"load": [1.5]}, {}, "The engine gpu needs an NVIDIA GPU"),
     ],

@@ -153,6 +153,7 @@ def test_a_fourth_axis_is_refused(result: SweepResult) -> None:
         ("spread", {"policy": "jsq", "load": 2.5, "delay": 0.1}, None),
         ("spread", {"policy": "jsq", "load": 2.5, "capacity": 3}, None),
         ("spread", {"policy": "round-robin", "load": 2.5}, None),
+        ("imbalance", {"policy": "jsq", "load": 2.5}, None),
     ],
 )
 def test_the_fluid_limit_is_predicted_where_it_is_known(

@@ -48,10 +48,12 @@ def test_a_recording_has_a_rate_of_its_own(tmp_path: Path) -> None:
     [
         ("nope", "arrivals must be one of poisson, renewal:cv=2"),
         (None, "arrivals must be a text such as renewal:cv=2, not None"),
+        ("poisson:1", "arrivals must be one of poisson"),
         ("renewal", "renewal needs cv or a service law"),
         ("renewal:cv=-1", "cv of renewal must be a number from 0 to 100, not -1"),
         ("renewal:pareto:shape=1", "infinite mean"),
         ("renewal:nope", "^arrivals: renewal needs cv or a service law .*, not 'nope'"),
+        ("renewal:empirical:gaps.txt", "^arrivals: renewal needs cv or a service law"),
         ("renewal:erlang:stages=0", "^arrivals: stages of erlang must be"),
         ("bursty", "bursty needs ratio, as in bursty:ratio=10,share=0.1,length=2"),
         ("bursty:ratio=0.5,share=0.1,length=2", "ratio of bursty must be a number from 1"),

@@ -27,6 +27,7 @@ def test_all_spellings_give_the_same_classes() -> None:
         ("80x1", "sizes must list count"),
         ("8_0*1", "sizes must list count"),
         (7, "sizes must list count"),
+        ([], "sizes must list count"),
         ([80, 20], "pair of count and size"),
         ([(80, 1, 2)], "pair of count and size"),
         ("0*1", "number of pools of a class must be a whole number from 1"),
@@ -35,6 +36,7 @@ def test_all_spellings_give_the_same_classes() -> None:
         ("80*1,20*1.0", "list each size once, not 1 twice"),
         ("1000000000*1,1*2", "at most 1000000000 pools"),
         (",".join(f"1*{size}" for size in range(1, MAX_CLASSES + 2)), "at most 64 classes"),
+        ([(1, size) for size in range(1, MAX_CLASSES + 2)], "at most 64 classes"),
     ],
 )
 def test_impossible_sizes_are_rejected_in_one_sentence(sizes: object, words: str) -> None:
