@@ -1,4 +1,4 @@
-"""Checks of the pages: wrapped lines, plain words, names and files that exist, and the map of the paper."""
+"""Checks of the pages: wrapped lines, plain words, names that exist, the map of the paper, the benchmarks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.page import FLEET, LIVE, MEASURED
 from evenly.paper.report.references import references
 from website.stage import BrokenLinkError, stage
 
@@ -29,6 +30,7 @@ _FOLDERS = ("src", "tests", "tools", "docs", "bench", "chaos", "deploy", "exampl
 _UNBREAKABLE = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>")
 _NAME = re.compile(r"`(evenly(?:\.[A-Za-z_]\w*)+)(?:\([^`]*\))?`")
 _STEP = re.compile(r"`([a-z_0-9/]+\.py)(?:: (\w+))?`")
+_TARGET = re.compile(r"(?:^|`)make ([a-z]+)(?=`|$| +#| +[A-Z]+=)", re.MULTILINE)
 _ABOUT_PLACES = ("paper-map.md", "live.md", "architecture.md", "decisions")  # name modules that nothing exports
 
 
@@ -46,12 +48,17 @@ def problems() -> Iterator[str]:
         yield from (f"{name}:{line}: a banned phrase: {words}" for line, words in banned_phrases(text))
         if name.endswith(".md"):
             yield from (f"{name}:{line}: longer than {WIDTH} columns" for line in unwrapped_lines(text))
+            yield from (f"{name}: there is no make {each}" for each in missing_targets(text))
     pages = {name: text for name, text in found.items() if name == "README.md" or name.startswith("docs/")}
     # Pages for users first: what they name must be reached from `import evenly` alone.
     for name, text in sorted(pages.items(), key=lambda page: _is_about_places(page[0])):
         yield from (f"{name}: there is no {each}" for each in missing_names(text, imports=_is_about_places(name)))
     architecture = "docs/architecture.md"
     yield from (f"{architecture}: there is no {each}" for each in missing_files(pages[architecture]))
+    yield from (f"{architecture}: {each}" for each in wrong_packages(pages[architecture]))
+    errata, benchmarks = "docs/background/errata.md", "docs/benchmarks.md"
+    yield from (f"{errata}: not numbered in turn: {each}" for each in misnumbered_items(pages[errata]))
+    yield from (f"{benchmarks}: not as in bench/page.py: {each}" for each in changed_sections(pages[benchmarks]))
     yield from (f"docs/paper-map.md: {each}" for each in _wrong_rows())
     try:
         with TemporaryDirectory() as folder:
@@ -105,6 +112,40 @@ def missing_files(text: str) -> Iterator[str]:
         )
         if path is None or (name and name not in _defined(path)):
             yield f"{file}: {name}" if name else file
+
+
+def missing_targets(text: str) -> Iterator[str]:
+    """Yield the targets of make that a page names, in backticks or at the start of a line, and that do not exist."""
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
+    yield from sorted(set(_TARGET.findall(text)) - targets)
+
+
+def wrong_packages(text: str) -> Iterator[str]:
+    """Yield packages in the second column of a table that do not exist, and packages that no table names."""
+    source = ROOT / "src" / "evenly"
+    cells = (line.split("|")[2] for line in text.splitlines() if line.startswith("| "))
+    named = {name for cell in cells for name in re.findall(r"`([a-z_.]+)`", cell)}
+    for name in sorted(named):
+        path = source / name.replace(".", "/")
+        if not (path.is_dir() or path.with_suffix(".py").is_file()):
+            yield f"there is no {name}"
+    packages = {path.parent.name for path in source.glob("*/__init__.py")}
+    yield from (f"no row for {each}" for each in sorted(packages - {name.partition(".")[0] for name in named}))
+
+
+def misnumbered_items(text: str) -> Iterator[str]:
+    """Yield the numbers of headings such as E1 and S1 unless they are 1, 2, 3, ... for each letter."""
+    for letter in "ES":
+        found = re.findall(rf"^### {letter}(\d+)\.", text, re.MULTILINE)
+        if found != [str(number) for number in range(1, len(found) + 1)]:
+            yield f"{letter}{', '.join(found)}"
+
+
+def changed_sections(page: str) -> Iterator[str]:
+    """Yield headings of benchmarks whose prose differs from that of the generator: the next run would undo it."""
+    for text in (LIVE, FLEET, *MEASURED.values()):
+        if not all(part.strip() in page for part in re.split(r"\{\w+\}", text)):
+            yield text.partition("\n")[0]
 
 
 def _is_about_places(page: str) -> bool:

@@ -47,6 +47,11 @@ def test_a_cycle_is_found() -> None:
     assert find_cycle({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
+def test_a_statement_of_the_paper_without_a_row_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "LABELS", [*pages.LABELS, "Thm 7"])
+    assert list(pages._wrong_rows()) == ["no row, or no longer a statement: Thm 7"]
+
+
 def test_phrases_are_found_across_lines_and_in_names() -> None:
     first, second = pages.BANNED[0].split()
     text = f"fine\n# {first.title()}\n    # {second}\ndef test_{first}_{second}_pools"
@@ -68,3 +73,28 @@ def test_missing_names_and_files_are_found() -> None:
     assert list(pages.missing_names("`evenly.theory.fluid.path.FluidPath`", imports=True)) == []
     walk = "`core/pool.py: Pool` `core/pool.py: Nothing` `core/nothing.py` `tools/imports.py`"
     assert list(pages.missing_files(walk)) == ["core/nothing.py", "core/pool.py: Nothing"]
+
+
+def test_missing_targets_of_make_are_found() -> None:
+    text = "`make test`, `make nothing`\nmake fuzz MINUTES=10\nmake older   # a comment\nmake sense of it"
+    assert list(pages.missing_targets(text)) == ["nothing", "older"]
+
+
+def test_packages_that_a_table_invents_or_leaves_out_are_found() -> None:
+    page = (pages.ROOT / "docs" / "architecture.md").read_text("utf-8")
+    row = next(line for line in page.splitlines() if "`testing`" in line)
+    assert list(pages.wrong_packages(page.replace(row, ""))) == ["no row for testing"]
+    assert list(pages.wrong_packages(page.replace(row, row.replace("`testing`", "`sim.testing`")))) == [
+        "there is no sim.testing",
+        "no row for testing",
+    ]
+
+
+def test_items_out_of_turn_are_found() -> None:
+    assert list(pages.misnumbered_items("### E1. A\n### E2. B\n### S1. C\n### S14. D")) == ["S1, 14"]
+
+
+def test_benchmarks_whose_prose_the_next_run_would_undo_are_found() -> None:
+    page = (pages.ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    assert list(pages.changed_sections(page)) == []
+    assert list(pages.changed_sections(page.replace("C++17", "C++20"))) == ["# Benchmarks"]
