@@ -115,7 +115,7 @@ def missing_files(text: str) -> Iterator[str]:
 
 
 def missing_targets(text: str) -> Iterator[str]:
-    """Yield the targets of make that a page names, in backticks or at the start of a line, and that do not exist."""
+    """Yield the targets of make that a page names, in backticks or at the start of a line, and we do not have."""
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE))
     yield from sorted(set(_TARGET.findall(text)) - targets)
 

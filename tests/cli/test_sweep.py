@@ -91,6 +91,7 @@ def test_a_file_has_lists_and_the_command_line_overrides_it(run: Run, tmp_path: 
             "x must be an option with several values (load, alpha), not 'pools'.",
         ),
         (("--plot", "a.png", "--value", "threshold_share"), "threshold_share is a list at each point"),
+        (("--plot", "a.gif"), "--plot must name a file that ends in .png"),
         (("--out", ""), "--out must be a text, not ''."),
     ],
 )

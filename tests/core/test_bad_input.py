@@ -219,6 +219,15 @@ def test_unknown_policies_are_rejected() -> None:
             make_policy(name)
 
 
+class Mute:
+    """An object that cannot be printed."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+    __repr__ = __str__
+
+
 @pytest.mark.parametrize(
     ("alpha", "quoted"),
     [
@@ -239,6 +248,7 @@ def test_unknown_policies_are_rejected() -> None:
         (True, "True"),
         (10**5000, "a number with thousands of digits"),
         ("1e999999999999999999999999", "'1e999999999999999999999999'"),
+        (Mute(), "an object of type Mute"),
     ],
     ids=lambda value: ascii(shown(value)),
 )

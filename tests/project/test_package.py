@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.page import renewed, section
 from evenly.web.assets import CONTENT_TYPES
 
 ROOT = Path(__file__).parents[2]
@@ -112,3 +113,11 @@ def test_a_benchmark_runs_at_toy_size(section: str, tmp_path: Path) -> None:
     done = subprocess.run([*command, "--only", section], check=True, capture_output=True, text=True, cwd=ROOT)
     assert BENCHMARKS[section] in done.stdout
     assert BENCHMARKS[section] in page.read_text(encoding="utf-8")
+
+
+def test_renewing_a_section_of_the_benchmarks_keeps_the_others() -> None:
+    page = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert renewed(page, {}) == page
+    new = section("records", "a machine", 3, ["| figure | 1 | | |"])
+    old = page[page.index("## What records cost") : page.index("## Corners of the simulator")]
+    assert renewed(page, {"records": new}) == page.replace(old, new + "\n")

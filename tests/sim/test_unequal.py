@@ -121,6 +121,7 @@ def test_pools_are_counted_from_sizes() -> None:
         ({"sizes": [80, 20]}, "pair of count and size"),
         ({"sizes": "8*1", "policy": "jiq"}, "sizes is for policy threshold, jsq, random, greedy-utility"),
         ({"sizes": "8*1", "capacity": 5}, "take no capacity"),
+        ({"pools": 8, "policy": "greedy-utility", "capacity": 5}, "take no capacity"),
         ({"sizes": "8*1", "delay": 0.1}, "take no delay"),
         ({"sizes": "8*1", "utility": "best"}, "utility must be one of log, sqrt, rate, not 'best'"),
         ({"pools": 8, "utility": "log"}, "utility is for pools with sizes"),

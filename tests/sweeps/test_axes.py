@@ -24,6 +24,7 @@ from evenly.workload import Phase
         ("delay", "0.01..1/3,exponential:0.1,0", (0.01, 0.1, 1.0, "exponential:0.1", 0.0)),
         ("policy", "jsq, threshold,jsq", ("jsq", "threshold")),
         ("sizes", "8*1,2*4;5*1,5*2", ("8*1,2*4", "5*1,5*2")),
+        ("service", "pareto:shape=1.5,ratio=50;erlang:stages=3", ("pareto:shape=1.5,ratio=50", "erlang:stages=3")),
         ("arrivals", "bursty:ratio=10,share=0.1,length=2", ("bursty:ratio=10,share=0.1,length=2",)),
         ("schedule", "0:5.5,20:10;0:3", ((Phase(0, 5.5), Phase(20, 10)), (Phase(0, 3),))),
         ("schedule", [Phase(0, 5.5), Phase(20, 10)], ((Phase(0, 5.5), Phase(20, 10)),)),

@@ -64,7 +64,6 @@ def test_zipped_rows_that_a_policy_cannot_tell_apart_are_one_point() -> None:
         ("alpha,alpha", "zip must name each option once"),
         ("alpha,delay", "zip names delay, which has no values"),
         (7, "zip must name at least two options"),
-        ([], "zip must name at least two options"),
     ],
 )
 def test_a_zip_that_does_not_fit_is_refused(zipped: object, message: str) -> None:

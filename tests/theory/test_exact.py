@@ -510,6 +510,7 @@ def test_bad_input_is_rejected_in_one_sentence(options: dict[str, Any], sentence
     "options, least",
     [
         ({"policy": "jsq", "pools": 1000, "load": 2.5}, "166,759,901"),
+        ({"policy": "jsq", "pools": 10_000, "load": 10.5}, "1e33"),
         ({"policy": "random", "pools": 10**9, "load": 1e6}, "1,000,000,000,000,000"),
         ({"policy": "random", "pools": 3, "load": 20.0, "max_states": 20_000}, "46,210"),
         ({"pools": 10, "load": 3.0}, "427,416"),

@@ -242,6 +242,7 @@ def test_to_dict_has_the_documented_keys() -> None:
         ({"load": 5.5, "threshold": -1}, "threshold must be a whole number from 0 to"),
         ({"load": 5.5, "alpha": 1.5}, "strictly between 0 and 1, not 1.5"),
         ({"load": 5.5, "alpha": "0.9999999"}, "at most 0.999999"),
+        ({"load": 5.5, "alpha": "0." + "5" * 51}, "alpha must have at most 50 decimal places"),
         ({"load": 5.5, "initial_tasks": -1}, "initial_tasks must be a number from 0 to 3000"),
         (
             {"load": 5.5, "initial_tasks": 0, "initial_occupancy": [1.0]},
