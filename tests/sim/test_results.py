@@ -181,11 +181,12 @@ def test_a_result_is_one_short_line() -> None:
     schedule = ",".join(f"{time}:{time % 7}.25~0.125/3" for time in range(100))
     long = Scenario(policy="pull", pools=10**6, schedule=schedule, capacity=7, horizon=1e-6)
     shown: list[object] = [result, *result.trajectories, compared(), *compared(), simulate(long, points=2)]
-    shown += [simulate(long, points=2).trajectories[0], compare([long] * 9), couple_with_jsq(pools=4, load=1.5)]
+    nine = compare([long] * 9)
+    shown += [simulate(long, points=2).trajectories[0], nine, couple_with_jsq(pools=4, load=1.5)]
     for each in shown:
         assert len(repr(each)) < 200
         assert "\n" not in repr(each)
-    assert repr(compare([long] * 9)).endswith("; pull (5): 0.00; 4 more)")
+    assert repr(nine).endswith("; pull (5): 0.00; 4 more)")
 
 
 def test_html_is_the_table_that_the_command_prints() -> None:
