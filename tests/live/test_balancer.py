@@ -18,6 +18,7 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
+    PoolAdded,
     PoolEvent,
     PoolGone,
     PoolStateChanged,
@@ -436,6 +437,10 @@ def test_picks_are_counted_by_the_token_used() -> None:
     jsq = Scene("jsq", pools=1)
     jsq.pick()
     assert jsq.balancer.picks == {"jsq": 1}
+    alone = Scene("threshold")
+    alone.balancer.add(address(0), endpoint(0))
+    alone.picks(2)  # at the second pick, the only pool is capped
+    assert alone.balancer.picks == {"yellow": 2}
     assert [Scene(name, pools=1).pick() is not None for name in NAMES] == [True] * len(NAMES)
 
 
@@ -483,6 +488,9 @@ def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: 
     scene.balancer.set_failing(pool, False)
     assert pool.state is State.WARMING
     assert scene.picks(200)[pool] <= 1
+    scene.now += 1.0
+    scene.balancer.tick()
+    assert scene.picks(20)[pool] > 0  # those that it kept do not count against the ramp
     assert scene.states(pool)[:2] == [(State.SERVING, State.FAILING), (State.FAILING, State.WARMING)]
 
 
@@ -598,6 +606,7 @@ def test_the_sessions_of_a_pool_that_is_gone_cannot_be_set() -> None:
 
 def test_changes_are_reported_once_each() -> None:
     scene = Scene("threshold", pools=2)
+    assert scene.events == [PoolAdded(pool=address(number), endpoint=endpoint(number)) for number in (0, 1)]
     scene.events.clear()
     scene.balancer.set_failing(scene.pools[0], True)
     scene.balancer.set_failing(scene.pools[0], True)

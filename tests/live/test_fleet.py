@@ -24,6 +24,7 @@ from tests.live.processes import PATIENCE
 from tests.live.sent_items import SentItems
 
 POOL = Address("127.0.0.1", 9001)
+OTHER = Address("127.0.0.1", 9002)
 NONSENSE = b"HTTP/1.1 200 OK\r\n\r\nnonsense"
 
 
@@ -251,6 +252,20 @@ def test_an_envoy_that_is_silent_keeps_its_sessions_for_a_while_and_is_forgotten
         assert len(scene.fleet.all) == 1
         scene.now = 160.1
         await until(lambda: not scene.fleet.all)
+
+    run(Scene(), play)
+
+
+def test_the_counts_of_a_pool_that_is_gone_are_dropped() -> None:
+    async def play(scene: Scene) -> None:
+        other = scene.balancer.add(OTHER, OTHER)
+        scene.balancer.drain(POOL)
+        session = scene.balancer.open(via=scene.envoy())
+        assert session is not None
+        session.close()
+        assert scene.envoy().snapshot().started == {other: 1}
+        scene.balancer.remove(OTHER)
+        await until(lambda: not scene.envoy().snapshot().started)
 
     run(Scene(), play)
 

@@ -221,6 +221,15 @@ class Peer:
         self._socket.close()
 
 
+def test_a_peer_learns_our_limits_first() -> None:
+    with serving() as (port, _):
+        peer = Peer(port)
+        until_ping(peer)
+        limits = peer.wire.remote_settings
+        assert (limits.max_concurrent_streams, limits.max_header_list_size) == (10**6, 2**16)
+        peer.close()
+
+
 def test_a_vanished_machine_is_noticed_within_30_seconds() -> None:
     with serving() as (port, log):
         peer = Peer(port)
@@ -406,6 +415,8 @@ OFFENCES = {
     "a ping of another length": frame(PING, 0, b"\0" * 4, b"1234567"),
     "half a setting": frame(SETTINGS, 0, b"\0" * 4, b"\0\4\0"),
     "a window too large": frame(SETTINGS, 0, b"\0" * 4, b"\0\4\xff\xff\xff\xff"),
+    "a message too large": frame(HEADERS, 4, NAME, b"\x04" + bytes((len(PATH),)) + PATH.encode())
+    + frame(DATA, 0, NAME, b"\0" + pack(">I", 2**22)),
     "headers without end": frame(HEADERS, 0, NAME, b"\0") + frame(CONTINUATION, 0, NAME, b"\0" * 16000) * 5,
 }
 

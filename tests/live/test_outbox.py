@@ -1,11 +1,11 @@
-"""Flow control that no real client brings about: windows that shift or grow too far."""
+"""Flow control that no real client brings about: windows that are shared, shift or grow too far."""
 
 from __future__ import annotations
 
 import pytest
 
-from evenly.live.wire.frames import DATA, MAX_WINDOW, Code, ProtocolError, frame
-from evenly.live.wire.outbox import Outbox
+from evenly.live.wire.frames import DATA, MAX_FRAME, MAX_WINDOW, Code, ProtocolError, frame
+from evenly.live.wire.outbox import MAX_WAITING, Outbox
 from evenly.live.wire.streams import Stream
 from tests.live.sent_items import SentItems
 
@@ -27,6 +27,25 @@ def sent(outbox: Outbox) -> list[bytes]:
 
 def data(payload: bytes) -> bytes:
     return frame(DATA, 0, NAME, payload)
+
+
+def test_the_window_of_the_connection_is_shared_by_its_streams() -> None:
+    outbox, first, second = Outbox(), new_stream(MAX_WINDOW), new_stream(MAX_WINDOW, b"\0\0\0\3")
+    outbox.send(first, bytes(65_534))
+    assert sum(map(len, sent(outbox))) == 65_534 + 4 * 9  # four frames
+    outbox.send(second, b"xy")
+    assert sent(outbox) == [frame(DATA, 0, second.name, b"x")]
+    outbox.grow(CONNECTION, 1, None)
+    assert sent(outbox) == [frame(DATA, 0, second.name, b"y")]
+
+
+def test_responses_that_were_sent_no_longer_count_as_waiting() -> None:
+    outbox, stream, message = Outbox(), new_stream(0), bytes(MAX_FRAME)
+    outbox.grow(CONNECTION, 2**30, None)
+    for _ in range(2 * MAX_WAITING // MAX_FRAME):
+        outbox.send(stream, message)
+        outbox.grow(NAME, MAX_FRAME, stream)
+        assert len(sent(outbox)) == 1
 
 
 def test_a_window_may_reach_its_maximum_and_no_more() -> None:

@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evenly.live.addresses import Address
-from evenly.live.store.peers import Peers
+from evenly.live.addresses import MAX_POOLS, Address
+from evenly.live.store.peers import MAX_COUNTS, MAX_PEERS, Peers
 from evenly.live.store.picker_messages import Message, decode_hash, decode_message
 
 ONE, TWO = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
@@ -40,6 +40,33 @@ def test_messages_in_order_are_taken_in_and_a_gap_is_reported() -> None:
     assert told.counts == {ONE: 7, TWO: 0}
     assert told.peers.replace(PICKER, 3, {ONE: 1}, 0.0)  # an older state than the messages brought
     assert told.counts == {ONE: 7, TWO: 0}
+
+
+def test_the_counts_of_all_are_added_and_go_with_their_picker() -> None:
+    told = Told()
+    told.peers.replace(PICKER, 1, {ONE: 3, TWO: 1}, 10.0)
+    told.peers.replace(OTHER, 1, {ONE: 4}, 20.0)
+    assert (told.peers.sessions(ONE), told.peers.sessions(TWO)) == (7, 1)
+    told.peers.hear(PICKER, 5.0)
+    assert told.peers.forget_silent(10.0) == []  # what was heard last counts
+    assert told.peers.forget_silent(15.0) == [PICKER]
+    assert (told.counts, len(told.peers)) == ({ONE: 4, TWO: 0}, 1)
+    assert told.peers.receive(Message(picker=OTHER, sequence=1, gone=True), 30.0)
+    assert told.counts == {ONE: 0, TWO: 0}
+    assert told.peers.ids == []
+
+
+def test_there_is_room_for_some_pickers_and_some_counts() -> None:
+    peers = Peers(lambda endpoint, count: None)
+    many = {Address(f"10.0.{i // 250}.{i % 250}", 80): 1 for i in range(MAX_POOLS)}
+    fitting = MAX_COUNTS // MAX_POOLS
+    taken = [peers.replace(f"{number:032x}", 1, many, 0.0) for number in range(fitting + 1)]
+    assert taken == [True] * fitting + [False]
+    peers.forget("0" * 32)
+    assert peers.replace(PICKER, 1, many, 0.0)
+    few = Peers(lambda endpoint, count: None)
+    taken = [few.replace(f"{number:032x}", 1, {}, 0.0) for number in range(MAX_PEERS + 1)]
+    assert taken == [True] * MAX_PEERS + [False]
 
 
 def test_a_message_with_a_wrong_value_is_ignored() -> None:

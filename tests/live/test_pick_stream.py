@@ -66,6 +66,31 @@ def response(served: Address | None) -> bytes:
     return field(3, b"some headers") + field(8, field(1, field(1, names.NAMESPACE) + field(2, told)))
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_session_from_its_pick_to_its_end(announced: bool) -> None:
+    """Envoy responds itself, then the pool that was picked, then another one after a retry."""
+    scene = Scene(announced=announced)
+    answer = scene.answer(REQUEST)
+    picked, other = scene.picked(), scene.other()
+    assert answer == ext_proc.pick_answer(picked.endpoint)
+    assert scene.answer(REQUEST) == answer  # a second question on one stream is the same session
+    for served, pool in ((None, picked), (picked, picked), (other, other)):
+        assert scene.answer(response(served and served.endpoint)) == ext_proc.GO_ON
+        assert (scene.picked(), scene.counts()) == (pool, ([0, 0, 1], announced))
+    scene.stream.ended()
+    assert scene.counts() == ([0, 0, 0], 0)
+    assert (scene.balancer.moved_total, scene.balancer.unpicked_total) == (1, 0)
+    assert sum(scene.latency.counts) == 2
+
+
+def test_messages_without_a_decision_are_answered_or_left() -> None:
+    scene = Scene()
+    assert scene.answer(field(4, b"a body")) == ext_proc.plain_answer(field(4, b"a body"))
+    scene.stream.message(field(10, 1))
+    scene.stream.message(b"")
+    assert len(scene.connection.items) == 1
+
+
 def test_a_stranger_serves() -> None:
     """The server is not one of our pools, so the session is not counted."""
     scene = Scene()

@@ -38,6 +38,7 @@ def test_only_metadata_of_the_namespace_name_a_subset() -> None:
         (request((names.SUBSET, "127.0.0.1:9001")), None),  # a client's header
         (hint(text_value("127.0.0.1:9001"), namespace="envoy.lb"), None),
         (among(0, 2), [at(0), at(2)]),
+        (hint(text_value("127.0.0.1:9001, 127.0.0.1:9003,")), [at(0), at(2)]),
         (
             hint(list_value(text_value("127.0.0.1:9001,127.0.0.1:9002"), text_value("[::1]:80"))),
             [at(0), at(1), Address("::1", 80)],

@@ -21,7 +21,7 @@ from evenly.live.admin.balancer_source import BalancerSource
 from evenly.live.admin.metrics import balancer_metrics
 from evenly.live.admin.schema import StateView
 from evenly.live.balancer.balancer import Balancer
-from evenly.live.balancer.events import BalancerEvent, PoolWeightChanged
+from evenly.live.balancer.events import BalancerEvent, PoolWeightChanged, ThresholdChanged
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.lifecycle import State
 from evenly.live.dashboard.feed import Feed
@@ -183,6 +183,12 @@ def test_the_name_of_the_policy_says_whether_weights_differ() -> None:
     scene.balancer.remove(at(2))
     assert scene.balancer.name == "threshold"
     assert Scene([1, 1], name="threshold-utility").balancer.name == "threshold-utility"
+
+
+def test_nothing_is_reported_about_thresholds_before_the_first_session() -> None:
+    scene = Scene([1, 4, 2])
+    scene.balancer.tick()
+    assert not any(isinstance(event, ThresholdChanged) for event in scene.events)
 
 
 def test_slow_start_leads_to_the_part_by_weight() -> None:
