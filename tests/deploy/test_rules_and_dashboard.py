@@ -79,6 +79,7 @@ def test_rules_and_panels_use_metrics_that_exist() -> None:
 
 def test_the_dashboard_shows_every_metric() -> None:
     assert names_in_code() - {name for text in expressions() for name in used_in(text)} == set()
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
 
 
 def test_the_table_has_the_metrics_of_the_code_and_no_others() -> None:

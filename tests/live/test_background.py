@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+from pathlib import Path
 
 from evenly.live.background import repeat, running
 from evenly.live.log import Log
+from evenly.live.picker.background import StateSaver
+from evenly.live.picker.state_file import PickerState
+from evenly.live.settings import read_settings
 from tests.live.processes import PATIENCE
 
 
@@ -63,3 +67,15 @@ def test_work_that_fails_ends_no_other_work() -> None:
     [(event, where, error)] = events(lines)
     assert (event, error) == ("fault", "OSError('no space left')")
     assert str(where).endswith("fail")
+
+
+def test_the_state_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
+    file, states = tmp_path / "state.json", iter(["0.8", "0.8", "0.9"])
+    settings = read_settings({"listen": "127.0.0.1:4000", "pool": ["127.0.0.1:9001"]}, None)
+    saver = StateSaver(
+        file, lambda: PickerState(settings=settings, pools=[], alpha=next(states)), object, Log(None)
+    )
+    for written in ("0.8", None, "0.9"):
+        saver.save()
+        assert (json.loads(file.read_text())["alpha"] if file.exists() else None) == written
+        file.unlink(missing_ok=True)

@@ -550,9 +550,16 @@ def test_a_pool_that_is_not_there_is_named_with_those_that_are() -> None:
             empty.balancer.pool(address(0))
 
 
+def test_an_error_names_five_pools_at_most() -> None:
+    with pytest.raises(InputError, match=f"Pools: {', '.join(str(address(number)) for number in range(5))}.$"):
+        Scene("jsq", pools=7).balancer.pool(address(9))
+
+
 def test_one_server_is_one_pool() -> None:
     scene = Scene("jsq", pools=1)
 
+    with pytest.raises(InputError, match=f"^Pool {address(0)} already exists.$"):
+        scene.balancer.add(address(0), endpoint(7))
     with pytest.raises(InputError, match=f"Pool localhost:9000 already exists, as {address(0)}"):
         scene.balancer.add(Address("localhost", 9000), endpoint(0))
 
@@ -621,6 +628,14 @@ def test_changes_are_reported_once_each() -> None:
     ]
     assert scene.events[3:] == [PoolGone(pool=address(0))]
     assert all(isinstance(event, PoolEvent) for event in scene.events)
+
+
+def test_without_slow_start_a_pool_serves_at_once() -> None:
+    scene = Scene("jsq", pools=1, slow_start=0.0)
+    scene.balancer.drain(address(0))
+    scene.balancer.undrain(address(0))
+
+    assert scene.states(scene.pools[0]) == [(State.SERVING, State.DRAINING), (State.DRAINING, State.SERVING)]
 
 
 def test_a_slow_start_shorter_than_the_clock_can_tell_ends_at_the_next_tick() -> None:

@@ -13,12 +13,13 @@ import httpx
 import pytest
 
 from evenly.live.addresses import Address
-from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Reader
+from evenly.live.admin.balancer_source import BalancerSource
+from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Feed, Reader
 from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
-from evenly.live.dashboard.source import Figures, spread_of
-from evenly.live.log import Line
+from evenly.live.dashboard.source import Figures, Pools, spread_of
+from evenly.live.log import Line, Log
 from tests.web.balancer_port import BalancerPort
 
 TOKEN = "a-token-of-many-characters"
@@ -194,6 +195,33 @@ def test_a_pool_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
     asyncio.run(run())
 
 
+class CountingSource(BalancerSource):
+    """Counts how often it is looked at."""
+
+    looks = 0
+
+    def figures(self) -> Figures:
+        self.looks += 1
+        return super().figures()
+
+    def pools(self) -> Pools:
+        self.looks += 1
+        return super().pools()
+
+
+def test_without_readers_only_points_of_the_history_are_noted() -> None:
+    source, clock = CountingSource(BalancerPort(2, 1).balancer, list), Clock()
+    feed = Feed(source, Log(None), clock=clock)
+
+    async def run() -> None:
+        for _ in range(100):  # ten seconds
+            await feed.tick()
+            clock.now += 0.1
+
+    asyncio.run(run())
+    assert source.looks == 10.0 / SAMPLE_S
+
+
 def test_a_reader_that_does_not_keep_up_is_let_go() -> None:
     feed = BalancerPort(2, 1).feed
 
@@ -280,7 +308,9 @@ def test_a_login_needs_the_token_and_gives_a_grant(guarded: BalancerPort, client
     assert answer.headers["cache-control"] == "no-store"
     assert events(client, guarded, {**PAGE, **grant}) == (200, "event: hello")
     assert client.get(f"{guarded.url}state", headers=grant).status_code == 200
-    assert client.get(f"{guarded.url}state", headers={"Authorization": f"Basic {grant}"}).status_code == 401
+    for scheme, status in (("bearer", 200), ("Basic", 401)):
+        headers = {"Authorization": grant["Authorization"].replace("Bearer", scheme)}
+        assert client.get(f"{guarded.url}state", headers=headers).status_code == status
 
 
 def test_a_kept_login_is_a_cookie_that_other_pages_cannot_use(guarded: BalancerPort, client: httpx.Client) -> None:

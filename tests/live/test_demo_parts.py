@@ -6,6 +6,8 @@ import asyncio
 import io
 import json
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from statistics import fmean, stdev
@@ -19,16 +21,20 @@ from evenly import Scenario, simulate
 from evenly.cli.text import demo as show_demo
 from evenly.core import JoinShortestQueue, LearningRule, Policy, ThresholdPolicy
 from evenly.errors import InputError
+from evenly.live.addresses import Address
 from evenly.live.admin.schema import MessagesView, StateView, TokensView
 from evenly.live.demo.balance import Balance, balance, ideal
 from evenly.live.demo.frame import Frame, Side
 from evenly.live.demo.plan import POOLS, Plan
+from evenly.live.demo.pools import embedded_pools
 from evenly.live.demo.report import Outcome, Report, verdict
-from evenly.live.demo.traffic import Session
+from evenly.live.demo.stack import demo_config
+from evenly.live.demo.traffic import Session, Traffic
 from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
-from evenly.workload.trace import draw_visits
+from evenly.workload.trace import Visit, draw_visits
+from tests.live.processes import ask
 
 PATIENCE = 60.0
 FALSE_ALARM = 1e-7  # of each comparison with a law
@@ -58,6 +64,49 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(PATIENCE):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+def test_a_session_that_breaks_counts_as_failed_and_a_plain_request_is_none() -> None:
+    ended: list[Session] = []
+
+    async def scenario() -> Traffic:
+        async with embedded_pools(1) as pools:
+            traffic = Traffic(pools, seed=1, ended=ended.append)
+            task = asyncio.create_task(traffic.run([Visit(0, 600.0)]))
+            await until(lambda: traffic.open.total() == 1)
+            status, _ = await asyncio.to_thread(ask, pools[0].port, "/")
+            assert status == 426
+        await task  # its pool is gone
+        return traffic
+
+    traffic = asyncio.run(scenario())
+    assert [session.pool for session in ended] == [""]
+    assert (traffic.started, traffic.failed) == (1, 1)
+
+
+def test_the_pools_end_with_their_parent() -> None:
+    command = [sys.executable, "-m", "evenly.live.demo.pools", "--count", "1"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as pools:
+        assert pools.stdin is not None
+        assert pools.stdout is not None
+        try:
+            assert pools.stdout.readline()
+            pools.stdin.close()
+            assert pools.wait(PATIENCE) == 0
+        finally:
+            pools.kill()
+
+
+def test_the_second_listener_of_envoy_bypasses_the_picker() -> None:
+    evenly, rival, picker, admin, *pools = (Address("127.0.0.1", 10_000 + number) for number in range(9))
+    static = demo_config(evenly, rival, picker, pools, admin)["static_resources"]
+    ours, theirs = map(json.dumps, static["listeners"])
+    assert '"picker"' in ours
+    assert '"picker"' not in theirs
+    assert '"pools"' not in theirs
+    [cluster] = [json.dumps(each) for each in static["clusters"] if each["name"] == "least_request"]
+    assert "override" not in cluster
+    assert "LeastRequest" in cluster
 
 
 # --- averages ----------------------------------------------------------------------------------------------------

@@ -258,10 +258,12 @@ def test_a_pool_that_goes_with_an_answer_is_not_judged_by_it() -> None:
 
 
 async def crowd(clock: Clock) -> None:
-    envoys = EnvoyFleet(make_balancer(), Log(None), clock)
+    log = Log(None)
+    envoys = EnvoyFleet(make_balancer(), log, clock)
     for port in range(1, MAX_ENVOYS + 1):
         assert envoys.register(f"127.0.0.1:{port}".encode(), Local()) is not None
     assert envoys.register(b"127.0.0.1:9999", Local()) is None
+    assert log.recent[-1][2:] == ("no more envoys", {"most": MAX_ENVOYS})
     deadline = time.monotonic() + PATIENCE
     while envoys.register(b"127.0.0.1:9999", Local()) is None:
         assert time.monotonic() < deadline

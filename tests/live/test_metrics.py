@@ -23,7 +23,7 @@ from evenly.live.admin.schema import StoreView
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import BOUNDS, Latency
 from evenly.live.balancer.lifecycle import State
-from evenly.live.log import MAX_LINES_PER_SECOND, Log
+from evenly.live.log import KEPT_LINES, MAX_LINES_PER_SECOND, Log
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -214,6 +214,15 @@ def test_an_endless_flood_stays_below_the_limit_and_every_line_is_accounted_for(
     flaps = sum(line["event"] == "flap" for line in written.lines())
     left_out = sum(int(str(line["lines"])) for line in written.lines() if line["event"] == "lines left out")
     assert flaps + left_out == 10_000
+
+
+def test_the_last_lines_are_kept_with_their_numbers() -> None:
+    written = Written()
+    for number in range(1, 2 * KEPT_LINES + 1):
+        written.now += 0.1
+        written.log.event("something", number=number)
+    assert [line.number for line in written.log.recent] == list(range(KEPT_LINES + 1, 2 * KEPT_LINES + 1))
+    assert all(line.facts == {"number": line.number} for line in written.log.recent)
 
 
 def _closed() -> TextIO:

@@ -74,8 +74,8 @@ def test_a_session_from_its_pick_to_its_end(announced: bool) -> None:
     picked, other = scene.picked(), scene.other()
     assert answer == ext_proc.pick_answer(picked.endpoint)
     assert scene.answer(REQUEST) == answer  # a second question on one stream is the same session
-    for served, pool in ((None, picked), (picked, picked), (other, other)):
-        assert scene.answer(response(served and served.endpoint)) == ext_proc.GO_ON
+    for served, pool in ((None, picked), (picked.endpoint, picked), (other.endpoint, other)):
+        assert scene.answer(response(served)) == ext_proc.GO_ON
         assert (scene.picked(), scene.counts()) == (pool, ([0, 0, 1], announced))
     scene.stream.ended()
     assert scene.counts() == ([0, 0, 0], 0)

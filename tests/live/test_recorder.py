@@ -60,6 +60,15 @@ def test_a_full_file_is_rotated_and_the_oldest_are_deleted(tmp_path: Path) -> No
     assert len(log) == log.starts[-1] + 1  # no gap: only the oldest are gone
 
 
+def test_a_batch_larger_than_a_file_is_written(tmp_path: Path) -> None:
+    file = RotatingFile(tmp_path / "log", max_bytes=10)
+    for batch in (b"x" * 100, b"y" * 100):
+        file.append(batch)
+    file.close()
+    assert (tmp_path / "log.1").read_text() == record_header() + "x" * 100
+    assert (tmp_path / "log").read_text() == record_header() + "y" * 100
+
+
 def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = RotatingFile(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import itertools
@@ -19,6 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 
+from evenly.live.addresses import parse_address
+from evenly.live.log import Log
+from evenly.live.store.shared_counts import SharedCounts
+from evenly.live.store_url import parse_store_url
 from evenly.live.wire.protobuf import field
 from tests.live.certificates import Authority
 from tests.live.clients import Session
@@ -269,6 +274,26 @@ def test_pickers_go_on_without_the_store_and_agree_when_it_is_back(store: StoreS
             assert logged(front.picker, "store lost")
             assert len(logged(front.picker, "store reachable")) > 1
             assert not logged(front.picker, "fault")
+
+
+def test_an_outage_of_the_store_is_no_silence_of_the_pickers(valkey: StoreServer) -> None:
+    """After a minute in which nothing could be read, another picker has time to be heard again."""
+    pool = parse_address(POOLS[0])
+
+    async def read_after_an_outage() -> int:
+        shared = SharedCounts(
+            *(parse_store_url(valkey.url), f"test-{next(NUMBERS)}"),
+            environment={},
+            changed=lambda endpoint, count: None,
+            refreshed=lambda: None,
+            log=Log(None),
+        )
+        shared._peers.replace("a" * 32, 1, {pool: 3}, asyncio.get_running_loop().time() - 60.0)
+        await shared._read_peers()
+        await shared._client.aclose()
+        return shared.elsewhere(pool)
+
+    assert asyncio.run(read_after_an_outage()) == 3
 
 
 @pytest.mark.full

@@ -309,6 +309,13 @@ def test_a_cookie_is_found_among_others() -> None:
         assert scene.sticky.seen[Return.KEPT] == 1
 
 
+def test_cookies_may_come_in_pieces_and_as_strings() -> None:
+    scene = Scene()
+    shown = request(("cookie", "a=b"), ("cookie", f"evenly-pool={scene.sticky.token(scene.pools[2])}"), raw=False)
+    scene.answer(scene.stream(), shown)
+    assert scene.pools[2].sessions == 1
+
+
 def test_the_cookie_names_the_pool_that_served() -> None:
     scene = Scene()
     stream = scene.stream()

@@ -195,7 +195,7 @@ def test_a_client_of_a_pool_that_drains_fails_or_is_removed_is_placed_again(fron
     placed_again()
     status, body = ask(front.picker.admin, "/pools", "POST", {"address": mine})
     assert status == 201, body
-    eventually(lambda: front.get("--cookie", cookie).pool, lambda pool: pool == mine)
+    eventually(lambda: front.get("--cookie", cookie), lambda again: (again.pool, again.cookie) == (mine, None))
 
 
 def test_bad_cookies_are_served_and_counted(front: Front) -> None:

@@ -100,6 +100,15 @@ def test_a_pool_at_its_slow_start_cap_serves_if_the_subset_has_no_other() -> Non
         assert new.sessions == expected
 
 
+def test_retries_stay_inside_and_in_rotation() -> None:
+    scene = Scene((1,) * 5)
+    scene.balancer.drain(at(4))
+    answer = scene.answer(scene.stream(), among(0, 4, 1, 2, 3))
+    picked = next(pool for pool in scene.pools if pool.sessions)
+    spares = [at(number) for number in range(4) if at(number) != picked.endpoint]
+    assert answer == ext_proc.pick_answer(picked.endpoint, *spares[:2])
+
+
 def test_a_client_returns_only_inside_the_subset() -> None:
     scene = Scene()
     cookie = ("cookie", f"evenly-pool={scene.sticky.token(scene.pools[2])}")

@@ -40,6 +40,16 @@ class Written:
         return [line for line in lines if line["event"] == "threshold changed"]
 
 
+def test_changes_that_share_a_line_keep_their_range() -> None:
+    written = Written()
+    for threshold in (1, 4, 9, 2, 5):
+        written.thresholds.changed(before=1, threshold=threshold, changes=3, epoch=threshold)
+    written.now += INTERVAL_S
+    written.thresholds.catch_up()
+    facts = {"before": 1, "threshold": 5, "changes": 12, "lowest": 1, "highest": 9, "epoch": 5}
+    assert [facts.items() <= line.items() for line in written.lines()] == [False, True]
+
+
 def test_a_line_that_the_log_left_out_is_written_later() -> None:
     written = Written()
     for _ in range(MAX_LINES_PER_SECOND):

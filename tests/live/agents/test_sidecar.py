@@ -277,6 +277,8 @@ def test_bad_options_are_one_sentence(capsys: pytest.CaptureFixture[str]) -> Non
         assert captured.out == ""
         assert captured.err.startswith(f"evenly: {sentence}")
         assert captured.err.count("\n") == 1
+    assert main(["agent", *given[:4]]) == 2
+    assert capsys.readouterr().err == "evenly: --dispatcher URL is required.\n"
 
 
 def test_a_port_in_use_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

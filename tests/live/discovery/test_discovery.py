@@ -21,6 +21,7 @@ from evenly.live.discovery.by_hand import KEPT_S, ByHand
 from evenly.live.discovery.discovery import Discovery
 from evenly.live.discovery.followed import Followed
 from evenly.live.discovery.lookups import Lookups
+from evenly.live.discovery.own_ports import listens_at
 from evenly.live.log import Log
 from evenly.live.picker.discovered import discovery_parts, discovery_views
 from evenly.live.pool_source import PoolSource, parse_pool_or_source
@@ -258,6 +259,14 @@ def test_answers_with_our_own_address_are_refused(server: DnsServer) -> None:
     scene.look_up(*web("127.0.0.1"))
     assert scene.states() == {TWO: "serving"}
     assert scene.logged("discovery failing")[-1]["reason"] == "DNS lists only this balancer itself"
+
+
+def test_which_addresses_are_our_own() -> None:
+    mine = Address("127.0.0.1", 80)
+    for own in (mine, Address("0.0.0.0", 80), Address("::", 80)):
+        assert listens_at(mine, [own])
+    assert not listens_at(mine, [Address("127.0.0.1", 81), Address("127.0.0.2", 80)])
+    assert not listens_at(Address("192.0.2.1", 80), [Address("0.0.0.0", 80)])  # of no machine
 
 
 def test_more_servers_than_pools_can_be(server: DnsServer, monkeypatch: pytest.MonkeyPatch) -> None:
