@@ -101,9 +101,12 @@ def test_pools_that_drain_or_leave_do_not_count_and_one_pool_needs_no_alpha(tmp_
         await scene.until(lambda: next(turns, None) is None)
         scene.balancer.undrain(_address(0))
         await scene.until(lambda: scene.balancer.alpha == 0.9)
+        scene.recommend("0.95")
+        scene.balancer.add(_address(3), _address(3))
+        await scene.until(lambda: scene.balancer.alpha == 0.95)
 
     asyncio.run(play())
-    assert scene.questions() == ["--pools=2 --load-max=10.0"]
+    assert scene.questions() == ["--pools=2 --load-max=10.0", "--pools=3 --load-max=10.0"]
 
 
 @pytest.mark.parametrize(("sessions", "load_max"), [(10, 10.0), (11, 20.0), (5000, 1000.0)])

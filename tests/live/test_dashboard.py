@@ -18,7 +18,7 @@ from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Feed, Reader
 from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
-from evenly.live.dashboard.source import Figures, Pools, spread_of
+from evenly.live.dashboard.source import Figures, spread_of
 from evenly.live.log import Line, Log
 from tests.web.balancer_port import BalancerPort
 
@@ -195,31 +195,22 @@ def test_a_pool_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
     asyncio.run(run())
 
 
-class CountingSource(BalancerSource):
-    """Counts how often it is looked at."""
-
-    looks = 0
-
-    def figures(self) -> Figures:
-        self.looks += 1
-        return super().figures()
-
-    def pools(self) -> Pools:
-        self.looks += 1
-        return super().pools()
-
-
 def test_without_readers_only_points_of_the_history_are_noted() -> None:
-    source, clock = CountingSource(BalancerPort(2, 1).balancer, list), Clock()
-    feed = Feed(source, Log(None), clock=clock)
+    looks, clock = list[str](), Clock()
+
+    class Watched(BalancerSource):
+        def __getattribute__(self, name: str) -> object:
+            looks.append(name)
+            return super().__getattribute__(name)
 
     async def run() -> None:
+        feed = Feed(Watched(BalancerPort(2, 1).balancer, list), Log(None), clock=clock)
         for _ in range(100):  # ten seconds
             await feed.tick()
             clock.now += 0.1
 
     asyncio.run(run())
-    assert source.looks == 10.0 / SAMPLE_S
+    assert (looks.count("figures"), looks.count("pools")) == (10.0 / SAMPLE_S, 0)
 
 
 def test_a_reader_that_does_not_keep_up_is_let_go() -> None:
@@ -231,8 +222,10 @@ def test_a_reader_that_does_not_keep_up_is_let_go() -> None:
             await feed.tick()
             quick._waiting.get_nowait()
         assert (slow.ended, quick.ended) == (True, False)
+        feed.unsubscribe(slow)  # it has been let go already
         assert len([text async for text in slow.messages()]) == MAX_WAITING - 1
         feed.close()
+        assert quick.ended
         assert [text async for text in quick.messages()] == []
         assert [text async for text in feed.subscribe().messages()] == [], "a stream after the end ends at once"
 

@@ -127,6 +127,8 @@ def test_averages_of_a_case_worked_by_hand() -> None:
     assert found.max_tasks == pytest.approx((2 + 2 + 1 + 1) / 4)
     assert found.mean_tasks == pytest.approx((1 + 1.5 + 1 + 0.5) / 4)
     assert found.pools_with_exactly == pytest.approx([0.25, 0.5, 0.25])
+    with pytest.raises(ValueError, match="nothing to average"):
+        balance(sessions, ["a", "b"], 2, 2)
 
 
 @pytest.mark.full
@@ -248,6 +250,12 @@ def test_the_verdict_of_a_bad_run() -> None:
     )
 
 
+def test_a_tenth_makes_the_difference() -> None:
+    assert "as even as the ideal" in verdict(report(spread=0.549))[1]
+    assert "10 % less even than the ideal" in verdict(report(spread=0.552))[1]
+    assert "about as even" in verdict(report(spread=0.5, rival=0.54))[2]
+
+
 def test_the_report_in_json_and_in_text() -> None:
     found = report(spread=0.6)
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -324,3 +332,19 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers() -> None:
         "http://127.0.0.1:65535/",
     ):
         assert expected in text
+
+
+def test_the_screen_does_without_unicode() -> None:
+    lines = drawn(frame(45), 80, 24, encoding="ascii")  # would fail on a letter that is not there
+    assert sum(line.count("#") for line in lines) > 0
+
+
+def test_a_screen_needs_a_terminal_that_is_large_enough() -> None:
+    for width, height, terminal in [(80, 24, True), (79, 24, True), (80, 20, True), (80, 24, False)]:
+        console = Console(file=io.StringIO(), width=width, height=height, force_terminal=terminal, _environ={})
+        assert show_demo.screen_fits(console) is ((width, height, terminal) == (80, 24, True))
+
+
+def test_a_moment_in_a_line() -> None:
+    assert "threshold  5 (best  5)" in show_demo.line(frame())
+    assert "threshold  ? (best  5)" in show_demo.line(frame(picker=False))

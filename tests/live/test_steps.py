@@ -143,11 +143,12 @@ async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
 
 def test_no_step_of_an_answer_writes_all_pools() -> None:
     """A pool takes at least half a microsecond, and a step a quarter of a millisecond: at most 500 pools."""
-    answer, total, most = asyncio.run(most_written_in_a_turn("/metrics"))
-    assert answer.status_code == 200
-    assert int(answer.headers["content-length"]) == len(answer.content)
-    assert total >= POOLS
-    assert most <= 500
+    for path in ("/metrics", "/state"):
+        answer, total, most = asyncio.run(most_written_in_a_turn(path))
+        assert answer.status_code == 200
+        assert int(answer.headers["content-length"]) == len(answer.content)
+        assert total >= POOLS
+        assert most <= 500
 
 
 # --- the text of metrics and JSON ------------------------------------------------------------------------------

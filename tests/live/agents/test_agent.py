@@ -276,6 +276,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up() -> None:
         b"bytes",
         '{"threshold": -1, "epoch": 1, "oldest_ticket": 1}',
         '{"type": "welcome", "heartbeat": 0, "key": "%s"}' % ("ab" * 32),
+        '{"type": "welcome", "heartbeat": 1, "key": "abab"}',
         "x" * 10_000,
     ],
 )

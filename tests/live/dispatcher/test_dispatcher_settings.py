@@ -42,6 +42,7 @@ def test_bad_settings_are_rejected_in_one_sentence() -> None:
         ({"listen": "127.0.0.1:80", "admin": "127.0.0.1:80"}, "listen and admin must have different ports"),
         ({"heartbeat": 0}, "heartbeat must be a number from 0.05 to 60, not 0"),
         ({"lease": 3}, "lease must be at least two heartbeats, 4 seconds, not 3"),
+        ({"lease": 3601}, "lease must be a number from 0.1 to 3600"),
         ({"alpha": "2"}, "alpha"),
         ({"alpha": "0.5", "load_max": 5.0}, "alpha or load-max, not both"),
         ({"load_max": -1}, "load-max must be"),

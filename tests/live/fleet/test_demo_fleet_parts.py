@@ -7,6 +7,7 @@ import importlib.util
 import io
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -23,15 +24,16 @@ from evenly.live.demo.fleet.frame import FleetFrame
 from evenly.live.demo.fleet.http_client import request
 from evenly.live.demo.fleet.plan import FleetPlan
 from evenly.live.demo.fleet.processes import Part, find_store
-from evenly.live.demo.fleet.recovery import Recovery
+from evenly.live.demo.fleet.recovery import Recovery, back_since
 from evenly.live.demo.fleet.replay import replay_jsq, replay_stale_reports
 from evenly.live.demo.fleet.report import FleetReport, fleet_verdict
-from evenly.live.demo.fleet.traffic import Tally
+from evenly.live.demo.fleet.traffic import MAX_ATTEMPTS, FleetTraffic, Tally
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages
 from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits
+from tests.live.processes import free_port
 from tests.live.test_demo_parts import check_same_mean
 
 
@@ -135,6 +137,32 @@ def test_a_broken_answer_is_a_lost_connection() -> None:
                     await request(address, "GET", "/")
 
     asyncio.run(scenario())
+
+
+def test_a_client_of_a_dead_pool_asks_again_elsewhere() -> None:
+    """The dispatcher picks another dead pool each time."""
+    asked: list[tuple[bool, list[str]]] = []
+    dead = free_port()
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        excluded = json.loads(await reader.readuntil(b"}"))["exclude"]
+        asked.append((b"\r\nIdempotency-Key: " in head, excluded))
+        body = json.dumps({"id": "x", "pool": f"pool-{len(excluded)}", "address": f"ws://127.0.0.1:{dead}"})
+        writer.write(f"HTTP/1.1 201 X\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    async def scenario() -> Tally:
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            address = Address("127.0.0.1", server.sockets[0].getsockname()[1])
+            traffic = FleetTraffic([address], seed=1, ended=lambda _: None)
+            await traffic.run([Visit(0.0, 0.5)], until=600.0)
+        return traffic.tally
+
+    tally = asyncio.run(scenario())
+    assert asked == [(True, sorted(f"pool-{each}" for each in range(times))) for times in range(MAX_ATTEMPTS)]
+    assert (tally.sessions, tally.unreachable, tally.lost) == (0, MAX_ATTEMPTS, 1)
 
 
 # --- processes ---------------------------------------------------------------------------------------------------
@@ -243,6 +271,16 @@ def test_the_verdict_of_a_bad_run(tmp_path: Path) -> None:
     assert "about as even" in fleet_verdict(report(tmp_path, stale=0.53))[2]
 
 
+def test_a_run_is_complete_when_everything_was_measured_and_all_parts_are_back(tmp_path: Path) -> None:
+    whole = report(tmp_path)
+    assert not replace(whole, windows=whole.windows[:2]).complete
+    first, second, gone = (
+        recovery(name, back, tmp_path) for name, back in (("a", 37.0), ("b", 39.0), ("c", None))
+    )
+    assert back_since([first, second]) == 39
+    assert back_since([first, gone]) is None
+
+
 def test_the_report_in_json_and_in_text(tmp_path: Path) -> None:
     found = report(tmp_path, spread=0.6)
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -316,3 +354,8 @@ def test_the_screen_stays_within_the_terminal(moment: FleetFrame, width: int, he
     assert len(lines) < height  # the last line would make the terminal scroll
     assert "45 s left" in lines[-1]
     assert "spread at this load" in "\n".join(lines)
+
+
+def test_a_moment_in_a_line() -> None:
+    assert "threshold  5 (best  5)" in show_fleet.line(frame())
+    assert "threshold  ? (best  5)" in show_fleet.line(frame(answers=False))
