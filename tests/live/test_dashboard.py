@@ -13,13 +13,12 @@ import httpx
 import pytest
 
 from evenly.live.addresses import Address
-from evenly.live.admin.balancer_source import BalancerSource
-from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Feed, Reader
+from evenly.live.dashboard.feed import MAX_READERS, MAX_WAITING, Reader
 from evenly.live.dashboard.frames import STATE_STEPS, TOKEN_STEPS, line_json
 from evenly.live.dashboard.history import HOUR_S, POINTS, SAMPLE_S, History
 from evenly.live.dashboard.login import KEPT_S, TAB_S, GrantKind, Logins
 from evenly.live.dashboard.source import Figures, spread_of
-from evenly.live.log import Line, Log
+from evenly.live.log import Line
 from tests.web.balancer_port import BalancerPort
 
 TOKEN = "a-token-of-many-characters"
@@ -193,24 +192,6 @@ def test_a_pool_that_takes_the_place_of_another_is_not_taken_for_it() -> None:
         assert page.names[-1] == "10.9.9.9:80"
 
     asyncio.run(run())
-
-
-def test_without_readers_only_points_of_the_history_are_noted() -> None:
-    looks, clock = list[str](), Clock()
-
-    class Watched(BalancerSource):
-        def __getattribute__(self, name: str) -> object:
-            looks.append(name)
-            return super().__getattribute__(name)
-
-    async def run() -> None:
-        feed = Feed(Watched(BalancerPort(2, 1).balancer, list), Log(None), clock=clock)
-        for _ in range(100):  # ten seconds
-            await feed.tick()
-            clock.now += 0.1
-
-    asyncio.run(run())
-    assert (looks.count("figures"), looks.count("pools")) == (10.0 / SAMPLE_S, 0)
 
 
 def test_a_reader_that_does_not_keep_up_is_let_go() -> None:

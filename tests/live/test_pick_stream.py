@@ -77,18 +77,11 @@ def test_a_session_from_its_pick_to_its_end(announced: bool) -> None:
     for served, pool in ((None, picked), (picked.endpoint, picked), (other.endpoint, other)):
         assert scene.answer(response(served)) == ext_proc.GO_ON
         assert (scene.picked(), scene.counts()) == (pool, ([0, 0, 1], announced))
+    scene.stream.message(b"")  # ignored
     scene.stream.ended()
     assert scene.counts() == ([0, 0, 0], 0)
     assert (scene.balancer.moved_total, scene.balancer.unpicked_total) == (1, 0)
     assert sum(scene.latency.counts) == 2
-
-
-def test_messages_without_a_decision_are_answered_or_left() -> None:
-    scene = Scene()
-    assert scene.answer(field(4, b"a body")) == ext_proc.plain_answer(field(4, b"a body"))
-    scene.stream.message(field(10, 1))
-    scene.stream.message(b"")
-    assert len(scene.connection.items) == 1
 
 
 def test_a_stranger_serves() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from h2.errors import ErrorCodes
 
 from evenly.live.wire.frames import Code, ProtocolError, unpadded
 from evenly.live.wire.header_blocks import HeaderBlocks
@@ -15,11 +14,6 @@ def test_more_padding_than_payload_is_a_protocol_error() -> None:
         with pytest.raises(ProtocolError) as raised:
             unpadded(payload)
         assert raised.value.code is Code.PROTOCOL_ERROR
-
-
-def test_error_codes_are_those_of_an_independent_library() -> None:
-    for name, code in Code.__members__.items():
-        assert code.value == ErrorCodes[name].value
 
 
 def test_a_block_that_cannot_be_decoded_is_a_compression_error() -> None:

@@ -13,6 +13,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from evenly.live.dispatcher.protocol import ApiServer
+from evenly.live.timing import Timing
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet, make_certificates, refused
 from tests.live.processes import PATIENCE, eventually
 
@@ -124,6 +126,25 @@ def test_open_picks_need_no_token_and_come_from_anywhere() -> None:
         headers = {"Host": "any.example", "Origin": "http://other.example"}
         assert client.post("/v1/sessions", headers=headers).json()["code"] == "no_pools"
         assert handshake(dispatcher, Host="any.example") == 421  # agents are no clients
+
+
+def test_a_tls_handshake_without_end_is_cut_off(certificates: tuple[Path, Path, Path]) -> None:
+    """With a short limit, instead of 10 seconds; that of asyncio is a minute. No application is reached."""
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*certificates[1:])
+    server = ApiServer(None, tls, max_connections=1, timing=Timing(tls_handshake_s=0.05))  # type: ignore[arg-type]
+
+    async def play() -> bytes:
+        with socket.create_server(("127.0.0.1", 0)) as sock:
+            await server.startup([sock])
+            reader, writer = await asyncio.open_connection(*sock.getsockname())
+            async with asyncio.timeout(PATIENCE / 2):
+                found = await reader.read()
+            writer.close()
+            server.servers[0].close()
+        return found
+
+    assert asyncio.run(play()) == b""
 
 
 def test_tls_with_a_ca_of_the_fleet(tokens: dict[str, Path], certificates: tuple[Path, Path, Path]) -> None:

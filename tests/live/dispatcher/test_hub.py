@@ -104,8 +104,9 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
         for text in (json.dumps(HELLO), encode_to_dispatcher(PoolPeer("a", incarnation=1).heartbeat())):
             events.put_nowait({"type": "websocket.receive", "text": text})
         serving = asyncio.create_task(agents.serve({}, events.get, wire.send, wire))
-        while not counters.messages.heartbeats:
-            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            while not counters.messages.heartbeats:
+                await asyncio.sleep(0)
         assert hub.connections["a"].last_message is not None
         store.key = bytes(32)
         agents.welcome_again()

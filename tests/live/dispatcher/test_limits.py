@@ -198,6 +198,9 @@ def test_places_within_a_lease_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
         assert [await status() for _ in range(3)] == [201, 201, 429]
         now = 10.0
         assert await status() == 201
+        with pytest.raises(RefusalError):  # of another parser; ours lets no such byte through
+            await sessions.go(b"\xff", b"", websocket=False)
+        assert [pool.expected for pool in (await store.state()).pools] == [1]
 
     asyncio.run(play())
 
