@@ -219,6 +219,11 @@ def test_unknown_policies_are_rejected() -> None:
             make_policy(name)
 
 
+def test_a_report_of_a_pool_that_is_no_member_is_rejected() -> None:
+    with pytest.raises(InputError, match="Pool 'stranger' is not a member"):
+        reporting("a").report("stranger", 3)
+
+
 class Mute:
     """An object that cannot be printed."""
 

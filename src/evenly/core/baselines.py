@@ -102,7 +102,8 @@ class StaleReports(CountingPolicy):
 
     def report(self, pool: PoolId, tasks: int | None = None) -> None:
         """Take in a report of the pool: the tasks that it has, or had when the report was sent."""
-        tasks = self.tasks(pool) if tasks is None else whole_number("tasks", tasks, 0, MAX_COUNT)
+        now = self.tasks(pool)
+        tasks = now if tasks is None else whole_number("tasks", tasks, 0, MAX_COUNT)
         self._messages.other += 1
         self._remove(pool)
         self._insert(pool, tasks)
