@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.needs import REASON
 
-_SURROUNDINGS = {"COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}
+_OF_THE_CALLER = {"COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}
 
 # The same examples every time, whatever the machine is doing.
 settings.register_profile(
@@ -32,9 +32,9 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
-# How the surroundings would have colors, widths and connections is no matter of ours.
+# The colors, widths and proxies of the caller do not reach the tests.
 for _name in list(os.environ):
-    if _name in _SURROUNDINGS or _name.lower().endswith("_proxy"):
+    if _name in _OF_THE_CALLER or _name.lower().endswith("_proxy"):
         del os.environ[_name]
 
 # Nothing is read from the user's home, and nothing is written to it.
