@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.needs import REASON
 
+Report = pytest.TestReport | pytest.CollectReport
 _OF_THE_CALLER = {"COLUMNS", "LINES", "TERMINAL_WIDTH", "FORCE_COLOR", "NO_COLOR", "PY_COLORS", "GITHUB_ACTIONS"}
 
 # The same examples every time, whatever the machine is doing.
@@ -68,21 +69,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Fail a module that would be skipped, if REQUIRE_ALL is set."""
+def pytest_runtest_makereport() -> Generator[None, Report, Report]:
+    """Fail what would be skipped, if REQUIRE_ALL is set: then every program must be installed."""
     report = yield
     if report.skipped and os.environ.get("REQUIRE_ALL"):
         report.outcome = "failed"
     return report
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that would be skipped, if REQUIRE_ALL is set: then every program must be installed."""
-    report = yield
-    if report.skipped and os.environ.get("REQUIRE_ALL"):
-        report.outcome = "failed"
-    return report
+pytest_make_collect_report = pytest_runtest_makereport  # for a module that would be skipped
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

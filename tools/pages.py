@@ -1,4 +1,4 @@
-"""Checks of the pages: wrapped lines, plain words, names that exist, the map of the paper, the benchmarks."""
+"""Checks of the pages: wrapped lines, plain words, names and files that exist, and the map of the paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.page import FLEET, LIVE, MEASURED
 from evenly.paper.report.references import references
 from website.stage import BrokenLinkError, stage
 
@@ -56,9 +55,6 @@ def problems() -> Iterator[str]:
     architecture = "docs/architecture.md"
     yield from (f"{architecture}: there is no {each}" for each in missing_files(pages[architecture]))
     yield from (f"{architecture}: {each}" for each in wrong_packages(pages[architecture]))
-    errata, benchmarks = "docs/background/errata.md", "docs/benchmarks.md"
-    yield from (f"{errata}: not numbered in turn: {each}" for each in misnumbered_items(pages[errata]))
-    yield from (f"{benchmarks}: not as in bench/page.py: {each}" for each in changed_sections(pages[benchmarks]))
     yield from (f"docs/paper-map.md: {each}" for each in _wrong_rows())
     try:
         with TemporaryDirectory() as folder:
@@ -131,21 +127,6 @@ def wrong_packages(text: str) -> Iterator[str]:
             yield f"there is no {name}"
     packages = {path.parent.name for path in source.glob("*/__init__.py")}
     yield from (f"no row for {each}" for each in sorted(packages - {name.partition(".")[0] for name in named}))
-
-
-def misnumbered_items(text: str) -> Iterator[str]:
-    """Yield the numbers of headings such as E1 and S1 unless they are 1, 2, 3, ... for each letter."""
-    for letter in "ES":
-        found = re.findall(rf"^### {letter}(\d+)\.", text, re.MULTILINE)
-        if found != [str(number) for number in range(1, len(found) + 1)]:
-            yield f"{letter}{', '.join(found)}"
-
-
-def changed_sections(page: str) -> Iterator[str]:
-    """Yield headings of benchmarks whose prose differs from that of the generator: the next run would undo it."""
-    for text in (LIVE, FLEET, *MEASURED.values()):
-        if not all(part.strip() in page for part in re.split(r"\{\w+\}", text)):
-            yield text.partition("\n")[0]
 
 
 def _is_about_places(page: str) -> bool:

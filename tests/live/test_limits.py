@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from io import StringIO
 from pathlib import Path
 
@@ -60,8 +61,11 @@ def test_too_few_open_files_are_rejected() -> None:
         read_limits(open_files=None, memory_mib=127, pools=0)
 
 
-def test_memory_is_that_of_the_tightest_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_and_processors_are_those_of_the_tightest_control_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(processes, "_GROUPS", tmp_path)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
     whole = processes.available_memory()
     group = tmp_path.joinpath(*processes.control_group().split("/"))
     group.mkdir(parents=True, exist_ok=True)
@@ -69,6 +73,9 @@ def test_memory_is_that_of_the_tightest_control_group(tmp_path: Path, monkeypatc
     assert processes.available_memory() == whole
     (tmp_path / "memory.max").write_text("2000000\n")
     assert processes.available_memory() == 2_000_000
+    for limit, processors in (("max 100000", 64), ("250000 100000", 2), ("50000 100000", 1)):
+        (group / "cpu.max").write_text(f"{limit}\n")
+        assert processes.available_processors() == processors
 
 
 def stats(**values: int) -> bytes:

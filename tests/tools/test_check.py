@@ -88,13 +88,3 @@ def test_packages_that_a_table_invents_or_leaves_out_are_found() -> None:
         "there is no sim.testing",
         "no row for testing",
     ]
-
-
-def test_items_out_of_turn_are_found() -> None:
-    assert list(pages.misnumbered_items("### E1. A\n### E2. B\n### S1. C\n### S14. D")) == ["S1, 14"]
-
-
-def test_benchmarks_whose_prose_the_next_run_would_undo_are_found() -> None:
-    page = (pages.ROOT / "docs" / "benchmarks.md").read_text("utf-8")
-    assert list(pages.changed_sections(page)) == []
-    assert list(pages.changed_sections(page.replace("C++17", "C++20"))) == ["# Benchmarks"]

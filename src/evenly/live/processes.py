@@ -9,7 +9,7 @@ import resource
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
@@ -72,12 +72,22 @@ def raise_fd_limit() -> int:
 
 def available_memory() -> int:
     """Return the bytes of memory that this process may use: those of the machine, or fewer in a control group."""
-    group = _GROUPS / control_group()
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    return min(limits + [limit for (limit,) in _group_limits("memory.max")])
+
+
+def available_processors() -> int:
+    """Return how many processors this process may use: those of the machine, or fewer in a control group."""
+    limits = [os.cpu_count() or 1]
+    return min(limits + [max(quota // period, 1) for quota, period in _group_limits("cpu.max")])
+
+
+def _group_limits(file: str) -> Iterator[list[int]]:
+    """Yield the numbers in the file of this process's control group, and of each group around it."""
+    group = _GROUPS / control_group()
     for folder in (group, *group.parents):
         with suppress(OSError, ValueError):  # no such file, or the word max
-            limits.append(int((folder / "memory.max").read_text(encoding="ascii")))
-    return min(limits)
+            yield [int(word) for word in (folder / file).read_text(encoding="ascii").split()]
 
 
 def control_group() -> str:

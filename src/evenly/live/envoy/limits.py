@@ -58,7 +58,7 @@ class Limits:
 def derive_limits(
     files: int = DEFAULT_FILES, memory: int = DEFAULT_MEMORY_MIB * 2**20, pools: int = 0, processors: int = 1
 ) -> Limits:
-    """Divide open files and bytes of memory, for an Envoy on a machine with this number of processors.
+    """Divide open files and bytes of memory, for an Envoy that may use this number of processors.
 
     In the worst case each client has sent a GET and then a POST. The connection of the GET is idle, and the POST
     has opened another one, so a session takes three files. Each pool is in two clusters. In each it needs a file

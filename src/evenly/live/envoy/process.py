@@ -6,7 +6,6 @@ import asyncio
 import errno
 import http.client
 import json
-import os
 from asyncio.subprocess import Process
 from importlib.util import find_spec
 from pathlib import Path
@@ -44,7 +43,8 @@ def find_envoy() -> Path:
 class EnvoyProcess:
     """One Envoy with the given config. It can be restarted after it has ended.
 
-    It listens on the socket `listen`, or makes its own without one. It has at most `threads` workers, if given.
+    It listens on the socket `listen`, or makes its own without one. It has `threads` workers, or as many as it
+    chooses.
     """
 
     name = "envoy"
@@ -84,16 +84,10 @@ class EnvoyProcess:
         self._process = await start_child(
             *(str(self._program), "-c", str(self._file)),
             *(["--disable-hot-restart"] if self._listen is None else self._listen.offer()),
-            *self._concurrency(),
+            *([] if self._threads is None else ["--concurrency", str(self._threads)]),
             *("--log-level", "warning", "--component-log-level", _QUIET, "--log-format", _LOG_FORMAT),
             stderr=self._log,
         )
-
-    def _concurrency(self) -> list[str]:
-        """Return the option for the number of workers. Left alone, Envoy starts one per processor it may use."""
-        if self._threads is None or self._threads >= (os.cpu_count() or 1):
-            return []
-        return ["--concurrency", str(self._threads)]
 
     async def wait_ready(self) -> bool:
         """Wait until it accepts clients; return False if it ends first."""

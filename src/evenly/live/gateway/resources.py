@@ -15,7 +15,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits, derive_limits
 from evenly.live.envoy.listen_socket import LONGEST_NAME
-from evenly.live.processes import available_memory, raise_fd_limit
+from evenly.live.processes import available_memory, available_processors, raise_fd_limit
 
 _ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
 _SERVERS_PER_NAME = 100  # that DNS may list
@@ -93,5 +93,5 @@ def machine_limits(pools: int, names: int = 0) -> Limits:
         files = _ENOUGH_FILES
     guess = min(_SERVERS_PER_NAME * names, files // _FILES_PER_GUESS)
     return derive_limits(
-        files=files, memory=available_memory(), pools=pools + guess, processors=os.cpu_count() or 1
+        files=files, memory=available_memory(), pools=pools + guess, processors=available_processors()
     )
