@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from evenly.cli.main import main
+from tests.live.processes import free_port
 
 TIMEOUT = 60.0  # seconds, for a command that imports, complains and ends
 ADDRESS_SPACE = 2 * 10**9  # bytes; a command that reads a device without a limit needs more
@@ -84,8 +85,9 @@ def test_what_only_the_network_knows_is_checked_before_the_children_start(
     assert said == "Pools 127.0.0.1:8 and localhost:8 are the same server."
     said = complaint(capsys, "gateway", "--listen", "0.0.0.0:8", "--pool", "localhost:8")
     assert said == "Pool 127.0.0.1:8 is the address that Envoy listens on: requests would loop."
-    said = complaint(capsys, "gateway", "--listen", "localhost:8", "--admin", "127.0.0.1:8", *POOL)
-    assert said == "listen and admin must have different ports, not 127.0.0.1:8 and 127.0.0.1:8."
+    port = free_port()
+    said = complaint(capsys, "gateway", "--listen", f"localhost:{port}", "--admin", f"127.0.0.1:{port}", *POOL)
+    assert said == f"listen and admin must have different ports, not 127.0.0.1:{port} and 127.0.0.1:{port}."
     with socket.create_server(("127.0.0.1", 0)) as used:
         port = used.getsockname()[1]
         for options in (("--listen", f"127.0.0.1:{port}"), (*GATEWAY[1:], "--admin", f"localhost:{port}")):
