@@ -89,7 +89,7 @@ class LightAgent(asyncio.Protocol):
         if "type" in values:
             self.report(self.peer.heartbeat())
             return
-        self.report(self.peer.receive(decode_to_pool(values)))
+        self.peer.receive(decode_to_pool(values))
         if not self.member.done():
             self.member.set_result(None)
 

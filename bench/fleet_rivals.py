@@ -61,9 +61,7 @@ def serve_constant(port: int) -> None:
 
 async def _open_fleet(store: Address, pools: int) -> None:
     """Make a fleet whose pools never fall silent. Places that are not taken are free again after 0.1 s."""
-    opened = ValkeyStore(
-        _SETTINGS, lambda _pool, _message: None, parse_store_url(f"redis://{store}"), fleet=_FLEET
-    )
+    opened = ValkeyStore(_SETTINGS, parse_store_url(f"redis://{store}"), fleet=_FLEET)
     await opened.open()
     for number in range(pools):
         await opened.register(f"pool-{number}", address="ws://127.0.0.1:1", capacity=None)

@@ -47,8 +47,7 @@ def print_row(delay: str, found: Comparison) -> None:
     """Print the spread of each policy, and what the threshold policy costs."""
     spreads = "  ".join(f"{result.spread:13.3f}" for result in found)
     learned = found[list(POLICIES).index("threshold")]
-    answers = (learned.window.resync + learned.window.acknowledgements) / learned.window.arrivals
-    print(f"{delay:>17}  {spreads}  {learned.threshold:9.2f} {learned.messages_per_task:8.3f} {answers:8.3f}")
+    print(f"{delay:>17}  {spreads}  {learned.threshold:9.2f} {learned.messages_per_task:8.3f}")
 
 
 def draw(axes: Axes, delays: Sequence[float], found: Sequence[Comparison], at_once: float) -> None:
@@ -76,9 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     asked = parser.parse_args(arguments)
     system, delays = (QUICK_SYSTEM, QUICK_DELAYS) if asked.quick else (SYSTEM, DELAYS)
     at_once = measured(system, "0")
-    print(f"{system.setting}. Spread by policy, then the threshold, its messages and its answers per task:\n")
+    print(f"{system.setting}. Spread by policy, then the threshold, and its messages per task:\n")
     print(f"{'delay':>17}  " + "  ".join(f"{policy:>13}" for policy in POLICIES), end="")
-    print(f"  {'threshold':>9} {'messages':>8} {'answers':>8}")
+    print(f"  {'threshold':>9} {'messages':>8}")
     print_row("0", at_once)
     jsq = at_once[list(POLICIES).index("jsq")].spread
     with saved_figure(asked.out, 9.0, 4.6) as figure:

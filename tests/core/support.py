@@ -21,7 +21,6 @@ from evenly.core import (
     Report,
     RoundRobin,
     StaleReports,
-    ThresholdNotice,
     ThresholdPolicy,
     UtilityThreshold,
     WeightedLeast,
@@ -119,17 +118,13 @@ def ordered(pools: Iterable[PoolId]) -> list[Any]:
     return sorted(cast("Iterable[Any]", pools))
 
 
-def report(pool: PoolId, tasks: int, epoch: int = 0, color: Color | None = None) -> Report:
-    return Report(pool, tasks, epoch, color)
+def report(pool: PoolId, tasks: int, color: Color | None = None) -> Report:
+    return Report(pool, tasks, color)
 
 
-def green(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
-    return Report(pool, tasks, epoch, Color.GREEN)
+def green(pool: PoolId, tasks: int) -> Report:
+    return Report(pool, tasks, Color.GREEN)
 
 
-def yellow(pool: PoolId, tasks: int, epoch: int = 0) -> Report:
-    return Report(pool, tasks, epoch, Color.YELLOW)
-
-
-def notice(threshold: int, epoch: int = 0) -> ThresholdNotice:
-    return ThresholdNotice(threshold, epoch)
+def yellow(pool: PoolId, tasks: int) -> Report:
+    return Report(pool, tasks, Color.YELLOW)

@@ -26,13 +26,12 @@ from evenly.core import (
     RandomRouting,
     Report,
     StaleReports,
-    ThresholdNotice,
     ThresholdPolicy,
     make_policy,
 )
 from evenly.errors import InputError
 from evenly.inputs import shown
-from tests.core.support import KINDS, Case, Watched, filled, first, loads, notice, report
+from tests.core.support import KINDS, Case, Watched, filled, first, loads, report
 
 T = TypeVar("T")
 
@@ -43,7 +42,6 @@ NO_COUNT: list[Any] = [  # what is not a count, whatever the limits
     *([], [1], (1,), {}, {1}, np.array([1]), np.array([[1], [2]]), object(), int, len),
 ]
 MOST = "1000000000000"
-LAST_EPOCH = "9223372036854775807"
 
 
 def member(pool: str) -> Dispatcher:
@@ -76,23 +74,11 @@ COUNTS: list[tuple[Callable[[Any], object], Any, str]] = [  # a call, a bad valu
     (Dispatcher, 0.5, f"threshold must be a whole number from 0 to {MOST}"),
     (lambda value: Dispatcher(value, None, 2), 3, "threshold must be a whole number from 0 to 2"),
     (lambda value: Dispatcher(0, None, value), -1, f"highest must be a whole number from 0 to {MOST}"),
-    (lambda value: Dispatcher(0, epoch=value), -1, f"epoch must be a whole number from 0 to {LAST_EPOCH}"),
     (lambda value: Dispatcher(1, None, 2).restart(value), 3, "threshold must be a whole number from 0 to 2"),
-    (lambda value: Dispatcher(0).restart(0, value), 1.0, f"epoch must be a whole number from 1 to {LAST_EPOCH}"),
     (
         lambda value: member("a").receive(report("a", value)),
         -1,
         f"tasks of pool 'a' must be a whole number from 0 to {MOST}",
-    ),
-    (
-        lambda value: member("a").receive(report("a", 0, value)),
-        -1,
-        f"epoch of pool 'a' must be a whole number from 0 to {LAST_EPOCH}",
-    ),
-    (
-        lambda value: member("a").receive(report("a", 0), value),
-        -1,
-        f"unseen must be a whole number from 0 to {MOST}",
     ),
     (
         lambda value: member("a").add("a", value),
@@ -127,13 +113,13 @@ COUNTS: list[tuple[Callable[[Any], object], Any, str]] = [  # a call, a bad valu
     (PowerOfD, 0, f"sample_size must be a whole number from 1 to {MOST}"),
     (Pull, 10**6 + 1, "capacity must be a whole number from 1 to 1000000"),
     (
-        lambda value: Pool("a", notice(1), value, 2),
+        lambda value: Pool("a", 1, value, 2),
         3,
         "tasks of pool 'a' must be a whole number from 0 to 2 (the capacity)",
     ),
-    (lambda value: Pool("a", notice(1), 0, value), 0, f"capacity must be a whole number from 1 to {MOST}"),
-    (lambda value: ThresholdNotice(value, 0), -1, f"threshold must be a whole number from 0 to {MOST}"),
-    (lambda value: ThresholdNotice(0, value), -1, f"epoch must be a whole number from 0 to {LAST_EPOCH}"),
+    (lambda value: Pool("a", 1, 0, value), 0, f"capacity must be a whole number from 1 to {MOST}"),
+    (lambda value: Pool("a", value), -1, f"threshold must be a whole number from 0 to {MOST}"),
+    (lambda value: Pool("a", 1).rethreshold(value), 0.5, f"threshold must be a whole number from 0 to {MOST}"),
     (LearningRule("0.5").fall_at, 2.0, f"pools must be a whole number from 0 to {MOST}"),
     (lambda value: LearningRule("0.5").step(value, 1.0, 2), 3.0, f"pools must be a whole number from 0 to {MOST}"),  # type: ignore[arg-type]
     (
@@ -197,8 +183,8 @@ def test_numpy_integers_become_plain_ones() -> None:
 
 def test_the_limits_themselves_are_allowed() -> None:
     most = 10**12
-    assert Dispatcher(2, None, 2).restart(2).threshold == 2
-    assert Dispatcher(most).restart(0).threshold == 0
+    assert Dispatcher(2, None, 2).threshold == 2
+    assert Dispatcher(most).threshold == most
     assert ThresholdPolicy(1, None, 2).threshold == 1
     policy = RandomRouting(most)
     policy.join("a", most)
@@ -294,41 +280,35 @@ def test_the_pools_of_a_dispatcher_are_checked() -> None:
         for call in (dispatcher.leave, dispatcher.estimate):
             assert "is not a member" in rejected(partial(call, pool))
         assert "is not a member" in rejected(partial(dispatcher.add, pool, 1))
-        assert not dispatcher.awaits(pool)
     for pool in (None, []):
         assert rejected(partial(dispatcher.join, pool)).startswith("A pool must be named by a hashable value")
-        assert rejected(partial(Pool, pool, notice(1))).startswith("A pool must be named by a hashable value")
+        assert rejected(partial(Pool, pool, 1)).startswith("A pool must be named by a hashable value")
 
 
 def test_messages_of_another_kind_are_rejected() -> None:
-    dispatcher, pool = member("a"), Pool("a", notice(1))
+    dispatcher = member("a")
     message: Any
-    for message in (None, "green", ("a", 1, 0, None), notice(1)):
+    for message in (None, "green", ("a", 1, None)):
         assert rejected(partial(dispatcher.receive, message)).startswith("report must be a Report, not ")
-    for message in (None, 3, (3, 1), report("a", 1)):
-        for call in (partial(Pool, "a", message), partial(pool.rethreshold, message)):
-            assert rejected(call).startswith("notice must be a ThresholdNotice, not ")
 
 
 def test_a_bad_report_changes_nothing() -> None:
     dispatcher = member("a")
     dispatcher.restart(2)
-    for tasks, epoch, color in [("x", 1, None), (0, "x", None), (0, 1, "green"), (True, 1, None), (0, True, None)]:
-        bad = Report("a", tasks, epoch, color)  # type: ignore[arg-type]
+    for tasks, color in [("x", None), (0, "green"), (True, None)]:
+        bad = Report("a", tasks, color)  # type: ignore[arg-type]
         rejected(partial(dispatcher.receive, bad))
         assert dispatcher.estimate("a") == 3
-        assert dispatcher.awaits("a")
-    rejected(partial(dispatcher.receive, report("a", 0, 1), -1))
     rejected(partial(dispatcher.add, "a", 0.5))  # type: ignore[arg-type]
     assert dispatcher.estimate("a") == 3
 
 
 def test_a_token_must_have_a_color() -> None:
     dispatcher = member("a")
-    message = Report("a", 0, 0, "green")  # type: ignore[arg-type]
+    message = Report("a", 0, "green")  # type: ignore[arg-type]
     assert rejected(lambda: dispatcher.receive(message)) == "color must be a Color or None, not 'green'."
     assert not dispatcher.yellow
-    assert not dispatcher.receive(Report([], 0, 0, None))  # type: ignore[arg-type]
+    assert not dispatcher.receive(Report([], 0, None))  # type: ignore[arg-type]
     count = MessageCount()
     assert rejected(lambda: count.count("green")) == "color must be a Color, not 'green'."  # type: ignore[arg-type]
 
@@ -383,7 +363,7 @@ def test_a_rejected_choice_is_not_learned_from() -> None:
     policy = ThresholdPolicy(0, LearningRule("0.5"))
     filled(policy, [1, 1])
     rejected(lambda: policy.arrive(lambda _: "x"))  # type: ignore[arg-type]
-    assert policy.dispatcher.learn() is None
+    assert not policy.dispatcher.learn()
     assert policy.threshold == 0
 
 

@@ -1,4 +1,4 @@
-"""The dispatcher's role: its estimates, which token it uses, when it moves the threshold, and when it waits."""
+"""The dispatcher's role: its estimates, which token it uses, and when it moves the threshold."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evenly.core import Dispatcher, LearningRule
 from evenly.errors import InputError
-from tests.core.support import Watched, first, notice, ordered, report
+from tests.core.support import Watched, first, ordered, report
 
 MANY = 9  # more tasks than any threshold here
 
@@ -19,13 +19,7 @@ def dispatcher(
     for place, pool in enumerate("abcdefghij"):
         made.join(pool)
         assert made.receive(report(pool, tasks[place] if place < len(tasks) else MANY))
-    assert made.settled
     return made
-
-
-def answer_all(made: Dispatcher, tasks: int = MANY) -> None:
-    for pool in made.pools:
-        made.receive(report(pool, tasks, made.epoch))
 
 
 def test_green_tokens_are_used_first() -> None:
@@ -54,8 +48,7 @@ def test_without_tokens_any_pool_is_picked() -> None:
 def test_without_pools_there_is_no_pick() -> None:
     made = Dispatcher(1, LearningRule(0.5), None)
     assert made.dispatch(first) is None
-    assert made.learn() is None
-    assert made.settled
+    assert not made.learn()
 
 
 def test_a_pool_that_has_not_reported_has_no_tokens_but_can_be_picked() -> None:
@@ -65,7 +58,7 @@ def test_a_pool_that_has_not_reported_has_no_tokens_but_can_be_picked() -> None:
     assert not made.yellow
     assert made.dispatch(first) == "a"
     assert made.estimate("a") is None  # one more than an unknown number
-    assert made.receive(report("a", 0), unseen=1)
+    assert made.receive(report("a", 1))
     assert made.estimate("a") == 1
 
 
@@ -93,15 +86,6 @@ def test_a_task_is_counted_at_the_pick() -> None:
     assert not tokens.yellow
 
 
-def test_a_report_counts_on_top_of_the_picks_that_it_does_not_cover() -> None:
-    tokens = dispatcher(0, threshold=3)
-    tokens.receive(report("a", 1), unseen=2)
-    assert tokens.estimate("a") == 3
-    assert ("a" in tokens.green, "a" in tokens.yellow) == (False, True)
-    tokens.receive(report("a", 1))
-    assert tokens.estimate("a") == 1
-
-
 def test_a_place_that_is_given_back_lowers_the_estimate_but_not_below_zero() -> None:
     tokens = dispatcher(1, threshold=1)
     tokens.dispatch(lambda pools: pools[0])
@@ -117,7 +101,7 @@ def test_a_place_that_is_given_back_lowers_the_estimate_but_not_below_zero() -> 
     events=st.lists(st.tuples(st.sampled_from("ab"), st.none() | st.integers(0, 5), st.integers(0, 3))),
     threshold=st.integers(0, 4),
 )
-def test_the_estimate_is_never_below_the_last_report_and_the_picks_after_it(
+def test_the_estimate_is_the_last_report_and_the_picks_after_it(
     events: list[tuple[str, int | None, int]], threshold: int
 ) -> None:
     made = Dispatcher(threshold, LearningRule("0.5"))
@@ -125,14 +109,14 @@ def test_the_estimate_is_never_below_the_last_report_and_the_picks_after_it(
         made.join(pool)
         made.receive(report(pool, 0))
     expected = {"a": 0, "b": 0}
-    for pool, tasks, unseen in events:
+    for pool, tasks, index in events:
         if tasks is None:
-            picked = str(made.dispatch(lambda candidates: candidates[unseen % len(candidates)]))  # noqa: B023
+            picked = str(made.dispatch(lambda candidates: candidates[index % len(candidates)]))  # noqa: B023
             expected[picked] += 1
             made.learn()
         else:
-            made.receive(report(pool, tasks, unseen), unseen)  # under any epoch
-            expected[pool] = tasks + unseen
+            made.receive(report(pool, tasks))
+            expected[pool] = tasks
         assert {name: made.estimate(name) for name in "ab"} == expected
         assert ordered(made.green) == [name for name in "ab" if expected[name] < made.threshold]
         assert ordered(made.yellow) == [name for name in "ab" if expected[name] <= made.threshold]
@@ -143,17 +127,6 @@ def test_reports_of_non_members_are_ignored() -> None:
     assert tokens.receive(report("z", 0)) is False
     assert not tokens.green
     assert "z" not in tokens.pools
-
-
-def test_a_report_under_another_epoch_still_updates_the_estimate() -> None:
-    tokens = dispatcher(alpha="0.5")  # no tokens: the next dispatch raises the threshold
-    tokens.dispatch(first)
-    assert tokens.learn() == notice(3, 1)
-    assert tokens.receive(report("a", 3, 0))
-    assert tokens.estimate("a") == 3
-    assert list(tokens.yellow) == ["a"]
-    assert tokens.receive(report("a", 2, 5))
-    assert list(tokens.green) == ["a"]
 
 
 def test_a_pool_that_leaves_loses_its_tokens() -> None:
@@ -171,11 +144,9 @@ def test_a_pool_that_leaves_loses_its_tokens() -> None:
 
 def test_a_change_rebuilds_the_tokens_from_the_estimates() -> None:
     tokens = dispatcher(MANY, 2, 3, 0, 4, 1)
-    assert tokens.restart(3) == notice(3, 1)
+    tokens.restart(3)
     assert (list(tokens.green), list(tokens.yellow)) == (["b", "d", "f"], ["b", "c", "d", "f"])
-    assert tokens.restart(1) == notice(1, 2)
-    assert (list(tokens.green), list(tokens.yellow)) == (["d"], ["d", "f"])
-    assert tokens.restart(1, 9) == notice(1, 9)
+    tokens.restart(1)
     assert (list(tokens.green), list(tokens.yellow)) == (["d"], ["d", "f"])
 
 
@@ -196,7 +167,8 @@ def test_on_a_rise_yellow_turns_green_and_stays_yellow() -> None:
     tokens = dispatcher(2, alpha="0.5")
     assert tokens.dispatch(first) == "a"
     assert tokens.receive(report("b", 2))
-    assert tokens.learn() == notice(3, 1)
+    assert tokens.learn()
+    assert tokens.threshold == 3
     assert list(tokens.green) == ["b"]
     assert list(tokens.yellow) == ["a", "b"]  # a has 3 with the task
 
@@ -204,7 +176,8 @@ def test_on_a_rise_yellow_turns_green_and_stays_yellow() -> None:
 def test_on_a_fall_green_turns_yellow_and_old_yellow_is_void() -> None:
     tokens = dispatcher(*[1] * 6, MANY, 2, alpha="0.4")
     assert tokens.dispatch(first) == "a"
-    assert tokens.learn() == notice(1, 1)
+    assert tokens.learn()
+    assert tokens.threshold == 1
     assert not tokens.green
     assert list(tokens.yellow) == list("bcdef")
 
@@ -213,97 +186,26 @@ def test_the_rule_sees_the_tokens_before_the_dispatch() -> None:
     # Two yellow tokens before, one after: the threshold stays. Six green before, five after: it falls.
     stays = dispatcher(2, 2, alpha="0.4")
     stays.dispatch(first)
-    assert stays.learn() is None
+    assert not stays.learn()
     falls = dispatcher(*[1] * 6, alpha="0.4")
     falls.dispatch(first)
-    assert falls.learn() == notice(1, 1)
+    assert falls.learn()
+    assert falls.threshold == 1
 
 
 def test_a_step_is_applied_once() -> None:
     tokens = dispatcher(alpha="0.5")
     tokens.dispatch(first)
-    assert tokens.learn() is not None
-    assert tokens.learn() is None
-    assert (tokens.threshold, tokens.epoch) == (3, 1)
-
-
-def test_the_rule_rests_until_all_have_answered() -> None:
-    tokens = dispatcher(alpha="0.5")
-    tokens.dispatch(first)
-    assert tokens.learn() == notice(3, 1)
-    for pool in "abcdefghij":
-        assert not tokens.settled
-        assert tokens.awaits(pool)
-        tokens.dispatch(first)
-        assert tokens.learn() is None  # though there is no token
-        assert tokens.receive(report(pool, MANY, 1))
-        assert not tokens.awaits(pool)
-    assert tokens.settled
-    tokens.dispatch(first)
-    assert tokens.learn() == notice(4, 2)
-    assert not tokens.settled
-
-
-def test_a_threshold_that_does_not_change_asks_for_no_answers() -> None:
-    tokens = dispatcher(alpha="0.5", highest=2)
-    tokens.dispatch(first)
-    assert tokens.learn() is None
-    assert tokens.settled
-
-
-def test_an_old_report_never_counts_as_an_answer() -> None:
-    tokens = dispatcher()
-    tokens.restart(3)
-    tokens.restart(4)
-    for epoch in (0, 1, 3):
-        for pool in tokens.pools:
-            assert tokens.receive(report(pool, 1, epoch))
-        assert not tokens.settled
-    answer_all(tokens)
-    assert tokens.settled
-
-
-def test_a_new_pool_makes_the_rule_rest_until_it_reports_under_the_epoch_in_force() -> None:
-    tokens = dispatcher(alpha="0.5")
-    tokens.restart(2, 7)
-    answer_all(tokens)
-    tokens.join("k")
-    tokens.receive(report("k", MANY, 0))
-    tokens.dispatch(first)
-    assert tokens.learn() is None
-    tokens.receive(report("k", MANY, 7))
-    tokens.dispatch(first)
-    assert tokens.learn() == notice(3, 8)
-
-
-def test_a_pool_that_leaves_is_not_waited_for() -> None:
-    tokens = dispatcher()
-    tokens.restart(3)
-    for pool in "abcdefghi":
-        tokens.receive(report(pool, MANY, 1))
-    assert tokens.awaits("j")
-    tokens.leave("j")
-    assert tokens.settled
-    assert not tokens.awaits("j")
-
-
-def test_pools_that_cannot_be_told_are_not_waited_for_until_the_next_change() -> None:
-    tokens = dispatcher()
-    tokens.restart(3)
-    for pool in "abcdefgh":
-        tokens.receive(report(pool, MANY, 1))
-    tokens.settle()
-    assert tokens.settled
-    assert tokens.estimate("j") == MANY
-    tokens.restart(4)
-    assert tokens.awaits("j")
+    assert tokens.learn()
+    assert not tokens.learn()
+    assert tokens.threshold == 3
 
 
 def test_the_threshold_never_exceeds_the_highest() -> None:
     capped = dispatcher(alpha="0.5", highest=2)
     capped.dispatch(first)
-    assert capped.learn() is None
-    assert (capped.threshold, capped.epoch) == (2, 0)
+    assert not capped.learn()
+    assert capped.threshold == 2
 
 
 def test_the_threshold_never_goes_below_zero() -> None:
@@ -315,27 +217,15 @@ def test_the_threshold_never_goes_below_zero() -> None:
     floor = Dispatcher(1, Falling("0.5"))
     floor.join("a")
     for _ in range(3):
-        answer_all(floor)
         floor.dispatch(first)
         floor.learn()
-    assert (floor.threshold, floor.epoch) == (0, 1)
+    assert floor.threshold == 0
 
 
 def test_without_a_rule_the_threshold_stays() -> None:
     tokens = dispatcher()
     tokens.dispatch(first)
-    assert tokens.learn() is None
-
-
-def test_epochs_start_where_told_and_only_grow() -> None:
-    made = Dispatcher(2, epoch=100)
-    assert made.notice == notice(2, 100)
-    assert made.restart(3) == notice(3, 101)
-    assert made.restart(3, 200) == notice(3, 200)
-    for epoch in (200, 199, 0):
-        with pytest.raises(InputError, match="epoch must be a whole number from 201 to"):
-            made.restart(5, epoch)
-    assert made.notice == notice(3, 200)
+    assert not tokens.learn()
 
 
 def test_membership_errors_name_the_pool() -> None:
@@ -345,4 +235,3 @@ def test_membership_errors_name_the_pool() -> None:
     for call in (tokens.leave, tokens.estimate, lambda pool: tokens.add(pool, 1)):
         with pytest.raises(ValueError, match="'z'"):
             call("z")
-    assert not tokens.awaits("z")

@@ -1,9 +1,10 @@
 """The protocol, broken on purpose in one way each. Every class leaves out something that a network asks for."""
 
 from collections.abc import Collection, Hashable
+from dataclasses import replace
 
 from evenly.core import Choose, LearningRule, PoolId
-from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
+from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, Tickets, ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import TERM
 from tests.faults.network import Peers
 
@@ -11,7 +12,7 @@ from tests.faults.network import Peers
 class NoSequenceNumbers(DispatcherPeer):
     """The last message to come counts, not the last that was sent."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
         record = self._records.get(message.report.pool)
         if record is not None:
             record.sequence = 0
@@ -28,39 +29,11 @@ class NoIncarnations(PoolPeer):
 class AnyIncarnation(DispatcherPeer):
     """A message of a pool that crashed long ago counts as much as one of the pool that runs."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
         record = self._records.get(message.report.pool)
         if record is not None and record.incarnation != message.incarnation:
             record.incarnation, record.sequence = -1, 0
         return super().receive(now, message)
-
-
-class NoBarrier(DispatcherPeer):
-    """The rule does not wait for the answers to the last threshold change."""
-
-    def pick(
-        self, now: float, choose: Choose, key: Hashable = None, exclude: Collection[PoolId] = ()
-    ) -> Pick | None:
-        self._dispatcher._unsettled.clear()
-        return super().pick(now, choose, key, exclude)
-
-
-class OldEpochs(DispatcherPeer):
-    """An answer to an earlier threshold change counts as one to the last."""
-
-    def receive(self, now: float, message: ToDispatcher) -> bool:
-        accepted = super().receive(now, message)
-        if accepted:
-            self._dispatcher._unsettled.pop(message.report.pool, None)
-        return accepted
-
-
-class EndlessWait(DispatcherPeer):
-    """A pool that is heard but hears nothing stops the rule for good."""
-
-    def tick(self, now: float) -> None:
-        self._unsettled_since = None
-        super().tick(now)
 
 
 class EndlessLeases(DispatcherPeer):
@@ -77,33 +50,68 @@ class LeasesReturnedTwice(DispatcherPeer):
     def tick(self, now: float) -> None:
         expired = [(pool, ticket) for time, pool, ticket in self._expiring if time <= now]
         for pool, ticket in expired:
-            if ticket in self.open_tickets(pool) and pool in self._dispatcher.pools:
-                self._dispatcher.add(pool, -1)
+            record = self._records.get(pool)
+            if record is not None and ticket in record.open and record.report.tasks:
+                record.report = replace(record.report, tasks=record.report.tasks - 1)
         super().tick(now)
 
 
 class NoReplies(DispatcherPeer):
-    """A heartbeat gets no reply, so a lost notice stays lost."""
+    """A heartbeat gets no reply, so a pool without traffic keeps an old threshold."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
-        before = dict(self._outbox)
-        accepted = super().receive(now, message)
-        self._outbox = before
-        return accepted
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
+        super().receive(now, message)
+        return None
 
 
 class PicksNotCounted(DispatcherPeer):
     """A report that crosses a pick hands out the same place twice."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
-        accepted = super().receive(now, message)
-        if accepted:
-            self._dispatcher.receive(message.report, unseen=0)
-        return accepted
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
+        reply = super().receive(now, message)
+        self._ranking.put(message.report.pool, message.report.tasks)
+        return reply
+
+
+class PicksAtRandom(DispatcherPeer):
+    """Any pool with room is as good as another."""
+
+    def _pick(self, choose: Choose, exclude: frozenset[PoolId]) -> Pick | None:
+        ranked = list(self._ranking._estimates)
+        anywhere = exclude | frozenset(pool for pool in ranked if pool != choose(ranked))
+        return super()._pick(choose, anywhere)
+
+
+class RestsAfterAChange(DispatcherPeer):
+    """After a change, the rule lets some picks pass."""
+
+    rest = 0
+
+    def _pick(self, choose: Choose, exclude: frozenset[PoolId]) -> Pick | None:
+        rule, threshold = self._rule, self.threshold
+        self._rule = None if self.rest else rule
+        pick = super()._pick(choose, exclude)
+        self._rule = rule
+        self.rest = 2 if self.threshold != threshold else max(self.rest - 1, 0)
+        return pick
+
+
+class FullCounted(DispatcherPeer):
+    """The learning rule counts full pools: they keep their tokens, and hold the threshold."""
+
+    def _pick(self, choose: Choose, exclude: frozenset[PoolId]) -> Pick | None:
+        full = [pool for pool, record in self._records.items()
+                if self._serves(pool, record) and self._restrictions.full(pool, record.estimate)]  # fmt: skip
+        for pool in full:
+            self._ranking.put(pool, self._records[pool].estimate)
+        pick = super()._pick(choose, exclude | frozenset(full))
+        for pool in full:
+            self._ranking.discard(pool)
+        return pick
 
 
 class TicketsAfterFailover(DispatcherPeer):
-    """A new term has new epochs, but goes on with the ticket numbers that it remembers."""
+    """A new term goes on with the ticket numbers that it remembers."""
 
     def begin_term(self, term: int) -> None:
         numbers = {pool: record.next_ticket for pool, record in self._records.items()}
@@ -117,7 +125,7 @@ class TicketsAfterFailover(DispatcherPeer):
 class TicketsAfterSilence(DispatcherPeer):
     """A pool that was forgotten starts again with the first ticket number."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
         self.tick(now)
         if message.report.pool not in self._records:
             self._unused = self._first
@@ -181,7 +189,7 @@ class DrainsIgnored(DispatcherPeer):
     """A pool that the operator drains comes back with its next message."""
 
     def drain(self, pool: PoolId) -> None:
-        self._take_out(pool)
+        self._ranking.discard(pool)
 
 
 class DrainsForGood(DispatcherPeer):
@@ -201,50 +209,67 @@ class SilenceIgnored(DispatcherPeer):
 class ArrivedIgnored(DispatcherPeer):
     """A pick counts until its lease expires, although its client is among the tasks already."""
 
-    def receive(self, now: float, message: ToDispatcher) -> bool:
-        blind = ToDispatcher(message.kind, message.incarnation, message.sequence, message.report, arrived=())
-        return super().receive(now, blind)
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
+        return super().receive(now, replace(message, arrived=()))
 
 
 class OldestTooHigh(DispatcherPeer):
     """Pools are told to forget tickets that are still on the way."""
 
-    def _tell(self, pool: PoolId) -> None:
-        super()._tell(pool)
-        self._outbox[pool] = ToPool(self._outbox[pool].notice, self._records[pool].next_ticket)
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
+        reply = super().receive(now, message)
+        return None if reply is None else replace(reply, oldest_ticket=reply.version)
+
+
+class VersionTooLow(DispatcherPeer):
+    """A reply looks older than the clients on their way."""
+
+    def receive(self, now: float, message: ToDispatcher) -> ToPool | None:
+        reply = super().receive(now, message)
+        return None if reply is None else replace(reply, version=reply.oldest_ticket)
 
 
 class TicketsNotSeen(PoolPeer):
     """A pool does not say which clients have come."""
 
-    def _see(self, ticket: int | None) -> None:
-        pass
+    def _see(self, ticket: int | None, threshold: int | None) -> None:
+        super()._see(ticket, threshold)
+        self._arrived = Tickets()
 
 
 class SessionsTwice(PoolPeer):
     """A client that connects again counts twice."""
 
-    def begin(self, session: Hashable, ticket: int | None = None) -> ToDispatcher | None:
+    def begin(
+        self, session: Hashable, ticket: int | None = None, threshold: int | None = None
+    ) -> ToDispatcher | None:
         self._sessions.discard(session)
-        return super().begin(session, ticket)
+        return super().begin(session, ticket, threshold)
 
 
-class OldNotices(PoolPeer):
-    """The last notice to come counts, not the last that was sent."""
+class OldThresholds(PoolPeer):
+    """The last threshold to come counts, not the newest."""
 
-    def receive(self, message: ToPool) -> ToDispatcher | None:
-        old = self._pool._notice
-        if message.notice.epoch < old.epoch:
-            self._pool._notice = message.notice
-        return super().receive(message)
-
-
-class NoAnswers(PoolPeer):
-    """A pool adopts a threshold without a word."""
-
-    def receive(self, message: ToPool) -> ToDispatcher | None:
+    def receive(self, message: ToPool) -> None:
+        self._version = min(self._version, message.version)
         super().receive(message)
-        return None
+
+
+class ThresholdsLost(PoolPeer):
+    """A pool ignores the threshold that a client carries."""
+
+    def _see(self, ticket: int | None, threshold: int | None) -> None:
+        super()._see(ticket, None)
+
+
+class ArrivalsReported(PoolPeer):
+    """A pool reports clients that the dispatcher has counted already."""
+
+    def begin(
+        self, session: Hashable, ticket: int | None = None, threshold: int | None = None
+    ) -> ToDispatcher | None:
+        self._see(ticket, threshold)
+        return super().begin(session)
 
 
 class SilentWhileGreen(PoolPeer):
@@ -256,7 +281,7 @@ class SilentWhileGreen(PoolPeer):
 
 
 class DrainingForgotten(PoolPeer):
-    """A pool that drains goes on with its tokens and answers, which make it a member again."""
+    """A pool that drains goes on with its tokens, which make it a member again."""
 
     def leave(self) -> ToDispatcher:
         message = super().leave()
@@ -267,20 +292,20 @@ class DrainingForgotten(PoolPeer):
 class RefusalsKept(PoolPeer):
     """The place of a client that was turned away is not given back."""
 
-    def refuse(self, ticket: int) -> ToDispatcher:
+    def refuse(self, ticket: int, threshold: int | None = None) -> ToDispatcher:
         self._sent.refusals += 1
         return self._message(Kind.REFUSAL, self._pool.announce())
 
 
 DISPATCHERS = (
-    NoSequenceNumbers, AnyIncarnation, NoBarrier, OldEpochs, EndlessWait, EndlessLeases, LeasesReturnedTwice,
-    NoReplies, PicksNotCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm, KeysIgnored,
-    EndlessMemory, FullIgnored, ExcludedPicked, DrainsIgnored, DrainsForGood, SilenceIgnored, ArrivedIgnored,
-    OldestTooHigh,
+    NoSequenceNumbers, AnyIncarnation, EndlessLeases, LeasesReturnedTwice, NoReplies, PicksNotCounted,
+    PicksAtRandom, RestsAfterAChange, FullCounted, TicketsAfterFailover, TicketsAfterSilence, NoNewTerm, OneTerm,
+    KeysIgnored, EndlessMemory, FullIgnored, ExcludedPicked, DrainsIgnored, DrainsForGood, SilenceIgnored,
+    ArrivedIgnored, OldestTooHigh, VersionTooLow,
 )  # fmt: skip
 POOLS = (
-    NoIncarnations, TicketsNotSeen, SessionsTwice, OldNotices, NoAnswers, SilentWhileGreen, DrainingForgotten,
-    RefusalsKept,
+    NoIncarnations, TicketsNotSeen, SessionsTwice, OldThresholds, ThresholdsLost, ArrivalsReported,
+    SilentWhileGreen, DrainingForgotten, RefusalsKept,
 )  # fmt: skip
 BROKEN = {
     **{kind.__name__: Peers(dispatcher=kind) for kind in DISPATCHERS},

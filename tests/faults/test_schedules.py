@@ -34,7 +34,7 @@ HAPPENS = {  # at least this often in 100 schedules of each mode
     "store crash": 50, "store unreachable": 100, "failover": 100, "forgotten write": 500, "another answer": 20,
     "no-show": 200, "late client": 100, "reconnection": 100, "asked twice": 200, "retry": 1000,
     "repeated answer": 500, "expired lease": 500, "threshold change": 500, "pick on the way": 5000,
-    "waiting for answers": 5000, "arrivals to settle": 100,
+    "arrivals to settle": 100,
     "pool dead for good": 10, "pool cut off for good": 10, "pool draining for good": 10,
     "pool deaf for good": 5,
 }  # fmt: skip

@@ -187,7 +187,7 @@ def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> Stat
         classes=[],
         sessions=110,
         tokens=TokensView(green=3, yellow=12),
-        messages=MessagesView(green=messages - 400, yellow=400, resync=60, acknowledgements=40, other=0),
+        messages=MessagesView(green=messages - 400, yellow=400, resync=60, other=0),
         picks={"green": 700, "yellow": 300},
         unpicked_sessions=unpicked,
         moved_sessions=0,

@@ -45,8 +45,8 @@ NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
     change(State.DRAINING, State.LEAVING, "pool leaving"),
     (PoolGone(pool=POOL), {"event": "pool gone", "pool": "pool.example:80"}),
     (
-        ThresholdChanged(before=2, threshold=5, changes=3),
-        {"event": "threshold changed", "before": 2, "threshold": 5, "changes": 3, "lowest": 2, "highest": 5},
+        ThresholdChanged(before=2, threshold=5),
+        {"event": "threshold changed", "before": 2, "threshold": 5, "lowest": 2, "highest": 5},
     ),
     (AlphaChanged(alpha=0.85), {"event": "alpha changed", "alpha": 0.85}),
 ]

@@ -214,7 +214,7 @@ class CountedName(str):
 def test_no_step_of_a_snapshot_reads_all_pools() -> None:
     async def play() -> tuple[FleetState, int]:
         agents = Agents()
-        store = agents.store = LocalStore(TIMES, agents.send, term=1)
+        store = agents.store = LocalStore(TIMES, term=1)
         await agents.join(*(CountedName(f"pool-{number}") for number in range(POOLS)))
         taking = asyncio.create_task(store.state())
         most, before = 0, CountedName.written

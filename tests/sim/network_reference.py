@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from evenly.core import JoinShortestQueue, LearningRule, RandomRouting, StaleReports
-from evenly.core.protocol import DispatcherPeer, PoolPeer, ToDispatcher
+from evenly.core.protocol import DispatcherPeer, Pick, PoolPeer, ToDispatcher
 from evenly.sim.kernels.flight import Delays, new_flight, refill_delays
 from evenly.sim.kernels.rng import BUFFER, new_streams, refill_events
 from evenly.sim.reference import Choices
@@ -96,12 +96,11 @@ class NetworkReference:
             ]
             for session, pool in zip(self._sessions, self._owners, strict=True):
                 self.pools[pool].begin(session)
-            for peer in self.pools:
-                self.dispatcher.receive(0.0, peer.heartbeat())
-            for to, notice in self.dispatcher.messages():
-                answer = self.pools[cast(int, to)].receive(notice)
-                assert answer is not None
-                self.dispatcher.receive(0.0, answer)
+            for pool, peer in enumerate(self.pools):
+                self.dispatcher.set_capacity(pool, scenario.capacity)
+                reply = self.dispatcher.receive(0.0, peer.heartbeat())
+                assert reply is not None
+                peer.receive(reply)
             self._joining = self.messages()
             return
         self.policy: Any = {"jsq": JoinShortestQueue, "random": RandomRouting, "stale-reports": StaleReports}.get(
@@ -113,14 +112,13 @@ class NetworkReference:
         if scenario.policy == "stale-reports":
             self._next_report = scenario.interval / scenario.service_rate / scenario.pools
 
-    def messages(self) -> tuple[int, int, int, int]:
-        """Return the messages of the pools so far: green, yellow, resync and acknowledgements."""
+    def messages(self) -> tuple[int, int, int]:
+        """Return the messages of the pools so far: green, yellow and resync."""
         sent = [peer.sent for peer in self.pools]
         return (
             sum(each.green for each in sent),
             sum(each.yellow for each in sent),
             sum(each.resync for each in sent),
-            sum(each.acknowledgements for each in sent),
         )
 
     def messages_since_start(self) -> list[int]:
@@ -129,7 +127,7 @@ class NetworkReference:
     def estimates(self) -> list[int]:
         """Return what the dispatcher takes the tasks of each pool to be."""
         if self.scenario.policy == "threshold":
-            return [self.dispatcher.dispatcher.estimate(pool) or 0 for pool in range(self.scenario.pools)]
+            return [self.dispatcher.estimate(pool) for pool in range(self.scenario.pools)]
         return list(self._ranking.level)
 
     # --- time ---
@@ -213,8 +211,8 @@ class NetworkReference:
             self._delay_position[stream] += 1
         heapq.heappush(self._flying, (self.time + time, next(self._serial), deliver))
 
-    def _send_task(self, pool: int, ticket: int | None = None) -> None:
-        self._send("travel", lambda: self._begin(pool, ticket))
+    def _send_task(self, pool: int, pick: Pick | None = None) -> None:
+        self._send("travel", lambda: self._begin(pool, pick))
 
     def _to_dispatcher(self, message: ToDispatcher | None) -> None:
         if message is not None:
@@ -222,26 +220,28 @@ class NetworkReference:
 
     def _hear(self, message: ToDispatcher) -> None:
         self.dispatcher.receive(self.time, message)
+        pool = cast(int, message.report.pool)
+        self._ranking.move(pool, self.dispatcher.estimate(pool))
 
     # --- events ---
 
-    def _begin(self, pool: int, ticket: int | None) -> None:
+    def _begin(self, pool: int, pick: Pick | None) -> None:
         if self.tasks[pool] == self.scenario.capacity:
             self.lost += 1
             if self.scenario.policy == "threshold":
-                assert ticket is not None
-                self._to_dispatcher(self.pools[pool].refuse(ticket))
+                assert pick is not None
+                self._to_dispatcher(self.pools[pool].refuse(pick.ticket, pick.threshold))
             elif self.scenario.policy == "jsq":
                 self._send("signal", lambda: self._departed(pool))
             return
         left = self._left()
         self.tasks[pool] += 1
         self._owners.append(pool)
-        self._sessions.append((pool, ticket, next(self._serial)) if ticket is None else (pool, ticket))
+        self._sessions.append((pool, next(self._serial), None) if pick is None else (pool, pick.ticket))
         self._rate = self._current_rate()
         self._next_time = self._time_after(left)
-        if self.scenario.policy == "threshold":
-            self._to_dispatcher(self.pools[pool].begin(self._sessions[-1], ticket))
+        if pick is not None:
+            self._to_dispatcher(self.pools[pool].begin(self._sessions[-1], pick.ticket, pick.threshold))
 
     def _depart(self, task: int) -> None:
         task = min(task, len(self._owners) - 1)
@@ -273,13 +273,14 @@ class NetworkReference:
             self._send_task(pool)
 
     def _pick(self) -> None:
-        pick = self.dispatcher.pick(self.time, self._uniform)
-        assert pick is not None
+        pick = self.dispatcher.pick(self.time, self._from_ranking)
+        if pick is None:  # all are full, as far as the dispatcher knows
+            self.lost += 1
+            return
         self.without_token += pick.color is None
-        for pool, message in self.dispatcher.messages():
-            peer = self.pools[cast(int, pool)]
-            self._send("signal", lambda peer=peer, message=message: self._to_dispatcher(peer.receive(message)))  # type: ignore[misc]
-        self._send_task(cast(int, pick.pool), pick.ticket)
+        pool = cast(int, pick.pool)
+        self._ranking.move(pool, self.dispatcher.estimate(pool))
+        self._send_task(pool, pick)
 
     def _poll(self) -> None:
         pools = list(range(self.scenario.pools))

@@ -9,6 +9,7 @@ import pytest
 
 from evenly import InputError
 from evenly.core import JoinShortestQueue
+from evenly.core.protocol import Pick
 from evenly.sim import Scenario, simulate
 from evenly.sim.given import GivenSessions
 from evenly.sim.recorded import draw_sessions, simulate_recorded
@@ -66,13 +67,13 @@ class GivenReference(NetworkReference):
         arrival = float(starts[self._next]) if self._next < starts.size else math.inf
         self._next_time = min(arrival, self._due[0][0] if self._due else math.inf)
 
-    def _send_task(self, pool: int, ticket: int | None = None) -> None:
+    def _send_task(self, pool: int, pick: Pick | None = None) -> None:
         number = self._next
-        self._send("travel", lambda: self._begin_given(pool, ticket, number))
+        self._send("travel", lambda: self._begin_given(pool, pick, number))
 
-    def _begin_given(self, pool: int, ticket: int | None, number: int) -> None:
+    def _begin_given(self, pool: int, pick: Pick | None, number: int) -> None:
         before = len(self._sessions)
-        self._begin(pool, ticket)
+        self._begin(pool, pick)
         if len(self._sessions) > before:
             ends = self.time + float(self._given.durations[number])
             heapq.heappush(self._due, (ends, self._begun, self._sessions[-1]))
@@ -135,7 +136,7 @@ def test_late_messages_with_given_sessions_go_the_way_of_the_peers(name: str, de
         assert network.tasks.tolist() == peers.tasks
         assert network.flying == len(peers._flying)
         if scenario.policy == "threshold":
-            assert kernel.state["threshold"] == peers.dispatcher.dispatcher.threshold
+            assert kernel.state["threshold"] == peers.dispatcher.threshold
     assert (int(kernel.state["arrivals"]), int(kernel.state["lost"])) == (peers.arrivals, peers.lost)
     if scenario.capacity is not None:
         assert peers.lost > 0

@@ -178,7 +178,7 @@ GARBAGE: dict[str, Callable[[bytes], bytes]] = {
     "a scrambled file": scrambled,
     "pickled objects": lambda saved: archive(meta=np.array([{}], dtype=object)),
     "a description that is no JSON": lambda saved: archive(meta=np.array("{")),
-    "nothing but a format": lambda saved: meta({"format": 4}),
+    "nothing but a format": lambda saved: meta({"format": 5}),
     "a schedule of numbers": lambda saved: changed(saved, lambda _, data: data["scenario"].update(schedule=[1])),
     "deeply nested JSON": lambda saved: archive(meta=np.array("[" * 10**5)),
     "endless digits": lambda saved: archive(meta=np.array('{"format": ' + "9" * 10**5 + "}")),
@@ -254,7 +254,7 @@ def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN40
 def test_a_file_of_another_format_is_named_with_both_formats(number: int, tmp_path: Path) -> None:
     target = tmp_path / "result.npz"
     target.write_bytes(meta({"format": number}))
-    with pytest.raises(InputError, match=rf"result\.npz .* its format is {number}, not 4\. Simulate"):
+    with pytest.raises(InputError, match=rf"result\.npz .* its format is {number}, not 5\. Simulate"):
         Result.load(target)
 
 

@@ -87,7 +87,7 @@ def test_a_recorded_simulation_replays_exactly(name: str, tmp_path: Path) -> Non
     [outcome] = again.policies
     same_averages(outcome.averages, averages(result.window, scenario.pools))
     for count in ("arrivals", "events", "lost_tasks", "without_token", "green", "yellow", "resync",
-                  "acknowledgements", "other", "change_count"):  # fmt: skip
+                  "other", "change_count"):  # fmt: skip
         assert getattr(outcome.window, count) == getattr(result.window, count)
     assert again.log.sessions == len(sessions)
 

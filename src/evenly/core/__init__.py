@@ -10,7 +10,7 @@ from evenly.core.baselines import JoinShortestQueue, PowerOfD, RandomRouting, Ro
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
 from evenly.core.make import make_policy
-from evenly.core.messages import Color, MessageCount, PoolId, Report, ThresholdNotice
+from evenly.core.messages import Color, MessageCount, PoolId, Report
 from evenly.core.policy import Policy
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
@@ -42,7 +42,6 @@ __all__ = [
     "RoundRobin",
     "SizedPolicy",
     "StaleReports",
-    "ThresholdNotice",
     "ThresholdPolicy",
     "UtilityThreshold",
     "WeightedLeast",

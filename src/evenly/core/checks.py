@@ -8,7 +8,7 @@ from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 
 MAX_COUNT = 10**12  # tasks, pools, thresholds: far beyond any system, and far below the end of 64 bits
-MAX_EPOCH = 2**63 - 1
+MAX_NUMBER = 2**63 - 1
 
 T = TypeVar("T")
 

@@ -1,14 +1,14 @@
 """The dispatcher's role: it estimates each pool's tasks, picks a pool for each task and learns the threshold.
 
-Its estimate is what the pool last reported, plus its own picks that the report does not cover. Tokens follow from
-estimates and threshold. It returns notices and receives reports; how they travel is up to the caller.
+Its estimate is what the pool last reported, plus its own picks since. Tokens follow from estimates and threshold.
+Messages take no time here; `evenly.core.protocol` has the dispatcher for a network.
 """
 
 from collections.abc import Container
 
-from evenly.core.checks import MAX_COUNT, MAX_EPOCH, already_member, check_pool, chosen, not_member
+from evenly.core.checks import MAX_COUNT, already_member, check_pool, chosen, not_member
 from evenly.core.learning import LearningRule
-from evenly.core.messages import PoolId, Report, ThresholdNotice
+from evenly.core.messages import PoolId, Report
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
 from evenly.errors import InputError
@@ -20,24 +20,18 @@ _TRIES = 4  # to hit a pool that need not be avoided
 class Dispatcher:
     """Tokens, at most one green and one yellow per pool; a threshold; and a rule that moves it, or None.
 
-    `highest` is the largest threshold allowed (default: no limit), `epoch` the number of the first epoch.
+    `highest` is the largest threshold allowed (default: no limit).
 
-    The rule rests while a pool has not answered the last threshold change. Right after one, the tokens say little
-    about the new threshold; a rule that acted on them would raise it at every arrival.
-
-    Paper: Sec. 2.1, and Sec. 4.1. Departs: the paper's messages take no time, so that its tokens are always exact.
+    Paper: Sec. 2.1, and Sec. 4.1.
     """
 
-    def __init__(
-        self, threshold: int, rule: LearningRule | None = None, highest: int | None = None, epoch: int = 0
-    ) -> None:
+    def __init__(self, threshold: int, rule: LearningRule | None = None, highest: int | None = None) -> None:
         self._highest = MAX_COUNT if highest is None else whole_number("highest", highest, 0, MAX_COUNT)
-        self._notice = ThresholdNotice(self._allowed(threshold), epoch)
+        self._threshold = self._allowed(threshold)
         self.rule = rule
         self._pending_step = 0
         self._pools: PoolSet[PoolId] = PoolSet()
         self._estimates: dict[PoolId, int] = {}  # without pools that have not reported yet
-        self._unsettled: dict[PoolId, None] = {}  # an ordered set: pools that have not answered the last notice
         self._green: PoolSet[PoolId] = PoolSet()
         self._yellow: PoolSet[PoolId] = PoolSet()
 
@@ -48,29 +42,12 @@ class Dispatcher:
 
     @rule.setter
     def rule(self, rule: LearningRule | None) -> None:
-        if rule is not None and not isinstance(rule, LearningRule):
-            raise InputError(f"rule must be a LearningRule or None, not {shown(rule)}.")
-        self._rule = rule
-
-    @property
-    def notice(self) -> ThresholdNotice:
-        """The threshold in force and its epoch, for pools that join."""
-        return self._notice
+        self._rule = check_rule(rule)
 
     @property
     def threshold(self) -> int:
         """The threshold in force."""
-        return self._notice.threshold
-
-    @property
-    def highest(self) -> int:
-        """The largest threshold allowed."""
-        return self._highest
-
-    @property
-    def epoch(self) -> int:
-        """The number of the current epoch: one more with each threshold change."""
-        return self._notice.epoch
+        return self._threshold
 
     @property
     def pools(self) -> PoolSet[PoolId]:
@@ -87,15 +64,6 @@ class Dispatcher:
         """The pools estimated to have at most `threshold` tasks, the green ones among them."""
         return self._yellow
 
-    @property
-    def settled(self) -> bool:
-        """True if every pool has answered the last threshold change, so that the rule may act."""
-        return not self._unsettled
-
-    def awaits(self, pool: PoolId) -> bool:
-        """Return True if the pool has not answered the last threshold change."""
-        return pool in self._pools and pool in self._unsettled
-
     def estimate(self, pool: PoolId) -> int | None:
         """Return the estimated number of the pool's tasks; None before its first report."""
         if pool not in self._pools:
@@ -108,7 +76,6 @@ class Dispatcher:
         if pool in self._pools:
             raise already_member(pool)
         self._pools.add(pool)
-        self._unsettled[pool] = None
 
     def leave(self, pool: PoolId) -> None:
         """Remove a pool and its tokens."""
@@ -116,15 +83,14 @@ class Dispatcher:
             raise not_member(pool)
         self._pools.discard(pool)
         self._estimates.pop(pool, None)
-        self._unsettled.pop(pool, None)
         self._green.discard(pool)
         self._yellow.discard(pool)
 
     def dispatch(self, choose: Choose, avoid: Container[PoolId] = ()) -> PoolId | None:
         """Pick a pool and count the task in; return None if there is no pool, or none but those to `avoid`.
 
-        The learning rule sees the tokens before that, with those of the pools to avoid. `learn` applies its step
-        once the task is placed.
+        The learning rule sees the tokens before that, with those of the pools to avoid: other tasks may go there.
+        `learn` applies its step once the task is placed.
 
         Paper: Sec. 2.1. Departs: the paper has no pools to avoid.
         """
@@ -138,7 +104,7 @@ class Dispatcher:
             pool = None
         if pool is None:
             return None
-        if self._rule is not None and not self._unsettled:
+        if self._rule is not None:
             self._pending_step = self._rule.step(pools, green, yellow)
         self.add(pool, 1)
         return pool
@@ -153,43 +119,32 @@ class Dispatcher:
         if estimate is not None:
             self._set_estimate(pool, max(estimate + tasks, 0))
 
-    def receive(self, report: Report, unseen: int = 0) -> bool:
-        """Take in what a pool reports; `unseen` picks are not in it. Return False if the pool is not a member."""
+    def receive(self, report: Report) -> bool:
+        """Take in what a pool reports. Return False if the pool is not a member."""
         if not isinstance(report, Report):
             raise InputError(f"report must be a Report, not {shown(report)}.")
         if report.pool not in self._pools:
             return False
         report.check()
-        self._set_estimate(report.pool, int(report.tasks) + whole_number("unseen", unseen, 0, MAX_COUNT))
-        if report.epoch == self._notice.epoch:
-            self._unsettled.pop(report.pool, None)
+        self._set_estimate(report.pool, int(report.tasks))
         return True
 
-    def settle(self) -> None:
-        """Stop waiting for answers to the last threshold change, from pools that cannot be told."""
-        self._unsettled.clear()
-
-    def learn(self) -> ThresholdNotice | None:
-        """Apply the rule's step from the last dispatch; return the notice for the pools if the threshold changes.
+    def learn(self) -> bool:
+        """Apply the rule's step from the last dispatch; return True if the threshold changes.
 
         Paper: Sec. 4.1. Departs: never below 0, never above `highest`.
         """
         step, self._pending_step = self._pending_step, 0
-        threshold = self._notice.threshold + step
+        threshold = self._threshold + step
         if step == 0 or not 0 <= threshold <= self._highest:
-            return None
-        return self.restart(threshold)
+            return False
+        self.restart(threshold)
+        return True
 
-    def restart(self, threshold: int, epoch: int | None = None) -> ThresholdNotice:
-        """Set the threshold, in the next epoch or in this one, and return the notice for the pools."""
-        epoch = self.epoch + 1 if epoch is None else whole_number("epoch", epoch, self.epoch + 1, MAX_EPOCH)
-        self._notice = ThresholdNotice(self._allowed(threshold), epoch)
-        self._unsettled = dict.fromkeys(self._pools)
-        # In the order of the members: compiled kernels rebuild the tokens in the same order.
-        known = [(pool, self._estimates[pool]) for pool in self._pools if pool in self._estimates]
-        self._green = PoolSet(pool for pool, estimate in known if estimate < self.threshold)
-        self._yellow = PoolSet(pool for pool, estimate in known if estimate <= self.threshold)
-        return self._notice
+    def restart(self, threshold: int) -> None:
+        """Set the threshold, and rebuild the tokens from the estimates."""
+        self._threshold = self._allowed(threshold)
+        self._rebuild_tokens()
 
     def _dispatch_around(self, choose: Choose, avoid: Container[PoolId]) -> PoolId | None:
         """Choose among the pools that need not be avoided, in the same order of preference.
@@ -206,9 +161,15 @@ class Dispatcher:
                 return chosen(choose, left)
         return None
 
+    def _rebuild_tokens(self) -> None:
+        self._green, self._yellow = PoolSet(), PoolSet()
+        for pool in self._pools:  # in the order of the members: compiled kernels rebuild them in the same order
+            if pool in self._estimates:
+                self._set_estimate(pool, self._estimates[pool])
+
     def _set_estimate(self, pool: PoolId, estimate: int) -> None:
         self._estimates[pool] = estimate
-        above = estimate - self._notice.threshold
+        above = estimate - self._threshold
         if above < 0:
             self._green.add(pool)
         else:
@@ -220,3 +181,10 @@ class Dispatcher:
 
     def _allowed(self, threshold: int) -> int:
         return whole_number("threshold", threshold, 0, self._highest)
+
+
+def check_rule(rule: LearningRule | None) -> LearningRule | None:
+    """Return the rule, or raise InputError if it is something else."""
+    if rule is not None and not isinstance(rule, LearningRule):
+        raise InputError(f"rule must be a LearningRule or None, not {shown(rule)}.")
+    return rule

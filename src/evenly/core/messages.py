@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from evenly.core.checks import MAX_COUNT, MAX_EPOCH
+from evenly.core.checks import MAX_COUNT
 from evenly.errors import InputError
 from evenly.inputs import shown, whole_number
 
@@ -27,50 +27,33 @@ class Color(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Pool to dispatcher: I have this many tasks, and I know of the threshold changes up to this epoch.
+    """Pool to dispatcher: I have this many tasks.
 
-    `color` is the token that the report brings; None if the dispatcher can do without, as in an acknowledgement.
+    `color` is the token that the report brings, None if there is none.
 
     Paper: Sec. 2.1. Departs: the paper's message is the color alone. A number of tasks means the same under every
-    threshold, so that a report is never out of date because the threshold has changed meanwhile.
+    threshold, so a report does not go out of date when the threshold changes.
     """
 
     pool: PoolId
     tasks: int
-    epoch: int
     color: Color | None
 
     def check(self) -> None:
         """Raise InputError if no pool can have sent this. For the receiver: a report is made for every task."""
-        tasks, epoch, color = self.tasks, self.epoch, self.color
+        tasks, color = self.tasks, self.color
         if type(tasks) is not int or not 0 <= tasks <= MAX_COUNT:
             whole_number(f"tasks of pool {shown(self.pool)}", tasks, 0, MAX_COUNT)
-        if type(epoch) is not int or not 0 <= epoch <= MAX_EPOCH:
-            whole_number(f"epoch of pool {shown(self.pool)}", epoch, 0, MAX_EPOCH)
         if color is not None and not isinstance(color, Color):
             raise InputError(f"color must be a Color or None, not {shown(color)}.")
-
-
-@dataclass(frozen=True, slots=True)
-class ThresholdNotice:
-    """Dispatcher to pools: this is the threshold from now on. Every change starts a new epoch."""
-
-    threshold: int
-    epoch: int
-
-    def __post_init__(self) -> None:
-        """Check the numbers."""
-        object.__setattr__(self, "threshold", whole_number("threshold", self.threshold, 0, MAX_COUNT))
-        object.__setattr__(self, "epoch", whole_number("epoch", self.epoch, 0, MAX_EPOCH))
 
 
 @dataclass(slots=True)
 class MessageCount:
     """The number of messages sent so far, by reason.
 
-    `green` and `yellow` are the paper's, at most two per task. `resync` counts the answers to a threshold change,
-    and the first reports of pools, that bring a token which the dispatcher lacks; `acknowledgements` counts those
-    that bring none. `other` counts the messages of policies without tokens.
+    `green` and `yellow` are the paper's, at most two per task. `resync` counts the tokens that the dispatcher
+    lacks when a pool joins or the threshold changes. `other` counts the messages of policies without tokens.
 
     Paper: Sec. 2.1.
     """
@@ -78,7 +61,6 @@ class MessageCount:
     green: int = 0
     yellow: int = 0
     resync: int = 0
-    acknowledgements: int = 0
     other: int = 0
 
     def count(self, color: Color) -> None:
@@ -89,10 +71,3 @@ class MessageCount:
             self.yellow += 1
         else:
             raise InputError(f"color must be a Color, not {shown(color)}.")
-
-    def count_answer(self, report: Report) -> None:
-        """Count the answer to a threshold change, or the first report of a pool."""
-        if report.color is None:
-            self.acknowledgements += 1
-        else:
-            self.resync += 1

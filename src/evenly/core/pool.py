@@ -3,14 +3,13 @@
 It knows nothing of other pools, of the dispatcher's state or of how a report travels.
 """
 
-from evenly.core.checks import check_capacity, check_pool, check_tasks, no_room, nothing_to_depart
-from evenly.core.messages import Color, PoolId, Report, ThresholdNotice
-from evenly.errors import InputError
-from evenly.inputs import shown
+from evenly.core.checks import MAX_COUNT, check_capacity, check_pool, check_tasks, no_room, nothing_to_depart
+from evenly.core.messages import Color, PoolId, Report
+from evenly.inputs import whole_number
 
 
 class Pool:
-    """A server pool: its tasks, and the last threshold that it was sent.
+    """A server pool: its tasks, and the threshold that it knows.
 
     Where messages take time, `every_departure` makes it report all departures below the threshold. The paper's
     pool is silent about them once it is green, because its token is at the dispatcher already. But a dispatcher
@@ -19,12 +18,12 @@ class Pool:
     Paper: Sec. 2.1.
     """
 
-    __slots__ = ("_every_departure", "_notice", "capacity", "pool_id", "tasks")
+    __slots__ = ("_every_departure", "_threshold", "capacity", "pool_id", "tasks")
 
     def __init__(
         self,
         pool_id: PoolId,
-        notice: ThresholdNotice,
+        threshold: int,
         tasks: int = 0,
         capacity: int | None = None,
         *,
@@ -34,7 +33,7 @@ class Pool:
         self.pool_id = pool_id
         self.capacity = check_capacity(capacity)
         self.tasks = check_tasks(pool_id, tasks, self.capacity)
-        self._notice = _checked(notice)
+        self._threshold = whole_number("threshold", threshold, 0, MAX_COUNT)
         self._every_departure = every_departure
 
     @property
@@ -43,9 +42,9 @@ class Pool:
         return self.tasks == self.capacity
 
     @property
-    def notice(self) -> ThresholdNotice:
-        """The last threshold that it was sent."""
-        return self._notice
+    def threshold(self) -> int:
+        """The threshold that it knows."""
+        return self._threshold
 
     def arrive(self) -> Report | None:
         """Take a task. If the pool is still green, replace the token that the dispatcher discarded.
@@ -55,7 +54,7 @@ class Pool:
         if self.full:
             raise no_room(self.pool_id, self.capacity)
         self.tasks += 1
-        return self._report(Color.GREEN) if self.tasks < self._notice.threshold else None
+        return self._report(Color.GREEN) if self.tasks < self._threshold else None
 
     def depart(self) -> Report | None:
         """Finish a task. If the pool turns green or yellow by this, announce it.
@@ -65,28 +64,29 @@ class Pool:
         if self.tasks == 0:
             raise nothing_to_depart(self.pool_id)
         self.tasks -= 1
-        below = self._notice.threshold - self.tasks
+        below = self._threshold - self.tasks
         if below == 0:
             return self._report(Color.YELLOW)
         if below == 1 or (self._every_departure and below > 0):
             return self._report(Color.GREEN)
         return None
 
-    def rethreshold(self, notice: ThresholdNotice) -> Report | None:
-        """Adopt a threshold and return the answer; None if the notice is late and a newer one came first.
+    def adopt(self, threshold: int) -> None:
+        """Take over a threshold without a word, where tasks carry it."""
+        self._threshold = whole_number("threshold", threshold, 0, MAX_COUNT)
 
-        The dispatcher waits for the answers of all pools, so that a pool answers even if it brings no token. The
-        dispatcher knows that a pool with a token at the old threshold is below a higher one, and that a green pool
-        is at most at a threshold one lower.
+    def rethreshold(self, threshold: int) -> Report | None:
+        """Take over a threshold, and return the token that the dispatcher lacks, if any.
+
+        The dispatcher knows that a pool with a token at the old threshold is below a higher one, and that a green
+        pool is at most at a threshold one lower.
 
         Departs: the paper does not say how the tokens are rebuilt.
         """
-        if _checked(notice).epoch <= self._notice.epoch:
-            return None
-        old, new = self._notice.threshold, notice.threshold
-        self._notice = notice
-        known = self.tasks <= old if new > old else self.tasks == new == old - 1
-        return self._report(None if known else self._token)
+        old = self._threshold
+        self.adopt(threshold)
+        known = self.tasks <= old if threshold > old else self.tasks == threshold == old - 1
+        return None if known or self._token is None else self._report(self._token)
 
     def announce(self) -> Report:
         """Return the report of a pool that joins.
@@ -98,15 +98,8 @@ class Pool:
     @property
     def _token(self) -> Color | None:
         """The token that the dispatcher should hold; green stands for both."""
-        below = self._notice.threshold - self.tasks
+        below = self._threshold - self.tasks
         return Color.GREEN if below > 0 else Color.YELLOW if below == 0 else None
 
     def _report(self, color: Color | None) -> Report:
-        return Report(self.pool_id, self.tasks, self._notice.epoch, color)
-
-
-def _checked(notice: ThresholdNotice) -> ThresholdNotice:
-    """Return the notice, or raise InputError if it is something else."""
-    if not isinstance(notice, ThresholdNotice):
-        raise InputError(f"notice must be a ThresholdNotice, not {shown(notice)}.")
-    return notice
+        return Report(self.pool_id, self.tasks, color)

@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping
 from evenly.core.checks import MAX_COUNT, check_capacity, not_member
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import MessageCount, PoolId, Report, ThresholdNotice
+from evenly.core.messages import MessageCount, PoolId, Report
 from evenly.core.pool import Pool
 from evenly.core.poolset import PoolSet
 from evenly.core.randomness import Choose
@@ -39,7 +39,7 @@ class ThresholdPolicy:
 
     @property
     def dispatcher(self) -> Dispatcher:
-        """The dispatcher, to inspect its tokens and its epoch."""
+        """The dispatcher, to inspect its tokens."""
         return self._dispatcher
 
     @property
@@ -58,10 +58,10 @@ class ThresholdPolicy:
 
     def join(self, pool: PoolId, tasks: int = 0) -> None:
         """Add a pool that has `tasks` tasks already. It reports them."""
-        member = Pool(pool, self._dispatcher.notice, tasks, self._capacity)
+        member = Pool(pool, self.threshold, tasks, self._capacity)
         self._dispatcher.join(pool)
         self._pools[pool] = member
-        self._answer(member.announce())
+        self._resync(member.announce())
 
     def leave(self, pool: PoolId) -> None:
         """Remove a pool, with its tasks and its tokens."""
@@ -71,7 +71,7 @@ class ThresholdPolicy:
     def arrive(self, choose: Choose, avoid: Container[PoolId] = ()) -> PoolId | None:
         """Place a task, let its pool replace the token if one is due, and only then adjust the threshold.
 
-        None if there is no pool, or none but those to `avoid`.
+        None if there is no pool, or none but those to `avoid`, or if the task is lost.
 
         Paper: Sec. 2.1, and Sec. 4.1. Departs: the paper has no pools to avoid.
         """
@@ -84,9 +84,8 @@ class ThresholdPolicy:
             self._dispatcher.add(pool, -1)
         else:
             self._deliver(member.arrive())
-        notice = self._dispatcher.learn()
-        if notice is not None:
-            self._rethreshold(notice)
+        if self._dispatcher.learn():
+            self._rethreshold()
         return None if lost else pool
 
     def record_arrival(self, pool: PoolId) -> None:
@@ -101,7 +100,8 @@ class ThresholdPolicy:
         if self._capacity is not None:
             threshold = min(threshold, self._capacity - 1)
         if threshold > self.threshold:
-            self._rethreshold(self._dispatcher.restart(threshold))
+            self._dispatcher.restart(threshold)
+            self._rethreshold()
 
     def catch_up(self, tasks: int, pools: Mapping[float, int], slack: int = 0) -> None:
         """Raise the threshold to the mean, if it is lower by more than `slack`.
@@ -130,12 +130,14 @@ class ThresholdPolicy:
             self._messages.count(report.color)
             self._dispatcher.receive(report)
 
-    def _rethreshold(self, notice: ThresholdNotice) -> None:
+    def _rethreshold(self) -> None:
+        """Tell the pools the threshold, and take in the tokens that the dispatcher lacks."""
         for pool in self._dispatcher.pools:  # the order is the dispatcher's, also after a pool has left
-            answer = self._pools[pool].rethreshold(notice)
-            if answer is not None:
-                self._answer(answer)
+            report = self._pools[pool].rethreshold(self.threshold)
+            if report is not None:
+                self._resync(report)
 
-    def _answer(self, report: Report) -> None:
-        self._messages.count_answer(report)
+    def _resync(self, report: Report) -> None:
+        if report.color is not None:
+            self._messages.resync += 1
         self._dispatcher.receive(report)

@@ -6,15 +6,15 @@ This is our own extension of the paper's policy. With pools of one size, it make
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from typing import cast
 
 from evenly.core.checks import MAX_COUNT, check_pool, check_tasks
 from evenly.core.cut import Bounds, Cut, Marginal
 from evenly.core.dispatcher import Dispatcher
 from evenly.core.learning import LearningRule
-from evenly.core.messages import PoolId, ThresholdNotice
-from evenly.core.poolset import PoolSet
+from evenly.core.messages import PoolId
 from evenly.core.randomness import Choose
-from evenly.core.sized_pool import SizedNotice, SizedPool
+from evenly.core.sized_pool import SizedPool
 from evenly.core.threshold import ThresholdPolicy
 from evenly.inputs import whole_number
 from evenly.workload.pools import DEFAULT_UTILITY, checked_size, find_utility
@@ -26,24 +26,20 @@ class SizedDispatcher(Dispatcher):
     """The paper's dispatcher with thresholds for each size. `threshold` is the index that they follow from.
 
     The index rises and falls by the paper's rule on the numbers of tokens. A step usually changes the thresholds
-    of few sizes, and only the pools of these are told, with `notice_for`.
+    of few sizes, and only the pools of these must be told: `take_changed` returns them.
     """
 
     def __init__(self, marginal: Marginal, index: int = 0, rule: LearningRule | None = None) -> None:
         super().__init__(index, rule, _MAX_INDEX)
-        self._cut = Cut(marginal, self._notice.threshold)
+        self._cut = Cut(marginal, self._threshold)
         self._sizes: dict[PoolId, float] = {}
+        self._changed: list[PoolId] = []  # whose thresholds are new
         self._used = False  # by a task, or fitted to some
 
     @property
     def threshold(self) -> int:
         """The index in force."""
         return self._cut.index
-
-    @property
-    def notice(self) -> ThresholdNotice:
-        """The index in force and its epoch."""
-        return ThresholdNotice(self._cut.index, self.epoch)
 
     def bounds(self, pool: PoolId) -> Bounds:
         """Return the thresholds of a member."""
@@ -53,10 +49,10 @@ class SizedDispatcher(Dispatcher):
         """Return the thresholds of a size; of one that no member has, those that it would get."""
         return self._cut.bounds(size)
 
-    def notice_for(self, pool: PoolId) -> ThresholdNotice:
-        """Return what a member is sent: its thresholds and the epoch."""
-        lower, upper = self.bounds(pool)
-        return SizedNotice(lower, self.epoch, upper)
+    def take_changed(self) -> list[PoolId]:
+        """Return the members whose thresholds have changed since the last call, in the order of the members."""
+        changed, self._changed = self._changed, []
+        return changed
 
     def index_for(self, tasks: int) -> int:
         """Return the best index for `tasks` tasks in all pools together."""
@@ -66,13 +62,14 @@ class SizedDispatcher(Dispatcher):
         """Add a pool of this size, without tokens until it reports.
 
         A new size changes the order of the marginal utilities. Before the first task the index stays, so that the
-        thresholds of others may change, and `awaits` says who must be told. Later, the thresholds of others stay.
+        thresholds of others may change. Later, the thresholds of others stay.
         """
         size = checked_size(size)
         super().join(pool)
         self._sizes[pool] = size
+        before = self._cut.all_bounds()
         if self._cut.add(size, keep_index=not self._used):
-            self._begin_epoch(dict.fromkeys(self._pools))
+            self._moved(before)
 
     def leave(self, pool: PoolId) -> None:
         """Remove a pool and its tokens."""
@@ -84,49 +81,42 @@ class SizedDispatcher(Dispatcher):
         self._used = True
         return super().dispatch(choose, avoid)
 
-    def learn(self) -> ThresholdNotice | None:
-        """Apply the rule's step from the last dispatch; return a notice if the index changes."""
+    def learn(self) -> bool:
+        """Apply the rule's step from the last dispatch; return True if the index changes."""
         step, self._pending_step = self._pending_step, 0
         if step == 0:
-            return None
+            return False
         before = self._cut.all_bounds()
         if step > 0 and all(bounds.lower < self._highest for bounds in before.values()):
             self._cut.up()
         elif step > 0 or not self._cut.down():
-            return None
-        return self._moved(before)
+            return False
+        self._moved(before)
+        return True
 
-    def restart(self, threshold: int, epoch: int | None = None) -> ThresholdNotice:
-        """Set the index, and return a notice."""
+    def restart(self, threshold: int) -> None:
+        """Set the index."""
         index = self._allowed(threshold)
         before = self._cut.all_bounds()
         self._cut.move_to(index)
-        return self._moved(before)
+        self._moved(before)
 
-    def fit(self, tasks: int, pools: Mapping[float, int]) -> ThresholdNotice:
-        """Set the index to the best one for `tasks` tasks in `pools` pools of each size, and return a notice.
+    def fit(self, tasks: int, pools: Mapping[float, int]) -> None:
+        """Set the index to the best one for `tasks` tasks in `pools` pools of each size.
 
         Pools that join later get their thresholds from it.
         """
         self._used = True
         before = self._cut.all_bounds()
         self._cut.fit(tasks, pools)
-        return self._moved(before)
+        self._moved(before)
 
-    def _moved(self, before: dict[float, Bounds]) -> ThresholdNotice:
-        """Begin an epoch in which the pools are told whose thresholds are not those of `before`."""
-        changed = {size for size, bounds in self._cut.all_bounds().items() if bounds != before[size]}
-        return self._begin_epoch({pool: None for pool in self._pools if self._sizes[pool] in changed})
-
-    def _begin_epoch(self, told: dict[PoolId, None]) -> ThresholdNotice:
-        # Without the index, which `notice` adds: it takes long to count if a size has come or gone.
-        self._notice = ThresholdNotice(0, self.epoch + 1)
-        self._unsettled = told
-        self._green, self._yellow = PoolSet(), PoolSet()
-        for pool in self._pools:  # in the order of the members, as the paper's dispatcher
-            if pool in self._estimates:
-                self._set_estimate(pool, self._estimates[pool])
-        return self._notice
+    def _moved(self, before: dict[float, Bounds]) -> None:
+        """Note the pools whose thresholds are not those of `before`, and rebuild the tokens."""
+        after = self._cut.all_bounds()
+        changed = {size for size, bounds in before.items() if after[size] != bounds}
+        self._changed = [pool for pool in self._pools if self._sizes[pool] in changed]
+        self._rebuild_tokens()
 
     def _set_estimate(self, pool: PoolId, estimate: int) -> None:
         self._estimates[pool] = estimate
@@ -170,15 +160,16 @@ class UtilityThreshold(ThresholdPolicy):
         check_pool(pool)
         check_tasks(pool, tasks, None)
         self._sized.join(pool, size)
-        member = SizedPool(pool, self._sized.notice_for(pool), tasks)
+        member = SizedPool(pool, self._sized.bounds(pool), tasks)
         self._pools[pool] = member
-        self._tell()
-        self._answer(member.announce())
+        self._rethreshold()
+        self._resync(member.announce())
 
     def raise_threshold(self, threshold: int) -> None:
         """Raise the index to at least `threshold`."""
         if whole_number("threshold", threshold, 0, MAX_COUNT) > self.threshold:
-            self._rethreshold(self._dispatcher.restart(threshold))
+            self._dispatcher.restart(threshold)
+            self._rethreshold()
 
     def catch_up(self, tasks: int, pools: Mapping[float, int], slack: int = 0) -> None:
         """Fit the index if its thresholds leave out more than `slack` tasks of each of the `pools`, by size."""
@@ -188,15 +179,12 @@ class UtilityThreshold(ThresholdPolicy):
     def fit(self, tasks: int, pools: Mapping[float, int]) -> None:
         """Set the index to the best one for `tasks` tasks in `pools` pools of each size, if there are any."""
         if pools:
-            self._rethreshold(self._sized.fit(tasks, pools))
+            self._sized.fit(tasks, pools)
+            self._rethreshold()
 
-    def _rethreshold(self, notice: ThresholdNotice) -> None:
-        self._tell()
-
-    def _tell(self) -> None:
-        """Send their thresholds to the pools that await them, and take in the answers."""
-        for pool in self._dispatcher.pools:
-            if self._dispatcher.awaits(pool):
-                answer = self._pools[pool].rethreshold(self._sized.notice_for(pool))
-                if answer is not None:
-                    self._answer(answer)
+    def _rethreshold(self) -> None:
+        """Tell the pools whose thresholds have changed, and take in the tokens that the dispatcher lacks."""
+        for pool in self._sized.take_changed():
+            report = cast(SizedPool, self._pools[pool]).rebound(self._sized.bounds(pool))
+            if report is not None:
+                self._resync(report)

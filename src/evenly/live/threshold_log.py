@@ -15,20 +15,18 @@ _RETRY_S = 1.0  # until a line is tried again that the log left out
 
 @dataclass(slots=True)
 class _Changes:
-    """Changes that are not logged yet: where they began and ended, their number, their range, and other facts."""
+    """Changes that are not logged yet: where they began and ended, and their range."""
 
     before: int
     threshold: int
-    changes: int
     lowest: int
     highest: int
-    facts: dict[str, object]
 
 
 class ThresholdLog:
     """Writes `threshold changed` at once, and then at most once per `INTERVAL_S`, with the changes since.
 
-    The number of changes is complete: a change waits for the next line, or for `close`.
+    A threshold that is back where the last line left it is no news: each line begins where the one before ended.
     """
 
     def __init__(self, log: Log, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,13 +35,13 @@ class ThresholdLog:
         self._due = -inf
         self._waiting: _Changes | None = None
 
-    def changed(self, *, before: int, threshold: int, changes: int, **facts: object) -> None:
-        """Log `changes` changes, the first from `before`, the last to `threshold`. A line has the last `facts`."""
+    def changed(self, *, before: int, threshold: int) -> None:
+        """Log a change."""
         lowest, highest = min(before, threshold), max(before, threshold)
         if self._waiting is not None:
-            before, changes = self._waiting.before, self._waiting.changes + changes
+            before = self._waiting.before
             lowest, highest = min(lowest, self._waiting.lowest), max(highest, self._waiting.highest)
-        self._waiting = _Changes(before, threshold, changes, lowest, highest, facts)
+        self._waiting = _Changes(before, threshold, lowest, highest)
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -52,18 +50,16 @@ class ThresholdLog:
             self.close()
 
     def close(self) -> None:
-        """Write the changes that wait."""
+        """Write the changes that wait, if they lead to another threshold."""
         waiting = self._waiting
-        if waiting is None:
+        if waiting is None or waiting.before == waiting.threshold:
             return
         written = self._log.offer(
             "threshold changed",
             before=waiting.before,
             threshold=waiting.threshold,
-            changes=waiting.changes,
             lowest=waiting.lowest,
             highest=waiting.highest,
-            **waiting.facts,
         )
         self._due = self._clock() + (INTERVAL_S if written else _RETRY_S)
         if written:

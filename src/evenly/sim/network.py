@@ -13,6 +13,7 @@ from evenly.sim.kernels.given import next_start
 from evenly.sim.kernels.ledger import PolicyCode, Record
 from evenly.sim.kernels.parties import NETWORK, grown_parties, new_parties
 from evenly.sim.kernels.per_pool import owners
+from evenly.sim.scenario import Scenario
 from evenly.sim.sessions import opened, with_room
 from evenly.sim.system import System
 
@@ -29,7 +30,7 @@ class Network:
         self._net = np.zeros(1, NETWORK)[0]
         self._net["delay"], self._net["exponential"] = delay.mean / rate, delay.exponential
         self._net["next_report"] = math.inf
-        self._net["lowest"], self._net["highest"] = tasks.min(), tasks.max()
+        self._net["lowest"] = tasks.min()
         if scenario.policy == "stale-reports":
             self._net["interval"] = scenario.interval / rate
             self._net["next_report"] = self._net["interval"] / scenario.pools
@@ -37,15 +38,13 @@ class Network:
         self._ranks = np.zeros(sampled, np.int64)
         self._flight = new_flight(seed, _ROOM + 2 * scenario.pools + sampled)
         threshold = scenario.initial_threshold if scenario.policy == "threshold" else 0
+        self._net["highest"] = max(tasks.max(), threshold)
         self._parties = new_parties(
-            tasks, owners(tasks), threshold=threshold, sampled=sampled, levels=scenario.levels
+            tasks, owners(tasks), _fall_at(scenario), threshold=threshold, sampled=sampled, levels=scenario.levels
         )
         total = int(tasks.sum())
         self._net["dispatched"] = self._net["begun"] = total
         self._open = opened(tasks, system.given.durations[:total], np.zeros_like(tasks))
-        if scenario.policy == "threshold":
-            self._net["green"] = int((tasks < threshold).sum())
-            self._net["yellow"] = int((tasks <= threshold).sum())
 
     @property
     def arrivals(self) -> Network | None:
@@ -71,17 +70,6 @@ class Network:
         return self._parties.estimate.copy()
 
     @property
-    def settled(self) -> bool:
-        """Whether all pools have answered the last change of the threshold."""
-        return int(self._net["unsettled"]) == 0
-
-    @property
-    def tokens(self) -> tuple[list[int], list[int]]:
-        """The pools whose green and yellow tokens the dispatcher holds, in its order."""
-        green, yellow = self._parties.green, self._parties.yellow
-        return green[: int(self._net["green"])].tolist(), yellow[: int(self._net["yellow"])].tolist()
-
-    @property
     def flying(self) -> int:
         """Tasks and messages on the way."""
         return int(self._net["flying"])
@@ -91,10 +79,7 @@ class Network:
         messages = self._system.messages()
         if self._system.code in (PolicyCode.JSQ, PolicyCode.THRESHOLD):
             messages["other"] += int(self._net["refusals"])
-        return messages | {
-            "acknowledgements": int(self._net["acknowledgements"]),
-            "other": messages["other"] + int(self._net["reports"]),
-        }
+        return messages | {"other": messages["other"] + int(self._net["reports"])}
 
     def advance(self, until: float, budget: int) -> None:
         """Call the kernel once."""
@@ -134,3 +119,11 @@ class Network:
         if (levels, tasks, polls) != (parties.first.size, parties.owner.size, parties.poll_free.size):
             used = int(self._net["polls"])
             self._parties = grown_parties(parties, levels=levels, tasks=tasks, polls=polls, used=used)
+
+
+def _fall_at(scenario: Scenario) -> NDArray[np.int64]:
+    """Return how many pools with room may have the threshold when it falls, by the number of full pools."""
+    if scenario.rule is None:
+        return np.zeros(1, np.int64)
+    full = 0 if scenario.capacity is None else scenario.pools
+    return np.array([scenario.rule.fall_at(scenario.pools - pools) for pools in range(full + 1)], np.int64)

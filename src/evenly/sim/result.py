@@ -185,7 +185,6 @@ class Result(Means, Tabular):
                 "green": window.green,
                 "yellow": window.yellow,
                 "resync": window.resync,
-                "acknowledgements": window.acknowledgements,
                 "other": window.other,
                 "tasks": window.arrivals,
                 "per_task": self.messages_per_task,

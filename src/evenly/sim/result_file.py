@@ -27,7 +27,7 @@ from evenly.sim.tally import Tally
 from evenly.sim.trajectory import Ending, Trajectory
 from evenly.workload.demand import Phase
 
-FORMAT = 4
+FORMAT = 5
 _RUN = ("seed", "replications", "batches", "mean_holding_times", "seconds", "events")
 _NO_ARRAYS = ("scenario", "seed", "replication")  # fields of a trajectory that the description holds
 MAX_BYTES = 2**30  # of all arrays, uncompressed: a small file can hold endless zeros

@@ -26,9 +26,6 @@ def rows(result: Result) -> list[tuple[str, str]]:
     """Return the means with their intervals, as `evenly simulate` prints them."""
     widths = result.half_widths()
     resync = f", and {result.resync_per_task:.3f} to resync" if result.window.resync else ""
-    if result.scenario.networked and result.window.acknowledgements:
-        per_task = result.window.acknowledgements / max(result.window.arrivals, 1)
-        resync += f", {per_task:.3f} to acknowledge"
     found = [
         ("tasks per pool", _explained(result.mean_tasks, widths.get("mean_tasks"))),
         ("fullest pool", _explained(result.max_tasks, widths.get("max_tasks"))),
@@ -52,7 +49,7 @@ def _explained(value: float, half_width: float | None, digits: int = 3) -> str:
 def _counts_messages(result: Result) -> bool:
     """Return False for a policy of the user's own that counts no messages: there may be some all the same."""
     window = result.window
-    sent = window.green + window.yellow + window.other + window.resync + window.acknowledgements
+    sent = window.green + window.yellow + window.other + window.resync
     return sent > 0 or not result.scenario.info.own
 
 

@@ -95,10 +95,8 @@ class System:
             other = int(state["events"]) - arrivals  # departures
         elif self.code == PolicyCode.POWER_OF_D:
             other = 2 * self.scenario.sampled * (arrivals - int(state["kept"]))
-        told = int(state["changes"]) * self.scenario.pools  # all pools answer a change of the threshold
         return {
             **{kind: int(state[kind]) for kind in ("green", "yellow", "resync")},
-            "acknowledgements": told - int(state["resync"]),
             "other": other,
         }
 

@@ -32,7 +32,6 @@ class Tally(ReadOnly):
     green: int
     yellow: int
     resync: int
-    acknowledgements: int  # answers to changes of the threshold that bring no token
     other: int
     change_count: int  # changes of the threshold
     utility: float  # integral of the utility of all pools; 0 if they have no sizes

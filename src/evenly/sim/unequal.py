@@ -64,7 +64,6 @@ class Unequal:
             served=zeros.copy(),
             tasks=of_pools,
             owner=owners(of_pools) if in_turn and scenario.memoryless else np.zeros(0, np.int32),
-            told=np.zeros(1, np.int64),
         )
         system.state["threshold"] = NO_THRESHOLD
         if _WAYS[scenario.info.name] == CUT:
@@ -90,7 +89,6 @@ class Unequal:
         state = self._system.state
         known = _WAYS[self._scenario.info.name] == HIGHEST
         return self._system.messages() | {
-            "acknowledgements": int(self._table.told[0]) - int(state["resync"]),
             "other": int(state["events"]) - int(state["arrivals"]) if known else 0,
         }
 
@@ -134,7 +132,6 @@ class Unequal:
                 self._grow(2 * table.at_least.shape[1])
                 table = self._table
         state["threshold"], state["resync"] = index, 0
-        table.told[0] = 0
 
     def _priorities(self, levels: int) -> NDArray[np.float64]:
         by_policy: dict[str, Callable[[float, int], float]] = {

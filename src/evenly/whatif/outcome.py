@@ -133,7 +133,7 @@ class Outcome(ReadOnly):
     def _messages_dict(self) -> dict[str, Any] | None:
         if not self.counts_messages:
             return None
-        kinds = ("green", "yellow", "resync", "acknowledgements", "other")
+        kinds = ("green", "yellow", "resync", "other")
         return {
             **{kind: getattr(self.window, kind) for kind in kinds},
             "tasks": self.window.arrivals,

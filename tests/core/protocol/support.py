@@ -37,24 +37,10 @@ class Net:
         return made
 
     def deliver(self, message: ToDispatcher | None) -> None:
-        """Deliver a message of a pool, then all that follows from it."""
-        if message is not None:
-            self.dispatcher.receive(self.now, message)
-        self.settle()
-
-    def settle(self) -> None:
-        """Deliver the dispatcher's messages, and the answers, until there are none."""
-        self.settle_all_but(None)
-
-    def settle_all_but(self, deaf: object) -> None:
-        """Deliver the dispatcher's messages, except those to one pool, and the answers."""
-        while outbox := self.dispatcher.messages():
-            for pool, message in outbox:
-                if pool == deaf:
-                    continue
-                answer = self.pools[pool].receive(message)
-                if answer is not None:
-                    self.dispatcher.receive(self.now, answer)
+        """Deliver a message of a pool, and the reply if there is one."""
+        reply = None if message is None else self.dispatcher.receive(self.now, message)
+        if message is not None and reply is not None:
+            self.pools[message.report.pool].receive(reply)
 
     def pick(self, choose: Choose = first, key: object = None) -> Pick:
         """Pick a pool; the client is on the way."""
@@ -65,10 +51,15 @@ class Net:
     def arrive(self, pick: Pick) -> ToDispatcher | None:
         """Let the client arrive, and return what the pool sends."""
         self.sessions += 1
-        return self.pools[pick.pool].begin(self.sessions, pick.ticket)
+        return self.pools[pick.pool].begin(self.sessions, pick.ticket, pick.threshold)
 
-    def estimate(self, pool: object) -> int | None:
-        return self.dispatcher.dispatcher.estimate(pool)
+    def land(self, pick: Pick) -> None:
+        """Let the client arrive, and the pool say so with its next heartbeat."""
+        assert self.arrive(pick) is None
+        self.deliver(self.pools[pick.pool].heartbeat())
+
+    def estimate(self, pool: object) -> int:
+        return self.dispatcher.estimate(pool)
 
 
 def net(*tasks: int, threshold: int = 2, alpha: str | None = None, **options: Any) -> Net:  # noqa: ANN401

@@ -67,13 +67,12 @@ class Chaos:
             if fate < 0.8:
                 self.send(self.net.arrive(client))
             elif fate < 0.9:
-                self.send(self.net.pools[client.pool].refuse(client.ticket))
+                self.send(self.net.pools[client.pool].refuse(client.ticket, client.threshold))
             elif fate < 0.95:
                 self.net.dispatcher.release(self.net.now, client.pool, client.ticket)
 
     def carry(self) -> None:
         """Lose, repeat or deliver any message on the way."""
-        self.down += self.net.dispatcher.messages()
         if self.up:
             message = self.up.pop(self.rng.randrange(len(self.up)))
             if self.rng.random() < 0.2:
@@ -81,25 +80,27 @@ class Chaos:
             if self.rng.random() < 0.9:
                 self.take_in(message)
         if self.down:
-            pool, notice = self.down.pop(self.rng.randrange(len(self.down)))
+            pool, reply = self.down.pop(self.rng.randrange(len(self.down)))
             if self.rng.random() < 0.8:
-                self.send(self.net.pools[pool].receive(notice))
+                self.net.pools[pool].receive(reply)
 
     def take_in(self, message: ToDispatcher) -> None:
-        pool = message.report.pool
-        known = pool in self.net.dispatcher.dispatcher.pools
-        taken = self.net.dispatcher.receive(self.net.now, message)
+        pool, dispatcher = message.report.pool, self.net.dispatcher
+        known = any(each.pool == pool for each in dispatcher.known_pools())
+        reply = dispatcher.receive(self.net.now, message)
+        assert (reply is not None) == (message.kind is Kind.HEARTBEAT)
+        if reply is not None:
+            self.down.append((pool, reply))
         before = self.last.get(pool)
         newer = before is None or (message.incarnation, message.sequence) > (before.incarnation, before.sequence)
-        assert taken == newer or not known
-        if taken:
+        if newer or not known:
             self.last[pool] = message
 
     def check(self) -> None:
-        dispatcher = self.net.dispatcher.dispatcher
-        for pool in dispatcher.pools:
+        dispatcher = self.net.dispatcher
+        for pool in dispatcher.members:
             told = self.last[pool]
-            still_open = self.net.dispatcher.open_tickets(pool)
+            still_open = dispatcher.open_tickets(pool)
             assert told.kind is not Kind.LEAVE
             assert dispatcher.estimate(pool) == told.report.tasks + len(still_open)
             assert all((pool, ticket) in self.tickets for ticket in still_open)
@@ -123,11 +124,10 @@ def test_any_order(seed: int) -> None:
     for _ in range(2):
         for made in chaos.net.pools.values():
             chaos.net.deliver(made.heartbeat())
-    dispatcher = chaos.net.dispatcher.dispatcher
-    assert len(dispatcher.pools) == POOLS
-    assert dispatcher.settled
+    dispatcher = chaos.net.dispatcher
+    assert len(dispatcher.members) == POOLS
     for name, made in chaos.net.pools.items():
         assert dispatcher.estimate(name) == made.tasks
-        assert made.notice == dispatcher.notice
-    chaos.net.dispatcher.tick(chaos.net.now + SILENCE)
-    assert not dispatcher.pools
+        assert made.threshold == dispatcher.threshold
+    dispatcher.tick(chaos.net.now + SILENCE)
+    assert not dispatcher.members

@@ -7,26 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evenly.core import Report, ThresholdNotice
-from evenly.core.checks import MAX_EPOCH
+from evenly.core import Report
+from evenly.core.checks import MAX_NUMBER
 from evenly.core.protocol import DispatcherPeer, Kind, ToDispatcher, ToPool
 from evenly.errors import InputError
 from tests.core.protocol.support import LEASE, net
 from tests.core.support import first
 from tests.core.test_bad_input import NO_COUNT, rejected
 
-GOOD = ToDispatcher(Kind.HEARTBEAT, 5, 5, Report("a", 1, 0, None), ((0, 3), (5, 5)))
+GOOD = ToDispatcher(Kind.HEARTBEAT, 5, 5, Report("a", 1, None), 6, ((0, 3), (5, 5)))
 
 
 def state(peer: DispatcherPeer) -> object:
     """Return all that an outsider can see."""
-    dispatcher = peer.dispatcher
     return (
-        {
-            pool: (dispatcher.estimate(pool), peer.open_tickets(pool), dispatcher.awaits(pool))
-            for pool in dispatcher.pools
-        },
-        (list(dispatcher.green), list(dispatcher.yellow), dispatcher.notice, peer.notices, peer.expired),
+        {pool: (peer.estimate(pool), peer.open_tickets(pool)) for pool in peer.members},
+        (peer.tokens, peer.threshold, peer.term, peer.expired),
         (peer.open_tickets("new"), repr(vars(peer)["_records"])),
     )
 
@@ -35,13 +31,11 @@ def hostile(pool: str) -> dict[str, ToDispatcher]:
     """Return messages of a pool that are wrong in one place."""
     good = replace(GOOD, report=replace(GOOD.report, pool=pool))
     found = {}
-    numbers = [*NO_COUNT, None, MAX_EPOCH + 1]
+    numbers = [*NO_COUNT, None, MAX_NUMBER + 1]
     for place, value in enumerate(numbers):
-        for name in ("incarnation", "sequence"):
+        for name in ("incarnation", "sequence", "version"):
             found[f"{name} {place}"] = replace(good, **{name: value})
-        for name in ("tasks", "epoch"):
-            bad = replace(good.report, **{name: value})
-            found[f"{name} {place}"] = replace(good, report=bad)
+        found[f"tasks {place}"] = replace(good, report=replace(good.report, tasks=value))
     found["sequence 0"] = replace(good, sequence=0)
     strangers: list[Any] = [0, "x", [], {}, object(), b"", 1.5]
     for place, value in enumerate(strangers):
@@ -66,13 +60,13 @@ def test_a_message_that_is_wrong_anywhere_changes_nothing(pool: str) -> None:
         with pytest.raises(InputError):
             made.dispatcher.receive(LEASE, message)
         assert state(made.dispatcher) == before, name
-    assert made.dispatcher.receive(0.0, replace(GOOD, report=replace(GOOD.report, pool=pool)))
+    assert made.dispatcher.receive(0.0, replace(GOOD, report=replace(GOOD.report, pool=pool))) is not None
 
 
 def test_what_is_no_message_changes_nothing() -> None:
     made = net(1)
     before = state(made.dispatcher)
-    for message in (None, "x", GOOD.report, ToPool(ThresholdNotice(1, 0), 0)):
+    for message in (None, "x", GOOD.report, ToPool(1, 0, 0)):
         sentence = rejected(partial(made.dispatcher.receive, 0.0, message))  # type: ignore[arg-type]
         assert sentence.startswith("message must be a ToDispatcher, not ")
     assert state(made.dispatcher) == before
@@ -80,18 +74,17 @@ def test_what_is_no_message_changes_nothing() -> None:
 
 def test_the_limits_themselves_are_allowed() -> None:
     made = net(1)
-    message = ToDispatcher(
-        Kind.TOKEN, MAX_EPOCH, MAX_EPOCH, Report("a", 10**12, MAX_EPOCH, None), ((0, MAX_EPOCH),)
-    )
-    assert made.dispatcher.receive(0.0, message)
+    report = Report("a", 10**12, None)
+    made.deliver(ToDispatcher(Kind.TOKEN, MAX_NUMBER, MAX_NUMBER, report, MAX_NUMBER, ((0, MAX_NUMBER),)))
     assert made.estimate("a") == 10**12
-    assert made.dispatcher.receive(0.0, ToDispatcher(Kind.TOKEN, 0, 1, Report("b", 0, 0, None), ()))
+    made.deliver(ToDispatcher(Kind.TOKEN, 0, 1, Report("b", 0, None), 0, ()))
+    assert made.estimate("b") == 0
 
 
 def test_numbers_of_other_types_become_plain_ones() -> None:
     made = net(1, threshold=200)
     small: Any = np.int8(127)
-    assert made.dispatcher.receive(0.0, replace(GOOD, incarnation=small, report=Report("a", small, 0, None)))
+    made.dispatcher.receive(0.0, replace(GOOD, incarnation=small, report=Report("a", small, None)))
     made.pick()
     assert made.estimate("a") == 128
 

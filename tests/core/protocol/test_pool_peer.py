@@ -9,44 +9,44 @@ import pytest
 from evenly.core import Color, PoolId, Report
 from evenly.core.protocol import Kind, PoolPeer, ToDispatcher, ToPool
 from evenly.errors import InputError
-from tests.core.support import green, notice, report, yellow
+from tests.core.support import green, report, yellow
 
 
 def pool(threshold: int = 2, *, capacity: int | None = None, pool_id: PoolId = "a") -> PoolPeer:
-    """Return a pool in its third incarnation that knows a threshold, and has sent its answer to it."""
+    """Return a pool in its third incarnation that knows a threshold, of version 7."""
     made = PoolPeer(pool_id, incarnation=3, capacity=capacity)
-    assert made.receive(ToPool(notice(threshold, 7), 0)) is not None
+    made.receive(ToPool(threshold, 7, 0))
     return made
 
 
-def said(kind: Kind, sequence: int, sent: Report, *arrived: tuple[int, int]) -> ToDispatcher:
-    return ToDispatcher(kind, 3, sequence, sent, arrived)
+def said(kind: Kind, sequence: int, sent: Report, *arrived: tuple[int, int], version: int = 7) -> ToDispatcher:
+    return ToDispatcher(kind, 3, sequence, sent, version, arrived)
 
 
 def test_a_new_pool_knows_no_threshold_and_says_so() -> None:
     made = PoolPeer("a", incarnation=3)
-    assert made.notice == notice(0, 0)
-    assert made.heartbeat() == said(Kind.HEARTBEAT, 1, yellow("a", 0))
-    assert made.receive(ToPool(notice(2, 7), 40)) == said(Kind.ANSWER, 2, report("a", 0, 7))
-    assert made.notice == notice(2, 7)
+    assert made.threshold == 0
+    assert made.heartbeat() == said(Kind.HEARTBEAT, 1, yellow("a", 0), version=0)
+    made.receive(ToPool(2, 7, 5))
+    assert made.threshold == 2
+    assert made.heartbeat() == said(Kind.HEARTBEAT, 2, green("a", 0))
 
 
-def test_sessions_are_counted_and_token_messages_sent_when_due() -> None:
+def test_departures_are_reported_when_a_token_is_due_and_arrivals_with_a_ticket_never() -> None:
     made = pool(2)
-    assert made.begin("x", 40) == said(Kind.TOKEN, 2, green("a", 1, 7), (40, 40))
-    assert made.begin("y", 41) is None  # at the threshold
-    assert made.begin("z", 43) is None
+    for session, ticket in (("x", 40), ("y", 41), ("z", 43)):
+        assert made.begin(session, ticket) is None
     assert made.tasks == 3
-    assert made.end("y") == said(Kind.TOKEN, 3, yellow("a", 2, 7), (40, 41), (43, 43))
-    assert made.end("x") == said(Kind.TOKEN, 4, green("a", 1, 7), (40, 41), (43, 43))
-    assert made.end("z") == said(Kind.TOKEN, 5, green("a", 0, 7), (40, 41), (43, 43))  # every departure
+    assert made.end("y") == said(Kind.TOKEN, 1, yellow("a", 2), (40, 41), (43, 43))
+    assert made.end("x") == said(Kind.TOKEN, 2, green("a", 1), (40, 41), (43, 43))
+    assert made.end("z") == said(Kind.TOKEN, 3, green("a", 0), (40, 41), (43, 43))  # every departure
     assert made.tasks == 0
-    assert (made.sent.green, made.sent.yellow) == (3, 1)
+    assert (made.sent.green, made.sent.yellow) == (2, 1)
 
 
 def test_a_session_counts_once() -> None:
     made = pool(5)
-    assert made.begin("x", 1) is not None
+    assert made.begin("x") is not None
     assert made.begin("x", 1) is None
     assert made.begin("x") is None
     assert made.tasks == 1
@@ -64,9 +64,10 @@ def test_a_second_ticket_for_an_open_session_has_arrived_too() -> None:
     assert made.heartbeat().arrived == ((1, 1), (5, 5))
 
 
-def test_sessions_without_a_ticket_count_too() -> None:
+def test_arrivals_without_a_ticket_are_reported_below_the_threshold() -> None:
     made = pool(2)
-    assert made.begin("x") == said(Kind.TOKEN, 2, green("a", 1, 7))
+    assert made.begin("x") == said(Kind.TOKEN, 1, green("a", 1))
+    assert made.begin("y") is None
 
 
 def test_a_full_pool_takes_no_session_but_knows_its_own() -> None:
@@ -87,42 +88,49 @@ def test_a_full_pool_takes_no_session_but_knows_its_own() -> None:
 def test_a_refusal_gives_the_ticket_back() -> None:
     made = pool(1, capacity=1)
     made.begin("x", 1)
-    assert made.refuse(2) == said(Kind.REFUSAL, 2, yellow("a", 1, 7), (1, 2))
+    assert made.refuse(2) == said(Kind.REFUSAL, 1, yellow("a", 1), (1, 2))
     assert made.tasks == 1
     assert made.sent.refusals == 1
 
 
-def test_every_change_is_answered_once() -> None:
+def test_the_newest_threshold_counts_not_the_last_to_come() -> None:
     made = pool(2)
-    made.begin("x")
-    assert made.receive(ToPool(notice(3, 8), 0)) == said(Kind.ANSWER, 3, report("a", 1, 8))
-    assert made.receive(ToPool(notice(3, 8), 0)) is None
-    assert made.receive(ToPool(notice(9, 7), 0)) is None
-    assert made.notice == notice(3, 8)
-    assert made.receive(ToPool(notice(0, 9), 0)) == said(Kind.ANSWER, 4, report("a", 1, 9))
-    assert made.receive(ToPool(notice(5, 20), 0)) == said(Kind.ANSWER, 5, green("a", 1, 20))
-    assert (made.sent.resync, made.sent.acknowledgements) == (1, 3)
+    made.begin("x", 9, 4)
+    assert made.threshold == 4
+    for late in (ToPool(3, 8, 0), ToPool(3, 9, 0)):
+        made.receive(late)  # said before ticket 9
+        assert made.threshold == 4
+    made.begin("y", 8, 3)
+    made.refuse(9, 5)
+    assert made.threshold == 4
+    made.receive(ToPool(6, 10, 0))  # said after it: other pools were picked meanwhile
+    made.receive(ToPool(7, 10, 0))
+    assert made.threshold == 7
+    assert made.heartbeat().version == 10
+    made.refuse(10, 0)
+    assert made.threshold == 0
+    assert made.heartbeat().version == 11
 
 
 def test_tickets_that_are_not_open_any_more_are_forgotten() -> None:
     made = pool(9)
     for ticket in (10, 11, 12, 14):
         made.begin(ticket, ticket)
-    made.receive(ToPool(notice(9, 7), 12))  # the threshold is not new, the number is
+    made.receive(ToPool(9, 15, 12))
     assert made.heartbeat().arrived == ((12, 12), (14, 14))
-    made.receive(ToPool(notice(9, 7), 10))  # late
-    made.receive(ToPool(notice(1, 6), 15))
+    made.receive(ToPool(9, 15, 10))  # late
+    made.receive(ToPool(1, 16, 15))
     assert made.heartbeat().arrived == ()
 
 
 def test_heartbeats_carry_the_whole_state() -> None:
     made = pool(2)
     made.begin("x", 4)
-    assert made.heartbeat() == said(Kind.HEARTBEAT, 3, green("a", 1, 7), (4, 4))
+    assert made.heartbeat() == said(Kind.HEARTBEAT, 1, green("a", 1), (4, 4))
     made.begin("y", 6)
-    assert made.heartbeat() == said(Kind.HEARTBEAT, 4, yellow("a", 2, 7), (4, 4), (6, 6))
+    assert made.heartbeat() == said(Kind.HEARTBEAT, 2, yellow("a", 2), (4, 4), (6, 6))
     made.begin("z")
-    assert made.heartbeat() == said(Kind.HEARTBEAT, 5, report("a", 3, 7), (4, 4), (6, 6))
+    assert made.heartbeat() == said(Kind.HEARTBEAT, 3, report("a", 3), (4, 4), (6, 6))
     assert made.sent.heartbeats == 3
 
 
@@ -130,11 +138,11 @@ def test_all_that_a_leaving_pool_sends_says_so_until_it_stays() -> None:
     made = pool(2)
     made.begin("x", 1)
     made.begin("y", 2)
-    assert made.leave() == said(Kind.LEAVE, 3, yellow("a", 2, 7), (1, 2))
+    assert made.leave() == said(Kind.LEAVE, 1, yellow("a", 2), (1, 2))
     assert made.begin("z", 3) is None
-    sent = [made.end("z"), made.refuse(4), made.receive(ToPool(notice(4, 8), 0)), made.begin("w", 5), made.leave()]
-    assert [each.kind for each in sent if each is not None] == [Kind.LEAVE] * 5
-    assert [each.sequence for each in sent if each is not None] == [4, 5, 6, 7, 8]
+    sent = [made.end("z"), made.refuse(4), made.end("y"), made.begin("w"), made.leave()]
+    assert [each and each.kind for each in sent] == [Kind.LEAVE, Kind.LEAVE, Kind.LEAVE, None, Kind.LEAVE]
+    assert [each.sequence for each in sent if each is not None] == [2, 3, 4, 5]
     assert made.heartbeat().kind is Kind.HEARTBEAT
     departed = made.end("x")
     assert departed is not None
@@ -142,16 +150,15 @@ def test_all_that_a_leaving_pool_sends_says_so_until_it_stays() -> None:
     assert made.sent.heartbeats == 3
 
 
-def test_at_most_two_token_messages_per_task() -> None:
-    for threshold in range(4):
+@pytest.mark.parametrize("threshold", range(4))
+def test_at_most_one_token_message_per_task_with_a_ticket_and_two_without(threshold: int) -> None:
+    for ticket, arrivals in ((5, 0), (None, max(threshold - 1, 0))):
         made = pool(threshold)
         for name in range(5):
-            made.begin(name)
+            made.begin(name, ticket)
         for name in range(5):
             made.end(name)
-        sent = made.sent
-        assert sent.green + sent.yellow <= 10
-        assert sent.green + sent.yellow == max(threshold - 1, 0) + threshold + 1  # arrivals, then departures
+        assert made.sent.green + made.sent.yellow == arrivals + threshold + 1
 
 
 def test_bad_numbers_change_nothing() -> None:
@@ -159,15 +166,15 @@ def test_bad_numbers_change_nothing() -> None:
     before = made.heartbeat()
     calls: dict[str, list[Callable[[], object]]] = {
         "ticket": [partial(made.begin, "x", value), partial(made.refuse, value)],
-        "oldest_ticket": [partial(made.receive, ToPool(notice(3, 9), value))],
+        "oldest_ticket": [partial(made.receive, ToPool(3, 9, value))],
+        "version": [partial(made.receive, ToPool(3, value, 0))],
+        "threshold": [partial(made.receive, ToPool(value, 9, 0)), partial(made.begin, "x", 1, value)],
         "incarnation": [partial(PoolPeer, "a", incarnation=value)],
     }
     for name, each in calls.items():
         for call in each:
             with pytest.raises(InputError, match=f"^{name} must be a whole number from 0 to"):
                 call()
-    with pytest.raises(InputError, match="ticket must be"):
-        made.refuse(None)  # type: ignore[arg-type]
     after = made.heartbeat()
     assert (after.report, after.arrived, after.sequence) == (before.report, (), before.sequence + 1)
     assert made.sent.refusals == 0
@@ -175,13 +182,11 @@ def test_bad_numbers_change_nothing() -> None:
 
 def test_what_is_no_message_changes_nothing() -> None:
     made = pool(2)
-    for message in (None, notice(3, 9), ("a", 1)):
+    for message in (None, 9, ("a", 1)):
         with pytest.raises(InputError, match="message must be a ToPool, not"):
             made.receive(message)  # type: ignore[arg-type]
     made.begin("x", 5)
-    with pytest.raises(InputError, match="notice must be a ThresholdNotice, not"):
-        made.receive(ToPool((3, 9), 9))  # type: ignore[arg-type]
-    assert made.notice == notice(2, 7)
+    assert made.threshold == 2
     assert made.heartbeat().arrived == ((5, 5),)
     session: Any
     for session in ([], {}):

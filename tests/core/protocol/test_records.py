@@ -15,7 +15,7 @@ numbers = st.sets(st.integers(0, 40), max_size=25)
 
 
 def record(tickets: dict[int, None]) -> Record:
-    return Record(0.0, 10**6, Report("a", 0, 0, None), open=tickets)
+    return Record(0.0, 10**6, Report("a", 0, None), open=tickets)
 
 
 class Watched(dict[int, None]):

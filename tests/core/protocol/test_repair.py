@@ -1,180 +1,108 @@
-"""What is lost is repaired by the next heartbeat, and one pool that does not receive does not stop the others."""
+"""What is lost is repaired by the next heartbeat, and a pool that receives nothing does not disturb the others."""
 
 from evenly.core.protocol import PoolPeer
-from tests.core.protocol.support import SILENCE, Net, forget, net
+from tests.core.protocol.support import LEASE, Net, forget, net, peer
 
 
-def test_a_heartbeat_repairs_a_lost_token() -> None:
+def test_a_heartbeat_repairs_a_lost_departure() -> None:
     made = net(2, 9, threshold=1)
     forget(made.pools["a"].end(("old", 0)))
-    assert not made.dispatcher.dispatcher.yellow
+    assert made.dispatcher.tokens == (0, 0)
     made.deliver(made.pools["a"].heartbeat())
-    assert list(made.dispatcher.dispatcher.yellow) == ["a"]
+    assert made.dispatcher.tokens == (0, 1)
 
 
-def test_a_heartbeat_repairs_a_lost_arrival() -> None:
+def test_a_heartbeat_reports_the_tickets_that_have_arrived() -> None:
     made = net(0, threshold=3)
-    forget(made.arrive(made.pick()))
+    assert made.arrive(made.pick()) is None
     assert len(made.dispatcher.open_tickets("a")) == 1
     made.deliver(made.pools["a"].heartbeat())
     assert made.dispatcher.open_tickets("a") == ()
     assert made.estimate("a") == 1
 
 
-def changed() -> Net:
-    """Return three busy pools right after a threshold change, which only a and b have heard of and answered."""
-    made = net(9, 9, 9, threshold=2, alpha="0.5")
+def test_a_client_carries_the_threshold_to_its_pool() -> None:
+    made = net(3, 4, 5, threshold=2, alpha="0.5")
+    pick = made.pick()
+    assert (pick.pool, pick.threshold, made.dispatcher.threshold) == ("a", 3, 3)
+    assert [pool.threshold for pool in made.pools.values()] == [2, 2, 2]
+    made.arrive(pick)
+    assert [pool.threshold for pool in made.pools.values()] == [3, 2, 2]
+
+
+def test_a_heartbeat_brings_the_threshold_to_a_pool_without_traffic() -> None:
+    made = net(3, 4, 5, threshold=2, alpha="0.5")
     made.pick()
-    for pool, message in made.dispatcher.messages():
-        if pool != "c":
-            made.deliver(made.pools[pool].receive(message))
-    assert not made.dispatcher.dispatcher.settled
-    return made
-
-
-def test_a_heartbeat_repairs_a_lost_notice() -> None:
-    made = changed()
-    assert made.pools["c"].notice.threshold == 2
     made.deliver(made.pools["c"].heartbeat())
-    assert made.pools["c"].notice.threshold == 3
-    assert made.dispatcher.dispatcher.settled
+    assert made.pools["c"].threshold == 3
 
 
-def test_a_heartbeat_repairs_a_lost_answer() -> None:
-    made = changed()
-    made.dispatcher.receive(0.0, made.pools["c"].heartbeat())
-    [(_, message)] = made.dispatcher.messages()
-    forget(made.pools["c"].receive(message))
-    assert not made.dispatcher.dispatcher.settled
-    made.deliver(made.pools["c"].heartbeat())
-    assert made.dispatcher.dispatcher.settled
+def test_late_clients_and_late_replies_bring_no_old_threshold() -> None:
+    made = net(9, threshold=2, alpha="0.5")
+    pool = made.pools["a"]
+    early, reply = made.pick(), made.dispatcher.receive(0.0, pool.heartbeat())
+    late = made.pick()
+    assert reply is not None
+    assert (early.threshold, reply.threshold, late.threshold) == (3, 3, 4)
+    pool.receive(reply)
+    assert pool.threshold == 3
+    made.arrive(late)
+    made.arrive(early)
+    pool.receive(reply)
+    assert pool.threshold == 4
 
 
-def test_a_heartbeat_that_is_overtaken_repairs_a_lost_notice_too() -> None:
-    made = changed()
-    heartbeat, overtaking = made.pools["c"].heartbeat(), made.pools["c"].refuse(1)
-    made.dispatcher.receive(0.0, overtaking)
-    assert not made.dispatcher.messages()
-    assert not made.dispatcher.receive(0.0, heartbeat)
-    made.settle()
-    assert made.pools["c"].notice.threshold == 3
-    assert made.dispatcher.dispatcher.settled
-
-
-def test_an_old_heartbeat_of_a_pool_that_has_left_is_not_answered() -> None:
-    made = changed()
-    heartbeat = made.pools["c"].heartbeat()
-    made.deliver(made.pools["c"].leave())
-    assert not made.dispatcher.receive(0.0, heartbeat)
-    assert not made.dispatcher.messages()
-
-
-def test_a_heartbeat_sent_before_the_notice_came_is_no_answer() -> None:
-    made = changed()
-    made.dispatcher.receive(0.0, made.pools["c"].heartbeat())
-    assert not made.dispatcher.dispatcher.settled
-
-
-def test_any_token_after_the_answer_settles() -> None:
-    made = changed()
-    made.dispatcher.receive(0.0, made.pools["c"].heartbeat())
-    [(_, message)] = made.dispatcher.messages()
-    forget(made.pools["c"].receive(message))
-    for number in range(6):
-        made.deliver(made.pools["c"].end(("old", number)))
-    assert made.estimate("c") == 3
-    assert made.dispatcher.dispatcher.settled
-
-
-def beat(made: Net, deaf: str) -> None:
-    """Let all pools send a heartbeat; the deaf one does not receive."""
-    for pool in made.pools.values():
-        made.dispatcher.receive(made.now, pool.heartbeat())
-        made.settle_all_but(deaf)
-    made.dispatcher.tick(made.now)
+def test_an_overtaken_heartbeat_is_answered_but_changes_nothing() -> None:
+    made = net(9, threshold=2)
+    heartbeat, overtaking = made.pools["a"].heartbeat(), made.pools["a"].refuse(1)
+    made.deliver(overtaking)
+    made.pools["a"].end(("old", 0))
+    reply = made.dispatcher.receive(0.0, heartbeat)
+    assert reply is not None
+    assert reply.threshold == 2
+    assert made.estimate("a") == 9
 
 
 def test_a_pool_that_receives_nothing_does_not_stop_the_rule() -> None:
-    made = changed()
-    for made.now in (10.0, 20.0, SILENCE - 0.5):
-        beat(made, deaf="c")
+    made = net(9, 9, 9, threshold=2, alpha="0.5")
+    for number, threshold in enumerate(range(3, 9)):
         made.pick()
-        assert made.dispatcher.dispatcher.threshold == 3
-    made.now = SILENCE
-    made.dispatcher.tick(SILENCE)
-    assert made.dispatcher.dispatcher.settled
-    assert "c" in made.dispatcher.dispatcher.pools
-    made.pick()
-    assert made.dispatcher.dispatcher.threshold == 4
-    # Each further step takes as long.
-    for threshold in (4, 5):
-        assert made.dispatcher.dispatcher.threshold == threshold
-        made.settle_all_but("c")
-        for _ in range(3):
-            made.now += SILENCE / 3 - 0.1
-            beat(made, deaf="c")
-            made.pick()
-            assert made.dispatcher.dispatcher.threshold == threshold
-        made.now += 0.4
-        made.pick()
+        assert made.dispatcher.threshold == threshold
+        for pool in "ab":
+            made.deliver(made.pools[pool].heartbeat())
+        made.dispatcher.receive(float(number), made.pools["c"].heartbeat())  # the reply is lost
+    assert [pool.threshold for pool in made.pools.values()] == [8, 8, 2]
 
 
-def test_a_pool_that_receives_again_is_not_waited_for() -> None:
-    made = changed()
-    made.now = SILENCE - 1
-    beat(made, deaf="c")
-    made.now = SILENCE
-    beat(made, deaf="")
-    assert made.pools["c"].notice.threshold == 3
-    made.pick()
-    made.settle_all_but("c")
-    made.dispatcher.receive(made.now, made.pools["c"].heartbeat())
-    assert not made.dispatcher.dispatcher.settled  # sent before the notice came
-    made.settle()
-    assert made.dispatcher.dispatcher.settled
+def test_a_new_pool_does_not_disturb_the_rule_before_it_knows_the_threshold() -> None:
+    made = net(9, 9, 9, threshold=9, alpha="0.5")
+    newcomer = PoolPeer("z", incarnation=1)
+    assert made.dispatcher.receive(0.0, newcomer.heartbeat()) is not None
+    pick = made.pick()
+    assert (pick.pool, newcomer.threshold) == ("z", 0)
+    newcomer.begin("x", pick.ticket, pick.threshold)
+    assert newcomer.threshold == made.dispatcher.threshold
 
 
-def test_a_new_pool_that_receives_nothing_does_not_stop_the_rule() -> None:
-    made = net(9, 9, 9, threshold=2, alpha="0.5")
-    made.now = SILENCE - 1  # the wait begins when it joins, not at the last change
-    beat(made, deaf="z")
-    made.pools["z"] = PoolPeer("z", incarnation=1)
-    beat(made, deaf="z")
-    made.now += SILENCE - 1
-    beat(made, deaf="z")
-    assert made.dispatcher.dispatcher.awaits("z")
-    made.pick()
-    assert made.dispatcher.dispatcher.threshold == 2
-    made.now += 1
-    made.dispatcher.tick(made.now)
-    assert made.dispatcher.dispatcher.settled
+def test_a_pool_that_was_cut_off_is_counted_by_its_last_report_until_it_returns() -> None:
+    made = net(1, 9, threshold=5)
+    picks = [made.pick() for _ in range(4)]
+    for pick in picks:
+        made.arrive(pick)
+    for number in range(1, 4):
+        forget(made.pools["a"].end(number))
+    assert made.estimate("a") == 5
+    made.now = LEASE
+    made.deliver(made.pools["a"].heartbeat())
+    assert made.estimate("a") == made.pools["a"].tasks == 2
 
 
-def test_a_pool_that_returns_and_receives_nothing_counts_from_its_return() -> None:
-    made = net(9, 9, 9, threshold=2, alpha="0.5")
-    made.now = SILENCE - 1
-    made.deliver(made.pools["c"].leave())
-    for pool in "ab":
-        made.deliver(made.pools[pool].heartbeat())
-    made.pick()
-    made.settle()
-    made.now = SILENCE
-    beat(made, deaf="c")
-    for made.now in (SILENCE + 5, 2 * SILENCE - 1):
-        beat(made, deaf="c")
-        assert made.dispatcher.dispatcher.awaits("c")
-    made.dispatcher.tick(2 * SILENCE)
-    assert made.dispatcher.dispatcher.settled
-
-
-def test_the_wait_starts_again_with_every_change() -> None:
-    made = net(9, 9, 9, threshold=2, alpha="0.5")
-    made.now = SILENCE - 1
-    beat(made, deaf="")
-    made.dispatcher.begin_term(2)
-    made.settle_all_but("c")
-    made.now += SILENCE - 1
-    beat(made, deaf="c")
-    assert made.dispatcher.dispatcher.awaits("c")
-    made.dispatcher.tick(made.now + 1)
-    assert made.dispatcher.dispatcher.settled
+def test_a_restarted_dispatcher_begins_with_what_pools_report() -> None:
+    before = net(7, 8, 9, threshold=8, alpha="0.5")
+    after = Net(peer(0, "0.5", term=2))
+    after.pools = before.pools
+    for pool in after.pools.values():
+        after.deliver(pool.heartbeat())
+    assert {name: after.estimate(name) for name in "abc"} == {"a": 7, "b": 8, "c": 9}
+    after.dispatcher.catch_up()
+    assert after.pick().threshold in (8, 9)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evenly.core.checks import MAX_EPOCH
+from evenly.core.checks import MAX_NUMBER
 from evenly.core.protocol import Tickets
 from evenly.core.protocol.tickets import MAX_RANGES, check_ranges
 from evenly.errors import InputError
@@ -91,7 +91,7 @@ def test_the_lowest_range_is_forgotten() -> None:
 
 def test_possible_ranges_are_accepted() -> None:
     most = tuple((2 * number, 2 * number) for number in range(MAX_RANGES))
-    for ranges in ((), ((0, 0),), ((MAX_EPOCH, MAX_EPOCH),), ((0, 1), (3, MAX_EPOCH)), most):
+    for ranges in ((), ((0, 0),), ((MAX_NUMBER, MAX_NUMBER),), ((0, 1), (3, MAX_NUMBER)), most):
         check_ranges(ranges)
 
 
@@ -99,7 +99,7 @@ BAD_RANGES: list[object] = [
     *(None, 5, "ab", ["ab"], [(1, 2)], {}, iter(()), object()),
     *((1,), ((1,),), ((1, 2, 3),), ([1, 2],), ("12",), (None,), ((1, 2), None)),
     *((("1", "2"),), ((1.0, 2),), ((1, 2.0),), ((True, 2),), ((0, True),), ((0, None),)),
-    *(((2, 1),), ((-1, 1),), ((0, MAX_EPOCH + 1),), ((0, 10**5000),)),
+    *(((2, 1),), ((-1, 1),), ((0, MAX_NUMBER + 1),), ((0, 10**5000),)),
     *(((0, 1), (2, 3)), ((0, 1), (1, 3)), ((5, 6), (1, 2)), ((0, 5), (3, 9))),
     tuple((2 * number, 2 * number) for number in range(MAX_RANGES + 1)),
 ]

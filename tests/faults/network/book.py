@@ -22,24 +22,20 @@ class Told:
     tasks: int
     heard: float
     left: bool
-    epoch: int
 
 
 class Book:
     """The messages and picks of one dispatcher state, up to now."""
 
-    def __init__(self, setup: Setup, epoch: int) -> None:
+    def __init__(self, setup: Setup) -> None:
         self._setup = setup
         self._alpha = Fraction(setup.alpha)
         self._highest = 10**12 if setup.capacity is None else setup.capacity - 1
         self.now = 0.0
         self.threshold = setup.threshold
-        self.epoch = epoch
         self.told: dict[PoolId, Told] = {}
         self.open: dict[PoolId, dict[int, float]] = {}  # the tickets on the way, with the ends of their leases
         self.expired = 0
-        self._answered: dict[PoolId, None] = {}  # pools that know the threshold in force
-        self._waiting_since: float | None = None
         self.drained: set[PoolId] = set()  # by the operator
         self._answers: dict[Hashable, tuple[float, Pick]] = {}  # by request key, with the time
 
@@ -69,27 +65,20 @@ class Book:
         """Return the estimates of all members."""
         return {pool: self.estimate(pool) for pool in self.members()}
 
-    @property
-    def settled(self) -> bool:
-        """True if all members know the threshold in force, or had as long to answer as a pool may be silent."""
-        return all(pool in self._answered for pool in self.members())
+    def tokens(self) -> tuple[int, int]:
+        """Return the numbers of green and yellow tokens: of the pools that can take a task."""
+        full = self.full()
+        estimates = [estimate for pool, estimate in self.estimates().items() if pool not in full]
+        green = sum(estimate < self.threshold for estimate in estimates)
+        return green, sum(estimate <= self.threshold for estimate in estimates)
 
     def advance(self, now: float) -> None:
-        """Let time pass: leases end, pools fall silent, and the wait for answers ends."""
+        """Let time pass: leases end, and pools fall silent."""
         self.now = now
         for tickets in self.open.values():
             for ticket in [ticket for ticket, expires in tickets.items() if expires <= now]:
                 del tickets[ticket]
                 self.expired += 1
-        members = self.members()
-        self._answered = {pool: None for pool in members if pool in self._answered}
-        if len(self._answered) == len(members):
-            self._waiting_since = None
-        elif self._waiting_since is None:
-            self._waiting_since = now
-        elif now >= self._waiting_since + self._setup.silence:
-            self._waiting_since = None
-            self._answered = dict.fromkeys(members)
 
     def receive(self, now: float, message: ToDispatcher, accepted: bool) -> None:
         """Write down a message. It counts unless a newer one came first.
@@ -106,39 +95,35 @@ class Book:
         if not accepted:
             return
         left = message.kind is Kind.LEAVE
-        self.told[pool] = Told(number, message.report.tasks, now, left, message.report.epoch)
+        self.told[pool] = Told(number, message.report.tasks, now, left)
         tickets = self.open.setdefault(pool, {})
         for ticket in list(tickets):
             if any(first <= ticket <= last for first, last in message.arrived):
                 del tickets[ticket]
-        if left or pool in self.drained:
-            self._answered.pop(pool, None)
-        elif message.report.epoch == self.epoch:
-            self._answered[pool] = None
 
     def pick(self, now: float, key: Hashable, exclude: frozenset[PoolId], pick: Pick | None) -> bool:
         """Write down the answer to a request; return True if it was not a repetition.
 
-        Check that it is the answer given before, or else that it follows the tokens; and derive the threshold.
+        Check that it is the answer given before, or else a pool with the fewest tasks. Derive the threshold.
         """
         self.advance(now)
         time, answer = self._answers.get(key, (0.0, None))
         if answer is not None and time + self._setup.memory > now:
             require(pick == answer, "the same request {} got {}, then {}", key, answer, pick)
             return False
-        estimates = self.estimates()
-        left = {pool: estimate for pool, estimate in estimates.items() if pool not in exclude | self.full()}
+        full = self.full()
+        able = {pool: estimate for pool, estimate in self.estimates().items() if pool not in full}
+        left = {pool: estimate for pool, estimate in able.items() if pool not in exclude}
         if pick is None or not left:
             require(pick is None and not left, "{} was picked from {}", pick, left)
             return False
-        green = {pool for pool, estimate in estimates.items() if estimate < self.threshold}
-        yellow = {pool for pool, estimate in estimates.items() if estimate <= self.threshold}
-        best = (green & left.keys()) or (yellow & left.keys()) or set(left)
-        color = Color.GREEN if best <= green else Color.YELLOW if best <= yellow else None
-        require(pick.pool in best, "{} has no token: {}", pick, estimates)
+        fewest = min(left.values())
+        require(left.get(pick.pool) == fewest, "{} has not the fewest tasks: {}", pick, left)
+        above = fewest - self.threshold
+        color = Color.GREEN if above < 0 else Color.YELLOW if above == 0 else None
+        self._learn(len(able), *self.tokens())
         right = Pick(pick.pool, pick.ticket, now + self._setup.lease, color, self.threshold)
         require(pick == right, "{} should be {}", pick, right)
-        self._learn(len(estimates), len(green), len(yellow))
         self.open.setdefault(pick.pool, {})[pick.ticket] = pick.expires
         self._answers[key] = (now, pick)
         return True
@@ -151,26 +136,13 @@ class Book:
     def drain(self, pool: PoolId) -> None:
         """Write down that the operator drains a pool."""
         self.drained.add(pool)
-        self._answered.pop(pool, None)
 
     def undrain(self, pool: PoolId) -> None:
         """Write down that the operator takes a drain back."""
         self.drained.discard(pool)
-        if pool in self.members() and self.told[pool].epoch == self.epoch:
-            self._answered[pool] = None
-
-    def begin_term(self, epoch: int) -> None:
-        """Write down that the threshold was announced again, in a new epoch."""
-        self.epoch = epoch
-        self._answered = {}
-        self._waiting_since = None
 
     def _learn(self, pools: int, green: int, yellow: int) -> None:
-        """Move the threshold by the paper's rule, but only if all pools know it."""
-        if not self.settled:
-            return
+        """Move the threshold by the paper's rule."""
         step = int(yellow <= 1) - int(pools - green <= self._alpha * pools)
         if step and 0 <= self.threshold + step <= self._highest:
             self.threshold += step
-            self.epoch += 1
-            self._answered = {}

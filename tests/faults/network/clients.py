@@ -116,7 +116,7 @@ class Clients:
             self._try_elsewhere(client, pick)
             return
         self.arrived[node.name, pick.ticket] = node.incarnation
-        if node.admit(key, pick.ticket):
+        if node.admit(key, pick):
             world.after(world.random.expovariate(1 / self._setup.session), self._end, node, key, node.incarnation)
             if world.chance(0.1) and not client.prompt:
                 world.fault("reconnection", "client {}", key)

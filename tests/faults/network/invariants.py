@@ -1,7 +1,5 @@
 """What must hold after every event, whatever the network and the crashes did."""
 
-from collections.abc import Iterable
-
 from evenly.core import Color, PoolId
 from evenly.core.protocol import DispatcherPeer, Kind, Pick, PoolPeer, ToDispatcher, ToPool
 from evenly.core.protocol.tickets import MAX_RANGES
@@ -14,37 +12,22 @@ class History:
 
     def __init__(self) -> None:
         self._tickets: set[tuple[PoolId, int]] = set()
-        self._thresholds: dict[int, int] = {}
 
     def give(self, pick: Pick) -> None:
         """Check that a ticket is new: one lease, one place."""
         require((pick.pool, pick.ticket) not in self._tickets, "ticket given out twice: {}", pick)
         self._tickets.add((pick.pool, pick.ticket))
 
-    def announce(self, epoch: int, threshold: int) -> None:
-        """Check that an epoch has one threshold, so that pools that know the epoch know the threshold."""
-        first = self._thresholds.setdefault(epoch, threshold)
-        require(first == threshold, "epoch {} has thresholds {} and {}", epoch, first, threshold)
-
 
 def check_dispatcher(peer: DispatcherPeer, book: Book) -> None:
     """Check the state of the dispatcher against the book."""
-    dispatcher = peer.dispatcher
-    threshold, epoch = dispatcher.threshold, dispatcher.epoch
-    require(threshold >= 0, "negative threshold {}", threshold)
-    # In the book, it moves by one at a time, and only when all members know the last change.
-    require(
-        (threshold, epoch) == (book.threshold, book.epoch),
-        "threshold {} in epoch {} should be {} in {}", threshold, epoch, book.threshold, book.epoch,
-    )  # fmt: skip
-    require(dispatcher.settled == book.settled, "settled is {}", dispatcher.settled)
+    require(peer.threshold >= 0, "negative threshold {}", peer.threshold)
+    # In the book, it moves by one at a time.
+    require(peer.threshold == book.threshold, "threshold {} should be {}", peer.threshold, book.threshold)
     right = book.estimates()
-    estimates = {pool: dispatcher.estimate(pool) for pool in dispatcher.pools}
+    estimates = {pool: peer.estimate(pool) for pool in peer.members}
     require(estimates == right, "estimates {} should be {}", estimates, right)
-    green = {pool for pool, estimate in right.items() if estimate < threshold}
-    yellow = {pool for pool, estimate in right.items() if estimate <= threshold}
-    require(set(dispatcher.green) == green, "green tokens {} should be {}", dispatcher.green, green)
-    require(set(dispatcher.yellow) == yellow, "yellow tokens {} should be {}", dispatcher.yellow, yellow)
+    require(peer.tokens == book.tokens(), "tokens {} should be {}", peer.tokens, book.tokens())
     for pool, tickets in book.open.items():
         have = peer.open_tickets(pool)
         require(len(have) == len(tickets) and set(have) == set(tickets),
@@ -52,12 +35,13 @@ def check_dispatcher(peer: DispatcherPeer, book: Book) -> None:
     require(peer.expired == book.expired, "{} expired tickets should be {}", peer.expired, book.expired)
 
 
-def check_notices(messages: Iterable[tuple[PoolId, ToPool]], book: Book, history: History) -> None:
-    """Check what the dispatcher tells pools: they must not forget a ticket that is open."""
-    for pool, message in messages:
-        history.announce(message.notice.epoch, message.notice.threshold)
-        oldest = min(book.open.get(pool, ()), default=message.oldest_ticket)
-        require(message.oldest_ticket <= oldest, "{} is told to forget open ticket {}", pool, oldest)
+def check_reply(pool: PoolId, reply: ToPool, book: Book) -> None:
+    """Check what the dispatcher tells a pool: its threshold, and to forget no ticket that is open."""
+    require(reply.threshold == book.threshold, "threshold {} should be {}", reply.threshold, book.threshold)
+    tickets = book.open.get(pool, ())
+    oldest, newest = min(tickets, default=reply.oldest_ticket), max(tickets, default=0)
+    require(reply.oldest_ticket <= oldest, "{} is told to forget open ticket {}", pool, oldest)
+    require(newest < reply.version, "ticket {} is newer than the version {}", newest, reply.version)
 
 
 class PoolBook:
@@ -65,28 +49,27 @@ class PoolBook:
 
     def __init__(self) -> None:
         self.sessions: dict[int, None] = {}
-        self._moves = 0  # tasks that came or went
+        self._moves = 0  # tasks that went
         self._seen: list[int] = []
         self._oldest = 0
-        self._epoch = 0
+        self._version = 0
         self._threshold = 0
         self._sequence = 0
         self._due: tuple[Kind, Color | None] | None = None  # what the last event makes the pool send
         self.draining = False
 
-    def begin(self, session: int, ticket: int) -> None:
-        """Write down a session that came with a ticket."""
+    def begin(self, session: int, pick: Pick) -> None:
+        """Write down a session: its dispatcher knows of it."""
         self._due = None
+        self._carry(pick)
         if session not in self.sessions:
             self.sessions[session] = None
-            self._moves += 1
-            self._seen.append(ticket)
-            if len(self.sessions) < self._threshold:
-                self._due = (Kind.TOKEN, Color.GREEN)
+            self._seen.append(pick.ticket)
 
-    def refuse(self, ticket: int) -> None:
+    def refuse(self, pick: Pick) -> None:
         """Write down a client that was turned away."""
-        self._seen.append(ticket)
+        self._seen.append(pick.ticket)
+        self._carry(pick)
         self._due = (Kind.REFUSAL, self._token())
 
     def end(self, session: int) -> None:
@@ -104,20 +87,20 @@ class PoolBook:
     def told(self, message: ToPool) -> None:
         """Write down what the dispatcher said: tickets below the oldest may be forgotten."""
         self._oldest = max(self._oldest, message.oldest_ticket)
-        self._due = None
-        if message.notice.epoch > self._epoch:
-            self._epoch, old = message.notice.epoch, self._threshold
-            self._threshold = new = message.notice.threshold
-            tasks = len(self.sessions)
-            known = tasks <= old if new > old else tasks == new == old - 1
-            self._due = (Kind.ANSWER, None if known else self._token())
+        if message.version >= self._version:
+            self._version, self._threshold = message.version, message.threshold
+
+    def _carry(self, pick: Pick) -> None:
+        """Write down the threshold that a client brings, unless a newer one is known."""
+        if pick.ticket >= self._version:
+            self._version, self._threshold = pick.ticket + 1, pick.threshold
 
     def check(self, peer: PoolPeer) -> None:
-        """Check the pool: its tasks are its sessions, and it sent at most two token messages per task."""
+        """Check the pool: its tasks are its sessions, and it sent at most one token message per task."""
         require(peer.tasks == len(self.sessions), "{} tasks in {} sessions", peer.tasks, len(self.sessions))
         tokens = peer.sent.green + peer.sent.yellow
-        require(tokens <= self._moves, "{} token messages for {} arrivals and departures", tokens, self._moves)
-        require(peer.notice.epoch == self._epoch, "epoch {} should be {}", peer.notice.epoch, self._epoch)
+        require(tokens <= self._moves, "{} token messages for {} departures", tokens, self._moves)
+        require(peer.threshold == self._threshold, "threshold {} should be {}", peer.threshold, self._threshold)
 
     def check_sent(self, message: ToDispatcher | None) -> None:
         """Check that the pool sends what the last event calls for, and nothing else.
@@ -140,7 +123,7 @@ class PoolBook:
         """Check what every message carries: a new number, the tasks, and every ticket that may still be open."""
         require(message.sequence > self._sequence, "sequence {} was used", message.sequence)
         self._sequence = message.sequence
-        require(message.report.epoch == self._epoch, "epoch {} in {}", self._epoch, message)
+        require(message.version == self._version, "version {} in {}", self._version, message)
         tasks = message.report.tasks
         require(tasks == len(self.sessions), "{} reported with {} sessions", tasks, len(self.sessions))
         ranges = message.arrived

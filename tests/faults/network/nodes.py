@@ -75,17 +75,18 @@ class PoolNode:
             if self._world.trace is not None:
                 self._world.note("{} hears {}", self.name, message_text(message))
             self.book.told(message)
-            self._out(self.peer.receive(message))
+            self._touched = True
+            self.peer.receive(message)
 
-    def admit(self, session: int, ticket: int) -> bool:
+    def admit(self, session: int, pick: Pick) -> bool:
         """Take a client or turn it away; return True if its session is open now."""
         if session not in self.book.sessions and (self.book.draining or self.peer.full):
             self._world.fault("refusal", "{} turns session {} away", self.name, session)
-            self.book.refuse(ticket)
-            self._out(self.peer.refuse(ticket))
+            self.book.refuse(pick)
+            self._out(self.peer.refuse(pick.ticket, pick.threshold))
             return False
-        self.book.begin(session, ticket)
-        self._out(self.peer.begin(session, ticket))
+        self.book.begin(session, pick)
+        self._out(self.peer.begin(session, pick.ticket, pick.threshold))
         return True
 
     def end(self, session: int, incarnation: int) -> None:
@@ -144,8 +145,10 @@ class FrontEnd:
     def receive(self, message: ToDispatcher) -> None:
         """Carry a pool's message to the state."""
         if self._works():
-            self._state.receive(message)
-            self._post()
+            reply = self._state.receive(message)
+            if not self._crashes() and reply is not None:
+                pool = message.report.pool
+                self._network.send(self.name, str(pool), self._to_pool, pool, reply)
 
     def request(
         self, client: str, key: Hashable, exclude: frozenset[PoolId], answer: Callable[[Pick | None], None]
@@ -153,14 +156,14 @@ class FrontEnd:
         """Answer a client."""
         if self._works():
             pick = self._state.pick(key, exclude)
-            if self._post():
+            if not self._crashes():
                 self._network.send(self.name, client, answer, pick)
 
     def release(self, pick: Pick) -> None:
         """Give back the place of a client that will not come."""
         if self._works():
             self._state.release(pick.pool, pick.ticket)
-            self._post()
+            self._crashes()
 
     def _works(self) -> bool:
         """Return True if a message that comes now has an effect."""
@@ -172,14 +175,11 @@ class FrontEnd:
             return True
         return False
 
-    def _post(self) -> bool:
-        """Send what the state wants to tell the pools, unless the process crashes first."""
-        messages = self._state.messages()
+    def _crashes(self) -> bool:
+        """Crash now and then between a write and its answer; return True then."""
         if not self._calm and not self._setup.embedded and self._world.chance(self._setup.crash_after_write):
             self._world.fault("crash after write", "{}", self.name)
             self.crash()
             self._world.after(self._world.random.random(), self.start)
-            return False
-        for pool, message in messages:
-            self._network.send(self.name, str(pool), self._to_pool, pool, message)
-        return True
+            return True
+        return False

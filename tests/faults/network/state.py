@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from evenly.core import LearningRule, PoolId
 from evenly.core.protocol import DispatcherPeer, Pick, ToDispatcher, ToPool
-from evenly.core.protocol.dispatcher_peer import TERM
 from tests.faults.network.book import Book
-from tests.faults.network.invariants import History, check_dispatcher, check_notices
+from tests.faults.network.invariants import History, check_dispatcher, check_reply
 from tests.faults.network.setup import Setup
 from tests.faults.network.text import message_text, number
 from tests.faults.network.world import World, require
@@ -58,10 +57,12 @@ class DispatcherState:
             check_dispatcher(self.peer, self.book)
             self._count()
 
-    def receive(self, message: ToDispatcher) -> None:
-        """Take in a message of a pool."""
-        now = self._world.now
-        accepted = self._receive(self.peer, now, message)
+    def receive(self, message: ToDispatcher) -> ToPool | None:
+        """Take in a message of a pool, and return the reply."""
+        now, pool = self._world.now, message.report.pool
+        before = self._newest(pool)
+        reply = self._receive(self.peer, now, message)
+        accepted = self._newest(pool) != before
         self._written(
             Write(
                 lambda peer: self._receive(peer, now, message), lambda book: book.receive(now, message, accepted)
@@ -71,6 +72,9 @@ class DispatcherState:
             self._world.faults["old message"] += 1
         if self._world.trace is not None:
             self._world.note("  {} {}", "received" if accepted else "ignored", message_text(message))
+        if reply is not None:
+            check_reply(pool, reply, self.book)
+        return reply
 
     def pick(self, key: Hashable, exclude: frozenset[PoolId] = frozenset()) -> Pick | None:
         """Pick a pool at random, as the state machine allows."""
@@ -112,12 +116,6 @@ class DispatcherState:
         self.peer.undrain(pool)
         self._written(Write(lambda peer: peer.undrain(pool), lambda book: book.undrain(pool)))
 
-    def messages(self) -> list[tuple[PoolId, ToPool]]:
-        """Return the messages for pools, once."""
-        messages = self.peer.messages()
-        check_notices(messages, self.book, self._history)
-        return messages
-
     def fail_over(self, forgotten: int) -> None:
         """Forget the last writes, and go on in a new term."""
         del self._log[len(self._log) - min(forgotten, len(self._log)) :]
@@ -126,15 +124,19 @@ class DispatcherState:
         for write in self._log:
             write.on_peer(self.peer)
             write.in_book(self.book)
-        self.peer.messages()  # sent long ago
         check_dispatcher(self.peer, self.book)
         self._term += 1
         term = self._term
         self.last_failover = now
         self.peer.begin_term(term)
-        self._written(Write(lambda peer: peer.begin_term(term), lambda book: book.begin_term(term * TERM)))
+        self._written(Write(lambda peer: peer.begin_term(term), lambda book: None))
 
-    def _receive(self, peer: DispatcherPeer, now: float, message: ToDispatcher) -> bool:
+    def _newest(self, pool: PoolId) -> tuple[int, int, float] | None:
+        """Return the numbers of the pool's newest message, and when it came; None if it is forgotten."""
+        record = self.peer._records.get(pool)
+        return None if record is None else (record.incarnation, record.sequence, record.heard)
+
+    def _receive(self, peer: DispatcherPeer, now: float, message: ToDispatcher) -> ToPool | None:
         """Take in a message. A pool names its capacity when it connects."""
         if self._setup.known_capacity:
             peer.set_capacity(message.report.pool, self._setup.capacity)
@@ -146,7 +148,6 @@ class DispatcherState:
         seen["expired lease"] += max(0, book.expired - self._expired)
         seen["threshold change"] += book.threshold != self._threshold
         seen["pick on the way"] += any(book.open.values())
-        seen["waiting for answers"] += not book.settled
         self._expired, self._threshold = book.expired, book.threshold
 
     def _new(self) -> tuple[DispatcherPeer, Book]:
@@ -160,7 +161,7 @@ class DispatcherState:
             memory=setup.memory,
             highest=None if setup.capacity is None else setup.capacity - 1,
         )
-        return peer, Book(setup, self._first_term * TERM)
+        return peer, Book(setup)
 
     def _written(self, write: Write) -> None:
         self._touched = True

@@ -1,12 +1,11 @@
 """Messages on one short line, for traces."""
 
-from evenly.core import ThresholdNotice
 from evenly.core.protocol import Pick, ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import TERM
 
 
 def number(value: int) -> str:
-    """Return an epoch or a ticket as its term and its place in it."""
+    """Return a ticket or a version as its term and its place in it."""
     return f"{value // TERM}:{value % TERM}"
 
 
@@ -17,14 +16,11 @@ def message_text(message: ToDispatcher | ToPool | Pick | None) -> str:
             arrived = " ".join(f"{number(first)}-{last % TERM}" for first, last in message.arrived)
             return (
                 f"{message.kind.value} {message.incarnation}/{message.sequence} of {message.report.pool}: "
-                f"{message.report.tasks} tasks, epoch {number(message.report.epoch)}, arrived [{arrived}]"
+                f"{message.report.tasks} tasks, version {number(message.version)}, arrived [{arrived}]"
             )
         case ToPool():
-            return f"{_notice_text(message.notice)}, oldest ticket {number(message.oldest_ticket)}"
+            version, oldest = number(message.version), number(message.oldest_ticket)
+            return f"threshold {message.threshold}, version {version}, oldest ticket {oldest}"
         case Pick():
             return f"{message.pool}, ticket {number(message.ticket)}, expires {message.expires:.4f}"
     return "no pool"
-
-
-def _notice_text(notice: ThresholdNotice) -> str:
-    return f"threshold {notice.threshold} in epoch {number(notice.epoch)}"

@@ -18,8 +18,7 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
-from evenly.core.protocol import ToPool
-from evenly.core.protocol.codec import decode_to_dispatcher, encode_to_pool
+from evenly.core.protocol.codec import VERSION, decode_to_dispatcher, encode_to_pool
 from evenly.live.session_id import sign
 from evenly.live.store.base import AllUnavailableError, FleetPool, FleetSettings, NoPoolsError
 from evenly.live.store.local import LocalStore, term_now
@@ -40,7 +39,7 @@ class SmallDispatcher:
         heartbeat: float = HEARTBEAT_S,
     ) -> None:
         settings = FleetSettings(alpha="0.5", lease=60.0, silence=30.0, memory=60.0, heartbeat=heartbeat)
-        self.store = LocalStore(settings, self._send, term=term_now())
+        self.store = LocalStore(settings, term=term_now())
         self.agents: dict[str, ServerConnection] = {}
         self.hellos: list[dict[str, Any]] = []
         self.frames: list[dict[str, Any]] = []
@@ -50,7 +49,6 @@ class SmallDispatcher:
         self._ssl = ssl
         self._server: Server | None = None
         self._ticking: asyncio.Task[None] | None = None
-        self._sending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
         self._server = await serve(
@@ -69,7 +67,7 @@ class SmallDispatcher:
             connection.transport.abort()  # as if it was killed
         self._server.close()
         await self._server.wait_closed()
-        await asyncio.gather(self._ticking, *self._sending, return_exceptions=True)
+        await asyncio.gather(self._ticking, return_exceptions=True)
 
     @property
     def url(self) -> str:
@@ -81,7 +79,7 @@ class SmallDispatcher:
     async def place(self) -> tuple[str, str]:
         """Pick a pool. Return its name and the session id."""
         (placement,) = await self.store.place(count=1, exclude=frozenset(), key=None)
-        return placement.pool, sign(self.store.key, placement.pool, placement.ticket)
+        return placement.pool, sign(self.store.key, placement.pool, placement.ticket, placement.threshold)
 
     async def rotate(self, key: bytes) -> None:
         """Sign with a new key, and tell all agents."""
@@ -94,7 +92,7 @@ class SmallDispatcher:
 
     async def _agent(self, connection: ServerConnection) -> None:
         hello = json.loads(await connection.recv())
-        assert hello["type"] == "hello" and hello["version"] == 1
+        assert hello["type"] == "hello" and hello["version"] == VERSION
         self.hellos.append(hello)
         name = hello["pool"]
         self.agents[name] = connection
@@ -104,7 +102,9 @@ class SmallDispatcher:
             async for frame in connection:
                 assert isinstance(frame, str)
                 self.frames.append(json.loads(frame))
-                await self.store.receive(decode_to_dispatcher(name, frame))
+                reply = await self.store.receive(decode_to_dispatcher(name, frame))
+                if reply is not None:
+                    await connection.send(encode_to_pool(reply))
         if self.agents.get(name) is connection:
             del self.agents[name]
             await self.store.disconnected(name)
@@ -124,17 +124,6 @@ class SmallDispatcher:
         if request.headers.get("Authorization") != wanted:
             return connection.respond(http.HTTPStatus.UNAUTHORIZED, "")
         return None
-
-    def _send(self, pool: str, message: ToPool) -> None:
-        connection = self.agents.get(pool)
-        if connection is not None:
-            task = asyncio.get_running_loop().create_task(self._carry(connection, message))
-            self._sending.add(task)
-            task.add_done_callback(self._sending.discard)
-
-    async def _carry(self, connection: ServerConnection, message: ToPool) -> None:
-        with suppress(ConnectionClosed):
-            await connection.send(encode_to_pool(message))
 
     async def _tick(self) -> None:
         while True:

@@ -49,7 +49,7 @@ async def test_a_session_is_counted_while_its_block_runs() -> None:
         (hello,) = dispatcher.hellos
         assert isinstance(hello.pop("incarnation"), int)
         assert hello == {
-            "type": "hello", "version": 1, "pool": "game-1", "address": "ws://127.0.0.1:7000", "capacity": 5,
+            "type": "hello", "version": 2, "pool": "game-1", "address": "ws://127.0.0.1:7000", "capacity": 5,
         }  # fmt: skip
 
 
@@ -110,10 +110,10 @@ async def test_forged_foreign_and_replayed_ids_count_but_take_no_place_away() ->
         assert named is not None
         ticket, key = named.ticket, dispatcher.store.key
         bad = [
-            sign(new_key(), "game-1", ticket),
-            sign(key, "game-2", ticket),
+            sign(new_key(), "game-1", ticket, 3),
+            sign(key, "game-2", ticket, 3),
             second[:-1] + ("A" if second[-1] != "A" else "B"),
-            "", ".", "game-1.", "x" * 10_000, "game-1." + "é" * 28, "game-1." + "\ud800" * 28, "\0", first + "=",
+            "", ".", "game-1.", "x" * 10_000, "game-1." + "é" * 36, "game-1." + "\ud800" * 36, "\0", first + "=",
         ]  # fmt: skip
         for session_id in [first, first, first, *bad]:
             agent.begin(session_id)
@@ -202,7 +202,7 @@ async def test_without_any_dispatcher_sessions_work() -> None:
 
     async with new_agent(*(f"http://127.0.0.1:{free_port()}" for _ in range(3)), report=report) as agent:
         for _ in range(1000):
-            agent.begin(sign(new_key(), "game-1", 1)).end()
+            agent.begin(sign(new_key(), "game-1", 1, 0)).end()
         async with agent.session(None):
             await until(lambda: len(events), lambda count: count == 3)
         await asyncio.sleep(0.5)  # more attempts, but no more words
@@ -274,7 +274,7 @@ async def test_a_server_that_accepts_and_says_nothing_is_given_up() -> None:
     [
         "{",
         b"bytes",
-        '{"threshold": -1, "epoch": 1, "oldest_ticket": 1}',
+        '{"threshold": -1, "version": 1, "oldest_ticket": 1}',
         '{"type": "welcome", "heartbeat": 0, "key": "%s"}' % ("ab" * 32),
         '{"type": "welcome", "heartbeat": 1, "key": "abab"}',
         "x" * 10_000,

@@ -263,7 +263,7 @@ async def test_a_full_pool_turns_clients_away(caplog: pytest.LogCaptureFixture) 
     async with rig(capacity=1) as pool, pool.http() as client:
         caplog.set_level(logging.ERROR, logger="uvicorn.error")
         await pool.settled(0)
-        lease, other = await pool.place(), sign(pool.dispatcher.store.key, "game-1", 7)
+        lease, other = await pool.place(), sign(pool.dispatcher.store.key, "game-1", 7, 0)
         async with pool.websocket("/echo"):
             await pool.settled(1)
             with pytest.raises(InvalidStatus) as refused:

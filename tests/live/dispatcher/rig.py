@@ -20,7 +20,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from evenly.core.protocol import PoolPeer, ToDispatcher
-from evenly.core.protocol.codec import decode_to_pool, encode_to_dispatcher
+from evenly.core.protocol.codec import VERSION, decode_to_pool, encode_to_dispatcher
 from evenly.live.picker.ready import Ready
 from evenly.live.session_id import verify
 from tests.live.certificates import Authority
@@ -124,7 +124,7 @@ class Agent:
         incarnation = time.time_ns()
         self.hello = {
             "type": "hello",
-            "version": 1,
+            "version": VERSION,
             "pool": pool,
             "incarnation": incarnation,
             "address": address or f"ws://{pool}.example:9000",
@@ -165,7 +165,7 @@ class Agent:
                     if beating is None:
                         beating = asyncio.create_task(self._beat(connection, values["heartbeat"]))
                 else:
-                    await self._tell(self.peer.receive(decode_to_pool(values)))
+                    self.peer.receive(decode_to_pool(values))
         finally:
             self.connection = None
             if beating is not None:
@@ -180,12 +180,13 @@ class Agent:
 
     async def begin(self, session: str, ticket_of: str | None = None) -> None:
         known = None if ticket_of is None else verify(self.keys, ticket_of)
-        await self._tell(self.peer.begin(session, None if known is None else known.ticket))
+        ticket, threshold = (None, None) if known is None else (known.ticket, known.threshold)
+        await self._tell(self.peer.begin(session, ticket, threshold))
 
     async def refuse(self, session: str) -> None:
         known = verify(self.keys, session)
         assert known is not None
-        await self._tell(self.peer.refuse(known.ticket))
+        await self._tell(self.peer.refuse(known.ticket, known.threshold))
 
     async def end(self, session: str) -> None:
         await self._tell(self.peer.end(session))

@@ -86,7 +86,6 @@ def test_the_metrics_agree_with_the_state(shared: Fleet) -> None:
     for kind, count in state["messages"].items():
         assert seen["evenly_messages_total", kind] == count
     assert seen["evenly_errors_total", "not_found"] == state["errors"]["not_found"] == 1
-    assert seen[("evenly_notices_total",)] == state["notices"]
     assert seen[("evenly_expired_total",)] == state["expired"]
     assert seen[("evenly_released_total",)] == state["released"] == 1
     assert seen[("evenly_agents",)] == 3

@@ -14,14 +14,15 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from evenly.core.protocol import PoolPeer
-from evenly.core.protocol.codec import encode_to_dispatcher
+from evenly.core.protocol.codec import VERSION, encode_to_dispatcher
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.local import LocalStore
 from tests.live.dispatcher.rig import Agents, Dispatcher, fleet
 from tests.live.processes import PATIENCE, eventually
 
 HELLO = {
-    "type": "hello", "version": 1, "pool": "x", "incarnation": 1, "address": "ws://x.example", "capacity": None,
+    "type": "hello", "version": VERSION, "pool": "x", "incarnation": 1, "address": "ws://x.example",
+    "capacity": None,
 }  # fmt: skip
 BEAT = encode_to_dispatcher(PoolPeer("x", incarnation=1).heartbeat())
 
@@ -65,7 +66,8 @@ def closed_after(dispatcher: Dispatcher, *frames: str | bytes) -> tuple[int, str
         (("[" * 4000,), 1008, "JSON object"),
         (("nonsense",), 1008, "JSON object"),
         ((b"{}",), 1008, "text frame"),
-        ((changed(HELLO, version=2),), 1008, "version"),
+        ((changed(HELLO, version=1),), 1008, "must be 2, not 1: upgrade evenly where the agent runs."),
+        ((changed(HELLO, version=3),), 1008, "must be 2, not 3: upgrade this dispatcher."),
         ((changed(HELLO, more=1),), 1008, "hello"),
         ((changed(HELLO, pool="../x"),), 1008, "name of a pool"),
         ((changed(HELLO, address="ftp://x"),), 1008, "URL"),
@@ -219,7 +221,7 @@ def test_the_store_keeps_the_addresses_of_pools_that_have_connected() -> None:
     settings = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
 
     async def play() -> None:
-        store = LocalStore(settings, lambda pool, message: None, term=1, clock=lambda: 0.0)
+        store = LocalStore(settings, term=1, clock=lambda: 0.0)
         for number in range(300):
             await store.register(f"p{number}", address=f"ws://p{number}", capacity=None)
         await store.tick()
@@ -235,7 +237,7 @@ def test_the_store_keeps_the_addresses_of_pools_that_have_connected() -> None:
 
 
 @pytest.mark.full
-def test_frames_of_later_versions_are_ignored_and_epochs_of_the_far_future_rejected() -> None:
+def test_frames_of_later_versions_are_ignored_and_versions_of_the_far_future_rejected() -> None:
     with Dispatcher() as dispatcher:
 
         async def play() -> str:
@@ -246,7 +248,7 @@ def test_frames_of_later_versions_are_ignored_and_epochs_of_the_far_future_rejec
                 await connection.send(BEAT)
                 assert "threshold" in json.loads(await connection.recv())
                 await connection.send(
-                    json.dumps({**json.loads(BEAT), "sequence": 2, "epoch": (2**31 - 2) * 2**32})
+                    json.dumps({**json.loads(BEAT), "sequence": 2, "version": (2**31 - 2) * 2**32})
                 )
                 with pytest.raises(ConnectionClosed) as closed:
                     while True:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evenly.core import Color
-from evenly.core.messages import Report, ThresholdNotice
-from evenly.core.protocol import Kind, PoolPeer, ToDispatcher, ToPool
+from evenly.core.messages import Report
+from evenly.core.protocol import Kind, PoolPeer, ToDispatcher
 from evenly.core.protocol.codec import encode_to_dispatcher
 from evenly.errors import InputError
 from evenly.live.dispatcher.agents import Agents
@@ -26,9 +26,8 @@ from evenly.live.timing import Timing
 from tests.live.processes import PATIENCE
 
 HELLO = {
-    "type": "hello", "version": 1, "pool": "a", "incarnation": 1, "address": "ws://a.example", "capacity": None,
+    "type": "hello", "version": 2, "pool": "a", "incarnation": 1, "address": "ws://a.example", "capacity": None,
 }  # fmt: skip
-NOTICE = ToPool(ThresholdNotice(3, epoch=7), 9)
 SETTINGS = FleetSettings(alpha="0.5", lease=10, silence=8, memory=10, heartbeat=2)
 
 
@@ -52,39 +51,34 @@ class Wire:
 
 
 def test_a_newer_connection_stays_when_the_older_ends() -> None:
-    hub, older, newer = Hub(Counters()), Wire(), Wire()
+    hub, older, newer = Hub(), Wire(), Wire()
     first, second = older.connection(), newer.connection()
     assert not hub.add(first)
     assert hub.add(second)
     assert [message["type"] for message in older.sent] == ["websocket.close"]
     assert not hub.remove(first)
-    hub.send("a", NOTICE)
-    assert json.loads(newer.sent[0]["text"]) == {"threshold": 3, "epoch": 7, "oldest_ticket": 9}
+    assert hub.connections == {"a": second}
     assert hub.remove(second)
-    hub.send("a", NOTICE)  # to an agent that is not here: nothing happens
-    assert len(newer.sent) == 1
+    assert not hub.connections and not newer.sent
 
 
 def test_an_agent_that_started_earlier_does_not_replace_a_later_one() -> None:
     """In a rolling restart, the old process may drain for long, and connect again meanwhile."""
-    hub, old, new = Hub(Counters()), Wire(), Wire()
+    hub, old, new = Hub(), Wire(), Wire()
     hub.add(new.connection(incarnation=2))
     with pytest.raises(InputError, match="started later"):
         hub.add(old.connection(incarnation=1))
-    hub.send("a", NOTICE)
-    assert len(new.sent) == 1 and not old.sent
+    assert not old.sent and not new.sent
 
 
 def test_an_agent_whose_buffer_is_full_is_cut_off() -> None:
     async def play() -> None:
-        counters = Counters()
-        hub, wire = Hub(counters), Wire()
+        wire = Wire()
         connection = wire.connection()
-        hub.add(connection)
-        hub.send("a", NOTICE)
+        assert connection.write("one")
         wire.full = True
-        hub.send("a", NOTICE)
-        assert (wire.aborted, connection.closed, counters.notices) == (True, "it does not read", 1)
+        assert not connection.write("two")
+        assert (wire.aborted, connection.closed, len(wire.sent)) == (True, "it does not read", 1)
 
     asyncio.run(play())
 
@@ -96,8 +90,8 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
     async def play() -> None:
         nonlocal now
         counters, log, wire = Counters(), Log(io.StringIO()), Wire()
-        hub = Hub(counters)
-        store = LocalStore(SETTINGS, hub.send, term=1, clock=lambda: now)
+        hub = Hub()
+        store = LocalStore(SETTINGS, term=1, clock=lambda: now)
         agents = Agents(store, hub, counters, log, heartbeat=2, shared=False)
         events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         events.put_nowait({"type": "websocket.connect"})
@@ -107,7 +101,7 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
         async with asyncio.timeout(PATIENCE):
             while not counters.messages.heartbeats:
                 await asyncio.sleep(0)
-        assert hub.connections["a"].last_message is not None
+        assert json.loads(wire.sent[-1]["text"]).keys() == {"threshold", "version", "oldest_ticket"}
         store.key = bytes(32)
         agents.welcome_again()
         agents.welcome_again()
@@ -128,8 +122,8 @@ def test_an_agent_that_says_no_hello_in_time_is_rejected() -> None:
 
     async def play() -> None:
         counters, wire = Counters(), Wire()
-        hub = Hub(counters)
-        store = LocalStore(SETTINGS, hub.send, term=1, clock=lambda: 0.0)
+        hub = Hub()
+        store = LocalStore(SETTINGS, term=1, clock=lambda: 0.0)
         log = Log(io.StringIO())
         agents = Agents(store, hub, counters, log, heartbeat=2, shared=False, timing=Timing(hello_s=0.05))
         events: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -148,15 +142,11 @@ def test_messages_are_counted_by_what_they_are() -> None:
     sent = [
         (Kind.TOKEN, Color.GREEN),
         (Kind.TOKEN, Color.YELLOW),
-        (Kind.ANSWER, Color.GREEN),
-        (Kind.ANSWER, None),
         (Kind.HEARTBEAT, None),
         (Kind.REFUSAL, None),
         (Kind.LEAVE, None),
     ]
     for number, (kind, color) in enumerate(sent, start=1):
         for _ in range(number):
-            counted.count(
-                ToDispatcher(kind, incarnation=1, sequence=1, report=Report("a", 0, 1, color), arrived=())
-            )
-    assert list(asdict(counted).values()) == [1, 2, 3, 4, 5, 6, 7]
+            counted.count(ToDispatcher(kind, 1, 1, Report("a", 0, color), version=0, arrived=()))
+    assert list(asdict(counted).values()) == [1, 2, 3, 4, 5]

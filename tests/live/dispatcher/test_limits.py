@@ -180,7 +180,7 @@ def test_places_within_a_lease_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(dispatcher_peer, "MAX_PLACES", 3)
     now = 0.0
     settings = FleetSettings(alpha="0.5", lease=10, silence=80, memory=10, heartbeat=2)
-    store = LocalStore(settings, lambda pool, message: None, term=1, clock=lambda: now)
+    store = LocalStore(settings, term=1, clock=lambda: now)
     sessions = Sessions(store, Counters())
 
     async def status(key: bytes | None = None) -> int:

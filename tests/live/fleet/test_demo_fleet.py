@@ -67,7 +67,7 @@ def test_a_short_run_as_json_and_what_happened_around_the_kills() -> None:
     assert found["spread"]["evenly"] < found["spread"]["stale_reports"]
     assert messages["green"] + messages["yellow"] > 0
     assert messages["heartbeats"] >= 20 * 2
-    assert messages["notices"] >= messages["resync"] + messages["acknowledgements"]
+    assert messages["green"] + messages["yellow"] <= sessions["begun"]
     assert len(found["verdict"]) == 7
 
 

@@ -230,7 +230,7 @@ def report(
         tally=Tally(
             visits=980, sessions=1000, lost=lost, cut=20, unreachable=31, elsewhere=12, refused=Counter(no_pools=1)
         ),
-        counts=Counts(green=tokens - 400, yellow=400, resync=60, acknowledgements=40, heartbeats=200, notices=300),
+        counts=Counts(green=tokens - 400, yellow=400, heartbeats=200, refusals=40),
         expired=1,
         released=31,
         recoveries=(recovery("dispatcher 1", 37.5, folder), recovery("pool-05", back, folder)),
@@ -247,8 +247,8 @@ def test_the_verdict_of_a_good_run(tmp_path: Path) -> None:
         "visits, with every message 3.1 ms late, half the mean time of a pick here.",
         "With a report of each pool every 1 s instead, the same visits would be 3.8 times as uneven: "
         "spread 2.00, and 17.7 sessions at the fullest pool on average, here 9.7.",
-        "A session took 0.90 messages for tokens from pools to dispatchers (at most two are needed), and 0.60 "
-        "others: 0.06 resync, 0.04 acknowledgements, 0.20 heartbeats and 0.30 notices.",
+        "A session took 0.90 messages for tokens from pools to dispatchers (at most one is needed), and 0.24 "
+        "others: 0.20 heartbeats and 0.04 refusals.",
         "At 30 s, dispatcher 1 and pool-05 were killed with SIGKILL: 20 sessions broke, 31 picked pools did not "
         "answer, 12 picks went to the other dispatcher, and 1 pick failed (no_pools: 1).",
         "Started again at 36 s, they served again: dispatcher 1 after 1.5 s and pool-05 after 1.0 s.",
@@ -265,7 +265,7 @@ def test_the_verdict_of_a_bad_run(tmp_path: Path) -> None:
     assert words[0].endswith("was more than one off 50 % of the time.")
     assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
     assert "would be more even: spread 0.60" in words[2]
-    assert "(more than the expected maximum of two)" in words[3]
+    assert "(more than the expected maximum of one)" in words[3]
     assert words[5].endswith("dispatcher 1 after 1.5 s. Not back until the end: pool-05.")
     assert words[6].startswith("7 of 980 visits were lost.")
     assert "about as even" in fleet_verdict(report(tmp_path, stale=0.53))[2]
@@ -287,7 +287,7 @@ def test_the_report_in_json_and_in_text(tmp_path: Path) -> None:
     assert facts["spread"] == pytest.approx({"evenly": 0.6, "jsq": 0.5, "stale_reports": 2.0})
     assert facts["max_tasks"]["evenly"] == pytest.approx((12 * 6.5 + 6 * 11.5 + 15 * 11.5) / 33)
     assert facts["messages"]["per_session"] == pytest.approx(0.9)
-    assert facts["messages"]["others_per_session"] == pytest.approx(0.6)
+    assert facts["messages"]["others_per_session"] == pytest.approx(0.24)
     assert facts["killed"][1]["seconds_to_return"] == pytest.approx(1)
     assert facts["verdict"] == fleet_verdict(found)
     lines = show_fleet.report_text(found).splitlines()

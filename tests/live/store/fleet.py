@@ -1,4 +1,4 @@
-"""Agents without sockets: pools that hear what a store sends and answer it, as real ones would."""
+"""Agents without sockets: pools that tell a store what real ones would."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from evenly.core.protocol import PoolPeer, ToDispatcher, ToPool
+from evenly.core.protocol import PoolPeer, ToDispatcher
 from evenly.live.store.base import FleetSettings, Placement, Store
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
@@ -22,32 +22,34 @@ class Agents:
     def __init__(self) -> None:
         self.peers: dict[str, PoolPeer] = {}
         self.store: Store | None = None
-        self.notices = 0
-        self._answers: set[asyncio.Task[None]] = set()
+        self.replies = 0
+        self._messages: set[asyncio.Task[None]] = set()
 
-    def send(self, pool: str, message: ToPool) -> None:
-        """Carry a message to an agent, and its answer back."""
-        if pool in self.peers:
-            self.notices += 1
-            self.say(self.peers[pool].receive(message))
+    async def _exchange(self, message: ToDispatcher) -> None:
+        assert self.store is not None
+        reply = await self.store.receive(message)
+        if reply is not None:
+            self.replies += 1
+            self.peers[str(message.report.pool)].receive(reply)
 
     def say(self, message: ToDispatcher | None) -> None:
+        """Carry a message to the dispatcher, and its reply back."""
         if message is not None and self.store is not None:
-            task = asyncio.create_task(self.store.receive(message))
-            self._answers.add(task)
-            task.add_done_callback(self._answers.discard)
+            task = asyncio.create_task(self._exchange(message))
+            self._messages.add(task)
+            task.add_done_callback(self._messages.discard)
 
     async def quiet(self) -> None:
         """Wait until nothing is on the way."""
-        while self._answers:
-            await asyncio.gather(*self._answers)
+        while self._messages:
+            await asyncio.gather(*self._messages)
 
     async def join(self, *pools: str, capacity: int | None = None) -> None:
         assert self.store is not None
         for pool in pools:
             self.peers[pool] = PoolPeer(pool, incarnation=1)
             await self.store.register(pool, address=f"http://{pool}", capacity=capacity)
-            await self.store.receive(self.peers[pool].heartbeat())
+            self.say(self.peers[pool].heartbeat())
         await self.quiet()
 
     async def beat(self) -> None:
@@ -56,9 +58,10 @@ class Agents:
         await self.quiet()
 
     def arrive(self, placement: Placement) -> None:
-        """Let the client of a pick arrive."""
+        """Let the client of a pick arrive, and its pool say so with a heartbeat."""
         peer = self.peers[placement.pool]
-        self.say(peer.begin((placement.pool, placement.ticket), placement.ticket))
+        peer.begin((placement.pool, placement.ticket), placement.ticket, placement.threshold)
+        self.say(peer.heartbeat())
 
 
 async def open_store(
@@ -66,7 +69,7 @@ async def open_store(
 ) -> tuple[ValkeyStore, Agents]:
     """Return a store that is open, and the agents connected to it."""
     agents = Agents()
-    store = ValkeyStore(settings, agents.send, parse_store_url(server.url), fleet=fleet)
+    store = ValkeyStore(settings, parse_store_url(server.url), fleet=fleet)
     agents.store = store
     await store.open()
     return store, agents

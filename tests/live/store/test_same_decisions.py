@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import redis
@@ -47,8 +46,6 @@ events = st.one_of(
     st.tuples(st.just("release"), some_pool, st.integers(0, 4), st.booleans()),
     st.tuples(st.just("time"), st.sampled_from((0.1, 0.7, 1.0, 3.3, 7.0, 13.0, -3.0))),
     st.tuples(st.just("tick")),
-    st.tuples(st.just("answers")),
-    st.tuples(st.just("answers")),
     st.tuples(st.just("drain"), some_pool, st.booleans()),
     st.tuples(st.just("capacity"), some_pool, st.none() | st.integers(1, 6)),
     st.tuples(st.just("disconnect"), some_pool, st.sampled_from((0.0, 2.0))),
@@ -63,13 +60,14 @@ def client(server: StoreServer) -> Iterator[redis.Redis]:
         yield client
 
 
-def epoch_of(word: str, twins: Twins) -> int:
-    current = twins.peer.dispatcher.epoch
+def version_of(word: str, twins: Twins, pool: str) -> int:
+    """Return a version that the pool may know: none, the newest, or one of a dispatcher that is forgotten."""
+    first, opened = twins.peer.term * TERM, twins.peer.open_tickets(pool)
     return {
         "none": 0,
-        "now": current,
-        "next": current + 1,
-        "next term": min((current // TERM + 1) * TERM + 7, LAST),
+        "now": max(opened, default=first - 1) + 1,
+        "next": max(opened, default=first) + 100,
+        "next term": min(first + TERM + 7, LAST),
         "last term": MAX_TERM * TERM - 1,
         "end": LAST,
     }[word]
@@ -77,7 +75,7 @@ def epoch_of(word: str, twins: Twins) -> int:
 
 def arrived(twins: Twins, pool: str, gaps: list[tuple[int, int]], end: bool) -> tuple[tuple[int, int], ...]:
     """Return ranges around the open tickets of the pool, ascending and apart."""
-    place = min(twins.peer.open_tickets(pool), default=twins.peer.dispatcher.epoch) - 1
+    place = min(twins.peer.open_tickets(pool), default=twins.peer.term * TERM) - 1
     found = []
     for gap, length in gaps:
         first = place + gap + 1
@@ -85,14 +83,6 @@ def arrived(twins: Twins, pool: str, gaps: list[tuple[int, int]], end: bool) -> 
         found.append((first, place - 1))
     found = [each for each in found if each[1] < LAST - 2]
     return (*found, (LAST - 1, LAST)) if end else tuple(found)
-
-
-def answer_all(twins: Twins) -> None:
-    """Let all members answer the last threshold change, so that the rule may act."""
-    for pool, last in list(twins.newest.items()):
-        if last.sequence < LAST and pool in twins.peer.dispatcher.pools:
-            report = replace(last.report, epoch=twins.peer.dispatcher.epoch)
-            twins.receive(replace(last, kind=Kind.ANSWER, sequence=last.sequence + 1, report=report, arrived=()))
 
 
 def apply(twins: Twins, event: tuple[object, ...]) -> None:
@@ -107,9 +97,8 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
             str(word),
             list(gaps),
         ):
-            report = Report(pool, tasks, epoch_of(word, twins), None)
-            seen = arrived(twins, pool, gaps, word == "end")
-            twins.receive(ToDispatcher(kind, incarnation, sequence, report, seen))
+            seen, version = arrived(twins, pool, gaps, word == "end"), version_of(word, twins, pool)
+            twins.receive(ToDispatcher(kind, incarnation, sequence, Report(pool, tasks, None), version, seen))
             return
         case ("pick", int(count), frozenset() as exclude, key, int(seed)):
             twins.pick(count, exclude, key if isinstance(key, str) else None, seed)
@@ -121,8 +110,6 @@ def apply(twins: Twins, event: tuple[object, ...]) -> None:
             return
         case ("tick",):
             twins.tick()
-        case ("answers",):
-            answer_all(twins)
         case ("drain", str(pool), bool(on)):
             twins.drain(pool, on)
         case ("capacity", str(pool), capacity):
@@ -168,11 +155,11 @@ def test_the_store_decides_like_the_protocol(
         client.delete(*twins.keys)
 
 
-def test_pools_to_avoid_are_tried_four_times_and_then_left_out(client: redis.Redis) -> None:
+def test_pools_to_avoid_are_left_out(client: redis.Redis) -> None:
     times = FleetSettings(alpha="0.93", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
     twins = Twins(client, next(fleets), times, threshold=50, term=1)
-    for pool in POOLS:  # they know no epoch: the rule rests, and all stay green
-        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, 0, 0, None), ()))
+    for tasks, pool in enumerate(POOLS):
+        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, tasks, None), 0, ()))
     for seed in range(60):
         twins.pick(2, frozenset("abc"), None, seed)
     twins.agree()
@@ -183,8 +170,20 @@ def test_a_fraction_of_exactly_alpha_lowers_the_threshold(client: redis.Redis) -
     times = FleetSettings(alpha="0.5", lease=5.0, silence=9.0, memory=4.0, heartbeat=2.0)
     twins = Twins(client, next(fleets), times, threshold=1, term=1)
     for tasks, pool in enumerate("ab"):
-        twins.receive(ToDispatcher(Kind.ANSWER, 1, 1, Report(pool, tasks, TERM, None), ()))
+        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, tasks, None), 0, ()))
     twins.pick(1, frozenset(), None, 1)
     twins.agree()
-    assert twins.peer.dispatcher.threshold == 0
+    assert twins.peer.threshold == 0
+    client.delete(*twins.keys)
+
+
+def test_a_burst_is_as_level_as_in_process(client: redis.Redis) -> None:
+    times = FleetSettings(alpha="0.5", lease=500.0, silence=900.0, memory=4.0, heartbeat=2.0)
+    twins = Twins(client, next(fleets), times, threshold=50, term=1)
+    for pool in POOLS:
+        twins.receive(ToDispatcher(Kind.TOKEN, 1, 1, Report(pool, 0, None), 0, ()))
+    for seed in range(99):
+        twins.pick(1, frozenset(), None, seed)
+    twins.agree()
+    assert sorted(twins.peer.estimate(pool) for pool in POOLS) == [19, 20, 20, 20, 20]
     client.delete(*twins.keys)

@@ -27,7 +27,7 @@ from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.certificates import Authority
 from tests.live.processes import free_port
-from tests.live.store.fleet import TIMES, open_store, place, until
+from tests.live.store.fleet import TIMES, open_store, place
 from tests.live.stores import StoreServer
 
 
@@ -72,40 +72,16 @@ def test_two_dispatchers_see_one_truth(server: StoreServer) -> None:
         assert one.key == other.key
         await here.join("a")
         await there.join("b")
-        for _ in range(20):  # the threshold rises: agents of both hear of it and answer
+        for _ in range(20):
             (placed,) = await place(one)
             (here if placed.pool in here.peers else there).arrive(placed)
             await other.tick()
             await asyncio.gather(here.quiet(), there.quiet())
-        await until(
-            lambda: one.epoch == other.epoch == here.peers["a"].notice.epoch == there.peers["b"].notice.epoch
-        )
+        await asyncio.gather(here.beat(), there.beat())
+        threshold = (await one.state()).threshold
+        assert here.peers["a"].threshold == there.peers["b"].threshold == threshold >= 9
         assert [peer.tasks for peer in (here.peers["a"], there.peers["b"])] == [10, 10]
         assert (await one.state()).pools == (await other.state()).pools
-        await one.close()
-        await other.close()
-
-    asyncio.run(run())
-
-
-def test_a_lost_notice_comes_with_the_next_reply(server: StoreServer) -> None:
-    async def run() -> None:
-        one, here = await open_store(server, "notices")
-        other, there = await open_store(server, "notices")
-        await here.join("a")
-        await there.join("b")
-        with server.client() as client:
-            client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
-            epoch = one.epoch
-            while one.epoch == epoch:
-                await place(one)
-            await one.tick()
-            assert there.peers["b"].notice.epoch == other.epoch == epoch
-            await other.tick()
-            await until(lambda: there.peers["b"].notice.epoch == one.epoch)
-            # The subscription comes back by itself.
-            await until(lambda: client.pubsub_numsub(functions.channel_of("notices"))[0][1] == 2)
-        await until(lambda: one.epoch == other.epoch)
         await one.close()
         await other.close()
 
@@ -119,14 +95,14 @@ def test_the_store_may_be_emptied(server: StoreServer) -> None:
         store.on_new_term = lambda: emptied.append(True)
         await agents.join("a", "b")
         (before,) = await place(store)
-        key, epoch = store.key, store.epoch
+        key, term = store.key, store.term
         with server.client() as client:
             client.flushall()
             client.function_flush()
         with pytest.raises(NoPoolsError):
             await place(store)
         assert emptied == [True]
-        assert (store.key, store.epoch > epoch) == (key, True)
+        assert (store.key, store.term > term) == (key, True)
         await agents.beat()
         (after,) = await place(store)
         assert after.ticket > before.ticket
@@ -140,11 +116,11 @@ def test_half_a_state_is_made_again(server: StoreServer) -> None:
         store, agents = await open_store(server, "half")
         await agents.join("a", "b")
         key = store.key
-        for lost in ("members", "hot", "yellow", "fleet"):
+        for lost in ("ranked", "hot", "cold", "fleet"):
             with server.client() as client:
-                client.delete(f"evenly:{{half}}:{lost}")
+                client.delete(f"evenly:2:{{half}}:{lost}")
             for _ in range(3):  # what is missing is found out when it is needed
-                with contextlib.suppress(NoPoolsError):
+                with contextlib.suppress(NoPoolsError, AllUnavailableError):
                     await place(store, 3)
                 await agents.beat()
             assert len(await place(store, 3)) == 3
@@ -162,15 +138,15 @@ def test_a_restart_with_old_data_begins_a_term(tmp_path: Path) -> None:
         with server.client() as client:
             client.save()
         await place(store, 3)
-        epoch, key = store.epoch, store.key
+        term, key = store.term, store.key
         server.kill()
         with pytest.raises(StoreUnavailableError):
             await place(store)
         server.start()
         (placed,) = await place(store)
         assert store.key == key
-        assert store.epoch // TERM > epoch // TERM
-        assert placed.ticket == store.epoch // TERM * TERM
+        assert store.term > term
+        assert placed.ticket == store.term * TERM
         await store.close()
 
     with StoreServer("valkey", tmp_path) as server:
@@ -198,12 +174,12 @@ def test_all_keys_have_the_hash_tag_and_none_is_left_over(server: StoreServer) -
                 if len(client.keys("*bounded*")) == 2:
                     break
             # Where a pool is outlives the pool: it is registered before its first message.
-            assert sorted(client.keys("*bounded*")) == [b"evenly:{bounded}:fleet", b"evenly:{bounded}:places"]
-            assert client.hlen("evenly:{bounded}:fleet") == 3
-            assert client.hlen("evenly:{bounded}:places") == 3
+            assert sorted(client.keys("*bounded*")) == [b"evenly:2:{bounded}:fleet", b"evenly:2:{bounded}:places"]
+            assert client.hlen("evenly:2:{bounded}:fleet") == 3
+            assert client.hlen("evenly:2:{bounded}:places") == 3
         state = await store.state()
         assert (state.pools, state.green, state.yellow) == ((), 0, 0)
-        assert (state.released, state.expired >= 100) == (50, True)
+        assert state.released + state.expired >= 150  # a place may expire before it is given back
         await store.close()
 
     asyncio.run(run())
@@ -215,9 +191,7 @@ def test_picks_are_uniform(server: StoreServer, batch: int) -> None:
     pools, picks = 1000, 20_000
 
     async def run() -> Counter[str]:
-        # Pools that never answer: the rule rests. Without tokens, any member may be picked.
-        address = parse_store_url(server.url)
-        store = ValkeyStore(TIMES, lambda pool, message: None, address, fleet=f"uniform-{batch}")
+        store = ValkeyStore(TIMES, parse_store_url(server.url), fleet=f"uniform-{batch}")
         store._random = random.Random(7)
         for number in range(pools):
             peer = PoolPeer(f"pool-{number}", incarnation=1)
@@ -268,7 +242,7 @@ def test_too_many_waiting_calls_are_rejected(server: StoreServer, monkeypatch: p
 
 def test_a_wrong_password_is_one_sentence_without_it(tmp_path: Path, server: StoreServer) -> None:
     async def run(url: str) -> None:
-        store = ValkeyStore(TIMES, lambda pool, message: None, parse_store_url(url), fleet="guarded")
+        store = ValkeyStore(TIMES, parse_store_url(url), fleet="guarded")
         try:
             await store.open()
             await store.tick()
@@ -295,12 +269,10 @@ def test_tls_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
     async def run(server: StoreServer, host: str) -> None:
         url = parse_store_url(f"rediss://{host}:{port}")
-        store = ValkeyStore(TIMES, lambda pool, message: None, url, fleet="tls")
+        store = ValkeyStore(TIMES, url, fleet="tls")
         try:
             await store.open()
             await store.tick()
-            with server.client() as client:  # asyncio closes what is not connected yet only after the test
-                await until(lambda: len(client.client_list(_type="pubsub")) == 1)
         finally:
             await store.close()
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 import json
 import math
 import random
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 import redis
 
 from evenly.core import LearningRule
-from evenly.core.protocol import DispatcherPeer, KeyReusedError, ToDispatcher, ToPool
+from evenly.core.protocol import DispatcherPeer, KeyReusedError, ToDispatcher
 from evenly.live.store import functions
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.link import Argument
 
 T = TypeVar("T")
-TRIES = 15  # random numbers that one pick can use
 
 
 class Numbers:
-    """A choice that uses the numbers that the store gets, in the same order."""
+    """A choice that uses the numbers that the store gets, in the same order, on candidates sorted by name."""
 
     def __init__(self, seed: int, count: int) -> None:
         source = random.Random(seed)
@@ -30,7 +29,7 @@ class Numbers:
         self._left = iter(self.all)
 
     def __call__(self, candidates: Sequence[T], /) -> T:
-        return candidates[math.floor(next(self._left) * len(candidates))]
+        return sorted(candidates, key=str)[math.floor(next(self._left) * len(candidates))]
 
 
 class Twins:
@@ -54,8 +53,7 @@ class Twins:
         self.peer.tick(self.now)  # the store's time begins when its state is made
         self.catch_up_at: int | None = self.now + 2 * functions.microseconds(settings.heartbeat)
         self.newest: dict[str, ToDispatcher] = {}
-        self.epoch = 0
-        self.failed_picks = False
+        self.term = term
         self.fcall("open", self.now, threshold, term, "00", functions.microseconds(settings.heartbeat), "")
 
     def fcall(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -64,12 +62,12 @@ class Twins:
 
     def call(self, name: str, *arguments: Argument) -> list[bytes]:
         common = functions.common_arguments(self.settings, self.now)
-        epoch, *rest = self.fcall(name, *common, *arguments)
-        self.epoch = int(epoch)
+        term, *rest = self.fcall(name, *common, *arguments)
+        self.term = int(term)
         return rest
 
     def pick(self, count: int, exclude: frozenset[str], key: str | None, seed: int) -> None:
-        numbers = Numbers(seed, count * TRIES)
+        numbers = Numbers(seed, count)
         status, *fields = self.call(
             "pick", *functions.pick_arguments(count, exclude, key, 1), *(repr(number) for number in numbers.all)
         )
@@ -81,7 +79,6 @@ class Twins:
         if picks:
             assert status == b"placed"
         else:
-            self.failed_picks = True  # the places given back may be those that a notice named as the oldest
             assert status == (b"unavailable" if any(True for _ in self.peer.known_pools()) else b"empty")
         del fields[5::6]  # the addresses
         assert fields == [
@@ -98,18 +95,17 @@ class Twins:
 
     def receive(self, message: ToDispatcher) -> None:
         pool = str(message.report.pool)
-        status, *fields = self.call("receive", *functions.message_arguments(message))
-        if self.peer.receive(self.now, message):
-            self.newest[pool] = message
-            assert status in {b"new", b"tell"}
+        fields = self.call("receive", *functions.message_arguments(message))
+        before = self.newest.get(pool)
+        reply = self.peer.receive(self.now, message)
+        if reply is None:
+            assert fields == []
         else:
-            assert status in {b"old", b"tell"}
-        told = dict(self.peer.messages())
-        if status == b"tell":
-            notice = told.pop(pool)
-            assert fields == [b"%d" % notice.notice.threshold, functions.padded(notice.oldest_ticket).encode()]
-            assert self.epoch == notice.notice.epoch
-        self.agree(told)
+            numbers = functions.padded(reply.version), functions.padded(reply.oldest_ticket)
+            assert fields == [b"%d" % reply.threshold, *(number.encode() for number in numbers)]
+        if before is None or (message.incarnation, message.sequence) > (before.incarnation, before.sequence):
+            self.newest[pool] = message
+        self.agree()
 
     def release(self, pool: str, ticket: int) -> None:
         self.call("release", pool, functions.padded(ticket))
@@ -139,31 +135,28 @@ class Twins:
 
     def use_alpha(self, alpha: str) -> None:
         self.settings = replace(self.settings, alpha=alpha)
-        self.peer.dispatcher.rule = LearningRule(alpha)
+        self.peer.rule = LearningRule(alpha)
 
-    def agree(self, told: dict[Hashable, ToPool] | None = None) -> None:
-        """Compare all that can be seen, and what the pools are told after a change of the threshold."""
+    def agree(self) -> None:
+        """Compare all that can be seen."""
         (text,) = self.call("state")
         state = json.loads(text)
-        peer, dispatcher = self.peer, self.peer.dispatcher
-        assert (int(state["threshold"]), self.epoch) == (dispatcher.threshold, dispatcher.epoch)
-        assert state["settled"] is dispatcher.settled
+        peer = self.peer
+        assert (int(state["threshold"]), self.term) == (peer.threshold, peer.term)
         assert (int(state["expired"]), int(state["released"])) == (peer.expired, peer.released)
-        members, green, yellow, unsettled, opened, expiring, answers = self._stored()
-        assert members == list(dispatcher.pools)
-        assert (green, state["green"]) == (list(dispatcher.green), len(green))
-        assert (yellow, state["yellow"]) == (list(dispatcher.yellow), len(yellow))
-        assert unsettled == {pool for pool in members if dispatcher.awaits(pool)}
+        assert (state["green"], state["yellow"]) == peer.tokens
+        ranked, opened, expiring, answers = self._stored()
+        assert ranked == peer._ranking._estimates
         known = sorted(state["pools"], key=lambda each: int(each["serial"]))
         assert [_seen(each) for each in known] == [
             (
                 each.pool,
                 each.tasks,
                 each.open_tickets,
-                dispatcher.estimate(each.pool) if each.member else None,
+                peer.estimate(each.pool) if each.member else None,
                 each.draining,
                 each.leaving,
-                each.full,
+                each.member and each.full,
             )
             for each in peer.known_pools()
         ]
@@ -171,44 +164,22 @@ class Twins:
             f"{each['name']}/{ticket:019d}" for each in known for ticket in peer.open_tickets(each["name"])
         )
         assert (expiring, answers) == (len(peer._expiring), len(peer._answers))
-        told = dict(peer.messages()) if told is None else told
-        if told:
-            self._same_notices(members, told)
 
-    def _same_notices(self, members: list[str], told: dict[Hashable, ToPool]) -> None:
-        threshold, *oldest = self.call("tell", *members)
-        notices = dict(zip(members, map(int, oldest), strict=True))
-        for pool, message in told.items():
-            assert (message.notice.threshold, message.notice.epoch) == (int(threshold), self.epoch)
-            assert notices[str(pool)] >= message.oldest_ticket
-            assert notices[str(pool)] == message.oldest_ticket or self.failed_picks
-
-    def _stored(self) -> tuple[list[str], list[str], list[str], set[str], list[str], int, int]:
-        """Read the arrays and sets as they are stored."""
+    def _stored(self) -> tuple[dict[str, int], list[str], int, int]:
+        """Read the sets as they are stored."""
         names = dict(zip(functions.KEYS, self.keys, strict=True))
         pipeline = self.client.pipeline(transaction=False)
-        for name in ("members", "green", "yellow"):
-            pipeline.hgetall(names[name])
-        pipeline.smembers(names["unsettled"])
+        pipeline.zrange(names["ranked"], 0, -1, withscores=True)
         pipeline.zrange(names["open"], 0, -1)
         pipeline.zcard(names["expiring"])
         pipeline.hlen(names["answers"])
-        members, green, yellow, unsettled, opened, expiring, answers = pipeline.execute()
+        ranked, opened, expiring, answers = pipeline.execute()
         return (
-            _array(members),
-            _array(green),
-            _array(yellow),
-            {pool.decode() for pool in unsettled},
+            {pool.decode(): int(estimate) for pool, estimate in ranked},
             [each.decode() for each in opened],
             expiring,
             answers,
         )
-
-
-def _array(stored: dict[bytes, bytes]) -> list[str]:
-    pools = [stored[b"#%d" % position] for position in range(len(stored) // 2)]
-    assert [int(stored[pool]) for pool in pools] == list(range(len(pools)))
-    return [pool.decode() for pool in pools]
 
 
 def _seen(pool: dict[str, Any]) -> tuple[object, ...]:

@@ -86,7 +86,8 @@ def _play(policy: Policy, event: dict[str, Any], choices: _Choices) -> int:
         return cast(int, policy.arrive(choices))
     if event["kind"] == "threshold":
         assert isinstance(policy, ThresholdPolicy)
-        policy._rethreshold(policy.dispatcher.restart(event["tasks"]))  # as a visitor who drags the threshold
+        policy.dispatcher.restart(event["tasks"])  # as a visitor who drags the threshold
+        policy._rethreshold()
     elif event["kind"] == "join":
         policy.join(event["pool"], event["tasks"])
     elif event["kind"] == "leave":
@@ -106,7 +107,7 @@ def _state(policy: Policy) -> dict[str, Any]:
 
 
 def dispatcher_history(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Play reports that come late, out of order and of old epochs on a dispatcher, while pools join and leave."""
+    """Play reports in any order on a dispatcher, while pools join and leave."""
     chance = random.Random(seed)
     dispatcher = Dispatcher(2, LearningRule("0.6"))
     events, decisions = [], []
@@ -121,8 +122,6 @@ def dispatcher_history(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, 
             "kind": kind,
             "pool": pool,
             "tasks": chance.randrange(6),
-            "epoch": max(0, dispatcher.epoch - chance.choice((0, 0, 0, 1))),
-            "unseen": chance.choice((0, 0, 0, 1, 2)),
         }
         choices, picked = _Choices(chance), -1
         if kind == "join":
@@ -130,8 +129,7 @@ def dispatcher_history(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, 
         elif kind == "leave":
             dispatcher.leave(pool)
         elif kind == "report":
-            report = Report(pool, cast(int, event["tasks"]), cast(int, event["epoch"]), None)
-            dispatcher.receive(report, cast(int, event["unseen"]))
+            dispatcher.receive(Report(pool, cast(int, event["tasks"]), None))
         else:
             picked = cast(int, dispatcher.dispatch(choices))
             dispatcher.learn()
@@ -140,8 +138,6 @@ def dispatcher_history(seed: int) -> tuple[list[dict[str, Any]], list[dict[str, 
             {
                 "pool": picked,
                 "threshold": dispatcher.threshold,
-                "epoch": dispatcher.epoch,
-                "settled": dispatcher.settled,
                 "green": list(dispatcher.green),
                 "yellow": list(dispatcher.yellow),
             }

@@ -34,13 +34,13 @@ function playDispatcher(events) {
     let pool = -1;
     if (event.kind === "join") dispatcher.join(event.pool);
     else if (event.kind === "leave") dispatcher.leave(event.pool);
-    else if (event.kind === "report") dispatcher.receive(event.pool, event.tasks, event.epoch, event.unseen);
+    else if (event.kind === "report") dispatcher.receive(event.pool, event.tasks);
     else {
       pool = dispatcher.dispatch(chooser(event.uniforms));
       dispatcher.learn();
     }
-    const { threshold, epoch, unsettled, green, yellow } = dispatcher;
-    return { pool, threshold, epoch, settled: unsettled === 0, green: [...green.items], yellow: [...yellow.items] };
+    const { threshold, green, yellow } = dispatcher;
+    return { pool, threshold, green: [...green.items], yellow: [...yellow.items] };
   });
 }
 

@@ -41,7 +41,7 @@ def test_every_policy_decides_as_in_python(name: str, replayed: dict[str, Any]) 
             assert ours == theirs, f"seed {seed}, event {index}"
 
 
-def test_late_reports_change_the_dispatcher_as_in_python(replayed: dict[str, Any]) -> None:
+def test_reports_change_the_dispatcher_as_in_python(replayed: dict[str, Any]) -> None:
     for seed in _SEEDS:
         expected, found = replayed["expected dispatchers"][seed], replayed["dispatchers"][seed]
         for index, (theirs, ours) in enumerate(zip(expected, found, strict=True)):
@@ -53,8 +53,7 @@ def test_the_histories_reach_what_matters(replayed: dict[str, Any]) -> None:
     learned = [d["threshold"] for seed in _SEEDS for d in replayed["expected"]["threshold, learning", seed]]
     assert len(set(learned)) > 4
     states = [state for seed in _SEEDS for state in replayed["expected dispatchers"][seed]]
-    assert any(not state["settled"] for state in states)
     assert any(not state["yellow"] for state in states)
-    assert max(state["epoch"] for state in states) >= 5
+    assert len({state["threshold"] for state in states}) >= 3
     fewest = min(len(state["members"]) for seed in _SEEDS for state in replayed["expected"]["seven choices", seed])
     assert fewest < 7

@@ -97,9 +97,9 @@ def test_late_messages_are_handled_as_by_the_peers_of_the_protocol(name: str, ru
         assert ours["time"] == pytest.approx(reference.time, rel=ROUNDING), index
         assert ours["tasks"] == reference.tasks, index
         if spec["policy"] == "threshold":
-            held = reference.dispatcher.dispatcher
-            assert ours["threshold"] == held.threshold, index
-            assert ours["tokens"] == [(pool in held.green) + (pool in held.yellow) for pool in range(40)], index
+            threshold, held = reference.dispatcher.threshold, reference.estimates()
+            assert ours["threshold"] == threshold, index
+            assert ours["tokens"] == [max(0, min(2, threshold + 1 - tasks)) for tasks in held], index
 
 
 def test_the_edges_of_the_ziggurat_are_those_of_python() -> None:

@@ -1,10 +1,12 @@
-"""The same rules over a network that delays, loses, repeats and reorders messages, and with peers that restart.
+"""The policy over a network that delays, loses, repeats and reorders messages, and with peers that restart.
 
-`PoolPeer` runs next to the servers, `DispatcherPeer` where tasks are dispatched. They wrap `evenly.core`'s pool
-and dispatcher, which hold the rules, and add what a network asks for: sequence numbers, incarnations, tickets for
-picks that are on the way, and heartbeats that repair what was lost. Time is an argument, messages are returned.
+`PoolPeer` runs next to the servers, `DispatcherPeer` where tasks are dispatched. Pool and learning rule are those
+of `evenly.core`. A network asks for more: sequence numbers, incarnations, tickets for picks that are on the way,
+and heartbeats that repair what was lost. Two rules differ. A pick takes a pool with the smallest estimate: one of
+those with a green token, else of those with a yellow one, else of all. And no new threshold is broadcast: tasks
+carry it to the pools. Time is an argument, messages are returned.
 
-It must not contain a clock, a random number generator, an await, a socket or a rule of the policy.
+It must not contain a clock, a random number generator, an await or a socket.
 """
 
 from evenly.core.protocol.answers import KeyReusedError

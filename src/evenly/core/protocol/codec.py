@@ -6,11 +6,12 @@ It must not decide anything: a message that is well formed is returned, any othe
 import json
 from typing import Any
 
-from evenly.core.messages import Color, PoolId, Report, ThresholdNotice
+from evenly.core.messages import Color, PoolId, Report
 from evenly.core.protocol.messages import Kind, ToDispatcher, ToPool
 from evenly.errors import InputError
 from evenly.inputs import shown
 
+VERSION = 2  # of the messages, and of what an agent says in its hello
 MAX_MESSAGE = 8192  # characters; 64 ranges of two long numbers are about 2,700
 _COLORS = {color.value: color for color in Color} | {None: None}
 _KINDS = {kind.value: kind for kind in Kind}
@@ -25,8 +26,8 @@ def encode_to_dispatcher(message: ToDispatcher) -> str:
             "incarnation": message.incarnation,
             "sequence": message.sequence,
             "tasks": report.tasks,
-            "epoch": report.epoch,
             "color": None if report.color is None else report.color.value,
+            "version": message.version,
             "arrived": message.arrived,
         },
         separators=(",", ":"),
@@ -41,7 +42,8 @@ def decode_to_dispatcher(pool: PoolId, text: str) -> ToDispatcher:
             _KINDS[values["kind"]],
             values["incarnation"],
             values["sequence"],
-            Report(pool, values["tasks"], values["epoch"], _COLORS[values["color"]]),
+            Report(pool, values["tasks"], _COLORS[values["color"]]),
+            values["version"],
             tuple((first, last) for first, last in values["arrived"]),
         )
     except (KeyError, TypeError, ValueError):
@@ -52,14 +54,15 @@ def decode_to_dispatcher(pool: PoolId, text: str) -> ToDispatcher:
 
 def encode_to_pool(message: ToPool) -> str:
     """Return a dispatcher's message as JSON."""
-    notice = message.notice
-    return f'{{"threshold":{notice.threshold},"epoch":{notice.epoch},"oldest_ticket":{message.oldest_ticket}}}'
+    return (
+        f'{{"threshold":{message.threshold},"version":{message.version},"oldest_ticket":{message.oldest_ticket}}}'
+    )
 
 
 def decode_to_pool(values: dict[str, Any]) -> ToPool:
-    """Read a dispatcher's message from a JSON object. `PoolPeer.receive` checks the ticket."""
+    """Read a dispatcher's message from a JSON object. `PoolPeer.receive` checks the numbers."""
     try:
-        return ToPool(ThresholdNotice(values["threshold"], values["epoch"]), values["oldest_ticket"])
+        return ToPool(values["threshold"], values["version"], values["oldest_ticket"])
     except KeyError:
         raise InputError(f"A dispatcher's message must have all fields, not {shown(values)}.") from None
 

@@ -21,6 +21,11 @@ class Record:
     sequence: int = 0
     open: dict[int, None] = field(default_factory=dict)  # a set, ascending: tickets that may still be on the way
 
+    @property
+    def estimate(self) -> int:
+        """How many tasks it should have: those of its report, and those on the way."""
+        return int(self.report.tasks) + len(self.open)
+
     def close(self, arrived: Ranges) -> None:
         """Remove the tickets that have arrived.
 

@@ -1,4 +1,4 @@
-"""Which pools the dispatcher must not pick: those that drain, and those that are full."""
+"""What limits a pool: its capacity, and the operator who drains it."""
 
 from collections.abc import Container
 
@@ -8,21 +8,17 @@ from evenly.core.protocol.records import MAX_POOLS, too_many_pools
 
 
 class Restrictions:
-    """The capacities of pools, and the pools that the operator drains.
-
-    `full` are the members that have as many tasks as their capacity.
-    """
+    """The capacities of pools, and the pools that the operator drains. They outlive all else known of a pool."""
 
     def __init__(self) -> None:
-        self.full: set[PoolId] = set()
         self._capacities: dict[PoolId, int] = {}
         self._draining: set[PoolId] = set()
 
     def set_capacity(self, pool: PoolId, capacity: int | None, known: Container[PoolId]) -> None:
         """Set the capacity of a pool; None means no limit.
 
-        A capacity outlives what else is known about the pool: it is set before the pool's first message. When
-        there are too many, those of pools that are not `known` are forgotten.
+        It is set before the pool's first message. When there are too many, those of pools that are not `known` are
+        forgotten.
         """
         check_pool(pool)
         capacity = check_capacity(capacity)
@@ -35,13 +31,10 @@ class Restrictions:
             raise too_many_pools()
         self._capacities[pool] = capacity
 
-    def check_room(self, pool: PoolId, estimate: int | None) -> None:
-        """Note whether the pool is full. `estimate` is None if it is not a member."""
+    def full(self, pool: PoolId, tasks: int) -> bool:
+        """Return whether the pool has no room for another task."""
         capacity = self._capacities.get(pool)
-        if capacity is not None and estimate is not None and estimate >= capacity:
-            self.full.add(pool)
-        else:
-            self.full.discard(pool)
+        return capacity is not None and tasks >= capacity
 
     def drain(self, pool: PoolId) -> None:
         """Note that the pool drains."""

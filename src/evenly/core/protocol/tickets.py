@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-from evenly.core.checks import MAX_EPOCH
+from evenly.core.checks import MAX_NUMBER
 from evenly.errors import InputError
 from evenly.inputs import shown
 
@@ -77,7 +77,7 @@ def _ascending(ranges: tuple[object, ...]) -> bool:
         if not isinstance(pair, tuple) or [type(number) for number in pair] != [int, int]:
             return False
         first, last = pair
-        if not end + 1 < first <= last <= MAX_EPOCH:
+        if not end + 1 < first <= last <= MAX_NUMBER:
             return False
         end = last
     return True

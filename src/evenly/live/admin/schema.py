@@ -36,7 +36,7 @@ STATE_EXAMPLE = {
     "classes": [{"weight": 1.0, "pools": 2, "threshold": 5}],
     "sessions": 10,
     "tokens": {"green": 0, "yellow": 0},
-    "messages": {"green": 31, "yellow": 12, "resync": 9, "acknowledgements": 15, "other": 0},
+    "messages": {"green": 31, "yellow": 12, "resync": 9, "other": 0},
     "picks": {"green": 40, "yellow": 14, "any": 2},
     "unpicked_sessions": 1,
     "moved_sessions": 0,
@@ -88,7 +88,6 @@ class MessagesView(BaseModel):
     green: Annotated[int, Field(description="A pool has fewer sessions than the threshold.")]
     yellow: Annotated[int, Field(description="A pool has as many sessions as the threshold.")]
     resync: Annotated[int, Field(description="Tokens rebuilt when the threshold changed or a pool joined.")]
-    acknowledgements: Annotated[int, Field(description="Answers to threshold changes that bring no token.")]
     other: Annotated[int, Field(description="Messages of policies without tokens.")]
 
 

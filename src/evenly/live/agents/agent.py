@@ -17,7 +17,7 @@ from evenly.live.agents.ended import EndedSessions
 from evenly.live.agents.link import Link, Owner, Report
 from evenly.live.agents.settings import check_settings
 from evenly.live.agents.wire import Welcome
-from evenly.live.session_id import verify
+from evenly.live.session_id import SessionId, verify
 
 
 class PoolFullError(Exception):
@@ -117,8 +117,8 @@ class Agent:
 
     @property
     def threshold(self) -> int:
-        """The last threshold that a dispatcher has sent; 0 before the first."""
-        return self._peer.notice.threshold
+        """The newest threshold that a dispatcher or a client has brought; 0 before the first."""
+        return self._peer.threshold
 
     @property
     def dispatcher(self) -> str | None:
@@ -167,17 +167,18 @@ class Agent:
 
         An id that the dispatcher did not sign for this pool is as good as none: the session counts.
         """
-        ticket = self._ticket(session_id)
+        named = self._named(session_id)
         if self._peer.full:
-            self._refuse(ticket)
+            self._refuse(named)
             raise PoolFullError(f"The pool {self.pool} has {self._peer.tasks} sessions, its capacity.")
         session = Session(self, self._ended.now())
-        self._send(self._peer.begin(session, ticket))
+        ticket, threshold = (None, None) if named is None else (named.ticket, named.threshold)
+        self._send(self._peer.begin(session, ticket, threshold))
         return session
 
     def refuse(self, session_id: str | None) -> None:
         """Turn a client away, and give its place back to the dispatcher at once."""
-        self._refuse(self._ticket(session_id))
+        self._refuse(self._named(session_id))
 
     def drain(self) -> None:
         """Ask for no new sessions until `undrain`. Sessions that begin all the same are counted."""
@@ -201,18 +202,18 @@ class Agent:
     def _beat(self) -> ToDispatcher:
         return self._peer.leave() if self._draining or self._closing else self._peer.heartbeat()
 
-    def _ticket(self, session_id: str | None) -> int | None:
-        """Return the ticket of an id, None unless the dispatcher has signed it for this pool."""
+    def _named(self, session_id: str | None) -> SessionId | None:
+        """Return what an id says, None unless the dispatcher has signed it for this pool."""
         if session_id is None:
             return None
         if not isinstance(session_id, str):
             raise InputError(f"A session id must be text or None, not {shown(session_id)}.")
         named = verify(self._keys, session_id)
-        return named.ticket if named is not None and named.pool == self.pool else None
+        return named if named is not None and named.pool == self.pool else None
 
-    def _refuse(self, ticket: int | None) -> None:
-        if ticket is not None:
-            self._send(self._peer.refuse(ticket))
+    def _refuse(self, named: SessionId | None) -> None:
+        if named is not None:
+            self._send(self._peer.refuse(named.ticket, named.threshold))
 
     def _end(self, session: Session, begun: float) -> None:
         before = self._peer.tasks

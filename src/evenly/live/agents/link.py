@@ -55,7 +55,7 @@ class Owner:
     beat: Callable[[], ToDispatcher]
     ended: Callable[[], Iterable[str]]
     welcomed: Callable[[Welcome], None]
-    take: Callable[[ToPool], ToDispatcher | None]
+    take: Callable[[ToPool], None]
 
 
 class Link:
@@ -195,9 +195,7 @@ class Link:
             values = read_object(_text(frame))
             kind = values.get("type")
             if kind is None:
-                answer = self._owner.take(decode_to_pool(values))
-                if answer is not None:
-                    self._put(answer)
+                self._owner.take(decode_to_pool(values))
             elif kind == "welcome":
                 self._use(read_welcome(values))
             # Other types may come with later versions. They are not for us.

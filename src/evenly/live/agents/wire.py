@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from evenly.core.protocol.codec import VERSION
 from evenly.errors import InputError
 from evenly.inputs import number_from, shown
 from evenly.live.signing import KEY_BYTES
 
-VERSION = 1
 MIN_HEARTBEAT_S, MAX_HEARTBEAT_S = 0.01, 3600.0
 
 

@@ -78,7 +78,7 @@ class Balancer:
         self._by_endpoint: dict[Address, LivePool] = {}
         self._grace_until = clock() + restart_grace
         self._dispatcher = policy.dispatcher if isinstance(policy, ThresholdPolicy) else None
-        self._reported = None if self._dispatcher is None else (self._dispatcher.threshold, 0)  # with its epoch
+        self._reported = self.threshold
 
     # --- read-only views ---------------------------------------------------------------------------------------
 
@@ -327,12 +327,10 @@ class Balancer:
             if pool.leaving and not pool.own:
                 self._forget_after_grace(pool)
         self.rotation.tick()
-        if self._dispatcher is not None and self._reported is not None:
-            (old, seen), epoch, threshold = self._reported, self._dispatcher.epoch, self.threshold
-            news = epoch != seen and (threshold != old or self.picks)  # at the start, joining pools begin epochs
-            if news and threshold is not None:
-                self._reported = threshold, epoch
-                self._report(ThresholdChanged(before=old, threshold=threshold, changes=epoch - seen))
+        before, threshold = self._reported, self.threshold
+        if before is not None and threshold is not None and before != threshold:
+            self._reported = threshold
+            self._report(ThresholdChanged(before=before, threshold=threshold))
 
     # --- the life cycle ----------------------------------------------------------------------------------------
 

@@ -56,11 +56,10 @@ class PoolGone(PoolEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ThresholdChanged(BalancerEvent):
-    """The threshold changed, `changes` times since the last report."""
+    """The threshold is another one than at the last report."""
 
     before: int
     threshold: int
-    changes: int
 
 
 @dataclass(frozen=True, kw_only=True)

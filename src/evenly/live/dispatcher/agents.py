@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import Message, Receive, Scope, Send
 
 from evenly.core.protocol import ToDispatcher
-from evenly.core.protocol.codec import decode_to_dispatcher, read_object
+from evenly.core.protocol.codec import decode_to_dispatcher, encode_to_pool, read_object
 from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.errors import InputError
 from evenly.live.dispatcher.counters import Counters
@@ -121,13 +121,17 @@ class Agents:
                     self._record(self._recorder, connection.hello.pool, values)
                 continue
             message = decode_to_dispatcher(connection.hello.pool, text)
-            _check_epoch(message.report.epoch)
-            connection.last_message = message
+            _check_version(message.version)
             self._counters.messages.count(message)
             if self._shared:
                 mailbox.put(message)
             else:
-                await self._store.receive(message)
+                await self._hand_over(connection, message)
+
+    async def _hand_over(self, connection: AgentConnection, message: ToDispatcher) -> None:
+        reply = await self._store.receive(message)
+        if reply is not None:
+            connection.write(encode_to_pool(reply))
 
     def _welcome(self) -> str:
         return welcome(self._heartbeat, self._store.key, record=self._recorder is not None)
@@ -142,7 +146,7 @@ class Agents:
     async def _deliver(self, connection: AgentConnection, message: ToDispatcher) -> None:
         """Hand a message to a shared store."""
         try:
-            await self._store.receive(message)
+            await self._hand_over(connection, message)
         except StoreUnavailableError:  # the next message carries the whole state again
             self._counters.errors["store_unavailable"] += 1
         except Exception as error:
@@ -179,10 +183,10 @@ class Agents:
             self._counters.errors["store_unavailable"] += 1
 
 
-def _check_epoch(epoch: int) -> None:
-    """Reject an epoch from the far future: dispatchers would have to go beyond it, and terms would run out."""
-    if epoch // TERM > term_now() + _MAX_AHEAD_S:
-        raise InputError(f"The epoch must not be in the far future, not {epoch}.")
+def _check_version(version: int) -> None:
+    """Reject tickets from the far future: dispatchers would have to go beyond them, and terms would run out."""
+    if version // TERM > term_now() + _MAX_AHEAD_S:
+        raise InputError(f"The version must not be in the far future, not {version}.")
 
 
 def _text(event: Message) -> str | None:

@@ -12,12 +12,10 @@ from evenly.live.balancer.latency import Latency
 
 @dataclass(slots=True)
 class AgentMessages:
-    """Messages from agents, by reason. `green` and `yellow` are the paper's, at most two per session."""
+    """Messages from agents, by reason. `green` and `yellow` bring tokens: at most one for each session."""
 
     green: int = 0
     yellow: int = 0
-    resync: int = 0
-    acknowledgements: int = 0
     heartbeats: int = 0
     refusals: int = 0
     leaves: int = 0
@@ -30,11 +28,6 @@ class AgentMessages:
                 self.green += 1
             else:
                 self.yellow += 1
-        elif kind is Kind.ANSWER:
-            if color is None:
-                self.acknowledgements += 1
-            else:
-                self.resync += 1
         elif kind is Kind.HEARTBEAT:
             self.heartbeats += 1
         elif kind is Kind.REFUSAL:
@@ -50,6 +43,5 @@ class Counters:
     picks: Counter[str] = field(default_factory=lambda: Counter(green=0, yellow=0, any=0))
     errors: Counter[str] = field(default_factory=Counter)
     messages: AgentMessages = field(default_factory=AgentMessages)
-    notices: int = 0
     rejected_agents: int = 0
     latency: Latency = field(default_factory=Latency)

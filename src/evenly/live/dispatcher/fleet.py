@@ -33,7 +33,6 @@ class Fleet:
             state=state,
             connected=frozenset(self.hub.connections),
             messages=asdict(counters.messages),
-            notices=counters.notices,
             picks=dict(counters.picks),
             errors=dict(counters.errors),
             store=StoreView(

@@ -6,13 +6,13 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from evenly.core.checks import MAX_EPOCH, check_capacity
+from evenly.core.checks import MAX_NUMBER, check_capacity
+from evenly.core.protocol.codec import VERSION
 from evenly.errors import InputError
 from evenly.inputs import number_from, shown, whole_number
 from evenly.live.pool_url import check_pool_url
 from evenly.live.session_id import check_pool_name
 
-VERSION = 1
 MAX_SECONDS = 1e9
 _FIELDS = {"type", "version", "pool", "incarnation", "address", "capacity"}
 
@@ -33,11 +33,14 @@ def read_hello(values: dict[str, Any]) -> Hello:
     """Read a hello from a JSON object. Unknown fields are rejected: they would be ignored silently."""
     if values.get("type") != "hello" or not values.keys() <= _FIELDS:
         raise InputError(f"An agent's first message must be a hello, not {shown(values)}.")
-    if values.get("version") != VERSION:
-        raise InputError(f"The version of a hello must be {VERSION}, not {shown(values.get('version'))}.")
+    version = values.get("version")
+    if version != VERSION:
+        older = type(version) is int and version < VERSION
+        what = "evenly where the agent runs" if older else "this dispatcher"
+        raise InputError(f"The version of a hello must be {VERSION}, not {shown(version)}: upgrade {what}.")
     return Hello(
         check_pool_name(values.get("pool")),
-        whole_number("incarnation", values.get("incarnation"), 0, MAX_EPOCH),
+        whole_number("incarnation", values.get("incarnation"), 0, MAX_NUMBER),
         check_pool_url(values.get("address")),
         check_capacity(values.get("capacity")),
     )
@@ -61,4 +64,4 @@ def read_ended(values: dict[str, Any]) -> tuple[list[tuple[float, float]], int]:
         (number_from("ago", ago, 0, MAX_SECONDS), number_from("duration", duration, 0, MAX_SECONDS))
         for ago, duration in sessions
     ]
-    return times, whole_number("lost", values.get("lost", 0), 0, MAX_EPOCH)
+    return times, whole_number("lost", values.get("lost", 0), 0, MAX_NUMBER)

@@ -1,4 +1,4 @@
-"""The connected agents: one connection per pool, what each last said, and the messages to them."""
+"""The connected agents: one connection per pool."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from typing import Any, Protocol
 
 from starlette.types import Message, Send
 
-from evenly.core.protocol import ToDispatcher, ToPool
-from evenly.core.protocol.codec import encode_to_pool
 from evenly.core.protocol.records import MAX_POOLS
 from evenly.errors import InputError
-from evenly.live.dispatcher.counters import Counters
 from evenly.live.dispatcher.hello import Hello
 
 
@@ -25,7 +22,7 @@ class Transport(Protocol):
 
 
 class AgentConnection:
-    """An agent's connection: its newest hello and its newest message, which a store may want again."""
+    """An agent's connection and its newest hello."""
 
     __slots__ = (
         "_send",
@@ -33,7 +30,6 @@ class AgentConnection:
         "closed",
         "heard",
         "hello",
-        "last_message",
         "second",
         "since",
         "this_second",
@@ -41,7 +37,6 @@ class AgentConnection:
 
     def __init__(self, hello: Hello, send: Send, transport: Transport) -> None:
         self.hello = hello
-        self.last_message: ToDispatcher | None = None
         self.since = self.heard = time.monotonic()
         self.second, self.this_second = self.heard, 0  # messages since that time, to limit their rate
         self.closed = ""  # why the dispatcher closed it
@@ -83,15 +78,8 @@ class AgentConnection:
 class Hub:
     """Connections by pool."""
 
-    def __init__(self, counters: Counters) -> None:
+    def __init__(self) -> None:
         self.connections: dict[str, AgentConnection] = {}
-        self._counters = counters
-
-    def send(self, pool: str, message: ToPool) -> None:
-        """Send a message to a pool's agent, if it is connected here."""
-        connection = self.connections.get(pool)
-        if connection is not None and connection.write(encode_to_pool(message)):
-            self._counters.notices += 1
 
     def add(self, connection: AgentConnection) -> bool:
         """Add a connection. Return True if it replaces one of the same pool, which is closed.

@@ -41,7 +41,6 @@ def _counts(snapshot: FleetSnapshot) -> Iterator[Family]:
     yield by_label("counter", "evenly_picks_total", "Sessions placed, by the token used.", "kind", snapshot.picks)
     yield by_label("counter", "evenly_errors_total", "Rejected requests, by code.", "code", snapshot.errors)
     yield by_label("counter", "evenly_messages_total", "Messages from agents.", "kind", snapshot.messages)
-    yield counter("evenly_notices_total", "Threshold notices sent to agents.", snapshot.notices)
     yield counter("evenly_store_outages_total", "How often the shared store was lost.", snapshot.store.outages)
     yield counter("evenly_expired_total", "Places that no client came for in time.", snapshot.state.expired)
     yield counter("evenly_released_total", "Places that clients gave back.", snapshot.state.released)

@@ -163,8 +163,8 @@ async def serve(given: Mapping[str, Any], config: Path | None, *, ready_json: bo
         bound = Address(settings.listen.host, listen.getsockname()[1])
         admin_bound = Address(settings.admin.host, admin.getsockname()[1])
         counters = Counters()
-        hub = Hub(counters)
-        opened = await open_store(settings, hub, log, admin_port=admin_bound.port)
+        hub = Hub()
+        opened = await open_store(settings, log, admin_port=admin_bound.port)
         try:
             server = DispatcherServer(
                 settings,

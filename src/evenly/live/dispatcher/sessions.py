@@ -76,7 +76,7 @@ class Sessions:
         """Answer GET /v1/go/{path}."""
         start = time.perf_counter()
         (place,) = await self._place(1, (), None)
-        session = sign(self._store.key, place.pool, place.ticket)
+        session = sign(self._store.key, place.pool, place.ticket, place.threshold)
         target = redirect_target(place.address, path, query, session, websocket=websocket)
         if target is None:
             await self._store.release(place.pool, place.ticket)
@@ -110,7 +110,7 @@ class Sessions:
         key, now = self._store.key, time.time()
         return [
             SessionView(
-                id=sign(key, place.pool, place.ticket),
+                id=sign(key, place.pool, place.ticket, place.threshold),
                 pool=place.pool,
                 address=place.address,
                 expires_in=round(place.expires_in, 3),

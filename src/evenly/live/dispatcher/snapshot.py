@@ -18,7 +18,6 @@ class FleetSnapshot:
     state: FleetState
     connected: frozenset[str]
     messages: dict[str, int]
-    notices: int
     picks: dict[str, int]
     errors: dict[str, int]
     store: StoreView
@@ -40,15 +39,12 @@ class FleetSnapshot:
             {
                 "fleet": self.fleet,
                 "threshold": state.threshold,
-                "epoch": state.epoch,
-                "settled": state.settled,
                 "alpha": self.alpha,
                 "pools": (pool_json(pool, connected=pool.name in self.connected) for pool in state.pools),
                 "sessions": sum(pool.sessions for pool in state.pools),
                 "expected": sum(pool.expected for pool in state.pools),
                 "tokens": self.tokens,
                 "messages": self.messages,
-                "notices": self.notices,
                 "picks": self.picks,
                 "errors": self.errors,
                 "expired": state.expired,

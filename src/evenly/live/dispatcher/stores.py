@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evenly.errors import InputError
-from evenly.live.dispatcher.hub import Hub
 from evenly.live.dispatcher.settings import DispatcherSettings
 from evenly.live.log import Log
 from evenly.live.store.base import Store
@@ -41,14 +40,14 @@ class OpenStore:
     presence: Presence | None = None
 
 
-async def open_store(settings: DispatcherSettings, hub: Hub, log: Log, *, admin_port: int) -> OpenStore:
-    """Return the store of the settings. It sends to agents through the hub.
+async def open_store(settings: DispatcherSettings, log: Log, *, admin_port: int) -> OpenStore:
+    """Return the store of the settings.
 
     Others see this dispatcher there under its host's name and `admin_port`.
     A shared store that cannot be reached is no reason not to start: the dispatcher uses it as soon as it can.
     """
     if settings.store is None:
-        return OpenStore(store=LocalStore(settings.for_fleet(), hub.send, term=term_now()), kind=EMBEDDED)
+        return OpenStore(store=LocalStore(settings.for_fleet(), term=term_now()), kind=EMBEDDED)
     from evenly.live.store.failover import FailoverStore  # noqa: PLC0415  (redis-py takes time to load)
     from evenly.live.store.link import StoreRefusedError  # noqa: PLC0415
     from evenly.live.store.presence import Presence, name_here  # noqa: PLC0415
@@ -56,8 +55,8 @@ async def open_store(settings: DispatcherSettings, hub: Hub, log: Log, *, admin_
 
     fleet = settings.for_fleet()
     url = with_password(parse_store_url(settings.store), os.environ)
-    shared = ValkeyStore(fleet, hub.send, url, fleet=settings.fleet)
-    store = FailoverStore(fleet, hub.send, shared, report=log.event)
+    shared = ValkeyStore(fleet, url, fleet=settings.fleet)
+    store = FailoverStore(fleet, shared, report=log.event)
     try:
         await store.open()
     except StoreRefusedError as error:

@@ -21,8 +21,6 @@ POOL_EXAMPLE = {
 STATE_EXAMPLE = {
     "fleet": "default",
     "threshold": 5,
-    "epoch": 931_234_507_653_120_004,
-    "settled": True,
     "alpha": 0.85,
     "pools": [POOL_EXAMPLE],
     "sessions": 6,
@@ -31,13 +29,10 @@ STATE_EXAMPLE = {
     "messages": {
         "green": 31,
         "yellow": 12,
-        "resync": 9,
-        "acknowledgements": 15,
         "heartbeats": 204,
         "refusals": 0,
         "leaves": 0,
     },
-    "notices": 230,
     "picks": {"green": 40, "yellow": 14, "any": 2},
     "errors": {"no_pools": 1},
     "expired": 3,
@@ -70,8 +65,6 @@ class AgentMessagesView(BaseModel):
 
     green: Annotated[int, Field(description="A pool has fewer sessions than the threshold.")]
     yellow: Annotated[int, Field(description="A pool has as many sessions as the threshold.")]
-    resync: Annotated[int, Field(description="Answers to threshold changes that bring a token.")]
-    acknowledgements: Annotated[int, Field(description="Answers to threshold changes that bring no token.")]
     heartbeats: Annotated[int, Field(description="Heartbeats.")]
     refusals: Annotated[int, Field(description="A pool turned a client away.")]
     leaves: Annotated[int, Field(description="A pool asked for no more sessions.")]
@@ -90,15 +83,12 @@ class FleetView(BaseModel):
 
     fleet: Annotated[str, Field(description="Name of the fleet.")]
     threshold: Annotated[int, Field(description="The threshold in force.")]
-    epoch: Annotated[int, Field(description="Number of the last threshold change.")]
-    settled: Annotated[bool, Field(description="False while pools have not answered the last threshold change.")]
     alpha: Annotated[float, Field(description="The alpha that the threshold is learned with.")]
     pools: Annotated[list[FleetPoolView], Field(description="All pools, in the order they were first heard.")]
     sessions: Annotated[int, Field(description="Open sessions of all pools.")]
     expected: Annotated[int, Field(description="Clients on their way to all pools.")]
     tokens: Annotated[TokensView, Field(description="Tokens held.")]
     messages: Annotated[AgentMessagesView, Field(description="Messages from agents to this dispatcher.")]
-    notices: Annotated[int, Field(description="Threshold notices that this dispatcher sent to agents.")]
     picks: Annotated[
         dict[str, int],
         Field(description="Places that this dispatcher answered with, by token. Repeated answers count too."),

@@ -7,7 +7,6 @@ import time
 from contextlib import suppress
 from math import inf
 
-from evenly.core.protocol.dispatcher_peer import TERM
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.log import Log
 from evenly.live.store.base import FleetState, PoolState, StoreUnavailableError
@@ -65,10 +64,8 @@ class Watch:
         return "No pool can be picked: all are full, draining, leaving or silent."
 
     def _compare(self, before: FleetState | None, now: FleetState) -> None:
-        if before is not None and (changes := _threshold_changes(before, now)):
-            self._threshold_log.changed(
-                before=before.threshold, threshold=now.threshold, changes=changes, epoch=now.epoch
-            )
+        if before is not None and before.threshold != now.threshold:
+            self._threshold_log.changed(before=before.threshold, threshold=now.threshold)
         if before is not None and before.alpha != now.alpha:
             self._log.event("alpha changed", alpha=float(now.alpha))
         known = {} if before is None else {pool.name: pool.state for pool in before.pools}
@@ -82,9 +79,3 @@ class Watch:
                 )
         for name in known:
             self._log.event("pool gone", pool=name)
-
-
-def _threshold_changes(before: FleetState, now: FleetState) -> int:
-    """Return how often the threshold changed between two snapshots. A new term goes on with the same threshold."""
-    first = before.epoch if before.epoch // TERM == now.epoch // TERM else now.epoch // TERM * TERM
-    return max(now.epoch - first, int(before.threshold != now.threshold))

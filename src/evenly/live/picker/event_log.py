@@ -37,7 +37,7 @@ class EventLog:
     def write(self, event: BalancerEvent) -> None:
         """Write an event, or keep it for a later line."""
         if isinstance(event, ThresholdChanged):
-            self._threshold.changed(before=event.before, threshold=event.threshold, changes=event.changes)
+            self._threshold.changed(before=event.before, threshold=event.threshold)
         else:
             name, facts = describe(event)
             self._log.event(name, **facts)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from evenly.core.messages import Color
 from evenly.core.protocol import ToDispatcher, ToPool
-
-Send = Callable[[str, ToPool], None]
-"""Carries a message to the agent of a pool. Does nothing if the agent is not connected here."""
-
 
 DISCONNECT_GRACE_S = 0.5  # for an agent whose connection broke to come back, here or elsewhere
 
@@ -76,12 +71,10 @@ class FleetPool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FleetState:
-    """A snapshot. `settled` is False while the rule waits for answers to a threshold change."""
+    """A snapshot."""
 
     threshold: int
-    epoch: int
     alpha: str
-    settled: bool
     green: int
     yellow: int
     pools: tuple[FleetPool, ...]
@@ -93,8 +86,8 @@ class FleetState:
 class Store(Protocol):
     """The members, tokens and open tickets of a fleet.
 
-    All methods may be called concurrently. What agents must be told goes to the `Send` that the store was made
-    with. Only `place` raises the errors above; `StoreUnavailableError` comes from the others too.
+    All methods may be called concurrently. Only `place` raises the errors above; `StoreUnavailableError` comes
+    from the others too.
     """
 
     @property
@@ -118,8 +111,8 @@ class Store(Protocol):
         """Note where the pool is. Before its first message, and whenever one of these changes."""
         ...
 
-    async def receive(self, message: ToDispatcher) -> None:
-        """Take in a message of a pool's agent."""
+    async def receive(self, message: ToDispatcher) -> ToPool | None:
+        """Take in a message of a pool's agent, and return the reply if it gets one."""
         ...
 
     async def disconnected(self, pool: str) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from evenly.core import Choose
-from evenly.core.protocol import ToDispatcher
+from evenly.core.protocol import ToDispatcher, ToPool
 from evenly.core.protocol.dispatcher_peer import MAX_TERM
 from evenly.errors import InputError
 from evenly.live.store.base import (
@@ -18,7 +18,6 @@ from evenly.live.store.base import (
     FleetState,
     NoPoolsError,
     Placement,
-    Send,
     Store,
     StoreUnavailableError,
 )
@@ -54,14 +53,13 @@ class FailoverStore:
     """The shared store while it can be reached, a local one meanwhile.
 
     The local store knows the pools whose agents are connected here, and begins with the last threshold. Its term
-    is above that of the shared store. When that returns, it gets the last messages again, finds a later epoch in
-    them and begins a later term by itself. Open tickets and request keys of one store are not known in the other.
+    is above that of the shared store. When that returns, it gets the last messages again, finds tickets of a later
+    term in them and begins a term after it. Open tickets and request keys of one store are not known in the other.
     """
 
     def __init__(
         self,
         settings: FleetSettings,
-        send: Send,
         shared: ValkeyStore,
         *,
         report: Report,
@@ -70,7 +68,6 @@ class FailoverStore:
         probe_every: float = _PROBE_S,
     ) -> None:
         self._settings = settings
-        self._send = send
         self._shared = shared
         self._report = report
         self._choose = choose
@@ -152,14 +149,14 @@ class FailoverStore:
         )
         await self._with_store(lambda store: store.register(pool, address=address, capacity=capacity))
 
-    async def receive(self, message: ToDispatcher) -> None:
+    async def receive(self, message: ToDispatcher) -> ToPool | None:
         """Take in a message of a pool's agent."""
         message.check()
         pool = str(message.report.pool)
         known = self._agents.get(pool)
         if known is not None and (known.message is None or _later(message, known.message)):
             self._keep(pool, replace(known, message=message, heard=self._clock()))
-        await self._with_store(lambda store: store.receive(message))
+        return await self._with_store(lambda store: store.receive(message))
 
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if no agent of it is heard soon."""
@@ -226,7 +223,6 @@ class FailoverStore:
         shared = self._shared
         self._local = local = LocalStore(
             self._settings,
-            self._send,
             term=_own_term(shared.term),
             threshold=shared.threshold,
             key=shared.key,
@@ -309,7 +305,7 @@ def _own_term(shared: int) -> int:
     """Return a term above that of the shared store, to work alone in.
 
     At random, because other dispatchers begin a term of their own, and agents may move between them. Many outages
-    must not take the terms far ahead of the clock: agents with epochs from the far future are rejected.
+    must not take the terms far ahead of the clock: agents that know tickets from the far future are rejected.
     """
     later = shared + 1 + secrets.randbelow(_LATER_TERMS)
     return min(max(later, term_now() + secrets.randbelow(_TERMS)), MAX_TERM)

@@ -1,16 +1,24 @@
--- The fleet: what `core/protocol/dispatcher_peer.py`, `answers.py` and `tickets.py` decide, one call at a time.
+-- The fleet: what `core/protocol` decides (`dispatcher_peer.py`, `ranking.py`, `answers.py`, `tickets.py`), with the
+-- rule of `core/learning.py`. `S` is the state of one call: it is read at the start and written at the end.
 --
+-- FLEET    a hash: the packed state, the signing key, the run of the server
 -- HOT      pool -> packed next_ticket, estimate, open_tickets; the estimate is -1 if the pool is not a member
--- COLD     pool -> packed serial, heard, tasks, leaving, epoch, incarnation, sequence; records are in order of serial
+-- COLD     pool -> packed serial, heard, tasks, leaving, incarnation, sequence; records are in order of serial
+-- RANKED   a sorted set of the pools that can take a task, by estimate
+-- DRAINING a set: the pools that the operator drains
 -- PLACES   pool -> 'capacity address'; the capacity is '-' if there is no limit
 -- OPEN     a sorted set of 'pool/ticket', all with score 0, so that it is sorted by text
 -- EXPIRING a sorted set of 'pool ticket' by the end of the lease; dispatchers may have different leases
 -- ANSWERS  request key -> JSON of the request and the picks
 -- ORDER    a sorted set of the keys of the answers, by the time until which they are kept
 
-local MAX_POOLS, MAX_ANSWERS, MAX_TERM = 10000, 100000, 2147483647
+local FLEET, HOT, COLD, RANKED, DRAINING, OPEN, EXPIRING, ANSWERS, ORDER, PLACES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+
+local MAX_POOLS, MAX_ANSWERS, MAX_TERM, MAX_COUNT = 10000, 100000, 2147483647, 1e12
 local MAX_PLACES = 500000 -- picks within one lease
 local MAX_EXPIRED = 500 -- places to give back in one call, so that no call takes long
+local NEVER = 9e15 -- times are whole microseconds; this is beyond all of them, and below 2^53
+local CHUNK = 1000 -- fields in one command; Lua cannot pass many more
 
 -- Return a whole number as text. Lua's own conversion rounds to 14 digits.
 local function exact(number)
@@ -21,9 +29,144 @@ local function too_many_pools()
   return redis.error_reply('LIMIT There can be at most ' .. MAX_POOLS .. ' pools.')
 end
 
+-- Write many fields or members of one key.
+local function write_all(command, key, values)
+  for start = 1, #values, CHUNK do
+    redis.call(command, key, unpack(values, start, math.min(start + CHUNK - 1, #values)))
+  end
+end
+
+-- Big numbers ---------------------------------------------------------------------------------------------------
+-- Tickets and versions go up to 2^63; Lua counts to 2^53. They are text of 19 digits, which compares like numbers.
+
+local function big(text)
+  return string.rep('0', 19 - #text) .. text
+end
+
+local function next_big(number)
+  local low = tonumber(string.sub(number, 11)) + 1
+  if low < 1e9 then
+    return string.sub(number, 1, 10) .. string.format('%09d', low)
+  end
+  return string.format('%010.0f', tonumber(string.sub(number, 1, 10)) + 1) .. '000000000'
+end
+
+-- Return the first number of a term: 2^32 times the term, which is below 2^31.
+local function first_of_term(term)
+  local low = term * 967296
+  local high = term * 4294 + math.floor(low / 1e6)
+  return big(string.format('%.0f', high) .. string.format('%06.0f', low % 1e6))
+end
+
+-- Return the term of a number: the number divided by 2^32, rounded down. Long division in steps of six digits.
+local function term_of(number)
+  local quotient, rest = 0, tonumber(string.sub(number, 1, 1))
+  for start = 2, 14, 6 do
+    rest = rest * 1e6 + tonumber(string.sub(number, start, start + 5))
+    local part = math.floor(rest / 4294967296)
+    quotient, rest = quotient * 1e6 + part, rest - part * 4294967296
+  end
+  return quotient
+end
+
+-- The state of a call -------------------------------------------------------------------------------------------
+
+-- It is one packed value: many fields, or numbers as text, would take longer than the rest of a pick.
+local STATE, STATE_SIZE = '<c19ddddddddd', 91
+
+-- `catch`, `due` and `check` are NEVER when there is nothing to wait for.
+local function pack_state(S)
+  return struct.pack(
+    STATE, S.unused, S.term, S.threshold, S.now, S.due, S.check, S.catch, S.serial, S.expired, S.released
+  )
+end
+
+-- Read the state; nil if there is none.
+local function load_state(keys)
+  local packed = redis.call('HGET', keys[FLEET], 'state')
+  if not packed then
+    return nil
+  end
+  if #packed ~= STATE_SIZE then
+    error('CORRUPT: the state cannot be read')
+  end
+  local unused, term, threshold, now, due, check, catch, serial, expired, released = struct.unpack(STATE, packed)
+  return {
+    keys = keys, was = packed, unused = unused, term = term, threshold = threshold, now = now, due = due,
+    check = check, catch = catch, serial = serial, expired = expired, released = released,
+  }
+end
+
+local function save_state(S)
+  local packed = pack_state(S)
+  if packed ~= S.was then
+    redis.call('HSET', S.keys[FLEET], 'state', packed)
+  end
+end
+
+-- Picks ---------------------------------------------------------------------------------------------------------
+
+-- Return how many pools can take a task, and how many green and yellow tokens they have.
+local function tokens(S)
+  local ranked, threshold = S.keys[RANKED], exact(S.threshold)
+  return redis.call('ZCARD', ranked), redis.call('ZCOUNT', ranked, '-inf', '(' .. threshold),
+    redis.call('ZCOUNT', ranked, '-inf', threshold)
+end
+
+-- Return the rule's step. Integers decide.
+local function learning_step(S)
+  local pools, green, yellow = tokens(S)
+  local rise = yellow <= 1 and 1 or 0
+  local fall = (pools - green) * S.denominator <= pools * S.numerator and 1 or 0
+  return rise - fall
+end
+
+-- A source of positions: the numbers from 0 to 1 that the caller gave, and then those that follow from the seed.
+local function dice(seed, numbers)
+  local used, seeded = 0, false
+  return function(size)
+    used = used + 1
+    local number = numbers[used]
+    if number then
+      return math.floor(tonumber(number) * size)
+    end
+    if not seeded then
+      math.randomseed(seed)
+      seeded = true
+    end
+    return math.random(size) - 1
+  end
+end
+
+-- Choose one of the pools with the smallest estimate, none of those to exclude.
+local function choose(S, roll, exclude)
+  local ranked, start = S.keys[RANKED], 0
+  while true do
+    local head = redis.call('ZRANGE', ranked, start, start, 'WITHSCORES')
+    if not head[1] then
+      return nil
+    end
+    local stop = redis.call('ZCOUNT', ranked, '-inf', head[2])
+    if next(exclude) == nil then
+      local place = roll(stop)
+      return redis.call('ZRANGE', ranked, place, place)[1]
+    end
+    local left = {}
+    for _, pool in ipairs(redis.call('ZRANGE', ranked, start, stop - 1)) do
+      if not exclude[pool] then
+        left[#left + 1] = pool
+      end
+    end
+    if #left > 0 then
+      return left[roll(#left) + 1]
+    end
+    start = stop
+  end
+end
+
 -- Records -------------------------------------------------------------------------------------------------------
 
-local HOT_RECORD, COLD_RECORD = '<c19dd', '<ddddc19c19c19'
+local HOT_RECORD, COLD_RECORD = '<c19dd', '<ddddc19c19'
 
 local function parse_hot(value)
   local ticket, estimate, open = struct.unpack(HOT_RECORD, value)
@@ -44,9 +187,9 @@ local function write_hot(S, pool, hot)
 end
 
 local function parse_cold(value)
-  local serial, heard, tasks, leaving, epoch, incarnation, sequence = struct.unpack(COLD_RECORD, value)
+  local serial, heard, tasks, leaving, incarnation, sequence = struct.unpack(COLD_RECORD, value)
   return {
-    serial = serial, heard = heard, tasks = tasks, leaving = leaving == 1, epoch = epoch, incarnation = incarnation,
+    serial = serial, heard = heard, tasks = tasks, leaving = leaving == 1, incarnation = incarnation,
     sequence = sequence,
   }
 end
@@ -58,8 +201,7 @@ end
 
 local function write_cold(S, pool, cold)
   redis.call('HSET', S.keys[COLD], pool, struct.pack(
-    COLD_RECORD, cold.serial, cold.heard, cold.tasks, cold.leaving and 1 or 0, cold.epoch, cold.incarnation,
-    cold.sequence
+    COLD_RECORD, cold.serial, cold.heard, cold.tasks, cold.leaving and 1 or 0, cold.incarnation, cold.sequence
   ))
 end
 
@@ -73,28 +215,19 @@ local function read_place(S, pool)
   return tonumber(capacity), address
 end
 
-local function estimates(S, pools)
-  local found = {}
-  for start = 1, #pools, CHUNK do
-    local part = {unpack(pools, start, math.min(start + CHUNK - 1, #pools))}
-    for _, value in ipairs(redis.call('HMGET', S.keys[HOT], unpack(part))) do
-      found[#found + 1] = value and parse_hot(value).estimate or error('CORRUPT: a member has no record')
-    end
-  end
-  return found
-end
-
--- Change the estimate in the record and the tokens with it.
-local function estimate_as(S, pool, hot, estimate, capacity)
-  set_estimate(S, pool, hot.estimate, estimate, capacity)
+-- Set the estimate of a pool, nil if it is not a member, and rank it if it can take a task. The caller keeps `hot`.
+local function estimate_as(S, pool, hot, estimate)
+  local capacity = read_place(S, pool)
   hot.estimate = estimate
+  if estimate and not (capacity and estimate >= capacity) then
+    redis.call('ZADD', S.keys[RANKED], exact(estimate), pool)
+  else
+    redis.call('ZREM', S.keys[RANKED], pool)
+  end
 end
 
 local function take_out(S, pool, hot)
-  if hot.estimate then
-    leave(S, pool, hot.estimate, (read_place(S, pool)))
-    hot.estimate = nil
-  end
+  estimate_as(S, pool, hot, nil)
   write_hot(S, pool, hot)
 end
 
@@ -104,14 +237,8 @@ local function put_in(S, pool, hot, cold)
     take_out(S, pool, hot)
     return
   end
-  if not hot.estimate then
-    join(S, pool)
-  end
-  estimate_as(S, pool, hot, cold.tasks + hot.open, (read_place(S, pool)))
+  estimate_as(S, pool, hot, cold.tasks + hot.open)
   write_hot(S, pool, hot)
-  if cold.epoch == S.epoch then
-    flag(S, UNSETTLED, pool, S.unsettled > 0, false)
-  end
 end
 
 -- Tickets -------------------------------------------------------------------------------------------------------
@@ -137,7 +264,7 @@ local function close(S, pool, ticket)
   local hot = read_hot(S, pool) or error('CORRUPT: a ticket has no record')
   hot.open = hot.open - 1
   if hot.estimate then
-    estimate_as(S, pool, hot, math.max(hot.estimate - 1, 0), (read_place(S, pool)))
+    estimate_as(S, pool, hot, hot.estimate - 1)
   end
   write_hot(S, pool, hot)
   return 1
@@ -229,21 +356,12 @@ local function tick(S)
   if S.now >= S.check then
     drop_silent_pools(S)
   end
-  if S.unsettled == 0 then
-    S.since = NEVER
-  elseif S.since == NEVER then
-    S.since = S.now
-  elseif S.now >= S.since + S.silence then
-    S.since = NEVER
-    settle(S)
-  end
 end
 
 -- Begin a later term: nothing that was given out and is forgotten here gets the same number again.
 local function begin_term(S, term)
   local first = first_of_term(term)
-  restart(S, S.threshold, first, estimates)
-  S.unused, S.since = first, NEVER
+  S.term, S.unused = term, first
   local all, renewed = redis.call('HGETALL', S.keys[HOT]), {}
   for index = 1, #all, 2 do
     local hot = parse_hot(all[index + 1])
@@ -256,14 +374,10 @@ end
 
 -- Raise the threshold to the median number of tasks.
 local function catch_up(S)
-  if S.members == 0 then
-    return
-  end
-  local sorted = estimates(S, list(S, MEMBERS))
-  table.sort(sorted)
-  local median = math.min(sorted[math.floor((#sorted - 1) / 2) + 1], MAX_COUNT)
-  if median > S.threshold then
-    restart(S, median, next_big(S.epoch), estimates)
+  local middle = math.floor((redis.call('ZCARD', S.keys[RANKED]) - 1) / 2)
+  if middle >= 0 then
+    local median = tonumber(redis.call('ZRANGE', S.keys[RANKED], middle, middle, 'WITHSCORES')[2])
+    S.threshold = math.max(S.threshold, math.min(median, MAX_COUNT))
   end
 end
 
@@ -275,7 +389,7 @@ local function store_time()
 end
 
 -- Make a function of the store from one of the state. All take: now (empty: the store's own time), lease, silence,
--- memory, numerator and denominator of alpha; then what the call is about. All return the epoch first.
+-- memory, numerator and denominator of alpha; then what the call is about. All return the term first.
 local function call(action)
   return function(keys, args)
     local S = load_state(keys)
@@ -288,7 +402,7 @@ local function call(action)
     local reply = action(S, args)
     save_state(S)
     if not reply.err then
-      table.insert(reply, 1, S.epoch)
+      table.insert(reply, 1, S.term)
     end
     return reply
   end
@@ -304,22 +418,23 @@ local function timed(action)
 end
 
 local function pick(S, roll, exclude)
-  local threshold = S.threshold
   local pool = choose(S, roll, exclude)
   if not pool then
     return nil
   end
-  local step = learning_step(S, S.numerator, S.denominator)
+  local step = learning_step(S)
   local hot = read_hot(S, pool) or error('CORRUPT: a member has no record')
-  local capacity, address = read_place(S, pool)
-  local before = hot.estimate
-  estimate_as(S, pool, hot, before + 1, capacity)
+  local above = hot.estimate - S.threshold
+  local color = above < 0 and 'green' or above == 0 and 'yellow' or ''
+  estimate_as(S, pool, hot, hot.estimate + 1)
   local expires = S.now + S.lease
   local ticket = new_ticket(S, pool, hot, expires)
   write_hot(S, pool, hot)
-  learn(S, step, estimates)
-  local color = before < threshold and 'green' or before == threshold and 'yellow' or ''
-  return {pool, ticket, exact(expires), color, exact(threshold), address}
+  if S.threshold + step >= 0 and S.threshold + step <= MAX_COUNT then
+    S.threshold = S.threshold + step
+  end
+  local _, address = read_place(S, pool)
+  return {pool, ticket, exact(expires), color, exact(S.threshold), address}
 end
 
 -- Return pool, ticket, time left, color, threshold and address of each pick.
@@ -381,25 +496,8 @@ local function pick_many(S, args)
   return placements(S, picks)
 end
 
-local function notice(S, pool, hot)
-  return {'tell', exact(S.threshold), oldest_ticket(S, pool, hot)}
-end
-
--- A record for a pool that is new here. Tickets that it has seen elsewhere are not used again.
-local function new_record(S, args)
-  local ticket = S.unused
-  if #args > 13 then
-    local seen = next_big(args[#args])
-    if seen < first_of_term(term_of(S.epoch) + 1) and seen > ticket then -- a later term begins by itself
-      ticket = seen
-    end
-  end
-  S.serial = S.serial + 1
-  return {next_ticket = ticket, open = 0}, {serial = S.serial, incarnation = '', sequence = big('0')}
-end
-
--- pool, kind, incarnation, sequence, tasks, epoch, how many ranges, first and last ticket of each. The numbers are
--- text of 19 digits. Return 'tell', the threshold and the oldest ticket if the pool is to be answered.
+-- pool, kind, incarnation, sequence, tasks, version, how many ranges, first and last ticket of each. The numbers are
+-- text of 19 digits. In reply to a heartbeat, return the threshold, its version and the oldest ticket.
 local function receive(S, args)
   local pool, kind, incarnation, sequence = args[7], args[8], args[9], args[10]
   local hot, cold = read_hot(S, pool), read_cold(S, pool)
@@ -407,30 +505,34 @@ local function receive(S, args)
     if redis.call('HLEN', S.keys[COLD]) >= MAX_POOLS then
       return too_many_pools()
     end
-    hot, cold = new_record(S, args)
+    S.serial = S.serial + 1
+    hot, cold = {next_ticket = S.unused, open = 0}, {serial = S.serial, incarnation = '', sequence = big('0')}
   end
-  if incarnation < cold.incarnation or (incarnation == cold.incarnation and sequence <= cold.sequence) then
-    return kind == 'heartbeat' and hot.estimate and notice(S, pool, hot) or {'old'}
-  end
-  cold.incarnation, cold.sequence, cold.heard = incarnation, sequence, S.now
-  S.check = math.min(S.check, S.now + S.silence)
-  for index = 14, #args, 2 do
-    if hot.open == 0 then
-      break
+  if incarnation > cold.incarnation or (incarnation == cold.incarnation and sequence > cold.sequence) then
+    cold.incarnation, cold.sequence, cold.heard = incarnation, sequence, S.now
+    S.check = math.min(S.check, S.now + S.silence)
+    for index = 14, #args, 2 do
+      if hot.open == 0 then
+        break
+      end
+      hot.open = hot.open - redis.call(
+        'ZREMRANGEBYLEX', S.keys[OPEN], '[' .. pool .. '/' .. args[index], '[' .. pool .. '/' .. args[index + 1]
+      )
     end
-    hot.open = hot.open - redis.call(
-      'ZREMRANGEBYLEX', S.keys[OPEN], '[' .. pool .. '/' .. args[index], '[' .. pool .. '/' .. args[index + 1]
-    )
+    cold.tasks, cold.leaving = tonumber(args[11]), kind == 'leave'
+    write_cold(S, pool, cold)
+    local version = args[12]
+    if version > hot.next_ticket and term_of(version) < MAX_TERM then -- of a dispatcher that is not known here
+      write_hot(S, pool, hot)
+      begin_term(S, term_of(version) + 1)
+      hot = read_hot(S, pool)
+    end
+    put_in(S, pool, hot, cold)
   end
-  cold.tasks, cold.epoch, cold.leaving = tonumber(args[11]), args[12], kind == 'leave'
-  write_cold(S, pool, cold)
-  if cold.epoch > S.epoch and term_of(cold.epoch) < MAX_TERM then -- from a dispatcher that is not known here
-    write_hot(S, pool, hot)
-    begin_term(S, term_of(cold.epoch) + 1)
-    hot = read_hot(S, pool)
+  if kind ~= 'heartbeat' then
+    return {}
   end
-  put_in(S, pool, hot, cold)
-  return kind == 'heartbeat' and notice(S, pool, hot) or {'new'}
+  return {exact(S.threshold), hot.next_ticket, oldest_ticket(S, pool, hot)}
 end
 
 local function release(S, args)
@@ -441,14 +543,14 @@ end
 -- pool, capacity ('-': no limit), address
 local function register(S, args)
   local pool = args[7]
-  local old = read_place(S, pool)
   if redis.call('HEXISTS', S.keys[PLACES], pool) == 0 and redis.call('HLEN', S.keys[PLACES]) >= MAX_POOLS then
     return too_many_pools()
   end
   redis.call('HSET', S.keys[PLACES], pool, args[8] .. ' ' .. args[9])
-  local new, hot = tonumber(args[8]), read_hot(S, pool)
-  local estimate = hot and hot.estimate
-  flag(S, FULL, pool, estimate and old and estimate >= old, estimate and new and estimate >= new)
+  local hot = read_hot(S, pool)
+  if hot then
+    estimate_as(S, pool, hot, hot.estimate)
+  end
   return {}
 end
 
@@ -484,6 +586,7 @@ local function disconnect(S, args)
     cold.heard = math.min(cold.heard, S.now + tonumber(args[8]) - S.silence)
     S.check = math.min(S.check, cold.heard + S.silence)
     write_cold(S, pool, cold)
+    tick(S)
   end
   return {}
 end
@@ -496,16 +599,6 @@ local function pass_time(S)
   return {}
 end
 
--- Return the threshold, and the oldest ticket of each of the pools; empty for those that are not members.
-local function tell(S, args)
-  local reply = {exact(S.threshold)}
-  for index = 7, #args do
-    local hot = read_hot(S, args[index])
-    reply[#reply + 1] = hot and hot.estimate and oldest_ticket(S, args[index], hot) or ''
-  end
-  return reply
-end
-
 -- Return all that is known, as JSON.
 local function state(S)
   local pools, all = {}, redis.call('HGETALL', S.keys[COLD])
@@ -516,11 +609,12 @@ local function state(S)
       serial = cold.serial, name = pool, tasks = exact(cold.tasks), open = hot.open, leaving = cold.leaving,
       estimate = hot.estimate and exact(hot.estimate), capacity = capacity and exact(capacity), address = address,
       draining = redis.call('SISMEMBER', S.keys[DRAINING], pool) == 1, next_ticket = hot.next_ticket,
-      full = redis.call('SISMEMBER', S.keys[FULL], pool) == 1,
+      full = capacity ~= nil and hot.estimate ~= nil and hot.estimate >= capacity,
     }
   end
+  local _, green, yellow = tokens(S)
   return {cjson.encode({
-    threshold = exact(S.threshold), settled = S.unsettled == 0, green = S.green, yellow = S.yellow,
+    threshold = exact(S.threshold), green = green, yellow = yellow,
     expired = exact(S.expired), released = exact(S.released), pools = pools,
     drained = redis.call('SMEMBERS', S.keys[DRAINING]),
   })}
@@ -533,7 +627,7 @@ end
 -- now, threshold, term, signing key, heartbeat, a broken state (empty: none), the pools that are known to drain. Make
 -- the state unless it is there; begin a new term if the server is not the one that had the state, since the last
 -- writes may be lost. In both cases the pools drain: at no other time, since another dispatcher may have ended that.
--- Return the epoch and the signing key.
+-- Return the term and the signing key.
 local function open_fleet(keys, args)
   local key, run, packed = unpack(redis.call('HMGET', keys[FLEET], 'key', 'run', 'state'))
   if key and packed and packed ~= args[6] then
@@ -543,36 +637,34 @@ local function open_fleet(keys, args)
       for index = 7, #args do
         drain(S, {[7] = args[index]})
       end
-      if term_of(S.epoch) < MAX_TERM then
-        begin_term(S, term_of(S.epoch) + 1)
+      if S.term < MAX_TERM then
+        begin_term(S, S.term + 1)
       end
       save_state(S)
     end
-    return {S.epoch, key}
+    return {S.term, key}
   end
   local now = args[1] ~= '' and tonumber(args[1]) or store_time()
-  local first = first_of_term(tonumber(args[3]))
+  local term = tonumber(args[3])
   local S = {
-    threshold = tonumber(args[2]), epoch = first, unused = first, now = now, due = NEVER, check = NEVER,
-    since = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0, members = 0,
-    green = 0, yellow = 0, unsettled = 0, full = 0,
+    threshold = tonumber(args[2]), term = term, unused = first_of_term(term), now = now, due = NEVER,
+    check = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0,
   }
   redis.call('DEL', unpack(keys))
   redis.call('HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'state', pack_state(S))
   for index = 7, #args do
     redis.call('SADD', keys[DRAINING], args[index])
   end
-  return {first, key or args[4]}
+  return {term, key or args[4]}
 end
 
-redis.register_function('evenly_1_open', open_fleet)
-redis.register_function('evenly_1_pick', timed(pick_many))
-redis.register_function('evenly_1_receive', timed(receive))
-redis.register_function('evenly_1_release', timed(release))
-redis.register_function('evenly_1_register', call(register))
-redis.register_function('evenly_1_drain', call(drain))
-redis.register_function('evenly_1_undrain', call(undrain))
-redis.register_function('evenly_1_disconnect', timed(disconnect))
-redis.register_function('evenly_1_tick', timed(pass_time))
-redis.register_function('evenly_1_tell', call(tell))
-redis.register_function('evenly_1_state', call(state))
+redis.register_function('evenly_2_open', open_fleet)
+redis.register_function('evenly_2_pick', timed(pick_many))
+redis.register_function('evenly_2_receive', timed(receive))
+redis.register_function('evenly_2_release', timed(release))
+redis.register_function('evenly_2_register', call(register))
+redis.register_function('evenly_2_drain', call(drain))
+redis.register_function('evenly_2_undrain', call(undrain))
+redis.register_function('evenly_2_disconnect', timed(disconnect))
+redis.register_function('evenly_2_tick', timed(pass_time))
+redis.register_function('evenly_2_state', call(state))

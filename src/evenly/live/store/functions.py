@@ -1,6 +1,6 @@
 """The store's functions as Python sees them: their text, names, keys and arguments.
 
-Numbers beyond 2^53 travel as text of 19 digits, since Lua cannot count that far. The Lua files say what each
+Numbers beyond 2^53 travel as text of 19 digits, since Lua cannot count that far. `fleet.lua` says what each
 function takes and returns.
 """
 
@@ -17,30 +17,20 @@ from evenly.errors import InputError
 from evenly.live.store.base import FleetSettings
 from evenly.live.store.link import Argument
 
-LIBRARY = "evenly_1"  # a change of the functions or of the data needs the next number
-_FILES = ("tokens.lua", "fleet.lua")
-KEYS = (
-    "fleet", "hot", "cold", "members", "green", "yellow", "unsettled",
-    "full", "draining", "open", "expiring", "answers", "order", "places",
-)  # fmt: skip
+LIBRARY = "evenly_2"  # a change of the functions or of the data needs the next number
+KEYS = ("fleet", "hot", "cold", "ranked", "draining", "open", "expiring", "answers", "order", "places")
 _MAX_DENOMINATOR = 10**9  # times 10,000 pools stays below 2^53
 _MAX_KEY = 128  # bytes of a request key that are kept as they are
 
 
 def library() -> str:
     """Return the text of the library, to load into the store."""
-    folder = files("evenly.live.store")
-    return f"#!lua name={LIBRARY}\n" + "".join(folder.joinpath(name).read_text("utf-8") for name in _FILES)
+    return f"#!lua name={LIBRARY}\n" + files("evenly.live.store").joinpath("fleet.lua").read_text("utf-8")
 
 
 def keys_of(fleet: str) -> tuple[str, ...]:
     """Return the keys of a fleet. The name in braces puts them on one node of a cluster."""
-    return tuple(f"evenly:{{{fleet}}}:{key}" for key in KEYS)
-
-
-def channel_of(fleet: str) -> str:
-    """Return the channel on which the epochs of new thresholds are published."""
-    return f"evenly:{{{fleet}}}:notices"
+    return tuple(f"evenly:2:{{{fleet}}}:{key}" for key in KEYS)
 
 
 def padded(number: int) -> str:
@@ -96,7 +86,7 @@ def message_arguments(message: ToDispatcher) -> list[Argument]:
         padded(message.incarnation),
         padded(message.sequence),
         report.tasks,
-        padded(report.epoch),
+        padded(message.version),
         len(message.arrived),
         *(padded(ticket) for each in message.arrived for ticket in each),
     ]

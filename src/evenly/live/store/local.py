@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from evenly.core import Choose, LearningRule
-from evenly.core.protocol import DispatcherPeer, KnownPool, ToDispatcher
+from evenly.core.protocol import DispatcherPeer, KnownPool, ToDispatcher, ToPool
 from evenly.live.signing import new_key
 from evenly.live.steps import in_steps
 from evenly.live.store.base import (
@@ -20,14 +20,13 @@ from evenly.live.store.base import (
     NoPoolsError,
     Placement,
     PoolState,
-    Send,
 )
 
 _FIRST_TERM = 1_577_836_800  # seconds: 2020-01-01
 
 
 def term_now() -> int:
-    """Return a term for a dispatcher that starts now. Should the clock go back, agents report a later epoch."""
+    """Return a term for a dispatcher that starts now. Should the clock go back, agents know a later one."""
     return max(1, int(time.time()) - _FIRST_TERM)
 
 
@@ -41,7 +40,6 @@ class LocalStore:
     def __init__(
         self,
         settings: FleetSettings,
-        send: Send,
         *,
         term: int,
         threshold: int = 0,
@@ -51,7 +49,6 @@ class LocalStore:
     ) -> None:
         self.key = new_key() if key is None else key
         self._settings = settings
-        self._send = send
         self._choose = random.Random().choice if choose is None else choose
         self._clock = clock
         self._addresses: dict[str, tuple[str, int | None]] = {}
@@ -70,7 +67,6 @@ class LocalStore:
         """Find places for sessions."""
         now = self._clock()
         picks = self._peer.pick_many(now, self._choose, count, key, exclude)
-        self._carry()
         if not picks:
             raise AllUnavailableError if any(True for _ in self._peer.known_pools()) else NoPoolsError
         if any(pick.pool not in self._addresses for pick in picks):  # an answer from before the pool was forgotten
@@ -97,10 +93,9 @@ class LocalStore:
         self._addresses[pool] = address, capacity
         self._connected.add(pool)
 
-    async def receive(self, message: ToDispatcher) -> None:
+    async def receive(self, message: ToDispatcher) -> ToPool | None:
         """Take in a message of a pool's agent."""
-        self._peer.receive(self._clock(), message)
-        self._carry()
+        return self._peer.receive(self._clock(), message)
 
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if it is not heard soon."""
@@ -117,7 +112,7 @@ class LocalStore:
 
     def use_alpha(self, alpha: str) -> None:
         """Learn the threshold with this alpha from now on."""
-        self._peer.dispatcher.rule = LearningRule(alpha)
+        self._peer.rule = LearningRule(alpha)
         self._settings = replace(self._settings, alpha=alpha)
 
     async def tick(self) -> None:
@@ -128,21 +123,18 @@ class LocalStore:
             self._catch_up_at = None
             self._peer.catch_up()
         self._forget_addresses()
-        self._carry()
 
     async def state(self) -> FleetState:
         """Return a snapshot. The pools are read in steps, so that picks go on: each is as it is at its turn."""
         pools = await in_steps(
             self._pool(known) for known in self._peer.known_pools() if str(known.pool) in self._addresses
         )
-        dispatcher = self._peer.dispatcher
+        green, yellow = self._peer.tokens
         return FleetState(
-            threshold=dispatcher.threshold,
-            epoch=dispatcher.epoch,
+            threshold=self._peer.threshold,
             alpha=self._settings.alpha,
-            settled=dispatcher.settled,
-            green=len(dispatcher.green),
-            yellow=len(dispatcher.yellow),
+            green=green,
+            yellow=yellow,
             pools=tuple(pools),
             expired=self._peer.expired,
             released=self._peer.released,
@@ -164,10 +156,6 @@ class LocalStore:
         if len(self._addresses) > 2 * len(self._connected) + 100:
             known = self._connected.union(str(each.pool) for each in self._peer.known_pools())
             self._addresses = {pool: where for pool, where in self._addresses.items() if pool in known}
-
-    def _carry(self) -> None:
-        for pool, message in self._peer.messages():
-            self._send(str(pool), message)
 
 
 def pool_state(known: KnownPool) -> PoolState:

@@ -1,23 +1,22 @@
 """The shared store: the fleet in Valkey or Redis, so that several dispatchers see one truth.
 
-Every method is one atomic function in the store. `tokens.lua` and `fleet.lua` make the decisions there.
+Every method is one atomic function in the store. `fleet.lua` makes the decisions there.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import random
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from redis.exceptions import NoPermissionError, RedisError, ResponseError
+from redis.exceptions import NoPermissionError, ResponseError
 
-from evenly.core.messages import Color, ThresholdNotice
+from evenly.core.messages import Color
 from evenly.core.protocol import KeyReusedError, ToDispatcher, TooManyPicksError, ToPool
-from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM, TERM
+from evenly.core.protocol.dispatcher_peer import MAX_PLACES, MAX_TERM
 from evenly.errors import InputError
 from evenly.inputs import shown
 from evenly.live.session_id import check_pool_name
@@ -33,16 +32,13 @@ from evenly.live.store.base import (
     NoPoolsError,
     Placement,
     PoolState,
-    Send,
     StoreUnavailableError,
 )
-from evenly.live.store.link import Argument, Execute, Link, Template, connect, drop, new_connection, pack, read
+from evenly.live.store.link import Argument, Execute, Link, Template, pack
 from evenly.live.store.local import term_now
 from evenly.live.store_url import StoreUrl, check_fleet
 
 _TIMEOUT_S = 1.0  # of a call, and of connecting
-_RETRY_S = 1.0  # between two attempts to subscribe
-_TELL = 500  # pools in one call
 _LOST_STATE = ("NOSTATE", "CORRUPT", "Function not found")
 
 
@@ -56,7 +52,6 @@ class ValkeyStore:
     def __init__(
         self,
         settings: FleetSettings,
-        send: Send,
         address: StoreUrl,
         *,
         fleet: str,
@@ -67,44 +62,25 @@ class ValkeyStore:
     ) -> None:
         self.key = new_key() if key is None else key
         self.threshold = threshold
-        self.epoch = 0
+        self.term = 0  # the last that was seen; 0 if none was
         self.drained: set[str] = set()  # pools known to drain, for a store that has forgotten them
         self.on_new_term = on_new_term
         self._settings = settings
         self._common = functions.common_arguments(settings)
         self._templates: dict[str, Template] = {}  # by function: the part of a call that is always the same
-        self._send = send
-        self._address = address
         self._keys = functions.keys_of(check_fleet(fleet))
-        self._channel = functions.channel_of(fleet)
-        self._timeout = timeout
         self._random = random.Random()
         self._link = Link(address, self._greet, timeout)
         self._mending = asyncio.Lock()
         self._mended = 0  # how often the state was made again
         self._agents: dict[str, tuple[str, str]] = {}  # those connected here: incarnation and sequence, as sent
-        self._told = 0  # the epoch that they know
-        self._teller: asyncio.Task[None] | None = None
-        self._listener: asyncio.Task[None] | None = None
-
-    @property
-    def term(self) -> int:
-        """The term of the last epoch that was seen; 0 if none was."""
-        return self.epoch // TERM
 
     async def open(self) -> None:
         """Connect, and make the fleet unless it is there."""
         await self._reply(pack("PING"))
-        if self._listener is None:
-            self._listener = asyncio.create_task(self._listen())
 
     async def close(self) -> None:
-        """Close the connections."""
-        tasks = [task for task in (self._listener, self._teller) if task is not None]
-        self._listener = self._teller = None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        """Close the connection."""
         await self._link.close()
 
     async def place(self, *, count: int, exclude: frozenset[str], key: str | None) -> tuple[Placement, ...]:
@@ -129,16 +105,17 @@ class ValkeyStore:
         """Note where the pool is."""
         await self._call("register", check_pool_name(pool), "-" if capacity is None else capacity, address)
 
-    async def receive(self, message: ToDispatcher) -> None:
+    async def receive(self, message: ToDispatcher) -> ToPool | None:
         """Take in a message of a pool's agent."""
         message.check()
         pool = check_pool_name(message.report.pool)
         arguments = functions.message_arguments(message)
         self._agents[pool] = max((str(arguments[2]), str(arguments[3])), self._agents.get(pool, ("", "")))
-        status, *fields = await self._call("receive", *arguments)
-        if status == b"tell":
-            self.threshold = int(fields[0])
-            self._send(pool, ToPool(ThresholdNotice(self.threshold, self.epoch), int(fields[1])))
+        reply = await self._call("receive", *arguments)
+        if not reply:
+            return None
+        self.threshold, version, oldest = map(int, reply)
+        return ToPool(self.threshold, version, oldest)
 
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if it is not heard soon, here or by another dispatcher."""
@@ -177,14 +154,11 @@ class ValkeyStore:
         values = json.loads(text)
         self.threshold = threshold = int(values["threshold"])
         self.drained = drained = set(values["drained"])
-        epoch = self.epoch
         found = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
         pools = await in_steps(map(_fleet_pool, found))
         return FleetState(
             threshold=threshold,
-            epoch=epoch,
             alpha=self._settings.alpha,
-            settled=values["settled"],
             green=values["green"],
             yellow=values["yellow"],
             pools=tuple(pools),
@@ -208,8 +182,8 @@ class ValkeyStore:
             if str(reply).startswith("LIMIT "):
                 raise InputError(str(reply).removeprefix("LIMIT "))
             raise StoreUnavailableError(f"The store cannot be used: {reply}")
-        epoch, *rest = cast("list[bytes]", reply)
-        self._see(int(epoch))
+        term, *rest = cast("list[bytes]", reply)
+        self._see(int(term))
         return rest
 
     async def _reply(self, command: bytes) -> object:
@@ -250,58 +224,20 @@ class ValkeyStore:
                 *self.drained,
             )
             reply = await execute(pack(*self._words("open", *opened)))
-            first, key = cast("tuple[bytes, bytes]", reply)
+            opened_term, key = cast("tuple[bytes, bytes]", reply)
         except NoPermissionError:
             raise
         except ResponseError as error:
             raise StoreUnavailableError(f"The store cannot be used: {error}") from error
         self.key = bytes.fromhex(key.decode())
         self._mended += 1
-        self._see(int(first))
+        self._see(int(opened_term))
 
-    def _see(self, epoch: int) -> None:
-        """Tell the agents that are connected here of a new threshold. Report a new term."""
-        before, self.epoch = self.term, epoch
-        if self.term > before:
+    def _see(self, term: int) -> None:
+        """Report a new term."""
+        before, self.term = self.term, term
+        if term > before:
             self.on_new_term()
-        if epoch != self._told and (self._teller is None or self._teller.done()):
-            self._teller = asyncio.create_task(self._tell())
-
-    async def _tell(self) -> None:
-        with contextlib.suppress(StoreUnavailableError):  # the next reply says so again
-            while self._told != self.epoch:
-                epoch = self.epoch
-                pools = list(self._agents)
-                for start in range(0, len(pools), _TELL):
-                    await self._tell_some(pools[start : start + _TELL])
-                self._told = epoch
-
-    async def _tell_some(self, pools: list[str]) -> None:
-        threshold, *oldest = await self._call("tell", *pools)
-        self.threshold = int(threshold)
-        notice = ThresholdNotice(self.threshold, self.epoch)
-        for pool, ticket in zip(pools, oldest, strict=True):
-            if ticket:
-                self._send(pool, ToPool(notice, int(ticket)))
-
-    async def _listen(self) -> None:
-        """Hear of new thresholds at once. Without this, the next reply would say so: `tick` gets one."""
-        while True:
-            connection = new_connection(self._address, self._timeout)
-            try:
-                await connect(connection)
-                await connection.send_command("SUBSCRIBE", self._channel)
-                while True:
-                    reply = await read(connection)
-                    if isinstance(reply, ResponseError):
-                        raise reply
-                    what, _, epoch = cast("list[bytes]", reply)
-                    if what == b"message" and int(epoch) > self.epoch:
-                        self._see(int(epoch))
-            except (StoreUnavailableError, RedisError, OSError, ValueError):
-                await asyncio.sleep(_RETRY_S)
-            finally:
-                await drop(connection)
 
 
 def _placement(fields: list[bytes]) -> Placement:

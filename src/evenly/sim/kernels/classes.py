@@ -42,7 +42,6 @@ class ClassTable(NamedTuple):
     served: IntArray  # the pool whose turn it is, by its number in the class
     tasks: IntArray  # of each pool, where pools are told apart; else empty
     owner: NDArray[np.int32]  # the pool of each task, likewise
-    told: IntArray  # one entry: pools that were told of changes of their thresholds
 
 
 class Choice(NamedTuple):
@@ -258,5 +257,3 @@ def move_cut(state: Record, table: ClassTable, step: int) -> None:
             table.lower[c] = lower - int(lower > 0 and table.priority[c, max(lower - 1, 0)] == value)
             if table.lower[c] < lower:
                 state.resync += count - row[table.lower[c]]
-        if table.lower[c] != lower or table.upper[c] != upper:
-            table.told[0] += count

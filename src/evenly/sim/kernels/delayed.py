@@ -15,7 +15,6 @@ from evenly.sim.kernels.flight import (
     ANSWER,
     COUNT,
     DEPARTURE,
-    NOTICE,
     POLL,
     REPORT,
     TASK,
@@ -29,8 +28,8 @@ from evenly.sim.kernels.heap import POOL_BITS, POOL_MASK, pop, push
 from evenly.sim.kernels.integrals import part_of, pass_time
 from evenly.sim.kernels.jit import inlined, kernel
 from evenly.sim.kernels.ledger import Book, PolicyCode, Record, add_task, remove_task
-from evenly.sim.kernels.parties import IntArray, Parties, rank_down, rank_up
-from evenly.sim.kernels.protocol import adopt, dispatch, hear, report
+from evenly.sim.kernels.parties import IntArray, Parties, rank, rank_down, rank_up
+from evenly.sim.kernels.protocol import dispatch, hear, report
 from evenly.sim.kernels.rng import (
     BUFFER,
     Floats,
@@ -70,11 +69,11 @@ def _poll(
     parties.polls[row, 0] = ranks.size
     parties.poll_task[row] = number
     for drawn in range(ranks.size):
-        rank = distinct_rank(streams.choices[state.choice_position], ranks, drawn, rules.pools)
+        sampled = distinct_rank(streams.choices[state.choice_position], ranks, drawn, rules.pools)
         state.choice_position += 1
-        parties.polls[row, 3 + drawn] = rank
+        parties.polls[row, 3 + drawn] = sampled
         due = state.time + delay(net, flight.signal)
-        send(net, flight, due, POLL, rank, row, drawn, 0, 0)
+        send(net, flight, due, POLL, sampled, row, drawn, 0)
 
 
 @inlined
@@ -92,7 +91,7 @@ def _polled(
         net.polls -= 1
         parties.poll_free[parties.poll_free.size - net.polls - 1] = row
         due = state.time + delay(net, flight.travel)
-        send(net, flight, due, TASK, poll[3 + poll[2]], parties.poll_task[row], 0, 0, 0)
+        send(net, flight, due, TASK, poll[3 + poll[2]], parties.poll_task[row], 0, 0)
 
 
 @inlined
@@ -110,6 +109,10 @@ def _begin(
     """Let the next task arrive at its pool, and return how many that has then; 0 if the task is lost."""
     row = take(net, flight)
     pool, number = flight.message[row, 1], flight.message[row, 2]
+    threshold, version = flight.message[row, 3], flight.message[row, 4]
+    if version > parties.version[pool]:
+        parties.version[pool] = version
+        parties.threshold[pool] = threshold
     level = parties.tasks[pool] + 1
     parties.arrived[pool] += 1
     lost = level > rules.capacity
@@ -121,7 +124,7 @@ def _begin(
         if rules.policy == _THRESHOLD:
             report(state, net, flight, parties, pool)
         elif rules.policy == _JSQ:
-            send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
+            send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0)
     else:
         parties.tasks[pool] = level
         if given.starts.size > 0:
@@ -132,9 +135,6 @@ def _begin(
             parties.owner[state.total] = pool
         net.highest = max(net.highest, level)
         add_task(state, book.at_least, book.full, book.area, book.max_time, level)
-        if rules.policy == _THRESHOLD and level < parties.threshold[pool]:
-            state.green += 1
-            report(state, net, flight, parties, pool)
     return 0 if lost else int(level)
 
 
@@ -144,23 +144,18 @@ def _deliver(state: Record, net: Record, flight: Flight, parties: Parties) -> No
     slot = take(net, flight)
     message = flight.message
     kind, pool = message[slot, 0], message[slot, 1]
-    a, b, c, d = message[slot, 2], message[slot, 3], message[slot, 4], message[slot, 5]
+    a, b, c = message[slot, 2], message[slot, 3], message[slot, 4]
     if kind == REPORT:
-        hear(state, net, parties, pool, a, b, c, d)
-    elif kind == NOTICE:
-        adopt(state, net, flight, parties, pool, a, b)
+        hear(net, parties, pool, a, b, c)
     elif kind == DEPARTURE:
         rank_down(net, parties, pool)
     elif kind == COUNT:
         if b > parties.heard[pool]:
             parties.heard[pool] = b
-            while parties.estimate[pool] < a:
-                rank_up(net, parties, pool)
-            while parties.estimate[pool] > a:
-                rank_down(net, parties, pool)
+            rank(net, parties, pool, a)
     elif kind == POLL:
         due = state.time + delay(net, flight.signal)
-        send(net, flight, due, ANSWER, pool, a, b, parties.tasks[pool], 0)
+        send(net, flight, due, ANSWER, pool, a, b, parties.tasks[pool])
     else:
         _polled(state, net, flight, parties, a, b, c)
 
@@ -191,7 +186,7 @@ def _depart(
             state.green += 1
             report(state, net, flight, parties, pool)
     elif rules.policy == _JSQ:
-        send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0, 0)
+        send(net, flight, state.time + delay(net, flight.signal), DEPARTURE, pool, 0, 0, 0)
     return int(level)
 
 
@@ -205,14 +200,22 @@ def _arrive(
     flight: Flight,
     parties: Parties,
     ranks: IntArray,
+    given: Given,
     number: int,
 ) -> None:
-    """Send the task of this number on its way."""
+    """Send the task of this number on its way. It is lost if the dispatcher knows that all pools are full."""
+    threshold = version = 0
     if rules.policy == _POWER_OF_D:
         _poll(rules, state, streams, net, flight, parties, ranks, number)
         return
     if rules.policy == _THRESHOLD:
-        pool = dispatch(rules, state, book, streams, net, flight, parties)
+        pool = dispatch(rules, state, book, streams, net, parties)
+        if pool < 0:
+            state.lost += 1
+            if given.pools.size > 0:
+                given.pools[number] = -1
+            return
+        threshold, version = state.threshold, parties.picks[pool]
     else:
         uniform = next_choice(state, streams, streams.choices)
         if rules.policy in (_JSQ, _STALE):
@@ -221,7 +224,7 @@ def _arrive(
                 rank_up(net, parties, pool)
         else:
             pool = int(uniform * rules.pools)
-    send(net, flight, state.time + delay(net, flight.travel), TASK, pool, number, 0, 0, 0)
+    send(net, flight, state.time + delay(net, flight.travel), TASK, pool, number, threshold, version)
 
 
 @kernel
@@ -230,7 +233,7 @@ def _count(state: Record, net: Record, flight: Flight, parties: Parties, pool: i
     net.reports += 1
     parties.sequence[pool] += 1
     due = state.time + delay(net, flight.signal)
-    send(net, flight, due, COUNT, pool, parties.tasks[pool], parties.sequence[pool], 0, 0)
+    send(net, flight, due, COUNT, pool, parties.tasks[pool], parties.sequence[pool], 0)
 
 
 @kernel
@@ -323,7 +326,7 @@ def advance(
                 watch_change(watch, book.at_least, state.total, pools, level, -1)
             else:
                 state.arrivals += 1
-                _arrive(rules, state, book, streams, net, flight, parties, ranks, net.dispatched)
+                _arrive(rules, state, book, streams, net, flight, parties, ranks, given, net.dispatched)
                 net.dispatched += 1
             state.next_time = min(due[0] if state.total > 0 else math.inf, next_start(given, net.dispatched))
             continue
@@ -334,7 +337,7 @@ def advance(
         elif not rejected:
             state.events += 1
             state.arrivals += 1
-            _arrive(rules, state, book, streams, net, flight, parties, ranks, 0)
+            _arrive(rules, state, book, streams, net, flight, parties, ranks, given, 0)
         state.position += 1
         if state.position == BUFFER:
             refill_events(streams, False)

@@ -17,16 +17,15 @@ from evenly.sim.kernels.rng import BUFFER, Bits, Floats, fill_exponential, gener
 
 IntArray = NDArray[np.int64]
 
-FIELDS = 6  # kind, pool and four numbers that depend on the kind
+FIELDS = 5  # kind, pool and three numbers that depend on the kind
 
 # The kinds of what is on the way, and the numbers that each brings.
-TASK = 0
-REPORT = 1  # tasks, arrivals, sequence number, epoch
-NOTICE = 2  # threshold, epoch
-DEPARTURE = 3
-COUNT = 4  # tasks, sequence number
-POLL = 5  # which poll, which of its pools
-ANSWER = 6  # which poll, which of its pools, tasks
+TASK = 0  # its number, the threshold that it carries, the number of the pick
+REPORT = 1  # tasks, arrivals, sequence number
+DEPARTURE = 2
+COUNT = 3  # tasks, sequence number
+POLL = 4  # which poll, which of its pools
+ANSWER = 5  # which poll, which of its pools, tasks
 
 
 class Delays(NamedTuple):
@@ -179,7 +178,7 @@ def delay(net: Record, delays: Delays) -> float:
 
 
 @inlined
-def send(net: Record, flight: Flight, due: float, kind: int, pool: int, a: int, b: int, c: int, d: int) -> None:
+def send(net: Record, flight: Flight, due: float, kind: int, pool: int, a: int, b: int, c: int) -> None:
     """Send something that arrives at the time `due`."""
     slot = flight.free[flight.free.size - net.flying - 1]
     message = flight.message
@@ -188,5 +187,4 @@ def send(net: Record, flight: Flight, due: float, kind: int, pool: int, a: int, 
     message[slot, 2] = a
     message[slot, 3] = b
     message[slot, 4] = c
-    message[slot, 5] = d
     _push(net, flight, due, slot)

@@ -1,6 +1,6 @@
 """Pools and dispatcher where messages take time: the state of each pool, and the dispatcher's view of it.
 
-Tokens are kept in the order of `evenly.core.PoolSet`. Policies without tokens rank the pools by estimate.
+The dispatcher ranks the pools by estimate. Those with a token are the first ones.
 """
 
 from __future__ import annotations
@@ -25,18 +25,13 @@ NETWORK = np.dtype(
         ("flying", np.int64),  # messages and tasks on the way
         ("head", np.int64),  # place of the next one
         ("serial", np.int64),
-        ("green", np.int64),  # tokens
-        ("yellow", np.int64),
-        ("epoch", np.int64),
-        ("unsettled", np.int64),  # pools that have not answered the last threshold change
         ("lowest", np.int64),  # estimate of any pool
-        ("highest", np.int64),  # estimate or number of tasks of any pool so far
+        ("highest", np.int64),  # estimate, number of tasks or threshold so far
         ("polls", np.int64),  # under way
         ("dispatched", np.int64),  # given sessions that have begun their way, or were open at time 0
         ("begun", np.int64),  # given sessions that have reached their pools
         # counters
         ("reports", np.int64),
-        ("acknowledgements", np.int64),
         ("refusals", np.int64),  # of tasks that came to a full pool
     ]
 )
@@ -49,16 +44,12 @@ class Parties(NamedTuple):
     owner: ShortArray  # the pool of each task
     arrived: IntArray  # tasks that have reached the pool
     sequence: IntArray  # reports sent
-    threshold: IntArray  # the last that reached the pool
-    epoch: IntArray
+    threshold: IntArray  # the newest that reached the pool
+    version: IntArray  # the number of the pick that brought it
+    fall_at: IntArray  # by full pools: the threshold falls when at most this many others have it
     estimate: IntArray  # the dispatcher's
     picks: IntArray
     heard: IntArray  # sequence number of the newest report
-    answered: IntArray  # the last epoch that the pool has answered
-    green: ShortArray  # tokens, and the place of a pool among them, -1 without
-    green_place: ShortArray
-    yellow: ShortArray
-    yellow_place: ShortArray
     order: ShortArray  # pools by estimate, and the place of a pool among them
     place: ShortArray
     first: IntArray  # place of the first pool with this estimate or more
@@ -67,26 +58,23 @@ class Parties(NamedTuple):
     poll_free: IntArray  # rows that are not in use, as a stack
 
 
-def new_parties(tasks: IntArray, owner: ShortArray, *, threshold: int, sampled: int, levels: int) -> Parties:
+def new_parties(
+    tasks: IntArray, owner: ShortArray, fall_at: IntArray, *, threshold: int, sampled: int, levels: int
+) -> Parties:
     """Return pools that have joined one after the other, with these tasks, all of them known to the dispatcher."""
     pools = tasks.size
     numbers = np.arange(pools, dtype=np.int32)
-    green, yellow = np.flatnonzero(tasks < threshold), np.flatnonzero(tasks <= threshold)
     parties = Parties(
         tasks=tasks.astype(np.int64),
         owner=owner,
         arrived=np.zeros(pools, np.int64),
         sequence=np.zeros(pools, np.int64),
         threshold=np.full(pools, threshold, np.int64),
-        epoch=np.zeros(pools, np.int64),
+        version=np.zeros(pools, np.int64),
+        fall_at=fall_at,
         estimate=tasks.astype(np.int64),
         picks=np.zeros(pools, np.int64),
         heard=np.zeros(pools, np.int64),
-        answered=np.zeros(pools, np.int64),
-        green=np.zeros(pools, np.int32),
-        green_place=np.full(pools, -1, np.int32),
-        yellow=np.zeros(pools, np.int32),
-        yellow_place=np.full(pools, -1, np.int32),
         order=np.argsort(tasks, kind="stable").astype(np.int32),
         place=numbers.copy(),
         first=np.searchsorted(np.sort(tasks), np.arange(levels)).astype(np.int64),
@@ -94,12 +82,6 @@ def new_parties(tasks: IntArray, owner: ShortArray, *, threshold: int, sampled: 
         poll_task=np.zeros(64 if sampled else 0, np.int64),
         poll_free=np.arange(64 if sampled else 0, dtype=np.int64)[::-1].copy(),
     )
-    for members, tokens, place in (
-        (green, parties.green, parties.green_place),
-        (yellow, parties.yellow, parties.yellow_place),
-    ):
-        tokens[: members.size] = members
-        place[members] = np.arange(members.size)
     parties.place[parties.order] = numbers
     return parties
 
@@ -118,43 +100,6 @@ def grown_parties(parties: Parties, *, levels: int, tasks: int, polls: int, used
         poll_task=np.concatenate([parties.poll_task, np.zeros(more, np.int64)]),
         poll_free=np.concatenate(free),
     )
-
-
-@inlined
-def _put(tokens: ShortArray, place: ShortArray, held: int, pool: int) -> int:
-    """Hold a token of the pool, and return how many are held."""
-    if place[pool] < 0:
-        place[pool] = held
-        tokens[held] = pool
-        held += 1
-    return held
-
-
-@inlined
-def _drop(tokens: ShortArray, place: ShortArray, held: int, pool: int) -> int:
-    """Discard the token of the pool, if there is one, and return how many are held."""
-    gap = place[pool]
-    if gap >= 0:
-        held -= 1
-        last = tokens[held]
-        tokens[gap] = last
-        place[last] = gap
-        place[pool] = -1
-    return held
-
-
-@inlined
-def sort_token(net: Record, parties: Parties, threshold: int, pool: int) -> None:
-    """Hold the tokens that the estimate calls for, and no others."""
-    above = parties.estimate[pool] - threshold
-    if above < 0:
-        net.green = _put(parties.green, parties.green_place, net.green, pool)
-    else:
-        net.green = _drop(parties.green, parties.green_place, net.green, pool)
-    if above <= 0:
-        net.yellow = _put(parties.yellow, parties.yellow_place, net.yellow, pool)
-    else:
-        net.yellow = _drop(parties.yellow, parties.yellow_place, net.yellow, pool)
 
 
 @inlined
@@ -189,3 +134,12 @@ def rank_down(net: Record, parties: Parties, pool: int) -> None:
     place[pool] = start
     first[level] = start + 1
     net.lowest = min(net.lowest, level - 1)
+
+
+@inlined
+def rank(net: Record, parties: Parties, pool: int, estimate: int) -> None:
+    """Move the pool to its new estimate."""
+    while parties.estimate[pool] < estimate:
+        rank_up(net, parties, pool)
+    while parties.estimate[pool] > estimate:
+        rank_down(net, parties, pool)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evenly.sim.kernels.flight import NOTICE, REPORT, Flight, delay, send
-from evenly.sim.kernels.jit import inlined, kernel
+from evenly.sim.kernels.flight import REPORT, Flight, delay, send
+from evenly.sim.kernels.jit import inlined
 from evenly.sim.kernels.ledger import Book, Record
-from evenly.sim.kernels.parties import Parties, sort_token
+from evenly.sim.kernels.parties import Parties, rank, rank_up
 from evenly.sim.kernels.rng import Streams, next_choice
 
 
@@ -14,97 +14,44 @@ def report(state: Record, net: Record, flight: Flight, parties: Parties, pool: i
     """Let a pool report to the dispatcher."""
     parties.sequence[pool] += 1
     due = state.time + delay(net, flight.signal)
-    send(
-        net,
-        flight,
-        due,
-        REPORT,
-        pool,
-        parties.tasks[pool],
-        parties.arrived[pool],
-        parties.sequence[pool],
-        parties.epoch[pool],
-    )
-
-
-@kernel
-def _rethreshold(state: Record, net: Record, flight: Flight, parties: Parties) -> None:
-    """Rebuild the tokens for a new threshold, and send it to all pools."""
-    net.epoch += 1
-    net.green = 0
-    net.yellow = 0
-    pools = parties.tasks.size
-    net.unsettled = pools
-    parties.green_place[:] = -1
-    parties.yellow_place[:] = -1
-    for pool in range(pools):
-        sort_token(net, parties, state.threshold, pool)
-        due = state.time + delay(net, flight.signal)
-        send(net, flight, due, NOTICE, pool, state.threshold, net.epoch, 0, 0)
-
-
-@kernel
-def adopt(
-    state: Record, net: Record, flight: Flight, parties: Parties, pool: int, threshold: int, epoch: int
-) -> None:
-    """Let a pool take in a threshold and answer."""
-    if epoch <= parties.epoch[pool]:
-        return
-    old, tasks = parties.threshold[pool], parties.tasks[pool]
-    parties.threshold[pool] = threshold
-    parties.epoch[pool] = epoch
-    known = tasks <= old if threshold > old else (tasks == threshold and threshold == old - 1)
-    if tasks <= threshold and not known:
-        state.resync += 1
-    else:
-        net.acknowledgements += 1
-    report(state, net, flight, parties, pool)
+    tasks, arrived, sequence = parties.tasks[pool], parties.arrived[pool], parties.sequence[pool]
+    send(net, flight, due, REPORT, pool, tasks, arrived, sequence)
 
 
 @inlined
-def hear(
-    state: Record, net: Record, parties: Parties, pool: int, tasks: int, arrived: int, sequence: int, epoch: int
-) -> None:
+def hear(net: Record, parties: Parties, pool: int, tasks: int, arrived: int, sequence: int) -> None:
     """Let the dispatcher take in a report."""
-    if sequence <= parties.heard[pool]:
-        return
-    parties.heard[pool] = sequence
-    parties.estimate[pool] = tasks + parties.picks[pool] - arrived
-    sort_token(net, parties, state.threshold, pool)
-    if epoch == net.epoch and parties.answered[pool] < epoch:
-        parties.answered[pool] = epoch
-        net.unsettled -= 1
+    if sequence > parties.heard[pool]:
+        parties.heard[pool] = sequence
+        rank(net, parties, pool, tasks + parties.picks[pool] - arrived)
 
 
 @inlined
-def dispatch(
-    rules: Record, state: Record, book: Book, streams: Streams, net: Record, flight: Flight, parties: Parties
-) -> int:
-    """Pick a pool by its tokens, and adjust the threshold."""
-    pools, green, yellow = rules.pools, net.green, net.yellow
+def dispatch(rules: Record, state: Record, book: Book, streams: Streams, net: Record, parties: Parties) -> int:
+    """Pick a pool with the smallest estimate, and adjust the threshold. Return -1 if no pool can take a task."""
+    first, threshold = parties.first, state.threshold
+    pools = first[min(rules.capacity, first.size - 1)]  # with room for a task, and the same for tokens
+    if pools == 0:
+        return -1
+    green, yellow = min(first[threshold], pools), min(first[threshold + 1], pools)
     uniform = next_choice(state, streams, streams.choices)
-    if green > 0:
-        pool = parties.green[int(uniform * green)]
-    elif yellow > 0:
-        pool = parties.yellow[int(uniform * yellow)]
-    else:
-        pool = int(uniform * pools)
+    pool = parties.order[int(uniform * first[net.lowest + 1])]
+    if yellow == 0:
         state.without_token += 1
     parties.picks[pool] += 1
-    parties.estimate[pool] += 1
-    sort_token(net, parties, state.threshold, pool)
-    if rules.learning != 0 and net.unsettled == 0:
-        step = int(yellow <= 1) - int(pools - green <= rules.fall_at)
-        threshold = state.threshold + step
+    rank_up(net, parties, pool)
+    if rules.learning != 0:
+        step = int(yellow <= 1) - int(pools - green <= parties.fall_at[rules.pools - pools])
+        threshold += step
         if step != 0 and 0 <= threshold <= rules.highest:
             book.threshold_time[state.threshold] += state.time - state.threshold_since
             state.threshold_since = state.time
             state.last_change = state.time
             state.threshold = threshold
+            net.highest = max(net.highest, threshold)
             state.changes += 1
             if book.path_time.size > 0:
                 book.path_time[state.path_length] = state.time
                 book.path_value[state.path_length] = threshold
                 state.path_length += 1
-            _rethreshold(state, net, flight, parties)
     return int(pool)

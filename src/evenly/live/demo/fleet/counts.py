@@ -17,9 +17,8 @@ _OK = 200
 
 @dataclass(slots=True)
 class Counts(AgentMessages):
-    """Messages of agents by reason, notices to agents, and picks."""
+    """Messages of agents by reason, and picks."""
 
-    notices: int = 0
     picks: int = 0
 
     def __add__(self, other: Counts) -> Counts:
@@ -32,18 +31,18 @@ class Counts(AgentMessages):
 
     @property
     def tokens(self) -> int:
-        """The messages that the paper counts, at most two per session: green and yellow tokens."""
+        """The messages that bring tokens, at most one per session: green and yellow."""
         return self.green + self.yellow
 
     @property
     def others(self) -> int:
-        """All other messages, in both directions."""
+        """All other messages of agents."""
         return sum(self.messages.values()) - self.tokens
 
 
 def counts_of(view: FleetView) -> Counts:
     """Return what a dispatcher has counted since its start."""
-    return Counts(**view.messages.model_dump(), notices=view.notices, picks=sum(view.picks.values()))
+    return Counts(**view.messages.model_dump(), picks=sum(view.picks.values()))
 
 
 class Watch:

@@ -12,7 +12,6 @@ from evenly.live.demo.fleet.traffic import Tally
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.window_report import (
     CLOSE,
-    MAX_MESSAGES,
     MeanBalance,
     WindowReport,
     ideal_words,
@@ -20,6 +19,8 @@ from evenly.live.demo.window_report import (
     mean_sides,
     threshold_words,
 )
+
+_MAX_TOKENS = 1.0  # per session: a dispatcher knows of its picks, and departures are reported once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,7 +132,7 @@ def _stale_words(ours: MeanBalance, stale: MeanBalance) -> str:
 def _message_words(report: FleetReport) -> str:
     counts = report.counts
     tokens, others = report.per_session(counts.tokens), report.per_session(counts.others)
-    bound = "at most two are needed" if tokens <= MAX_MESSAGES else "more than the expected maximum of two"
+    bound = "at most one is needed" if tokens <= _MAX_TOKENS else "more than the expected maximum of one"
     kinds = {name: count for name, count in counts.messages.items() if count and name not in ("green", "yellow")}
     each = listed([f"{report.per_session(count):.2f} {name}" for name, count in kinds.items()] or ["none"])
     return (

@@ -44,14 +44,11 @@ export class Dispatcher {
    */
   constructor(size, threshold, rule) {
     this.threshold = threshold;
-    this.epoch = 0;
     this.rule = rule;
     this.pools = new PoolSet(size);
     this.green = new PoolSet(size);
     this.yellow = new PoolSet(size);
     this.estimates = new Int32Array(size).fill(-1); // -1: not a member, or has not reported yet
-    this.waiting = new Uint8Array(size); // pools that have not answered the last threshold change
-    this.unsettled = 0;
     this.pendingStep = 0;
     this.withoutToken = 0; // tasks that found no token
   }
@@ -59,14 +56,12 @@ export class Dispatcher {
   /** @param {number} pool */
   join(pool) {
     this.pools.add(pool);
-    this._await(pool, 1);
   }
 
   /** @param {number} pool */
   leave(pool) {
     this.pools.discard(pool);
     this.estimates[pool] = -1;
-    this._await(pool, 0);
     this.green.discard(pool);
     this.yellow.discard(pool);
   }
@@ -82,22 +77,18 @@ export class Dispatcher {
     const candidates = green > 0 ? this.green : yellow > 0 ? this.yellow : this.pools;
     const pool = choose(candidates, candidates.length);
     if (yellow === 0) this.withoutToken += 1;
-    if (this.rule !== null && this.unsettled === 0) this.pendingStep = this.rule.step(pools, green, yellow);
+    if (this.rule !== null) this.pendingStep = this.rule.step(pools, green, yellow);
     if (this.estimates[pool] >= 0) this._setEstimate(pool, this.estimates[pool] + 1);
     return pool;
   }
 
   /**
-   * Take in a report; `unseen` picks are not in it.
+   * Take in a report.
    * @param {number} pool
    * @param {number} tasks
-   * @param {number} epoch
-   * @param {number} unseen
    */
-  receive(pool, tasks, epoch, unseen) {
-    if (!this.pools.has(pool)) return;
-    this._setEstimate(pool, tasks + unseen);
-    if (epoch === this.epoch) this._await(pool, 0);
+  receive(pool, tasks) {
+    if (this.pools.has(pool)) this._setEstimate(pool, tasks);
   }
 
   /** Apply the rule's step from the last dispatch; return true if the threshold changes. */
@@ -110,30 +101,19 @@ export class Dispatcher {
   }
 
   /**
-   * Set the threshold, in the next epoch. Tokens are rebuilt in the order of the members.
+   * Set the threshold. Tokens are rebuilt in the order of the members.
    * @param {number} threshold
    */
   restart(threshold) {
     this.threshold = threshold;
-    this.epoch += 1;
     this.green.clear();
     this.yellow.clear();
     for (const pool of this.pools.items) {
-      this._await(pool, 1);
       const estimate = this.estimates[pool];
       if (estimate < 0) continue;
       if (estimate < threshold) this.green.add(pool);
       if (estimate <= threshold) this.yellow.add(pool);
     }
-  }
-
-  /**
-   * @param {number} pool
-   * @param {0 | 1} waits
-   */
-  _await(pool, waits) {
-    this.unsettled += waits - this.waiting[pool];
-    this.waiting[pool] = waits;
   }
 
   /**
@@ -150,18 +130,16 @@ export class Dispatcher {
   }
 }
 
-/** A server pool: its tasks, and the last threshold that it was sent. Its methods return the color of a report. */
+/** A server pool: its tasks, and the threshold that it knows. Its methods return the color of a report. */
 export class Pool {
   /**
    * @param {number} tasks
    * @param {number} threshold
-   * @param {number} epoch
    * @param {boolean} everyDeparture report all departures below the threshold, where messages take time
    */
-  constructor(tasks, threshold, epoch, everyDeparture) {
+  constructor(tasks, threshold, everyDeparture) {
     this.tasks = tasks;
     this.threshold = threshold;
-    this.epoch = epoch;
     this.everyDeparture = everyDeparture;
   }
 
@@ -180,14 +158,12 @@ export class Pool {
   }
 
   /**
-   * Adopt a threshold. Return true if the answer brings a token that the dispatcher lacks.
+   * Take over a threshold. Return true if the dispatcher lacks a token of this pool.
    * @param {number} threshold
-   * @param {number} epoch
    */
-  rethreshold(threshold, epoch) {
+  rethreshold(threshold) {
     const old = this.threshold;
     this.threshold = threshold;
-    this.epoch = epoch;
     const known = threshold > old ? this.tasks <= old : this.tasks === threshold && threshold === old - 1;
     return this.tasks <= threshold && !known;
   }

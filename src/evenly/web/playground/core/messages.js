@@ -1,14 +1,13 @@
 /**
  * The kinds of messages between pools and dispatcher, as `evenly.core.messages` counts them.
  *
- * GREEN and YELLOW are the paper's, at most two per task. RESYNC and ACK answer a change of the threshold. OTHER are
- * the messages of policies without tokens.
+ * GREEN and YELLOW are the paper's, at most two per task. RESYNC are tokens that the dispatcher lacks when the
+ * threshold changes. OTHER are the messages of policies without tokens.
  */
 export const GREEN = 0;
 export const YELLOW = 1;
 export const RESYNC = 2;
-export const ACK = 3;
-export const OTHER = 4;
+export const OTHER = 3;
 
 /**
  * Picks one of the first `length` candidates, uniformly at random. The caller of a policy supplies it.
@@ -23,7 +22,7 @@ export const OTHER = 4;
 export class MessageCount {
   constructor() {
     /** @type {number[]} by kind */
-    this.sent = [0, 0, 0, 0, 0];
+    this.sent = [0, 0, 0, 0];
     /** @type {Listener | null} */
     this.listener = null;
   }

@@ -5,7 +5,7 @@
  */
 
 import { Dispatcher, LearningRule, NO_COLOR, Pool } from "./dispatcher.js";
-import { ACK, MessageCount, RESYNC } from "./messages.js";
+import { MessageCount, RESYNC } from "./messages.js";
 
 export class ThresholdPolicy {
   /**
@@ -40,8 +40,8 @@ export class ThresholdPolicy {
    */
   join(pool, tasks) {
     this.dispatcher.join(pool);
-    this.members[pool] = new Pool(tasks, this.dispatcher.threshold, this.dispatcher.epoch, false);
-    this._answer(pool, tasks <= this.dispatcher.threshold);
+    this.members[pool] = new Pool(tasks, this.dispatcher.threshold, false);
+    this._resync(pool, tasks <= this.dispatcher.threshold);
   }
 
   /** @param {number} pool */
@@ -87,22 +87,23 @@ export class ThresholdPolicy {
   _deliver(pool, color) {
     if (color === NO_COLOR) return;
     this.messages.count(color, pool);
-    this.dispatcher.receive(pool, this._member(pool).tasks, this.dispatcher.epoch, 0);
+    this.dispatcher.receive(pool, this._member(pool).tasks);
   }
 
   _rethreshold() {
-    const { threshold, epoch } = this.dispatcher;
+    const { threshold } = this.dispatcher;
     for (const pool of this.dispatcher.pools.items) {
-      this._answer(pool, this._member(pool).rethreshold(threshold, epoch));
+      if (this._member(pool).rethreshold(threshold)) this._resync(pool, true);
     }
   }
 
   /**
+   * Take in a report that no task has caused.
    * @param {number} pool
    * @param {boolean} token it brings a token that the dispatcher lacks
    */
-  _answer(pool, token) {
-    this.messages.count(token ? RESYNC : ACK, pool);
-    this.dispatcher.receive(pool, this._member(pool).tasks, this.dispatcher.epoch, 0);
+  _resync(pool, token) {
+    if (token) this.messages.count(RESYNC, pool);
+    this.dispatcher.receive(pool, this._member(pool).tasks);
   }
 }

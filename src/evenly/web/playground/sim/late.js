@@ -3,18 +3,18 @@
  * simulates it, decision for decision.
  *
  * A message says how many tasks the pool has and how many arrivals it has seen. The dispatcher's estimate is that count
- * plus its own picks not yet seen. Every pool answers a threshold change, and the rule rests until all have.
+ * plus its own picks not yet seen, and a task goes to a pool with the smallest estimate. Tasks carry the threshold.
  */
 
-import { Dispatcher, LearningRule, NO_COLOR, Pool } from "../core/dispatcher.js";
-import { ACK, OTHER, RESYNC } from "../core/messages.js";
+import { LearningRule, NO_COLOR, Pool } from "../core/dispatcher.js";
+import { OTHER, RESYNC } from "../core/messages.js";
 import { PoolSet } from "../core/poolset.js";
-import { BaseSystem, NOTICE, POLL, REPLY, TASK } from "./base.js";
+import { BaseSystem, POLL, REPLY, TASK } from "./base.js";
 import { Flight } from "./flight.js";
 import { Ranked } from "./ranked.js";
 import { newDelays } from "./rng.js";
 
-const REPORT = 9; // from a pool to the dispatcher: tasks, arrivals, sequence number, epoch
+const REPORT = 9; // from a pool to the dispatcher: tasks, arrivals, sequence number, life
 const DEPARTURE = 10;
 
 /**
@@ -30,15 +30,17 @@ export class LateSystem extends BaseSystem {
     const levels = this.ranked.level;
     this.flight = new Flight();
     this.delays = newDelays(spec.seed, spec.delay, spec.exponential);
-    this.sent = [0, 0, 0, 0, 0];
+    this.sent = [0, 0, 0, 0];
     this.members = new PoolSet(pools);
     this.arrived = new Int32Array(pools);
     this.sequence = new Int32Array(pools);
     this.picks = new Int32Array(pools);
     this.heard = new Int32Array(pools);
+    this.version = new Int32Array(pools); // the number of the pick that brought the pool's threshold
     this.lives = new Int32Array(pools); // how often each pool has left
-    const rule = spec.alpha === null ? null : new LearningRule(spec.alpha);
-    this.dispatcher = new Dispatcher(pools, spec.threshold, spec.policy === "threshold" ? rule : null);
+    const learns = spec.policy === "threshold" && spec.alpha !== null;
+    this.rule = learns ? new LearningRule(/** @type {string} */ (spec.alpha)) : null;
+    this.withoutToken = 0; // tasks that found no token
     /** @type {Pool[]} */
     this.pools = [];
     this.estimates = new Ranked(pools, levels);
@@ -47,9 +49,7 @@ export class LateSystem extends BaseSystem {
     this.pollSerial = 0;
     for (let pool = 0; pool < pools; pool += 1) {
       this.members.add(pool);
-      this.pools.push(new Pool(levels[pool], spec.threshold, 0, true));
-      this.dispatcher.join(pool);
-      this.dispatcher.receive(pool, levels[pool], 0, 0);
+      this.pools.push(new Pool(levels[pool], spec.threshold, true));
     }
   }
 
@@ -94,10 +94,7 @@ export class LateSystem extends BaseSystem {
     else if (type === "average") this.ledger.startAverages(this._sent(), this._withoutToken());
     else if (type === "kill") this._kill(value);
     else if (type === "revive") this._revive(value);
-    else {
-      this.dispatcher.restart(value);
-      this._tellPools();
-    }
+    else this.ledger.setThreshold(value);
   }
 
   get threshold() {
@@ -113,13 +110,13 @@ export class LateSystem extends BaseSystem {
   }
 
   _withoutToken() {
-    return this.dispatcher.withoutToken;
+    return this.withoutToken;
   }
 
   /** @param {number} pool */
   token(pool) {
-    if (this.spec.policy !== "threshold") return 0;
-    return this.dispatcher.green.has(pool) ? 2 : this.dispatcher.yellow.has(pool) ? 1 : 0;
+    if (this.spec.policy !== "threshold" || !this.alive[pool]) return 0;
+    return Math.max(0, Math.min(2, this.threshold - this.estimates.level[pool] + 1));
   }
 
   /** @param {import("./base.js").Traffic | null} traffic */
@@ -136,25 +133,25 @@ export class LateSystem extends BaseSystem {
       this._poll();
       return;
     }
-    let pool;
-    if (this.spec.policy === "threshold") {
-      pool = this.dispatcher.dispatch((candidates, length) => candidates.items[Math.floor(streams.choice() * length)]);
-      if (this.dispatcher.learn()) this._tellPools();
-    } else if (this.spec.policy === "jsq") {
-      const { estimates } = this;
-      const lowest = estimates.first[estimates.lowest + 1];
-      pool = estimates.order[Math.floor(streams.choice() * lowest)];
-      estimates.up(pool);
-    } else {
-      pool = members.items[Math.floor(streams.choice() * members.length)];
+    if (this.spec.policy === "random") {
+      this._sendTask(members.items[Math.floor(streams.choice() * members.length)]);
+      return;
     }
+    const { estimates } = this;
+    const tied = estimates.first[estimates.lowest + 1];
+    const step = this.spec.policy === "threshold" ? this._learningStep() : 0;
+    const pool = estimates.order[Math.floor(streams.choice() * tied)];
+    estimates.up(pool);
+    if (step !== 0 && this.threshold + step >= 0) this.ledger.setThreshold(this.threshold + step);
     this._sendTask(pool);
   }
 
-  _tellPools() {
-    const { threshold, epoch, pools } = this.dispatcher;
-    this.ledger.setThreshold(threshold);
-    for (const pool of pools.items) this._signal(NOTICE, NOTICE, pool, threshold, epoch);
+  _learningStep() {
+    const { estimates, threshold } = this;
+    const green = estimates.count - estimates.atLeast(threshold);
+    const yellow = estimates.count - estimates.atLeast(threshold + 1);
+    if (yellow === 0) this.withoutToken += 1;
+    return this.rule === null ? 0 : this.rule.step(estimates.count, green, yellow);
   }
 
   _poll() {
@@ -202,13 +199,13 @@ export class LateSystem extends BaseSystem {
 
   /** @param {import("./flight.js").Letter} letter */
   _deliver({ kind, pool, a, b, c, d }) {
-    if (kind === TASK) this._begin(pool);
+    if (kind === TASK) this._begin(pool, a, b);
     else if (kind === REPORT) {
-      if (c <= this.heard[pool]) return;
-      this.heard[pool] = c;
-      this.dispatcher.receive(pool, a, d, this.picks[pool] - b);
-    } else if (kind === NOTICE) this._adopt(pool, a, b);
-    else if (kind === DEPARTURE) {
+      if (c > this.heard[pool] && d === this.lives[pool]) {
+        this.heard[pool] = c;
+        this._estimate(pool, a + this.picks[pool] - b);
+      }
+    } else if (kind === DEPARTURE) {
       if (a === this.lives[pool]) this.estimates.down(pool);
     } else if (kind === POLL) this._signal(REPLY, REPLY, pool, a, b, this.alive[pool] ? this.tasksOf(pool) : 1e9);
     else this._polled(a, b, c);
@@ -219,9 +216,15 @@ export class LateSystem extends BaseSystem {
   /**
    * Let a task arrive at its pool. One that has left sends it back at once.
    * @param {number} pool
+   * @param {number} threshold that the task carries
+   * @param {number} version
    */
-  _begin(pool) {
+  _begin(pool, threshold, version) {
     this.arrived[pool] += 1;
+    if (version > this.version[pool]) {
+      this.version[pool] = version;
+      this.pools[pool].threshold = threshold;
+    }
     if (!this.alive[pool]) {
       this._arrive();
       return;
@@ -229,7 +232,7 @@ export class LateSystem extends BaseSystem {
     this.ledger.passTime();
     const left = this._left();
     this._addTask(pool);
-    if (this.spec.policy === "threshold") this._report(pool, this.pools[pool].arrive());
+    this.pools[pool].arrive(); // the dispatcher has counted it already
     this._setRate(left);
   }
 
@@ -244,17 +247,6 @@ export class LateSystem extends BaseSystem {
 
   /**
    * @param {number} pool
-   * @param {number} threshold
-   * @param {number} epoch
-   */
-  _adopt(pool, threshold, epoch) {
-    const member = this.pools[pool];
-    if (!this.alive[pool] || epoch <= member.epoch) return;
-    this._report(pool, member.rethreshold(threshold, epoch) ? RESYNC : ACK);
-  }
-
-  /**
-   * @param {number} pool
    * @param {number} kind
    */
   _report(pool, kind) {
@@ -262,7 +254,18 @@ export class LateSystem extends BaseSystem {
     this.sent[kind] += 1;
     this.sequence[pool] += 1;
     const member = this.pools[pool];
-    this._signal(REPORT, kind, pool, member.tasks, this.arrived[pool], this.sequence[pool], member.epoch);
+    this._signal(REPORT, kind, pool, member.tasks, this.arrived[pool], this.sequence[pool], this.lives[pool]);
+  }
+
+  /**
+   * Move the pool to its new estimate.
+   * @param {number} pool
+   * @param {number} tasks
+   */
+  _estimate(pool, tasks) {
+    const { estimates } = this;
+    while (estimates.level[pool] < tasks) estimates.up(pool);
+    while (estimates.level[pool] > tasks) estimates.down(pool);
   }
 
   // --- what is on the way ---
@@ -271,7 +274,7 @@ export class LateSystem extends BaseSystem {
   _sendTask(pool) {
     const due = this.time + this.delays.travel.next();
     this.picks[pool] += 1;
-    this.flight.send(due, TASK, pool);
+    this.flight.send(due, TASK, pool, this.threshold, this.picks[pool]);
     if (this.traffic !== null) this.traffic(TASK, pool, this.time, due);
   }
 
@@ -298,7 +301,6 @@ export class LateSystem extends BaseSystem {
     const tasks = this._removePool(pool);
     this.members.discard(pool);
     this.lives[pool] += 1;
-    this.dispatcher.leave(pool);
     this.estimates.rebuild(this.estimates.members().filter((member) => member !== pool));
     for (let task = 0; task < tasks; task += 1) this._arrive();
     this._setRate(left);
@@ -310,10 +312,8 @@ export class LateSystem extends BaseSystem {
     this.members.add(pool);
     this.estimates.level[pool] = this.picks[pool] - this.arrived[pool]; // still on the way
     this.estimates.rebuild([...this.estimates.members(), pool]);
-    const { threshold, epoch } = this.dispatcher;
-    this.pools[pool] = new Pool(0, threshold, epoch, true);
-    this.dispatcher.join(pool);
-    this._report(pool, RESYNC);
+    this.pools[pool] = new Pool(0, this.threshold, true);
+    if (this.spec.policy === "threshold") this._report(pool, RESYNC);
   }
 }
 

@@ -15,7 +15,7 @@
  * @property {{mean: number}} spread
  * @property {{mean: number}} imbalance
  * @property {{final: number, mean: number, changes: number, settled_at: number, time_at: Record<string, number>} | null} threshold
- * @property {{green: number, yellow: number, resync: number, acknowledgements: number, other: number, tasks: number,
+ * @property {{green: number, yellow: number, resync: number, other: number, tasks: number,
  *   per_task: number}} messages
  * @property {number} without_token
  */
@@ -211,7 +211,7 @@ export class Ledger {
       return difference > 1e-15 ? difference : 0;
     });
     const maxima = trimmed(window.maxTime.map((length) => length / time));
-    const [green, yellow, resync, acknowledgements, other] = window.sent;
+    const [green, yellow, resync, other] = window.sent;
     return {
       time,
       events: this.events,
@@ -225,7 +225,6 @@ export class Ledger {
         green,
         yellow,
         resync,
-        acknowledgements,
         other,
         tasks: window.arrivals,
         per_task: window.arrivals > 0 ? (green + yellow + other) / window.arrivals : 0,

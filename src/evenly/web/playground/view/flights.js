@@ -2,7 +2,7 @@
  * Tasks and messages in flight. Late ones are where the simulation says; instant ones fly for a moment, to be seen.
  */
 
-import { ACK, GREEN, OTHER, RESYNC, YELLOW } from "../core/messages.js";
+import { GREEN, OTHER, RESYNC, YELLOW } from "../core/messages.js";
 import { NOTICE, POLL, REPLY, TASK } from "../sim/base.js";
 import { color } from "../../common/theme.js";
 
@@ -139,7 +139,6 @@ function drawOne(painter, kind, x, y, size, scale) {
   else if (kind === GREEN) painter.token("green", x, y, radius);
   else if (kind === YELLOW) painter.token("yellow", x, y, radius);
   else if (kind === RESYNC) painter.token("none", x, y, radius);
-  else if (kind === ACK) painter.token("none", x, y, 2);
   else if (kind === NOTICE) painter.boxes([x - 4, y - 1, 8, 2.5], color("--threshold"));
   else if (kind === POLL) painter.shape([x - radius, y - radius, x + radius, y - radius, x, y + radius], color("--series-2"));
   else if (kind === REPLY || kind === OTHER) {

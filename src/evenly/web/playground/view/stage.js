@@ -229,7 +229,7 @@ function drawTray(painter, g, look) {
  */
 function drawCounts(painter, g, look) {
   const { averages } = look.frame;
-  const { green, yellow, other, resync, acknowledgements, tasks } = averages.messages;
+  const { green, yellow, other, resync, tasks } = averages.messages;
   const { scale } = g;
   const y = 15 * scale;
   const ink = { fill: color("--text"), size: 12 * scale, align: /** @type {const} */ ("left") };
@@ -248,9 +248,6 @@ function drawCounts(painter, g, look) {
     painter.text(String(green), x, y, right);
     x -= (8 * String(green).length + 9) * scale;
     painter.token("green", x, y, 4.5 * scale);
-    if (acknowledgements > 0 && g.columns > 520 * scale) {
-      painter.text(`${acknowledgements} answers`, x - 12 * scale, y, { ...right, fill: color("--text-soft") });
-    }
   } else {
     const word = other === 1 ? "message" : "messages";
     painter.text(`${other} ${word}`, x, y, { ...right, fill: color("--text-soft") });
