@@ -12,7 +12,6 @@ from evenly.live.demo.fleet.traffic import Tally
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.window_report import (
     CLOSE,
-    MAX_MESSAGES,
     MeanBalance,
     WindowReport,
     ideal_words,
@@ -20,6 +19,8 @@ from evenly.live.demo.window_report import (
     mean_sides,
     threshold_words,
 )
+
+MAX_MESSAGES = 2.0  # per session. Paper: Sec. 2.1
 
 
 @dataclass(frozen=True, kw_only=True)
