@@ -16,9 +16,9 @@ from bench.measure import Figure
 from bench.processes import ALPHA, HOST
 from evenly.live.addresses import Address
 from evenly.live.demo.fleet.counts import fetch_view
-from evenly.live.demo.fleet.http_client import request
 from evenly.live.demo.fleet.processes import Part, StorePart, dispatcher_command
 from evenly.live.demo.fleet.traffic import SESSIONS_PATH
+from evenly.live.demo.http_client import request
 from evenly.live.dispatcher.views import FleetView
 from evenly.live.gateway.resources import reserved_port
 from evenly.live.store.base import PoolState

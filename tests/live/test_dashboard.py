@@ -76,7 +76,7 @@ def test_numbers_that_a_browser_would_round_are_texts() -> None:
 def figures(**changed: Any) -> Figures:  # noqa: ANN401
     values: dict[str, Any] = {
         "policy": "threshold", "alpha": 0.9, "threshold": 5, "thresholds": {}, "sessions": 10, "starts": 20,
-        "spread": 0.5, "even": 2, "even_sessions": 10, "tokens": (0, 1), "picks": {}, "messages": {"green": 3},
+        "spread": 0.5, "tokens": (0, 1), "messages": {"green": 3},
     }  # fmt: skip
     return Figures(**{**values, **changed})
 
@@ -91,7 +91,7 @@ def test_the_history_has_an_hour_and_no_more() -> None:
     rows = list(history.rows())
     assert len(rows) == POINTS
     assert rows[-1][0] - rows[0][0] == HOUR_S - SAMPLE_S  # type: ignore[operator]
-    assert rows[-1] == [now - SAMPLE_S, 10, 3 * POINTS - 1, 5, 0.5, 3]
+    assert rows[-1] == [now - SAMPLE_S, 10, 3 * POINTS - 1, 5, 0.5]
     assert history.is_due(now - HOUR_S), "a clock that was set back does not stop it"
 
 

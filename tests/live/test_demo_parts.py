@@ -107,6 +107,7 @@ def test_the_second_listener_of_envoy_bypasses_the_picker() -> None:
     [cluster] = [json.dumps(each) for each in static["clusters"] if each["name"] == "least_request"]
     assert "override" not in cluster
     assert "LeastRequest" in cluster
+    assert '"selection_method": "FULL_SCAN"' in cluster
 
 
 # --- averages ----------------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ def check_same_mean(ours: list[float], theirs: list[float]) -> None:
 # --- verdict -----------------------------------------------------------------------------------------------------
 
 
-def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> StateView:
+def state(*, threshold: int = 5, unpicked: int = 0) -> StateView:
     """Return the state of a picker that placed a thousand sessions."""
     return StateView(
         policy="threshold",
@@ -187,7 +188,7 @@ def state(*, threshold: int = 5, messages: int = 900, unpicked: int = 0) -> Stat
         classes=[],
         sessions=110,
         tokens=TokensView(green=3, yellow=12),
-        messages=MessagesView(green=messages - 400, yellow=400, resync=60, other=0),
+        messages=MessagesView(green=500, yellow=400, resync=60, other=0),
         picks={"green": 700, "yellow": 300},
         unpicked_sessions=unpicked,
         moved_sessions=0,
@@ -201,7 +202,6 @@ def report(
     rival: float = 1.2,
     off: int = 0,
     failed: int = 0,
-    messages: int = 900,
     unpicked: int = 0,
 ) -> Report:
     """Return a run with ideal spread 0.5, where the threshold is `off` the optimum half the time."""
@@ -218,9 +218,7 @@ def report(
         )
         for window in plan.windows
     )
-    return Report(
-        plan, phases, Outcome(1000, failed), Outcome(1000, 0), state(messages=messages, unpicked=unpicked)
-    )
+    return Report(plan, phases, Outcome(1000, failed), Outcome(1000, 0), state(unpicked=unpicked))
 
 
 def test_the_verdict_of_a_good_run() -> None:
@@ -229,23 +227,22 @@ def test_the_verdict_of_a_good_run() -> None:
         "and from 6 s after each change onwards it was at most one off 100 % of the time.",
         "Sessions were as even as the ideal: "
         "spread 0.52 against 0.50 for join-the-shortest-queue on the same visits.",
-        "Envoy's own least-request was 2.3 times as uneven, with spread 1.20: "
-        "the fullest pool had 9.2 sessions on average, here 7.2.",
-        "A session took 0.90 messages between pools and picker (at most two are needed). "
-        "Changes of the threshold cost another 0.06 per session.",
+        "Envoy's own least_request with selection_method FULL_SCAN was 2.3 times as uneven, with spread 1.20: "
+        "the fullest pool had 9.2 sessions on average, here 7.2. "
+        "It compares all pools, but each of the 2 Envoys only knows its own sessions. "
+        "With evenly, they share all counts.",
         "None of 2,000 sessions failed.",
     ]
 
 
 def test_the_verdict_of_a_bad_run() -> None:
-    words = verdict(report(spread=0.8, rival=0.6, off=2, failed=7, messages=2100, unpicked=30))
+    words = verdict(report(spread=0.8, rival=0.6, off=2, failed=7, unpicked=30))
     assert words[0].startswith("The threshold did not follow the load")
     assert words[0].endswith("was more than one off 50 % of the time.")
     assert words[1].startswith("Sessions were 60 % less even than the ideal: spread 0.80 against 0.50")
-    assert words[2].startswith("Envoy's own least-request was more even, with spread 0.60")
-    assert "2.10 messages between pools and picker (more than the expected maximum of two)" in words[3]
-    assert words[4] == (
-        "7 of 2,000 sessions failed: 7 here, 0 with least-request. "
+    assert " was more even, with spread 0.60: " in words[2]
+    assert words[3] == (
+        "7 of 2,000 sessions failed: 7 here, 0 with least_request. "
         "For 30 of them Envoy did not wait for the picker's answer."
     )
 
@@ -261,6 +258,7 @@ def test_the_report_in_json_and_in_text() -> None:
     facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert facts["spread"] == pytest.approx({"evenly": 0.6, "jsq": 0.5, "least_request": 1.2})
     assert [phase["threshold"]["final"] for phase in facts["phases"]] == [5, 10, 2]
+    assert (facts["envoys"], facts["selection_method"]) == (2, "FULL_SCAN")
     assert facts["messages"]["per_session"] == pytest.approx(0.9)
     assert facts["messages"]["resync_per_session"] == pytest.approx(0.06)
     assert facts["verdict"] == verdict(found)
@@ -323,8 +321,7 @@ def test_the_screen_shows_every_session_the_threshold_and_the_numbers() -> None:
         "learned threshold 5",
         "green tokens 3",
         "yellow tokens 12",
-        "for its tokens 0.90",
-        "for the threshold 0.06",
+        "FULL_SCAN",
         "evenly 0.52",
         "least_request 1.21",
         "sessions started 2,468",

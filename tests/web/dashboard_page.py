@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 
+_COVERS_TABLE = """report => {
+    const pools = document.querySelector(".pools");
+    pools.scrollIntoView({ block: "end" });
+    const box = report.getBoundingClientRect(), table = pools.getBoundingClientRect();
+    return box.bottom > table.top && box.top < table.bottom;
+}"""
+
+
 class DashboardPage:
     """An open dashboard. `expect` waits, so nothing here depends on how fast the machine is."""
 
@@ -32,9 +40,10 @@ class DashboardPage:
         return int(self.page.locator("#rows tr", has_text=pool).locator("td.sessions").inner_text())
 
     def expect_report(self, text: str) -> None:
-        """Wait for a report, and close it."""
+        """Wait for a report, and close it. It must not cover the table."""
         report = self.page.locator(".report", has_text=text)
         expect(report).to_be_visible()
+        assert not report.evaluate(_COVERS_TABLE)
         report.get_by_role("button").click()
         expect(report).to_have_count(0)
 

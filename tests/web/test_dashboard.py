@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import re
 import signal
 import socket
@@ -16,8 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from evenly.live.dashboard.source import Figures, Part, Pools, Source
-from evenly.theory import solve_exact
-from evenly.web.assets import Page as WebPage
 from tests.live.clients import Traffic, sessions
 from tests.live.dispatcher.rig import Dispatcher, fleet
 from tests.live.processes import eventually, free_port
@@ -26,7 +22,6 @@ from tests.live.stores import running_store
 from tests.live.test_gateway import children
 from tests.web.balancer_port import BalancerPort
 from tests.web.dashboard_page import DashboardPage
-from tests.web.static_server import serving
 from tests.web.support import DESK, PHONE, Watched, assert_accessible, expect, watched
 
 if TYPE_CHECKING:
@@ -76,7 +71,7 @@ def opened(watch: Watched, port: int, *, size: tuple[int, int] = DESK) -> Dashbo
 def test_a_drained_pool_empties_before_the_readers_eyes(
     watch: Watched, gateway: Gateway, pools: list[PoolProcess]
 ) -> None:
-    dashboard = opened(watch, gateway.admin).wait_live()
+    dashboard = opened(watch, gateway.admin, size=(1440, 600)).wait_live()  # the table reaches the lower edge
     expect(dashboard.page).to_have_title(f"evenly gateway 127.0.0.1:{gateway.admin}")
     drained = pools[0]
     with ExitStack() as stack:
@@ -148,7 +143,7 @@ def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: li
 def test_the_dashboard_is_accessible(watch: Watched, gateway: Gateway, pools: list[PoolProcess]) -> None:
     dashboard = opened(watch, gateway.admin).wait_live()
     expect(dashboard.page.locator("#parts tr")).to_have_count(2)  # the picker and its Envoy
-    dashboard.page.locator(".about summary").click()
+    expect(dashboard.page.get_by_role("heading", name="Messages per session")).to_have_count(0)  # none travels
     assert_accessible(dashboard.page)
     dashboard.ask("Remove", pools[0].address)
     assert_accessible(dashboard.page, sizes=(PHONE,))
@@ -284,13 +279,45 @@ def test_a_thousand_pools(browser: Browser) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= PHONE[0]
 
 
+HEIGHT = """(canvas, column) => { // from the base of a column to the first gap above it; see bars.js
+    const scale = 0.8 * parseFloat(getComputedStyle(document.body).fontSize) / 12;
+    const left = Math.round(34 * scale + (column + 0.5) * 110 * scale - 24 * scale);
+    const base = Math.round(210 * scale);
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const row = y => copy.getImageData(left, y, 48 * scale, 1).data;
+    let y = base;
+    while (y > 0 && row(y).some((value, at) => at % 4 === 3 && value > 99)) y -= 1;
+    return base - y;
+}"""
+
+
+def test_columns_begin_at_zero(browser: Browser) -> None:
+    port = BalancerPort(4, 29)
+    drained = port.balancer.pools[0]
+    port.balancer.drain(drained.address)
+    for session in [each for each in port.sessions if each.pool is drained][:10]:
+        session.close()
+    with port.serving(), watched(browser, still=True) as watch:
+        page = DashboardPage(watch.page(port.url)).wait_live().page
+        expect(page.locator("#tiles")).to_contain_text("Fullest pool29emptiest 29")  # of those that serve
+        bars = page.locator("#bars")
+        eventually(
+            lambda: bars.evaluate(HEIGHT, 0) / max(bars.evaluate(HEIGHT, 1), 1),
+            lambda ratio: ratio == pytest.approx(19 / 29, abs=0.03),
+        )
+
+
 @pytest.mark.full
 def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
     port = BalancerPort(5, 3)
+    figures = port.feed.source.figures()
     for minute in range(60):
-        port.feed._history.note(port.feed.source.figures(), port.feed._clock() - 60 * (60 - minute))
+        port.feed._history.note(figures, port.feed._clock() - 60 * (60 - minute))
+    port.feed._history.note(replace(figures, spread=9.0), port.feed._clock() - 2)
     with port.serving():
         dashboard = DashboardPage(watch.page(port.url)).wait_live()
+        expect(dashboard.page.locator("#tiles")).to_contain_text(re.compile("Spread[1-9]"))  # now it is 0
         chart = dashboard.page.get_by_role(
             "img", name="Sessions over the last hour: now 15, lowest 15, highest 15."
         )
@@ -317,8 +344,6 @@ def test_tiles_charts_and_events_say_the_same_in_plain_words(watch: Watched) -> 
         figures = page.evaluate(AGREE)
         assert all(tile == chart for tile, chart in figures), figures
         assert figures[0] == ["15", "15"]
-        expect(page.locator("#tiles")).to_contain_text("best possible (JSQ): ")
-        expect(page.locator("#messages")).to_contain_text("green tokens")
         expect(page.locator("#events")).to_contain_text("threshold 1 → 2 (17 changes, between 0 and 8)")
         expect(page.locator("#events")).to_contain_text("pool 10.0.0.5:8080")
         expect(page.locator("#events")).not_to_contain_text("endpoint")  # it is the pool's own address
@@ -432,6 +457,8 @@ def test_the_dispatcher_has_a_dashboard(watch: Watched) -> None:
         expect(page.locator("#legend")).to_contain_text("striped: full")
         expect(page.locator("#legend")).not_to_contain_text("warming")
         expect(page.locator("#parts tr")).to_have_count(4)  # the dispatcher and three agents
+        expect(page.locator("#tiles")).to_contain_text("Messages per session")
+        expect(page.locator("#messages")).to_contain_text("green tokens")
         assert "also if its agent restarts" in dashboard.ask("Drain", pool)
         dashboard.confirm()
         expect(page.get_by_role("button", name=f"Undrain {pool}", exact=True)).to_be_visible()
@@ -457,74 +484,3 @@ def test_the_other_dispatchers_of_a_fleet_are_listed(watch: Watched) -> None:
             other.kill(signal.SIGTERM)
             expect(pages[0].locator("#parts")).not_to_contain_text(names[1])  # it left in order
             expect(pages[0].locator("#parts")).to_contain_text("store shared")
-
-
-# --- the model of JSQ ------------------------------------------------------------------------------------------
-
-FOLLOW = """async ({ module, pools, ticks, seed }) => {
-    const { JsqShadow } = await import(module);
-    let state = seed;
-    const random = () => { // mulberry32
-        state = (state + 0x6d2b79f5) | 0;
-        let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-        mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-        return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-    };
-    const shadow = new JsqShadow(random);
-    shadow.reset(pools, 0, 0);
-    let sum = 0;
-    const pairs = JSON.parse(ticks);
-    for (const [starts, ends] of pairs) { shadow.follow(starts, ends); sum += shadow.spread(); }
-    return [sum / pairs.length, shadow.sessions];
-}"""
-RESET = """async ({ module, pools, sessions, ended, times }) => {
-    const { JsqShadow } = await import(module);
-    const shadow = new JsqShadow();
-    let sum = 0;
-    for (let at = 0; at < times; at += 1) { shadow.reset(pools, sessions, ended); sum += shadow.spread(); }
-    return [sum / times, shadow.sessions];
-}"""
-
-
-def total_process(load: float, seconds: float, tick: float, seed: int) -> tuple[list[tuple[int, int]], int]:
-    """Simulate the number of sessions, which no policy changes; return starts and ends of each tick, and it."""
-    chance = random.Random(seed)
-    ticks, sessions, now, end = [], 0, 0.0, tick
-    starts = ends = 0
-    while now < seconds:
-        now += chance.expovariate(load + sessions)
-        while now > end:
-            ticks.append((starts, ends))
-            starts = ends = 0
-            end += tick
-        if chance.random() * (load + sessions) < load:
-            sessions, starts = sessions + 1, starts + 1
-        else:
-            sessions, ends = sessions - 1, ends + 1
-    return ticks, sessions - starts + ends
-
-
-@pytest.mark.full
-def test_the_model_of_jsq_has_the_spread_of_the_exact_law(watch: Watched) -> None:
-    """With this seed. The error of a mean over 2,000 service times is about 1 %: the spread forgets in one."""
-    pools, load = 3, 2.5
-    page = WebPage("dashboard")
-    ticks, last = total_process(pools * load, 2000.0, 0.05, seed=1)
-    with serving(page) as url:
-        watch.expect("404")  # there is no stream behind this server
-        module = f"{url}web/{page.digest}/dashboard/jsq.js"
-        opened_page = watch.page(url)
-        mean, left = opened_page.evaluate(
-            FOLLOW, {"module": module, "pools": pools, "ticks": json.dumps(ticks), "seed": 1}
-        )
-        still, _ = opened_page.evaluate(
-            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 0, "times": 1}
-        )
-        busy, kept = opened_page.evaluate(
-            RESET, {"module": module, "pools": 3, "sessions": 14, "ended": 1000, "times": 20_000}
-        )
-    assert still == pytest.approx((2 / 9) ** 0.5), "5, 5 and 4: no session has ended, so JSQ has them like this"
-    assert kept == 14
-    assert 0.55 < busy < 0.75, "in a long run it is 0.574"
-    assert left == last
-    assert mean == pytest.approx(solve_exact(pools=pools, load=load, policy="jsq").spread, rel=0.04)

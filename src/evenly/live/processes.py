@@ -63,6 +63,13 @@ async def end_child(process: Process) -> None:
         await process.wait()
 
 
+def last_line(log: IO[bytes]) -> str:
+    """Return the last line that children have written to a log file."""
+    log.seek(0)
+    lines = log.read().decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it gave no reason."
+
+
 def raise_fd_limit() -> int:
     """Raise the limit of open files to its hard limit, for this process and its children. Return the new limit."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

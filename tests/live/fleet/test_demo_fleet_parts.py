@@ -21,13 +21,13 @@ from evenly.live.addresses import Address
 from evenly.live.demo.balance import Balance, balance
 from evenly.live.demo.fleet.counts import Counts
 from evenly.live.demo.fleet.frame import FleetFrame
-from evenly.live.demo.fleet.http_client import request
 from evenly.live.demo.fleet.plan import FleetPlan
 from evenly.live.demo.fleet.processes import Part, find_store
 from evenly.live.demo.fleet.recovery import Recovery, back_since
 from evenly.live.demo.fleet.replay import replay_jsq, replay_stale_reports
 from evenly.live.demo.fleet.report import FleetReport, fleet_verdict
 from evenly.live.demo.fleet.traffic import MAX_ATTEMPTS, FleetTraffic, Tally
+from evenly.live.demo.http_client import request
 from evenly.live.demo.plan import POOLS
 from evenly.live.demo.window_report import WindowReport
 from evenly.sim.tally import averages

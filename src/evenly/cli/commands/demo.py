@@ -83,9 +83,9 @@ def command(
     seed: Seed = 1,
     json: options.Json = None,
 ) -> None:
-    """Run the live balancer on this machine for a minute: Envoy, 20 pools and WebSocket sessions.
+    """Run the live balancer on this machine for a minute: two Envoys, 20 pools and WebSocket sessions.
 
-    The same sessions also go through Envoy's own balancer, and a verdict compares the two.
+    The same sessions also go through Envoy's least_request (FULL_SCAN), and a verdict compares the two.
 
     Exit code 1 means that sessions failed or that nothing was measured.
     """

@@ -13,8 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from evenly.live.demo.admin_client import messages_per_session, resync_per_session
-from evenly.live.demo.plan import LOADS, POOLS
+from evenly.live.demo.plan import ENVOYS, LOADS, POOLS, RIVAL, SELECTION_METHOD, best_threshold
 from evenly.live.demo.report import verdict
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F")
 
-_RIVAL = "Envoy least_request"
 _BELOW, _AT, _ABOVE, _RIVAL_STYLE, _DOWN_STYLE = "green", "yellow", "cyan", "magenta", "bold red"
 MIN_WIDTH, _MIN_HEIGHT = 80, 23
 MAX_ROWS = 20
@@ -61,10 +59,12 @@ def screen(frame: Frame, width: int, height: int) -> RenderableType:
     body.add_column(width=width - 2 * side)
     body.add_row(
         framed("evenly", ours, caption(threshold)),
-        framed(_RIVAL, theirs, Text("the same sessions", "dim")),
+        framed(f"Envoy {RIVAL}", theirs, Text(SELECTION_METHOD, "dim")),
         Group(facts(_fact_rows(frame)), *_where(frame.dashboard)),
     )
-    heading = Text(f"The same WebSocket sessions, balanced in two ways over {POOLS} pools each", "bold")
+    heading = Text(
+        f"The same sessions through {ENVOYS} Envoys, balanced in two ways over {POOLS} pools each", "bold"
+    )
     return Group(heading, body, progress_line(frame.time, frame.seconds, width))
 
 
@@ -171,7 +171,7 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
     """Return the numbers at the right of the screen: name, value, style."""
     rows = [
         ("load now", f"{frame.load:g}", ""),
-        ("best threshold", str(frame.optimum), ""),
+        ("best threshold", str(best_threshold(frame.load)), ""),
     ]
     state = frame.picker
     if state is not None and state.threshold is not None and state.tokens is not None:
@@ -179,10 +179,6 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
             ("learned threshold", str(state.threshold), "bold"),
             ("green tokens", str(state.tokens.green), _BELOW),
             ("yellow tokens", str(state.tokens.yellow), _AT),
-            ("", "", ""),
-            ("messages/session", "", "dim"),
-            ("  for its tokens", f"{messages_per_session(state):.2f}", ""),
-            ("  for the threshold", f"{resync_per_session(state):.2f}", ""),
         ]
     started, failed = frame.evenly.started + frame.rival.started, frame.evenly.failed + frame.rival.failed
     return [
@@ -190,7 +186,7 @@ def _fact_rows(frame: Frame) -> list[tuple[str, str, str]]:
         ("", "", ""),
         ("spread at this load", "", "dim"),
         ("  evenly", f"{frame.evenly.spread:.2f}", "bold"),
-        ("  least_request", f"{frame.rival.spread:.2f}", _RIVAL_STYLE),
+        (f"  {RIVAL}", f"{frame.rival.spread:.2f}", _RIVAL_STYLE),
         ("", "", ""),
         ("sessions started", f"{started:,}", ""),
         ("  open", f"{sum(frame.evenly.sessions) + sum(frame.rival.sessions):,}", ""),
@@ -221,7 +217,10 @@ def progress_line(time: float, seconds: float, width: int) -> RenderableType:
 def heading_line() -> str:
     """Return the first line of the output without a screen."""
     loads = ", then ".join(f"{load:g}" for load in LOADS)
-    return f"The same WebSocket sessions over {POOLS} pools each, balanced by evenly and by {_RIVAL}: load {loads}"
+    return (
+        f"The same WebSocket sessions through {ENVOYS} Envoys over {POOLS} pools each, balanced by evenly and by "
+        f"Envoy's {RIVAL} with selection_method {SELECTION_METHOD}: load {loads}"
+    )
 
 
 def dashboard_line(dashboard: str) -> str:
@@ -231,13 +230,17 @@ def dashboard_line(dashboard: str) -> str:
 
 def line(frame: Frame) -> str:
     """Render a frame as one line."""
-    learned = "?" if frame.picker is None else f"{frame.picker.threshold}"
-    messages = 0.0 if frame.picker is None else messages_per_session(frame.picker)
+    threshold = None if frame.picker is None else frame.picker.threshold
     return (
-        f"{frame.time:3.0f} s  load {frame.load:4.1f}  threshold {learned:>2} (best {frame.optimum:>2})  "
-        f"spread {frame.evenly.spread:.2f}, least_request {frame.rival.spread:.2f}  "
-        f"messages {messages:.2f}  sessions {frame.evenly.started + frame.rival.started:,}"
+        f"{moment(frame.time, frame.load, threshold)}  spread {frame.evenly.spread:.2f}, "
+        f"{RIVAL} {frame.rival.spread:.2f}  sessions {frame.evenly.started + frame.rival.started:,}"
     )
+
+
+def moment(time: float, load: float, threshold: int | None) -> str:
+    """Return the beginning of a line: the time, the load, and the learned threshold."""
+    learned = "?" if threshold is None else str(threshold)
+    return f"{time:3.0f} s  load {load:4.1f}  threshold {learned:>2} (best {best_threshold(load):>2})"
 
 
 def report_text(report: Report) -> str:
@@ -245,7 +248,7 @@ def report_text(report: Report) -> str:
     rows = [
         f"Measured from {report.phases[0].window.begin:.0f} s after each load change:",
         "                     spread over the pools         fullest pool",
-        "load  threshold best evenly  ideal  least_request  evenly  ideal  least_request",
+        f"load  threshold best evenly  ideal  {RIVAL}  evenly  ideal  {RIVAL}",
         *map(_phase_row, report.phases),
     ]
     return "\n".join([*rows, "", *(wrapped(sentence) for sentence in verdict(report))])
@@ -271,7 +274,7 @@ def serving_text(stack: DemoStack) -> str:
         [
             f"Traffic continues at load {LOADS[0]:g} until Ctrl-C.",
             f"  dashboard {stack.dashboard}",
-            f"  gateway   ws://{stack.evenly}",
+            f"  gateways  {', '.join(f'ws://{gateway}' for gateway in stack.evenly)}",
             f"  state     {admin}/state",
             f"  metrics   {admin}/metrics",
             f"  API       {admin}/docs",

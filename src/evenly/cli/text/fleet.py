@@ -17,12 +17,13 @@ from evenly.cli.text.demo import (
     caption,
     facts,
     framed,
+    moment,
     progress_line,
     wrapped,
 )
 from evenly.live.demo.fleet.plan import DISPATCHERS, LOADS
 from evenly.live.demo.fleet.report import fleet_verdict
-from evenly.live.demo.plan import POOLS
+from evenly.live.demo.plan import POOLS, best_threshold
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,7 +64,7 @@ def _fact_rows(frame: FleetFrame) -> list[tuple[str, str, str]]:
         ("pools", _pools_text(frame), _DOWN if frame.pools_down else _UP),
         ("", "", ""),
         ("load now", f"{frame.load:.1f}", ""),
-        ("best threshold", str(frame.optimum), ""),
+        ("best threshold", str(best_threshold(frame.load)), ""),
         ("learned threshold", "?" if frame.threshold is None else str(frame.threshold), "bold"),
         ("spread at this load", f"{frame.spread:.2f}", "bold"),
     ]
@@ -97,10 +98,9 @@ def heading_line() -> str:
 
 def line(frame: FleetFrame) -> str:
     """Render a frame as one line."""
-    learned = "?" if frame.threshold is None else f"{frame.threshold}"
     tokens, others = frame.per_session(frame.counts.tokens), frame.per_session(frame.counts.others)
     return (
-        f"{frame.time:3.0f} s  load {frame.load:4.1f}  threshold {learned:>2} (best {frame.optimum:>2})  "
+        f"{moment(frame.time, frame.load, frame.threshold)}  "
         f"spread {frame.spread:.2f}  messages {tokens:.2f} + {others:.2f}  "
         f"sessions {frame.begun:,}  up: {sum(frame.dispatchers_up)} dispatchers, "
         f"{POOLS - len(frame.pools_down)} pools"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.lifecycle import SHOWN, Stage, State
@@ -32,20 +31,16 @@ class BalancerSource:
         balancer = self._balancer
         pools = balancer.pools
         serving = [pool.sessions for pool in pools if pool.stage is Stage.SERVING]
-        picks = dict(balancer.picks)
         return Figures(
             policy=balancer.name,
             alpha=balancer.alpha,
             threshold=balancer.threshold,
             thresholds=_thresholds(balancer, pools),
             sessions=balancer.sessions,
-            starts=sum(picks.values()) + balancer.unpicked_total,
+            starts=sum(balancer.picks.values()) + balancer.unpicked_total,
             spread=spread_of(serving),
-            even=len(serving),
-            even_sessions=sum(serving),
             tokens=balancer.tokens,
-            picks=picks,
-            messages=asdict(balancer.messages),
+            messages={},
         )
 
     def pools(self) -> Pools:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from secrets import token_hex
 
 from evenly.live.background import repeat
 from evenly.live.dashboard.frames import (
@@ -73,7 +72,6 @@ class Feed:
         self.source = source
         self._log = log
         self._clock = clock
-        self._instance = token_hex(4)  # a page that reconnects can tell whether the process is the same
         self._started = clock()
         self._history = History()
         self._readers: set[Reader] = set()
@@ -168,7 +166,6 @@ class Feed:
         about = self.source.about
         first = {
             "kind": about.kind,
-            "instance": self._instance,
             "tick": TICK_S,
             "states": about.states,
             "evenStates": about.even_states,

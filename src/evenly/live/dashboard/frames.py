@@ -46,10 +46,7 @@ def figures_json(figures: Figures) -> dict[str, object]:
         "sessions": figures.sessions,
         "starts": figures.starts,
         "spread": round(figures.spread, 4),
-        "even": figures.even,
-        "evenSessions": figures.even_sessions,
         "tokens": figures.tokens,
-        "picks": figures.picks,
         "messages": figures.messages,
     }
 

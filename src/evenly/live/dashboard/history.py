@@ -15,25 +15,17 @@ POINTS = int(HOUR_S / SAMPLE_S)
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The figures at one time, in seconds since the epoch. `starts` and `messages` are totals since the start."""
+    """The figures at one time, in seconds since the epoch. `starts` is a total since the start."""
 
     time: float
     sessions: int
     starts: int
     threshold: int | None
     spread: float
-    messages: tuple[int, ...]
 
     def row(self) -> list[object]:
         """Return it as the page gets it."""
-        return [
-            round(self.time, 1),
-            self.sessions,
-            self.starts,
-            self.threshold,
-            round(self.spread, 3),
-            *self.messages,
-        ]
+        return [round(self.time, 1), self.sessions, self.starts, self.threshold, round(self.spread, 3)]
 
 
 class History:
@@ -46,14 +38,7 @@ class History:
     def note(self, figures: Figures, now: float) -> Point:
         """Add a point."""
         self._due = now + SAMPLE_S
-        point = Point(
-            now,
-            figures.sessions,
-            figures.starts,
-            figures.threshold,
-            figures.spread,
-            tuple(figures.messages.values()),
-        )
+        point = Point(now, figures.sessions, figures.starts, figures.threshold, figures.spread)
         self._points.append(point)
         return point
 

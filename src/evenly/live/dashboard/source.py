@@ -14,9 +14,9 @@ NO_TOKEN, YELLOW, GREEN = 0, 1, 2
 class Figures:
     """The whole system in a few numbers.
 
-    `starts` are the sessions placed since the start, `picks` the same by token, `messages` by kind. `even` is the
-    number of pools that the spread is taken over, and `even_sessions` their open sessions: pools that drain or
-    fail are not meant to be level with the others.
+    `starts` are the sessions placed since the start. `messages` are those of the pools by kind, empty where none
+    travels: a picker counts the sessions itself. The spread is over the serving pools: those that drain
+    or fail are not meant to be level with the others.
     """
 
     policy: str
@@ -26,10 +26,7 @@ class Figures:
     sessions: int
     starts: int
     spread: float
-    even: int
-    even_sessions: int
     tokens: tuple[int, int] | None
-    picks: Mapping[str, int]
     messages: Mapping[str, int]
 
 

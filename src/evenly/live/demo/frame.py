@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from evenly.live.admin.schema import StateView
@@ -20,7 +19,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The traffic so far, both balancers, the picker's state (None until it has answered), and its dashboard."""
+    """The traffic so far, both balancers, the picker's state (None if it does not answer), and its dashboard."""
 
     time: float
     seconds: float
@@ -29,8 +28,3 @@ class Frame:
     rival: Side
     picker: StateView | None
     dashboard: str
-
-    @property
-    def optimum(self) -> int:
-        """The threshold that balances the load best: the load rounded down. Paper: Sec. 2.2."""
-        return math.floor(self.load)

@@ -1,4 +1,4 @@
-"""The plan of the demo: the number of pools, the loads, and the measured time windows."""
+"""The plan of the demo: its size, the loads, what evenly is compared with, and the measured time windows."""
 
 from __future__ import annotations
 
@@ -11,11 +11,19 @@ from evenly.workload.demand import Phase
 from evenly.workload.trace import Visit, draw_visits, endless_visits
 
 POOLS = 20
+ENVOYS = 2
+RIVAL = "least_request"  # Envoy's own policy, in the same Envoys
+SELECTION_METHOD = "FULL_SCAN"  # of the rival; its default compares two random pools, which is less even
 LOADS = (5.5, 10.5, 2.5)
 MEAN_STAY = 2.0  # seconds
 SECONDS = 54.0
 MIN_SECONDS = 6.0
 MAX_SECONDS = 3600.0
+
+
+def best_threshold(load: float) -> int:
+    """Return the threshold that balances a load best: the load rounded down. Paper: Sec. 2.2."""
+    return math.floor(load)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +36,8 @@ class Window:
 
     @property
     def optimum(self) -> int:
-        """The threshold that balances this load best: the load rounded down. Paper: Sec. 2.2."""
-        return math.floor(self.load)
+        """The threshold that balances this load best."""
+        return best_threshold(self.load)
 
 
 @dataclass(frozen=True, slots=True)

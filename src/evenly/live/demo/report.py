@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenly.live.admin.schema import StateView
-from evenly.live.demo.admin_client import messages_per_session, resync_per_session
-from evenly.live.demo.plan import POOLS, Plan
+from evenly.live.demo.plan import ENVOYS, POOLS, RIVAL, SELECTION_METHOD, Plan
 from evenly.live.demo.window_report import (
     CLOSE,
-    MAX_MESSAGES,
     MeanBalance,
     WindowReport,
     ideal_words,
@@ -50,8 +48,11 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly demo --json`."""
         messages = self.picker.messages
+        picks = max(sum(self.picker.picks.values()), 1)
         return {
             "pools": POOLS,
+            "envoys": ENVOYS,
+            "selection_method": SELECTION_METHOD,
             "seconds": self.plan.seconds,
             "seed": self.plan.seed,
             "phases": [phase.to_dict() for phase in self.phases],
@@ -61,12 +62,12 @@ class Report:
                 "green": messages.green,
                 "yellow": messages.yellow,
                 "resync": messages.resync,
-                "per_session": messages_per_session(self.picker),
-                "resync_per_session": resync_per_session(self.picker),
+                "per_session": (messages.green + messages.yellow) / picks,
+                "resync_per_session": messages.resync / picks,
             },
             "sessions": {
                 "evenly": {"started": self.evenly.started, "failed": self.evenly.failed},
-                "least_request": {"started": self.rival.started, "failed": self.rival.failed},
+                RIVAL: {"started": self.rival.started, "failed": self.rival.failed},
                 "unpicked": self.picker.unpicked_sessions,
             },
             "verdict": verdict(self),
@@ -80,30 +81,23 @@ def verdict(report: Report) -> list[str]:
     return [
         threshold_words(report.phases, times="phases", since=since),
         ideal_words(ours.spread, ideal.spread),
-        _rival_words(ours, report.sides["least_request"]),
-        _message_words(report),
+        _rival_words(ours, report.sides[RIVAL]),
         _session_words(report),
     ]
 
 
 def _rival_words(ours: MeanBalance, rival: MeanBalance) -> str:
-    pools = f"the fullest pool had {rival.max_tasks:.1f} sessions on average, here {ours.max_tasks:.1f}"
     if rival.spread > (1 + CLOSE) * ours.spread:
-        return (
-            f"Envoy's own least-request was {rival.spread / ours.spread:.1f} times as uneven, "
-            f"with spread {rival.spread:.2f}: {pools}."
-        )
-    if ours.spread > (1 + CLOSE) * rival.spread:
-        return f"Envoy's own least-request was more even, with spread {rival.spread:.2f}: {pools}."
-    return f"Envoy's own least-request was about as even, with spread {rival.spread:.2f}: {pools}."
-
-
-def _message_words(report: Report) -> str:
-    each, resync = messages_per_session(report.picker), resync_per_session(report.picker)
-    bound = "at most two are needed" if each <= MAX_MESSAGES else "more than the expected maximum of two"
+        result = f"{rival.spread / ours.spread:.1f} times as uneven"
+    elif ours.spread > (1 + CLOSE) * rival.spread:
+        result = "more even"
+    else:
+        result = "about as even"
     return (
-        f"A session took {each:.2f} messages between pools and picker ({bound}). "
-        f"Changes of the threshold cost another {resync:.2f} per session."
+        f"Envoy's own {RIVAL} with selection_method {SELECTION_METHOD} was {result}, with spread "
+        f"{rival.spread:.2f}: the fullest pool had {rival.max_tasks:.1f} sessions on average, here "
+        f"{ours.max_tasks:.1f}. It compares all pools, but each of the {ENVOYS} Envoys only knows its own "
+        "sessions. With evenly, they share all counts."
     )
 
 
@@ -112,7 +106,7 @@ def _session_words(report: Report) -> str:
     if report.failed:
         words = (
             f"{report.failed:,} of {total:,} sessions failed: {report.evenly.failed:,} here, "
-            f"{report.rival.failed:,} with least-request."
+            f"{report.rival.failed:,} with {RIVAL}."
         )
     else:
         words = f"None of {total:,} sessions failed."

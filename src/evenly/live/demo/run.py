@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, pstdev
+
+from pydantic import ValidationError
 
 from evenly.core import JoinShortestQueue
 from evenly.live.addresses import Address
 from evenly.live.admin.schema import StateView
-from evenly.live.demo.admin_client import fetch_state
+from evenly.live.admin_token import TOKEN_VARIABLE
 from evenly.live.demo.balance import balance, ideal
 from evenly.live.demo.frame import Frame, Side
-from evenly.live.demo.plan import POOLS, Plan, Window
+from evenly.live.demo.http_client import request
+from evenly.live.demo.plan import POOLS, RIVAL, Plan, Window
 from evenly.live.demo.report import Outcome, Report
 from evenly.live.demo.stack import DemoStack
 from evenly.live.demo.traffic import Session, Traffic
@@ -29,10 +32,10 @@ Show = Callable[[Frame], None]
 class BalancerRun:
     """One balancer under traffic, and its finished sessions."""
 
-    def __init__(self, gateway: Address, pools: Iterable[Address], seed: int) -> None:
+    def __init__(self, gateways: Sequence[Address], pools: Iterable[Address], seed: int) -> None:
         self.pools = [str(pool) for pool in pools]
         self.sessions: list[Session] = []
-        self.traffic = Traffic([gateway], seed=seed, ended=self.sessions.append)
+        self.traffic = Traffic(gateways, seed=seed, ended=self.sessions.append)
         self._spreads: list[float] = []
         self._load = 0.0
 
@@ -51,14 +54,6 @@ class BalancerRun:
         return Side(sessions, fmean(self._spreads), self.traffic.started, self.traffic.failed)
 
 
-@dataclass(frozen=True)
-class _Sample:
-    """The picker's state at a time."""
-
-    time: float
-    state: StateView
-
-
 class Run:
     """A run of the plan on the stack. `show` is called with a frame four times per second."""
 
@@ -68,7 +63,8 @@ class Run:
         self._show = show
         self._evenly = BalancerRun(stack.evenly, stack.pools, plan.seed)
         self._rival = BalancerRun(stack.rival, stack.rival_pools, plan.seed)
-        self._samples: list[_Sample] = []
+        self._picker: StateView | None = None  # at the last look
+        self._thresholds: list[tuple[float, int]] = []
 
     async def measure(self) -> Report | None:
         """Run the plan and return the report, or None if the picker did not answer."""
@@ -89,16 +85,18 @@ class Run:
 
     async def _poll(self) -> None:
         while True:
-            state = await fetch_state(self._stack.admin)
-            if state is not None:
-                self._samples.append(_Sample(self._evenly.traffic.now, state))
+            await self._look()
             await asyncio.sleep(POLL_INTERVAL_S)
+
+    async def _look(self) -> None:
+        self._picker = await _fetch_state(self._stack.admin)
+        if self._picker is not None and self._picker.threshold is not None:
+            self._thresholds.append((self._evenly.traffic.now, self._picker.threshold))
 
     async def _draw(self) -> None:
         while True:
             time = self._evenly.traffic.now
             load = self._plan.load_at(time)
-            picker = self._samples[-1].state if self._samples else None
             self._show(
                 Frame(
                     time=min(time, self._plan.seconds),
@@ -106,42 +104,48 @@ class Run:
                     load=load,
                     evenly=self._evenly.side(load),
                     rival=self._rival.side(load),
-                    picker=picker,
+                    picker=self._picker,
                     dashboard=self._stack.dashboard,
                 )
             )
             await asyncio.sleep(FRAME_INTERVAL_S)
 
     async def _report(self, visits: tuple[Visit, ...]) -> Report | None:
-        final = await fetch_state(self._stack.admin)
+        await self._look()
         best = ideal(visits, POOLS, JoinShortestQueue(), self._plan.seed)
         phases = [self._phase(window, best) for window in self._plan.windows]
         measured = tuple(phase for phase in phases if phase is not None)
-        if final is None or len(measured) < len(phases):
+        if self._picker is None or len(measured) < len(phases):
             return None
-        return Report(self._plan, measured, self._evenly.outcome, self._rival.outcome, final)
+        return Report(self._plan, measured, self._evenly.outcome, self._rival.outcome, self._picker)
 
     def _phase(self, window: Window, best: list[Session]) -> WindowReport | None:
         begin, end = window.begin, window.end
-        thresholds = [
-            seen.state.threshold
-            for seen in self._samples
-            if begin <= seen.time < end and seen.state.threshold is not None
-        ]
+        thresholds = tuple(threshold for time, threshold in self._thresholds if begin <= time < end)
         if not thresholds:
             return None
         sides = {
             "evenly": balance(self._evenly.sessions, self._evenly.pools, begin, end),
             "jsq": balance(best, [str(pool) for pool in range(POOLS)], begin, end),
-            "least_request": balance(self._rival.sessions, self._rival.pools, begin, end),
+            RIVAL: balance(self._rival.sessions, self._rival.pools, begin, end),
         }
-        return WindowReport(window, tuple(thresholds), sides)
+        return WindowReport(window, thresholds, sides)
+
+
+async def _fetch_state(admin: Address) -> StateView | None:
+    """Return the picker's state, or None if it does not answer."""
+    token = os.environ.get(TOKEN_VARIABLE)  # the picker inherits the variable and requires the token
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        return StateView.model_validate_json((await request(admin, "GET", "/state", headers=headers)).body)
+    except (OSError, ValidationError):
+        return None
 
 
 async def keep_running(stack: DemoStack, plan: Plan) -> None:
     """Send steady traffic to both balancers until cancelled."""
-    gateways = (stack.evenly, stack.rival)
-    traffic = [Traffic([gateway], seed=plan.seed, ended=lambda _: None) for gateway in gateways]
+    sides = (stack.evenly, stack.rival)
+    traffic = [Traffic(gateways, seed=plan.seed, ended=lambda _: None) for gateways in sides]
     async with asyncio.TaskGroup() as tasks:
         for each in traffic:
             tasks.create_task(each.run(plan.endless_visits()))

@@ -153,23 +153,8 @@ class Traffic:
             self.open[pool] -= 1
 
 
-async def drive(
-    visits: Iterable[Visit],
-    gateways: Sequence[Address],
-    *,
-    seed: int = 1,
-    progress: Callable[[float], None] | None = None,
-) -> list[Session]:
-    """Run all visits and return the sessions in the order in which they ended.
-
-    `progress` is called at the end of each session with the seconds since the beginning.
-    """
+async def drive(visits: Iterable[Visit], gateways: Sequence[Address], *, seed: int = 1) -> list[Session]:
+    """Run all visits and return the sessions in the order in which they ended."""
     sessions: list[Session] = []
-
-    def note(session: Session) -> None:
-        sessions.append(session)
-        if progress is not None:
-            progress(session.end)
-
-    await Traffic(gateways, seed=seed, ended=note).run(visits)
+    await Traffic(gateways, seed=seed, ended=sessions.append).run(visits)
     return sessions

@@ -11,8 +11,6 @@ from evenly.live.demo.balance import Balance
 from evenly.live.demo.plan import Window
 
 CLOSE = 0.10  # largest relative difference of two spreads that are called equal
-MAX_MESSAGES = 2.0  # per session. Paper: Sec. 2.1
-
 _MOSTLY = 0.90  # share of the time near the optimum from which the threshold counts as learned
 
 

@@ -35,19 +35,15 @@ class FleetSource:
         state, counters = self._watch.last, self._fleet.counters
         pools = () if state is None else state.pools
         serving = [pool.sessions for pool in pools if pool.state is PoolState.SERVING]
-        picks = dict(counters.picks)
         return Figures(
             policy="threshold",
             alpha=None if state is None else float(state.alpha),
             threshold=None if state is None else state.threshold,
             thresholds={},
             sessions=sum(pool.sessions for pool in pools),
-            starts=sum(picks.values()),
+            starts=sum(counters.picks.values()),
             spread=spread_of(serving),
-            even=len(serving),
-            even_sessions=sum(serving),
             tokens=None if state is None else (state.green, state.yellow),
-            picks=picks,
             messages=asdict(counters.messages),
         )
 

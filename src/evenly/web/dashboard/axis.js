@@ -1,31 +1,20 @@
-// The axis of the columns: the range of sessions that it shows, and the thresholds beside it.
+// The axis of the columns: where it ends, and the thresholds beside it.
 
 import { color } from "../common/theme.js";
 
 /** @typedef {import("./model.js").Model} Model */
 
-const LEAST_SPAN = 3; // sessions shown above and below the threshold, at least
+const ROOM = 1.08; // above the highest column, for the shape of its token
 
 /**
- * Return the range to show. It begins above 0 if the columns are much taller than their differences.
+ * Return the sessions at the top of the axis. Columns begin at 0: a shorter one has fewer sessions in proportion.
  *
  * @param {Model} model
  */
-export function wantedRange(model) {
-  let most = 0;
-  let fewest = Infinity;
-  for (let at = 0; at < model.sessions.length; at += 1) {
-    const sessions = model.sessions[at] ?? 0;
-    most = Math.max(most, sessions);
-    if (model.evenStates.includes(model.stateOf(at))) fewest = Math.min(fewest, sessions);
-  }
-  const highest = Math.max(...thresholdsOf(model));
-  const threshold = model.weights === null ? (model.figures?.threshold ?? most) : Math.max(most, highest);
-  fewest = Math.min(fewest, threshold);
-  const high = Math.max(most, threshold + 1) + Math.max(1, (most - fewest) * 0.08);
-  const span = Math.max(LEAST_SPAN, (high - fewest) * 1.5);
-  const low = fewest - span <= fewest / 2 || fewest <= 12 ? 0 : Math.floor(fewest - span);
-  return { low, high };
+export function wantedTop(model) {
+  const most = model.sessions.reduce((one, other) => Math.max(one, other), 0);
+  const thresholds = model.weights === null ? [model.figures?.threshold ?? 0] : thresholdsOf(model);
+  return ROOM * Math.max(most, 1 + Math.max(...thresholds, 0));
 }
 
 /**

@@ -9,7 +9,7 @@ import { counted } from "../common/format.js";
 import { hatched } from "../common/patterns.js";
 import { color, prefersStillness } from "../common/theme.js";
 import { TOKEN_VARIABLES, drawToken } from "../common/tokens.js";
-import { nameThresholds, wantedRange } from "./axis.js";
+import { nameThresholds, wantedTop } from "./axis.js";
 import { TOKENS } from "./model.js";
 
 const MIN_PITCH = 5; // CSS pixels from one column to the next
@@ -48,8 +48,8 @@ export class Bars {
     /** @private */ this.members = -1;
     /** @private */ this.last = 0;
     /** @private */ this.pointed = -1;
-    /** @private shown range of sessions, eased too */
-    this.range = { low: 0, high: 1 };
+    /** @private sessions at the top of the axis, eased too */
+    this.top = 1;
     /** @private @type {Layout} */
     this.layout = { rows: 1, perRow: 1, pitch: MAX_PITCH, height: SINGLE_ROW };
     /** @private @type {Map<string, CanvasPattern | string>} */
@@ -113,7 +113,7 @@ export class Bars {
     const share = prefersStillness() || this.last === 0 ? 1 : 1 - Math.exp(-Math.min(now - this.last, 100) / EASE_MS);
     this.last = now;
     let moving = this.ease(count, share);
-    moving = this.easeRange(share) || moving;
+    moving = this.easeTop(share) || moving;
     this.fills.clear();
     const groups = this.group(count);
     for (let row = 0; row < this.layout.rows; row += 1) this.drawFrame(context, row, width);
@@ -146,16 +146,11 @@ export class Bars {
   }
 
   /** @private @param {number} share */
-  easeRange(share) {
-    const { low, high } = wantedRange(this.model);
-    const gap = Math.max(Math.abs(low - this.range.low), Math.abs(high - this.range.high));
-    if (gap < 0.02) {
-      this.range = { low, high };
-      return false;
-    }
-    this.range.low += (low - this.range.low) * share;
-    this.range.high += (high - this.range.high) * share;
-    return true;
+  easeTop(share) {
+    const gap = wantedTop(this.model) - this.top;
+    const moving = Math.abs(gap) >= 0.02;
+    this.top += moving ? gap * share : gap;
+    return moving;
   }
 
   /** @private @param {number} count */
@@ -173,8 +168,7 @@ export class Bars {
 
   /** @private @param {number} sessions */
   rise(sessions) {
-    const { low, high } = this.range;
-    return Math.max(0, Math.min(1, (sessions - low) / (high - low))) * this.layout.height;
+    return Math.min(1, sessions / this.top) * this.layout.height;
   }
 
   /** Where the first column begins. @private */
@@ -221,7 +215,7 @@ export class Bars {
     context.font = `${12 * this.surface.scale}px ${color("--font")}`;
     context.textAlign = "right";
     context.textBaseline = "alphabetic";
-    context.fillText(String(Math.round(this.range.low)), this.start - 8, base);
+    context.fillText("0", this.start - 8, base);
   }
 
   /**

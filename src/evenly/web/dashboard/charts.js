@@ -20,10 +20,11 @@ const GAP_S = 20; // a longer pause between two points is drawn as a gap
  * @typedef {object} Plan
  * @property {string} title
  * @property {string} note
- * @property {{ label: string, color: string, dash?: number[], stepped?: boolean }[]} series
+ * @property {string} color
+ * @property {boolean} [stepped] whether the line has steps
  * @property {boolean} [whole] whether all values are whole numbers
- * @property {(model: Model) => Column[]} columns of the history
- * @property {(model: Model) => Column} now the same values as the tiles, so that both agree at any moment
+ * @property {(model: Model) => Column} values of the history
+ * @property {(model: Model) => number | null} now the same value as the tile, so that both agree at any moment
  */
 
 /** @type {Plan[]} */
@@ -31,35 +32,33 @@ const PLANS = [
   {
     title: "Sessions",
     note: "open",
-    series: [{ label: "sessions", color: "--series-1" }],
+    color: "--series-1",
     whole: true,
-    columns: (model) => [pick(model, 1)],
-    now: (model) => [model.figures?.sessions ?? null],
+    values: (model) => pick(model, 1),
+    now: (model) => model.figures?.sessions ?? null,
   },
   {
     title: "Starts per second",
     note: "new sessions",
-    series: [{ label: "starts", color: "--series-3" }],
-    columns: (model) => [rates(model)],
-    now: (model) => [model.startsPerSecond()],
+    color: "--series-3",
+    values: rates,
+    now: (model) => model.startsPerSecond(),
   },
   {
     title: "Threshold",
     note: "as learned",
-    series: [{ label: "threshold", color: "--threshold", stepped: true }],
+    color: "--threshold",
+    stepped: true,
     whole: true,
-    columns: (model) => [pick(model, 3)],
-    now: (model) => [model.figures?.threshold ?? null],
+    values: (model) => pick(model, 3),
+    now: (model) => model.figures?.threshold ?? null,
   },
   {
     title: "Spread",
-    note: "",
-    series: [
-      { label: "minute mean", color: "--series-1" },
-      { label: "best possible (JSQ)", color: "--series-2", dash: [6, 4] },
-    ],
-    columns: (model) => [smooth(pick(model, 4)), jsq(model)],
-    now: (model) => [model.mean("spread"), model.mean("jsq")],
+    note: "mean of a minute",
+    color: "--series-1",
+    values: (model) => smooth(pick(model, 4)),
+    now: (model) => model.meanSpread(),
   },
 ];
 
@@ -89,18 +88,17 @@ class Chart {
   constructor(parent, plan) {
     this.plan = plan;
     this.now = make("span", { class: "chart-now" });
-    const keys = plan.series.length < 2 ? [] : plan.series.map((each) => key(each));
     this.box = make("div", { class: "chart", role: "img" });
     parent.append(
       make(
         "figure",
         { class: "card" },
-        make("figcaption", {}, make("h2", { text: plan.title }), this.now, make("p", { class: "soft" }, plan.note, ...keys)),
+        make("figcaption", {}, make("h2", { text: plan.title }), this.now, make("p", { class: "soft", text: plan.note })),
         this.box,
       ),
     );
     this.scale = textScale();
-    this.plot = new uPlot(this.options(), [[], ...plan.series.map(() => [])], this.box);
+    this.plot = new uPlot(this.options(), [[], []], this.box);
     new ResizeObserver(() => this.resize()).observe(this.box);
   }
 
@@ -122,12 +120,12 @@ class Chart {
     const times = pick(model, 0).map((time) => time ?? 0);
     const place = (times.at(-1) ?? 0) > model.time - SAME_S ? -1 : times.length;
     times.splice(place, 1, model.time);
-    const columns = this.plan.columns(model);
-    this.plan.now(model).forEach((value, at) => columns[at]?.splice(place, 1, value));
-    this.plot.setData([times, ...columns.map((column) => withGaps(times, column))], false);
+    const column = this.plan.values(model);
+    column.splice(place, 1, this.plan.now(model));
+    this.plot.setData([times, withGaps(times, column)], false);
     const since = Math.min(times[0] ?? model.time, model.time - LEAST); // no empty time before the first point
     this.plot.setScale("x", { min: Math.max(since, model.time - HOUR), max: model.time });
-    const values = (columns[0] ?? []).filter((value) => value !== null);
+    const values = column.filter((value) => value !== null);
     const last = values.at(-1);
     this.read(this.plot);
     const words =
@@ -161,14 +159,12 @@ class Chart {
       ],
       series: [
         {},
-        ...this.plan.series.map((each) => ({
-          label: each.label,
-          stroke: () => color(each.color),
+        {
+          stroke: () => color(this.plan.color),
           width: 1.75,
           points: { show: false },
-          ...(each.dash === undefined ? {} : { dash: each.dash }),
-          ...(each.stepped === true ? steps() : {}),
-        })),
+          ...(this.plan.stepped === true ? steps() : {}),
+        },
       ],
       hooks: { setCursor: [(plot) => this.read(plot)] },
     };
@@ -177,12 +173,11 @@ class Chart {
   /** @private @param {uPlot} plot */
   read(plot) {
     const at = plot.cursor.idx;
-    const series = plot.data.slice(1).map((column) => (at === null || at === undefined ? undefined : column[at]));
     const time = at === null || at === undefined ? undefined : plot.data[0]?.[at];
     if (time === undefined || plot.cursor.left === undefined || plot.cursor.left < 0) {
       setText(this.now, number(plot.data[1]?.at(-1)));
     } else {
-      setText(this.now, `${clock(time)}: ${series.map((value) => number(value)).join(", ")}`);
+      setText(this.now, `${clock(time)}: ${number(at == null ? undefined : plot.data[1]?.[at])}`);
     }
   }
 }
@@ -191,13 +186,6 @@ class Chart {
 function steps() {
   const stepped = uPlot.paths.stepped;
   return stepped === undefined ? {} : { paths: stepped({ align: 1 }) };
-}
-
-/** @param {Plan["series"][number]} each */
-function key(each) {
-  const line = make("span", { class: `key ${each.dash === undefined ? "" : "dashed"}`, "aria-hidden": "true" });
-  line.style.borderColor = `var(${each.color})`;
-  return make("span", { class: "key-label" }, line, each.label);
 }
 
 /**
@@ -242,12 +230,6 @@ function smooth(column) {
     const minute = column.slice(Math.max(at + 1 - MINUTE, 0), at + 1);
     return minute.reduce((/** @type {number} */ sum, value) => sum + (value ?? 0), 0) / minute.length;
   });
-}
-
-/** @param {Model} model @returns {Column} */
-function jsq(model) {
-  const known = new Map(model.jsqHistory.map((each) => [each.time, each.value]));
-  return model.history.map((row) => known.get(row[0] ?? 0) ?? null);
 }
 
 /**

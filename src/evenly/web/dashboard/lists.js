@@ -44,11 +44,12 @@ export class MessagesView {
   constructor(model) {
     this.model = model;
     this.body = byId("messages", HTMLElement);
-    this.note = byId("messages-note", HTMLElement);
+    this.card = byId("messages-card", HTMLElement);
   }
 
   update() {
     const { figures } = this.model;
+    this.card.hidden = !this.model.hasMessages;
     if (figures === undefined) return;
     const minute = this.model.messagesPerSession();
     fill(
@@ -57,7 +58,6 @@ export class MessagesView {
         cells: [KINDS[kind] ?? kind, number(minute?.[at]), number(figures.starts === 0 ? null : total / figures.starts), number(total)],
       })),
     );
-    setText(this.note, figures.tokens === null ? "The policy has no tokens." : "Green and yellow tokens: at most two messages per session. The others follow threshold changes.");
   }
 }
 

@@ -1,7 +1,5 @@
 // What the page knows: the last message of the server, and what follows from the ones before.
 
-import { JsqShadow } from "./jsq.js";
-
 /**
  * @typedef {object} Figures
  * @property {string} policy
@@ -10,12 +8,9 @@ import { JsqShadow } from "./jsq.js";
  * @property {{ [weight: string]: number | null }} thresholds
  * @property {number} sessions
  * @property {number} starts since the start of the process
- * @property {number} spread
- * @property {number} even pools that the spread is taken over
- * @property {number} evenSessions
+ * @property {number} spread over the serving pools
  * @property {[number, number] | null} tokens
- * @property {{ [kind: string]: number }} picks
- * @property {{ [kind: string]: number }} messages
+ * @property {{ [kind: string]: number }} messages from pools; empty where none travels
  */
 
 /**
@@ -30,7 +25,7 @@ import { JsqShadow } from "./jsq.js";
  */
 
 /** @typedef {[number: number, time: number, name: string, facts: { [key: string]: unknown }]} Line */
-/** @typedef {{ time: number, starts: number, messages: number[], spread: number, jsq: number }} Moment */
+/** @typedef {{ time: number, starts: number, messages: number[] }} Moment */
 /** @typedef {{ name: string, kind: "empty" | "gone" | "serving" | "failing", text: string }} Happening */
 
 const TOKEN_STEPS = 4;
@@ -45,7 +40,6 @@ export const TOKENS = ["none", "yellow", "green"];
 export class Model {
   constructor() {
     this.kind = "";
-    this.instance = "";
     /** @type {string[]} */
     this.states = [];
     /** @type {string[]} */
@@ -69,16 +63,12 @@ export class Model {
     this.parts = [];
     /** @type {Line[]} newest last */
     this.lines = [];
-    /** @type {number[][]} rows: time, sessions, starts, threshold, spread, messages of each kind */
+    /** @type {number[][]} rows: time, sessions, starts, threshold, spread */
     this.history = [];
-    /** @type {{ time: number, value: number }[]} */
-    this.jsqHistory = [];
     /** @type {Moment[]} of the last minute */
     this.moments = [];
-    this.jsq = new JsqShadow();
     /** @type {Happening[]} since the last message */
     this.happenings = [];
-    this.pointsAdded = 0;
     this.linesAdded = 0;
     this.membersChanged = 0;
   }
@@ -93,14 +83,13 @@ export class Model {
     this.happenings = [];
     if (event === "hello") this.hello(data);
     this.time = data.time;
-    const before = this.figures;
     this.figures = /** @type {Figures} */ (data.figures);
     if (data.names !== undefined) this.setMembers(data);
     else this.change(data.changes);
     if (data.parts !== undefined) this.parts = data.parts;
     if (data.lines !== undefined) this.addLines(data.lines);
     if (data.point !== undefined) this.addPoint(data.point);
-    this.compare(event === "hello" ? undefined : before);
+    this.addMoment(this.figures);
   }
 
   /**
@@ -108,15 +97,12 @@ export class Model {
    * @param {any} data
    */
   hello(data) {
-    if (data.instance !== this.instance) this.jsqHistory = [];
-    this.instance = data.instance;
     this.kind = data.kind;
     this.states = data.states;
     this.evenStates = data.evenStates;
     this.actions = data.actions;
     this.started = data.started;
     this.history = data.history;
-    this.pointsAdded += 1;
     this.lines = [];
     this.moments = [];
   }
@@ -208,24 +194,11 @@ export class Model {
   addPoint(point) {
     const oldest = (point[0] ?? 0) - HOUR;
     this.history = [...this.history.filter((row) => (row[0] ?? 0) >= oldest), point];
-    this.jsqHistory = this.jsqHistory.filter((each) => each.time >= oldest);
-    this.jsqHistory.push({ time: point[0] ?? 0, value: this.mean("jsq") });
-    this.pointsAdded += 1;
   }
 
-  /** @private @param {Figures | undefined} before */
-  compare(before) {
-    const now = this.figures;
-    if (now === undefined) return;
-    if (before === undefined || before.even !== now.even) {
-      this.jsq.reset(now.even, now.evenSessions, Math.max(now.starts - now.sessions, 0));
-    } else {
-      const more = now.evenSessions - before.evenSessions;
-      const starts = Math.max(now.starts - before.starts, more, 0);
-      this.jsq.follow(starts, Math.max(starts - more, 0));
-    }
-    const messages = Object.values(now.messages);
-    this.moments.push({ time: this.time, starts: now.starts, messages, spread: now.spread, jsq: this.jsq.spread() });
+  /** @private @param {Figures} now */
+  addMoment(now) {
+    this.moments.push({ time: this.time, starts: now.starts, messages: Object.values(now.messages) });
     while ((this.moments[0]?.time ?? this.time) < this.time - MINUTE) this.moments.shift();
   }
 
@@ -246,13 +219,21 @@ export class Model {
     return last.messages.map((count, kind) => (count - (first.messages[kind] ?? 0)) / starts);
   }
 
-  /**
-   * Return the mean over the last minute.
-   *
-   * @param {"spread" | "jsq"} what
-   */
-  mean(what) {
-    return this.moments.reduce((sum, moment) => sum + moment[what], 0) / Math.max(this.moments.length, 1);
+  /** Return the mean spread of the last minute, from the points of the history: all pages have the same. */
+  meanSpread() {
+    const points = this.history.filter((row) => (row[0] ?? 0) > this.time - MINUTE);
+    if (points.length === 0) return this.figures?.spread ?? null;
+    return points.reduce((sum, row) => sum + (row[4] ?? 0), 0) / points.length;
+  }
+
+  /** Whether pools send messages here. Only those of a dispatcher do. */
+  get hasMessages() {
+    return Object.keys(this.figures?.messages ?? {}).length > 0;
+  }
+
+  /** Return the sessions of the pools that are meant to be level, fewest first. */
+  levelSessions() {
+    return this.sessions.filter((_, position) => this.evenStates.includes(this.stateOf(position))).sort();
   }
 
   /** @param {number} position */

@@ -10,7 +10,7 @@ import { counted, number } from "../common/format.js";
  * @property {string} title
  * @property {(model: Model) => string} value
  * @property {(model: Model) => string} note
- * @property {string} [help]
+ * @property {(model: Model) => boolean} [shown] by default always
  */
 
 /** @type {Tile[]} */
@@ -18,7 +18,7 @@ const TILES = [
   {
     title: "Sessions",
     value: (model) => number(model.figures?.sessions),
-    note: (model) => `${number((model.figures?.evenSessions ?? 0) / Math.max(model.figures?.even ?? 0, 1))} per serving pool`,
+    note: (model) => `${number(mean(model.levelSessions()))} per serving pool`,
   },
   {
     title: "Starts per second",
@@ -31,18 +31,20 @@ const TILES = [
     note: (model) => (model.figures?.alpha == null ? `policy ${model.figures?.policy}` : `alpha ${model.figures.alpha}`),
   },
   {
+    title: "Fullest pool",
+    value: (model) => number(model.levelSessions().at(-1)),
+    note: (model) => `emptiest ${number(model.levelSessions()[0])}`,
+  },
+  {
     title: "Spread",
-    value: (model) => number(model.mean("spread")),
-    note: (model) => (model.weights === null ? `best possible (JSQ): ${number(model.mean("jsq"))}` : "pools have different weights"),
-    help:
-      "Standard deviation of the sessions over the serving pools, mean of the last minute. JSQ sends every session to " +
-      "a pool with the fewest: it is simulated in this page, with as many pools, starts and ends as counted here; " +
-      "which session ends is random.",
+    value: (model) => number(model.meanSpread()),
+    note: (model) => (model.weights === null ? "standard deviation" : "pools have different weights"),
   },
   {
     title: "Messages per session",
     value: (model) => number(tokenMessages(model)),
-    note: (model) => (model.figures?.tokens === null ? "last minute" : "green and yellow tokens, last minute"),
+    note: () => "green and yellow tokens, last minute",
+    shown: (model) => model.hasMessages,
   },
   {
     title: "Pools",
@@ -64,22 +66,23 @@ export class Tiles {
       const value = make("p", { class: "value" });
       const note = make("p", { class: "soft" });
       const box = make("div", { class: "card tile" }, make("h2", { text: tile.title }), value, note);
-      if (tile.help !== undefined) {
-        const about = make("details", { class: "about" }, make("summary", {}, make("span", { class: "visually-hidden", text: `About ${tile.title.toLowerCase()}` })));
-        about.append(make("p", { text: tile.help }));
-        box.append(about);
-      }
       parent.append(box);
-      return { tile, value, note };
+      return { tile, box, value, note };
     });
   }
 
   update() {
-    for (const { tile, value, note } of this.tiles) {
+    for (const { tile, box, value, note } of this.tiles) {
+      box.hidden = tile.shown?.(this.model) === false;
       setText(value, tile.value(this.model));
       setText(note, tile.note(this.model));
     }
   }
+}
+
+/** @param {Int32Array} sessions */
+function mean(sessions) {
+  return sessions.reduce((sum, each) => sum + each, 0) / Math.max(sessions.length, 1);
 }
 
 /** @param {Model} model */
@@ -87,8 +90,7 @@ function tokenMessages(model) {
   const each = model.messagesPerSession();
   if (each === null) return null;
   const kinds = Object.keys(model.figures?.messages ?? {});
-  const counts = model.figures?.tokens === null ? ["other"] : ["green", "yellow"];
-  return kinds.reduce((sum, kind, at) => sum + (counts.includes(kind) ? (each[at] ?? 0) : 0), 0);
+  return ["green", "yellow"].reduce((sum, kind) => sum + (each[kinds.indexOf(kind)] ?? 0), 0);
 }
 
 /** @param {Model} model */

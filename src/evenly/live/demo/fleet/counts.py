@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pydantic import ValidationError
 
 from evenly.live.addresses import Address
-from evenly.live.demo.fleet.http_client import request
+from evenly.live.demo.http_client import request
 from evenly.live.dispatcher.counters import AgentMessages
 from evenly.live.dispatcher.views import FleetView
 

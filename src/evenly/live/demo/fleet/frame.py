@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from evenly.live.demo.fleet.counts import Counts
@@ -30,11 +29,6 @@ class FleetFrame:
     cut: int
     lost: int
     news: str
-
-    @property
-    def optimum(self) -> int:
-        """The threshold that balances the load best: the load rounded down. Paper: Sec. 2.2."""
-        return math.floor(self.load)
 
     def per_session(self, messages: int) -> float:
         """Return the number of messages per session so far."""

@@ -15,7 +15,7 @@ from typing import IO
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address
-from evenly.live.processes import end_child, start_child
+from evenly.live.processes import end_child, last_line, start_child
 
 _TIMEOUT_S = 60.0  # for a process to start, on a busy machine
 _RETRY_S = 0.05
@@ -136,10 +136,3 @@ def pool_command(name: str, address: Address, dispatchers: Sequence[Address]) ->
         *(sys.executable, "-m", "evenly.live.demo.fleet.pool", "--pool", f"{name}={address}"),
         *(word for each in dispatchers for word in ("--dispatcher", f"http://{each}")),
     ]
-
-
-def last_line(log: IO[bytes]) -> str:
-    """Return the last line of the log."""
-    log.seek(0)
-    lines = log.read().decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else "it gave no reason."

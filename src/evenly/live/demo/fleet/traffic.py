@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, urlsplit
 
 from evenly.live.addresses import Address
-from evenly.live.demo.fleet.http_client import request
+from evenly.live.demo.http_client import request
 from evenly.live.demo.traffic import TIMEOUT_S, ClientSession, Session
 from evenly.live.session_id import QUERY_PARAMETER
 from evenly.workload.trace import Visit
