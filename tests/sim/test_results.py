@@ -171,7 +171,7 @@ def test_a_result_keeps_the_offered_load() -> None:
     assert learned().load == LEARNING.load == 2.5
     assert simulate(Scenario(pools=3, schedule="0:1.5,5:2", horizon=10.0)).load == 1.5
     with pytest.raises(TypeError):
-        Result.load("run.npz")  # type: ignore[operator, arg-type]
+        Result.load("run.npz")  # type: ignore[arg-type]
 
 
 def test_a_result_is_one_short_line() -> None:
