@@ -167,6 +167,15 @@ def test_contours_need_a_fine_grid_and_more_than_noise(
     assert (high - low > 1.001 * spread) == (horizon == 60)  # noise looks plain
 
 
+def test_a_prediction_that_the_grid_does_not_resolve_has_no_contours(tmp_path: Path) -> None:
+    """The spread of JSQ is 0.5 at half-whole loads and 0 at whole ones; that of random routing grows."""
+    for policy, contours in (("jsq", False), ("random", True)):
+        folder = tmp_path / policy
+        loads = {"pools": "5:9:1", "load": "1.5:9.5:0.25", "horizon": 200, "warmup": 10}
+        run_inline(folder, small_plan(policy=policy, alpha=None, values="spread", **loads))
+        assert (SweepResult.read(folder).plot(x="pools", y="load").get_legend() is not None) == contours
+
+
 def test_ticks_are_swept_values_also_where_there_is_no_room_for_all(tmp_path: Path) -> None:
     run_inline(tmp_path, small_plan(policy="jsq", alpha=None, pools="4..300/40", load="1.5", horizon=2))
     axes = SweepResult.read(tmp_path).plot()

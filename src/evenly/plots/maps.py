@@ -25,12 +25,14 @@ _LOG_RATIO = 30.0  # between the ends of an axis that is then logarithmic
 _DWARF = 30.0  # times the median: a value that makes a scale logarithmic
 _DECADES = 1e5  # the most that a logarithmic scale shows
 _CERTAIN = 4.0  # half-widths that values differ by at least, if more than chance makes them differ
+_FLAT = 1e-9  # steps of a prediction that are rounding errors
 _LEVELS = 5  # contour lines, about
 _STEPS = 12  # of a prediction in whole numbers
 _NAMED = 6  # contour lines in the legend
 _APART = 0.09  # of an axis that lies between two ticks
 _CELLS = 12  # along both axes, up to which there is room for numbers
-_LONG = 48  # letters of all ticks together, which overlap then
+_DIGITS = 6  # of a tick
+_LONG = 40  # letters of all ticks together, which overlap then
 _DARK = 0.6  # of the colors, up to which text is white
 
 
@@ -141,10 +143,21 @@ def _draw_map(axes: Axes, panel: Panel) -> None:
     axes.figure.colorbar(mesh, ax=axes, pad=0.02)
     _ticks(axes, "x", panel.x, x, log_x)
     _ticks(axes, "y", panel.y, y, log_y)
-    if fine and scale.certain and panel.fluid is not None:
+    if fine and scale.certain and panel.fluid is not None and _is_resolved(panel.fluid.values, values.shape):
         _draw_contours(axes, panel.fluid, scale.low, scale.high)
     elif max(values.shape) <= _CELLS:
         _write_numbers(axes, x[order_x], y[order_y], values, norm)
+
+
+def _is_resolved(prediction: Numbers, cells: tuple[int, ...]) -> bool:
+    """Return True if the prediction turns at most once in `FINE` cells; else its contours would be hatching."""
+    for lines, count in zip((prediction.T, prediction), cells, strict=True):
+        for line in lines:
+            steps = np.diff(line[~np.isnan(line)])
+            signs = np.sign(steps[np.abs(steps) > _FLAT])
+            if FINE * np.count_nonzero(np.diff(signs)) > count:
+                return False
+    return True
 
 
 def _write_numbers(axes: Axes, x: Numbers, y: Numbers, values: Any, norm: Normalize) -> None:  # noqa: ANN401
@@ -181,9 +194,14 @@ def _draw_contours(axes: Axes, fluid: Fluid, low: float, high: float) -> None:
 
 
 def _draw_lines(axes: Axes, panel: Panel) -> None:
-    """Draw a line with error bars per row, and its prediction as a dashed line of the same color."""
+    """Draw a line with error bars per row, and its prediction as a dashed line of the same color.
+
+    Over names, there are points instead of lines, and short bars for predictions.
+    """
     x, log = _positions(panel.x)
     order = np.argsort(x)
+    joined = _is_numeric(panel.x)  # there is nothing between two names
+    predicted: Any = {"linestyle": "--"} if joined else {"linestyle": "none", "marker": "_", "markersize": 14}
     shown: list[Any] = []
     for place, name in enumerate(panel.y):
         half = None if panel.widths is None else panel.widths[place][order]
@@ -195,7 +213,7 @@ def _draw_lines(axes: Axes, panel: Panel) -> None:
             color=color,
             marker=marker,
             markersize=4,
-            linestyle="-" if _is_numeric(panel.x) else "none",
+            linestyle="-" if joined else "none",
             linewidth=1.4,
             elinewidth=1.0,
             capsize=2.5,
@@ -203,9 +221,9 @@ def _draw_lines(axes: Axes, panel: Panel) -> None:
         )
         shown += [bars] if name else []
         if panel.fluid is not None:
-            axes.plot(_positions(panel.fluid.x)[0], panel.fluid.values[place], color=color, linestyle="--")
+            axes.plot(_positions(panel.fluid.x)[0], panel.fluid.values[place], color=color, **predicted)
     if panel.fluid is not None:
-        shown += axes.plot([], [], color=INK, linestyle="--", label="fluid limit")
+        shown += axes.plot([], [], color=INK, label="fluid limit", **predicted)
     if shown:  # beside the lines, whose error bars it would hide
         axes.legend(handles=shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     _ticks(axes, "x", panel.x, x, log)
@@ -222,6 +240,14 @@ def _positions(given: Sequence[Any]) -> tuple[Numbers, bool]:
 def is_logarithmic(low: float, high: float) -> bool:
     """Return True if an axis with these ends is logarithmic."""
     return low > 0 and high / low > _LOG_RATIO
+
+
+def _short(value: Any) -> str:  # noqa: ANN401
+    """Return a value for a tick: a long number to three digits."""
+    if not _is_numeric([value]):
+        return str(value)
+    text = f"{value:g}"
+    return text if len(text) <= _DIGITS else f"{value:.3g}"
 
 
 def _is_numeric(given: Sequence[Any]) -> bool:
@@ -250,7 +276,7 @@ def _ticks(axes: Axes, which: str, given: Sequence[Any], places: Numbers, log: b
     for place in np.argsort(along).tolist():
         if not chosen or along[place] - along[chosen[-1]] >= least:
             chosen.append(place)
-    names = [f"{given[place]:g}" if _is_numeric(given) else str(given[place]) for place in chosen]
+    names = [_short(given[place]) for place in chosen]
     axis.set_ticks(places[chosen], names, color=INK)
     if which == "x" and sum(map(len, names)) > _LONG:
         for label in axes.get_xticklabels():
