@@ -90,16 +90,15 @@ def _time_and_server(tail: str) -> tuple[str, str]:
     named, address = "", ""
     times: list[str] = []
     for key, quoted, bare in _FIELDS.findall(tail):
-        value = quoted[1:-1] or bare
         if key in _TIME_KEYS:
-            named = value
+            named = bare or quoted[1:-1]
         elif key in _SERVER_KEYS:
-            address = value
+            address = bare or quoted[1:-1]
         elif key or quoted:
             continue
-        elif address.endswith(",") or _ADDRESS.match(bare):
-            address = value  # of a list without quotes, each in its turn
-        elif _TIME.fullmatch(bare):
+        elif address.endswith(",") or (":" in bare and _ADDRESS.match(bare)):
+            address = bare  # of a list without quotes, each in its turn
+        elif "." in bare and _TIME.fullmatch(bare):
             times.append(bare)
     server = last_upstream(address)
     return named or max(times, key=float, default=""), server if _ADDRESS.fullmatch(server) else ""

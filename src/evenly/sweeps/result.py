@@ -87,6 +87,14 @@ class SweepResult(Tabular):
         rows = self.rows()
         return list(rows["error"].drop_nulls()) if "error" in rows.columns else []
 
+    @property
+    def without_intervals(self) -> int:
+        """The number of points none of whose values has an interval: short runs, or too few events."""
+        rows = self.rows()
+        widths = [value + CI for value in self.values if value + CI in rows.columns]
+        well = rows.filter(rows["error"].is_null()) if "error" in rows.columns else rows
+        return sum(all(width is None for width in row) for row in well.select(widths).iter_rows())
+
     def to_xarray(self) -> xr.Dataset:
         """Return the values that are single numbers as an xarray dataset (needs the extra `frames`).
 

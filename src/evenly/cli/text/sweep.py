@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from evenly.sweeps.values import CI
-
 if TYPE_CHECKING:
     from evenly.sweeps import SweepResult
 
@@ -25,21 +23,9 @@ def sweep_text(result: SweepResult) -> str:
         errors = list(dict.fromkeys(result.errors))
         lines += [f"  failed: {error}" for error in errors[:_ERRORS]]
         lines += [f"  and {len(errors) - _ERRORS} other errors"] if len(errors) > _ERRORS else []
-    if missing := _without_intervals(result):
+    if missing := result.without_intervals:
         lines.append(
             f"without intervals: {missing:,} points, whose runs are short or saw too few events; "
             "--replications or a longer --horizon gives them"
         )
     return "\n".join([*lines, f"rows in {result.folder}"])
-
-
-def _without_intervals(result: SweepResult) -> int:
-    """Return the number of points whose run was too short, or too varying, for intervals."""
-    import polars as pl
-
-    rows = result.rows()
-    widths = [value + CI for value in result.values if value + CI in rows.columns]
-    if not widths:
-        return 0
-    good = rows.filter(pl.col("error").is_null()) if "error" in rows.columns else rows
-    return good.filter(pl.all_horizontal(pl.col(widths).is_null())).height
