@@ -27,9 +27,10 @@ def run() -> None:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:  # the reader, `head` for example, has read enough
-        sys.stderr.close()
+        _drop_output()
         code = 1
     except OSError as error:
+        _drop_output()
         code = _complain(f"Cannot write the output: {error.strerror}.", 1)
     except Exception:
         if not interrupted:
@@ -71,6 +72,13 @@ def _open_standard_streams() -> None:
                 os.close(null)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w")
+
+
+def _drop_output() -> None:
+    """Connect stdout to /dev/null: at its exit, Python tries again to write what it holds, and fails with 120."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
 
 
 def _complain(sentence: str, code: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from evenly.errors import InputError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 DEFAULT = "threshold"
 MAX_NAME = 200  # characters of module:Class
+_LONGEST, _NEAR = 40, 0.7  # characters of a name to compare with the known ones, and how alike they must be
 COMPARED = ("random", "power-of-d", "jsq", "threshold")  # by default, as in the paper's Fig. 5
 COMPARED_SIZED = ("random", "jsq", "weighted-round-robin", "weighted-least", "greedy-utility", "threshold-utility")
 PARAMETERS = (
@@ -155,6 +157,15 @@ DELAYED = tuple(name for name, info in POLICIES.items() if info.delayed)
 SIZED = tuple(name for name, info in POLICIES.items() if info.sized or info.any_size)
 UTILITY = tuple(name for name, info in POLICIES.items() if info.utility)
 LIVE = tuple(name for name, info in POLICIES.items() if info.live)
+THEIR_NAMES = {  # what proxies and papers call our policies, in lower case and without signs
+    "leastconn": "jsq",  # HAProxy and nginx
+    "leastconnections": "jsq",
+    "joinshortestqueue": "jsq",
+    "jointheshortestqueue": "jsq",
+    "leastrequest": "power-of-d",  # Envoy takes the better of two
+    "poweroftwo": "power-of-d",
+    "p2c": "power-of-d",
+}
 LIVE_WEIGHTED = (DEFAULT, *(name for name in LIVE if POLICIES[name].sized))  # the default becomes one of these
 
 
@@ -168,8 +179,19 @@ def find_policy(name: object, among: Iterable[str] = tuple(POLICIES), *, own: bo
     names = tuple(among)
     if not isinstance(name, str) or name not in names:
         more = ", or your own: a class, or module:Class" if own else ""
-        raise InputError(f"policy must be one of {', '.join(names)}{more}, not {shown(name)}.")
+        meant = _meant(name, names) if isinstance(name, str) else None
+        end = "." if meant is None else f"; did you mean {meant!r}?"
+        raise InputError(f"policy must be one of {', '.join(names)}{more}, not {shown(name)}{end}")
     return POLICIES[name]
+
+
+def _meant(written: str, names: tuple[str, ...]) -> str | None:
+    """Return the name that was probably meant: what other programs call the policy, or the nearest one."""
+    plain = {"".join(filter(str.isalnum, name)): name for name in names}
+    letters = "".join(filter(str.isalnum, written.lower()))[:_LONGEST]
+    known = plain | {theirs: name for theirs, name in THEIR_NAMES.items() if name in names}
+    near = get_close_matches(letters, known, n=1, cutoff=_NEAR)
+    return known[near[0]] if near else None
 
 
 def is_own(policy: object) -> TypeGuard[str | type[Any]]:

@@ -74,7 +74,7 @@ def test_a_run_with_numpy_numbers_is_saved(tmp_path: Path) -> None:
     assert scenario == Scenario(pools=5, load=2.5, alpha=0.9, threshold=1, horizon=20.0)
     result = evenly.simulate(scenario, seed=INT(3), replications=INT(2), mean_holding_times=YES)
     result.save(tmp_path / "run.npz")
-    assert Result.load(tmp_path / "run.npz") == result
+    assert Result.read(tmp_path / "run.npz") == result
     (run,) = evenly.simulate_sizes(scenario, pools=[INT(4)], seed=INT(3), points=INT(5))
     assert json.loads(json.dumps(run.to_dict()))["seed"] == 3
 

@@ -88,3 +88,29 @@ def test_the_same_scenario_under_each_policy_keeps_the_parameters_that_it_takes(
     assert (learned.alpha, learned.threshold) == ("0.9", 2)
     assert (shortest.alpha, shortest.threshold) == (None, None)
     assert (below.alpha, below.threshold) == (None, 2)
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *(
+            (name, "jsq")
+            for name in ("leastconn", "least_conn", "least-connections", "JSQ", "Join-Shortest-Queue")
+        ),
+        *(
+            (name, "power-of-d")
+            for name in ("least_request", "LEAST_REQUEST", "power_of_d", "p2c", "power-of-two")
+        ),
+        ("Round Robin", "round-robin"),
+        ("treshold", "threshold"),
+    ],
+)
+def test_other_names_of_policies_are_answered_with_ours(written: str, meant: str) -> None:
+    with pytest.raises(InputError, match=rf"not '{written}'; did you mean '{meant}'\?$"):
+        Scenario(policy=written, pools=3, load=1.5)
+
+
+def test_only_what_is_available_is_suggested() -> None:
+    for name in ("round_robin", "best"):  # the first is no policy with a limit
+        with pytest.raises(InputError, match=rf"not '{name}'\.$"):
+            predict_equilibrium(policy=name, load=1.5)

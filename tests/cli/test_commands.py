@@ -142,7 +142,7 @@ def test_simulate_notes_that_the_averages_include_the_start(run: Run) -> None:
 def test_saved_results_keep_the_trajectory(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     run("simulate", "--policy", "jiq", "--pools", 20, "--load", 0.5, "--horizon", 20, "--save", path)
-    table = Result.load(path).trajectory
+    table = Result.read(path).trajectory
     assert set(table) >= {"time", "max_tasks", "imbalance", "tokens"}
     assert table["tokens"][0] == 20
 
@@ -150,7 +150,7 @@ def test_saved_results_keep_the_trajectory(run: Run, tmp_path: Path) -> None:
 def test_saved_results_load_again(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "run.npz"
     found = run("simulate", "--pools", 20, "--load", 2.5, "--horizon", 50, "--save", path, "--json").json()
-    assert Result.load(path).to_dict() == found
+    assert Result.read(path).to_dict() == found
 
 
 def test_compare_shares_arrivals_and_departures(run: Run) -> None:

@@ -71,7 +71,7 @@ def test_it_is_simulated_saved_and_plotted(run: Run, module: str) -> None:
     )
     assert (done.code, done.json()["policy"]) == (0, f"{module}:Mine")
     assert done.json()["messages"]["per_task"] > 0.8
-    assert Result.load("run.npz").scenario.policy == f"{module}:Mine"
+    assert Result.read("run.npz").scenario.policy == f"{module}:Mine"
     assert "Mine: 5 pools, load 1.5" in run("simulate", *OPTIONS, "--policy", f"{module}:Mine").out
 
 

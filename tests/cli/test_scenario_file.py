@@ -97,6 +97,36 @@ def test_one_file_serves_all_commands(run: Run, write: Write) -> None:
     assert (small["policy"], small["pools"], small["load"]) == ("jsq", 3, 2)
 
 
+OTHER_SYSTEM = 'service = "lognormal:cv=4"\narrivals = "renewal:cv=2"\ndelay = 0.1\nsticky = 0.0\ncapacity = 9\n'
+
+
+def test_a_prediction_names_the_keys_that_it_leaves_out(run: Run, write: Write) -> None:
+    """One file serves all commands, but a prediction must not pass for that of another system."""
+    path = write(f"pools = 3\nload = 2\nhorizon = 3\n{OTHER_SYSTEM}")
+    for command, left_out in (
+        ("fluid", "capacity, service, arrivals, delay"),
+        ("exact", "service, arrivals, delay"),
+    ):
+        outcome = run(command, "--scenario", path, "--json")
+        assert outcome.code == 0 and outcome.json()
+        assert outcome.err == f"evenly: the prediction is for a system without {left_out}, which the file has.\n"
+    sized = run("fluid", "--scenario", write('sizes = "2*1,2*4"\nload = 2\nhorizon = 3\n'))
+    assert sized.code == 0 and "without sizes" in sized.err
+
+
+def test_rho_is_the_load(run: Run, write: Write) -> None:
+    path = write("pools = 3\nrho = 2\nhorizon = 3\njson = true\n")
+    assert run("simulate", "--scenario", path).json()["load"] == 2
+    for command in (
+        ("simulate", "--pools", 3, "--horizon", 3),
+        ("fluid", "--horizon", 3),
+        ("tune", "--alpha", 0.9),
+    ):
+        assert run(*command, "--rho", 2.5, "--json").json()["load"] == 2.5
+    both = run("simulate", "--scenario", write("pools = 3\nrho = 2\nload = 2\n"))
+    assert both.code == 2 and "has the key 'load' twice" in both.err
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -36,10 +36,20 @@ def test_a_bad_value_with_a_closed_stderr_still_exits_with_2() -> None:
     assert shell(f"{COMMAND} --load x 2>&-").returncode == 2
 
 
-def test_a_full_disk_is_named() -> None:
-    outcome = shell(f"{COMMAND} > /dev/full")
-    assert outcome.returncode == 1
+SIMULATE = "simulate --pools 3 --load 1 --horizon 5"
+
+
+@pytest.mark.parametrize("command", ["--help", "--version", SIMULATE, f"{SIMULATE} --json", "gateway --help"])
+def test_a_full_disk_is_named(command: str) -> None:
+    """Output this short waits in Python's buffer until the end, unless Python is told not to buffer."""
+    outcome = shell(f"env -u PYTHONUNBUFFERED {sys.executable} -m evenly {command} > /dev/full")
     assert outcome.stderr == "evenly: Cannot write the output: No space left on device.\n"
+    assert outcome.returncode == 1
+
+
+def test_a_reader_that_has_read_enough_is_no_error() -> None:
+    outcome = shell(f"env -u PYTHONUNBUFFERED {COMMAND} | true")
+    assert (outcome.returncode, outcome.stderr) == (0, "")
 
 
 INTERRUPTED_IN_C = """

@@ -25,7 +25,10 @@ def test_a_sweep_runs_is_drawn_and_is_not_run_again(run: Run, tmp_path: Path) ->
     first = run("sweep", *SMALL, *VALUES, "--out", out)
     assert first.code == 0
     assert all(re.search("^Compiling| of 6 points, 0 failed", line) for line in first.err.splitlines())
-    assert re.match(r"6 points: 6 run in .* s, 0 reused, 0 failed\nrows in .*/out\n", first.out)
+    assert re.match(
+        r"6 points: 6 run in .* s, 0 reused, 0 failed\nwithout intervals: 6 points, .*\nrows in .*/out\n",
+        first.out,
+    )
     rows = pl.read_parquet(out / "*.parquet")
     assert len(rows) == 6
     assert set(rows["alpha"]) == {0.7, 0.8, 0.9}
@@ -39,11 +42,25 @@ def test_a_sweep_runs_is_drawn_and_is_not_run_again(run: Run, tmp_path: Path) ->
     assert pl.read_parquet(inline / "*.parquet").sort("point").equals(rows.sort("point"))
 
 
+def test_points_have_intervals_by_default_which_simulate_repeats(run: Run, tmp_path: Path) -> None:
+    """From 50 mean task times on. The defaults are those of `simulate`."""
+    import polars as pl
+
+    system = ("--pools", 5, "--alpha", 0.8, "--horizon", 60, "--warmup", 10)
+    done = run("sweep", *system, "--load", "1.5,2.5", "--out", tmp_path / "out", "--workers", 1)
+    assert "without intervals" not in done.out
+    row = pl.read_parquet(tmp_path / "out" / "*.parquet").sort("load").row(0, named=True)
+    found = run("simulate", *system, "--load", 1.5, "--seed", row["point_seed"], "--json").json()
+    for name, mean in (("spread", found["spread"]["mean"]), ("mean_tasks", found["mean_tasks"])):
+        assert (row[name], row[f"{name}_ci95"]) == pytest.approx((mean, found["ci95"][name]), rel=1e-12)
+        assert row[f"{name}_ci95"] > 0
+
+
 def test_a_dry_run_starts_and_writes_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     done = run("sweep", *SMALL, "--dry-run")
     assert done.code == 0
-    assert re.match(r"6 points, 6 of them to run: about .* events, .* on 1 process, 0.0 MB.\n", done.out)
+    assert re.match(r"6 points, 6 of them to run: about [\d,]+ events, .* on 1 process, 0.0 MB.\n", done.out)
     found = run("sweep", *SMALL, "--dry-run", "--json").json()
     assert found["points"] == found["missing"] == 6
     assert list(tmp_path.iterdir()) == []

@@ -26,6 +26,11 @@ def log(tmp_path: Path) -> Path:
 def test_one_row_per_policy_and_one_for_what_happened(run: Run, log: Path) -> None:
     outcome = run("whatif", log, "--policies", "jsq,round-robin", *WINDOW)
     assert (outcome.code, outcome.err) == (0, "")
+    assert re.match(
+        r"3 servers now, the fullest with \d\.\d sessions on average; \d\.\d on the fullest with round-robin; "
+        r"\d\.\d on the fullest with jsq \(least_conn on one proxy\)\. Give --limit N",
+        outcome.out,
+    )
     assert "200 sessions, 1 of 201 lines skipped; 3 servers (named in the log)" in outcome.out
     assert "line 202" in outcome.out  # the first bad line is shown
     rows = [
@@ -34,6 +39,25 @@ def test_one_row_per_policy_and_one_for_what_happened(run: Run, log: Path) -> No
     assert rows == ["observed", "jsq", "round-robin"]
     assert re.search(r"jsq: (As even as it gets|Nearly even): the fullest server has \d\.\d sessions", outcome.out)
     assert "observed: " in outcome.out and "that were open when the log begins" in outcome.out
+
+
+def test_the_answer_comes_first(run: Run, log: Path, tmp_path: Path) -> None:
+    """Servers now, those that the policy needs, and those of least_conn on one proxy: as in the table."""
+    report = tmp_path / "report.html"
+    outcome = run("whatif", log, "--alpha", "0.5", "--limit", "3", "--servers", 4, *WINDOW, "--html", report)
+    answer = outcome.out.splitlines()[0]
+    found = re.fullmatch(
+        r"3 servers now\. Needed for at most 3 sessions on each, 99\.9 % of the time: (\d+) with threshold, "
+        r"alpha 0\.5; (\d+) with jsq \(least_conn on one proxy\)\.",
+        answer,
+    )
+    assert found is not None, answer
+    for policy, servers in (("threshold", found[1]), ("jsq", found[2])):
+        [row] = [line for line in outcome.out.splitlines() if re.match(rf" {policy}[, ]", line)]
+        assert row.split()[-1] == servers
+    assert re.search(rf"</h1>\s*<p class=\"answer\">{re.escape(answer)}</p>", report.read_text(encoding="utf-8"))
+    only = run("whatif", log, "--policies", "observed", *WINDOW)
+    assert only.out.startswith("3 servers now, the fullest with ") and only.code == 0
 
 
 def test_json_has_the_keys_of_the_contract(run: Run, log: Path) -> None:

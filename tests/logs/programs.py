@@ -24,6 +24,10 @@ from tests.needs import needs
 HELD_S = 0.35  # how long a WebSocket is open
 ANSWER_S = 0.15  # how long a slow answer takes
 FLUSH = "0.1s"
+COMBINED = (
+    '$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" '
+    '"$http_user_agent"'
+)
 _TYPE = "type.googleapis.com/envoy.extensions"
 _JSON = {
     "start_time": "%START_TIME%",
@@ -161,6 +165,11 @@ http {{
   access_log {folder}/nginx.log evenly;
   access_log {folder}/nginx-json.log as_json;
   access_log {folder}/nginx-combined.log combined;
+  log_format timed '{COMBINED} $request_time $upstream_response_time';
+  log_format keyed '{COMBINED} "$http_x_forwarded_for" rt=$request_time urt=$upstream_response_time '
+                   'ups=$upstream_addr';
+  access_log {folder}/nginx-timed.log timed;
+  access_log {folder}/nginx-keyed.log keyed;
   {scratch}
   map $http_upgrade $connection_upgrade {{ default upgrade; '' close; }}
   server {{

@@ -42,6 +42,11 @@ NGINX_JSON = """\
 {"msec":1794962973.075,"request_time":0.000,"upstream_addr":""}
 """
 COMBINED = '127.0.0.1 - - [18/Nov/2026:00:49:33 +0000] "GET /ws HTTP/1.1" 101 19 "-" "Python/3.11"\n'
+INGRESS = """\
+10.0.0.9 - - [18/Nov/2026:01:49:33 +0100] "GET /ws HTTP/1.1" 101 19 "-" "Mozilla/5.0" 512 0.606 [web-80] [] 10.0.0.7:8080 19 0.605 101 3f2a
+10.0.0.9 - - [18/Nov/2026:01:49:33 +0100] "GET /none HTTP/1.1" 404 0 "-" "Mozilla/5.0" 99 0.000 [] [] - - - - 3f2b
+10.0.0.9 - - [18/Nov/2026:01:49:35 +0100] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0" 99 2.308 [web-80] [] 10.0.0.1:1, 10.0.0.8:8080 0, 5 2.001, 0.306 502, 200 3f2c
+"""  # noqa: E501  (the stock format of ingress-nginx)
 AZURE = """\
 app,func,end_timestamp,duration
 734272c0,313c03f5,5160.142570018768,0.134

@@ -120,6 +120,49 @@ def test_a_header_cannot_pass_for_the_fields_of_nginx(write: Write) -> None:
     assert log.server_names == ("127.0.0.1:35451", "127.0.0.1:35452")
 
 
+def test_nginx_combined(write: Write) -> None:
+    log = read_log(write(support.INGRESS))
+    assert (log.format, log.lines, log.skipped, log.written_at_end) == ("nginx-combined", 3, 0, True)
+    assert log.origin == pytest.approx(NOVEMBER + AT + 33 - 0.606, abs=1e-6)
+    assert log.starts == pytest.approx([0, 2 - 2.308 + 0.606], abs=1e-6)
+    assert list(log.durations) == [0.606, 2.308]
+    assert log.server_names == ("10.0.0.7:8080", "10.0.0.8:8080")
+    assert log.utc_offset_known
+    assert any("whole seconds" in note for note in log.notes)
+    assert any("reached no server" in note for note in log.notes)
+
+
+TAILS = [
+    (" 0.606", ()),
+    (" 0.605 0.606 .", ()),  # the request covers what happens upstream
+    (' "1.2.3.4" request_time=0.606', ()),
+    (" rt=0.606 uct=0.000 uht=0.001 urt=0.605 ups=10.0.0.7:80", ("10.0.0.7:80",)),
+    (' "-" "host" rt=0.606 ua="10.0.0.6:80, 10.0.0.7:80" us="502, 200" ut="0.001, 0.604"', ("10.0.0.7:80",)),
+    (" 0.606 0.605 unix:/run/a.sock", ("unix:/run/a.sock",)),
+    (' 0.606 "9999.000" "rt=9.000" x="rt=9.000" host="6.6.6.6:6" ua="Mozilla/5.0 (X11; rv:109.0)"', ()),
+]
+
+
+@pytest.mark.parametrize(("tail", "servers"), TAILS)
+def test_the_request_time_after_the_combined_format(write: Write, tail: str, servers: tuple[str, ...]) -> None:
+    """Named or not; what a client sends, in its quotes, is neither a time nor a server."""
+    forged = "Mozilla/5.0 rt=9.000 6.6.6.6:6"
+    log = read_log(write(support.COMBINED.replace("Python/3.11", forged).rstrip() + tail + "\n"))
+    assert (list(log.durations), log.server_names) == ([0.606], servers)
+    assert any("names a server" in note for note in log.notes) == (not servers)
+
+
+@pytest.mark.parametrize("tail", ["", " 123456", ' "9.000"', ' x="rt=9.000" urt=0.606'])
+def test_without_a_request_time_the_refusal_names_it(write: Write, tail: str) -> None:
+    with pytest.raises(InputError, match=r"no durations .* \$request_time is read, as 0.606, rt=0.606 .*msec="):
+        read_log(write(support.COMBINED.rstrip() + tail + "\n"))
+
+
+def test_a_combined_line_without_a_request_time_is_bad(write: Write) -> None:
+    log = read_log(write(support.INGRESS + support.COMBINED))
+    assert (log.skipped, log.bad_lines[0].reason) == (1, "its duration is not a number")
+
+
 def test_nginx_json(write: Write) -> None:
     log = read_log(write(support.NGINX_JSON))
     assert (log.format, len(log)) == ("nginx-json", 2)
@@ -197,7 +240,8 @@ def test_every_format_has_a_parser() -> None:
 
 
 def test_detection_is_what_format_says(write: Write) -> None:
-    for text in (support.ENVOY, support.ENVOY_JSON, support.HAPROXY, support.NGINX, support.BURSTGPT):
+    texts = (support.ENVOY, support.ENVOY_JSON, support.HAPROXY, support.NGINX, support.INGRESS, support.BURSTGPT)
+    for text in texts:
         path = write(text)
         found = read_log(path)
         told = read_log(path, format=found.format)

@@ -74,6 +74,17 @@ def test_combined_is_refused_with_the_line_to_add(written: Written) -> None:
         read_log(written.logs["nginx-combined"])
 
 
+@pytest.mark.parametrize("name", ["nginx-timed", "nginx-keyed"])
+def test_combined_with_the_request_time(written: Written, name: str) -> None:
+    exact, log = read_log(written.logs["nginx"]), read_log(written.logs[name])
+    assert log.format == "nginx-combined"
+    assert (log.lines, log.skipped) == (3, 0)
+    assert log.server_names == ((written.pool,) if name == "nginx-keyed" else ())
+    assert sorted(log.durations)[-2:] == sorted(exact.durations)  # without servers, all three lines count
+    ends = [float(np.max(each.origin + each.starts + each.durations)) for each in (exact, log)]
+    assert -CLOCK_S <= ends[0] - ends[1] <= 1 + CLOCK_S
+
+
 def test_a_log_cut_while_sessions_are_open(written: Written, tmp_path: Path) -> None:
     """Without the line of its end, a session of a flush interval lasts until the cut."""
     lines = written.logs["envoy-json"].read_text().splitlines(keepends=True)

@@ -71,6 +71,10 @@ CASES = {
     "mean holding times": Case({"pools": 50, "load": 5.5, "alpha": 0.9, **SPAN}, {"mean_holding_times": True}),
     "3 batches": Case({"pools": 20, "load": 5.5, "alpha": 0.9, **SPAN}, {"batches": 3}),
     "10 batches": Case({"pools": 20, "load": 5.5, "alpha": 0.9, **SPAN}, {"batches": 10}),
+    "5 batches by default": Case({"pools": 50, "load": 5.5, "alpha": 0.9, "horizon": 70.0, "warmup": 20.0}, {}),
+    "8 batches by default": Case(
+        {"policy": "random", "pools": 20, "load": 5.5, "horizon": 100.0, "warmup": 20.0}, {}
+    ),
     "rare reports, 8 replications": Case(
         {"policy": "stale-reports", "pools": 20, "load": 5.5, "report_interval": 6.0, **SPAN}, {"replications": 8}
     ),

@@ -12,7 +12,7 @@ import pytest
 
 from evenly.core import JoinShortestQueue
 from evenly.sim import Scenario, estimate, simulate
-from evenly.sim.estimate import duration_text, expected_events, log_estimate, speed_text
+from evenly.sim.estimate import count_text, duration_text, expected_events, log_estimate, speed_text
 from evenly.sim.replication import Plan
 
 
@@ -55,6 +55,11 @@ def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> N
 )
 def test_a_speed_is_a_plain_number(events_per_second: float, text: str) -> None:
     assert speed_text(events_per_second) == text
+
+
+@pytest.mark.parametrize(("count", "text"), [(3, "3"), (1234, "1,200"), (1.0e10, "10,000,000,000"), (99.7, "100")])
+def test_a_number_of_events_has_no_powers_of_ten(count: float, text: str) -> None:
+    assert count_text(count) == text
 
 
 @pytest.mark.long

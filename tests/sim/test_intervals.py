@@ -310,9 +310,18 @@ def test_batches_that_are_too_short_give_no_interval() -> None:
         assert bool(simulate(slow).half_widths()) == known
 
 
+@pytest.mark.parametrize(("length", "batches"), [(49.9, 0), (50.0, 5), (80.0, 8), (199.9, 19), (200.0, 50)])
+def test_a_shorter_run_has_a_few_long_batches(length: float, batches: int) -> None:
+    result = simulate(Scenario(policy="jsq", pools=5, load=2.5, horizon=10 + length, warmup=10.0))
+    assert result.batches == batches
+    assert bool(result.half_widths()) == (batches > 0)
+    assert math.isfinite(result.half_widths().get("spread", 0.0))
+
+
 def test_a_run_with_hundreds_of_thousands_of_levels_has_fewer_batches() -> None:
     for load, batches in ((600.0, 50), (600_000.0, 41), (900_000.0, 27)):
-        assert _default_batches(Scenario(policy="random", pools=1, load=load, horizon=200.0), 50) == batches
+        scenario = Scenario(policy="random", pools=1, load=load, horizon=200.0)
+        assert _default_batches(scenario, 200.0) == batches
 
 
 def test_messages_of_a_system_without_arrivals_are_not_per_task() -> None:

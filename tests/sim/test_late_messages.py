@@ -191,6 +191,6 @@ def test_mean_holding_times_are_for_instant_messages() -> None:
 def test_results_are_saved_with_their_delay(tmp_path: Any) -> None:  # noqa: ANN401
     result = simulate(Scenario(pools=5, load=2.5, alpha=0.6, delay="exponential:0.02", horizon=20))
     result.save(tmp_path / "late.npz")
-    again = type(result).load(tmp_path / "late.npz")
+    again = type(result).read(tmp_path / "late.npz")
     assert again == result
     assert again.to_dict()["delay"] == "exponential:0.02"

@@ -232,7 +232,7 @@ def test_a_saved_result_names_the_class_and_reading_it_runs_no_code(tmp_path: Pa
     kind = type("Lost", (Counting,), {"__module__": "a_module_of_yesterday"})
     result = simulate(replace(SMALL, policy=kind), points=3)
     result.save(tmp_path / "run.npz")
-    read = Result.load(tmp_path / "run.npz")
+    read = Result.read(tmp_path / "run.npz")
     assert read.scenario.policy == "a_module_of_yesterday:Lost"
     assert read.to_dict() == result.to_dict() and read.scenario.label == "Lost"
     assert "a_module_of_yesterday" not in sys.modules

@@ -37,7 +37,7 @@ def simulated(name: str, **more: Any) -> Result:  # noqa: ANN401
 def test_a_result_reads_back_as_it_was_written(name: str, tmp_path: Path) -> None:
     result = simulated(name)
     result.save(tmp_path / "result.npz")
-    again = Result.load(tmp_path / "result.npz")
+    again = Result.read(tmp_path / "result.npz")
     assert again == result
     assert again.to_dict() == result.to_dict()
     assert again.scenario.phases == result.scenario.phases
@@ -58,7 +58,7 @@ def test_a_result_with_batches_and_no_trajectory_reads_back_too(tmp_path: Path) 
     scenario = Scenario(pools=7, load=1.4, alpha="0.7", horizon=45.0, warmup=5.0)
     result = simulate(scenario, seed=5, batches=4, mean_holding_times=True)
     result.save(str(tmp_path / "result.npz"))
-    again = Result.load(str(tmp_path / "result.npz"))
+    again = Result.read(str(tmp_path / "result.npz"))
     assert again.to_dict() == result.to_dict()
     assert again == result
     assert again.half_widths()
@@ -69,7 +69,7 @@ def test_what_was_read_simulates_to_the_same(tmp_path: Path) -> None:
     for name in SAVED:
         result = simulated(name)
         result.save(tmp_path / "result.npz")
-        scenario = Result.load(tmp_path / "result.npz").scenario
+        scenario = Result.read(tmp_path / "result.npz").scenario
         assert simulate(scenario, replications=2, seed=3, points=5).window.gap == result.window.gap
 
 
@@ -206,7 +206,7 @@ def test_a_file_that_is_not_a_result_is_rejected_in_one_sentence(kind: str, tmp_
     simulated("learning").save(target)
     target.write_bytes(GARBAGE[kind](target.read_bytes()))
     with pytest.raises(InputError) as error:
-        Result.load(target)
+        Result.read(target)
     assert "\n" not in str(error.value)
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_unpacks_to_gigabytes_is_rejected_unread(tmp_path: Path) -> 
         zipped.infolist()[0].file_size = 1025 * 2**20  # as its directory says of a member of that many zeros
     tracemalloc.start()
     with pytest.raises(InputError, match="unpacks to 1074790400 bytes, more than 1073741824"):
-        Result.load(target)
+        Result.read(target)
     assert tracemalloc.get_traced_memory()[1] < 2**24
     tracemalloc.stop()
 
@@ -231,7 +231,7 @@ def test_a_pickle_does_not_run(tmp_path: Path) -> None:
 
     target.write_bytes(archive(meta=np.array(Bomb(), dtype=object)))
     with pytest.raises(InputError, match="is not a saved result"):
-        Result.load(target)
+        Result.read(target)
     assert not (tmp_path / "ran").exists()
 
 
@@ -239,13 +239,13 @@ def test_devices_and_pipes_are_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(InputError, match="not a regular file"):
-            Result.load(path)
+            Result.read(path)
 
 
 @pytest.mark.parametrize("path", [None, "a\0b"], ids=str)
 def test_a_path_of_the_wrong_type_is_rejected(path: Any) -> None:  # noqa: ANN401
     with pytest.raises(InputError):
-        Result.load(path)
+        Result.read(path)
     with pytest.raises(InputError):
         simulated("fixed").save(path)
 
@@ -255,13 +255,13 @@ def test_a_file_of_another_format_is_named_with_both_formats(number: int, tmp_pa
     target = tmp_path / "result.npz"
     target.write_bytes(meta({"format": number}))
     with pytest.raises(InputError, match=rf"result\.npz .* its format is {number}, not 5\. Simulate"):
-        Result.load(target)
+        Result.read(target)
 
 
 @pytest.mark.parametrize("name", ["absent.npz", "."])
 def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"Cannot read .*: (no such file|is a directory)"):
-        Result.load(tmp_path / name)
+        Result.read(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ def test_a_file_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
 )
 def test_the_scenario_survives_the_file(scenario: Scenario, tmp_path: Path) -> None:
     simulate(scenario).save(tmp_path / "x.npz")
-    assert Result.load(tmp_path / "x.npz").scenario == scenario
+    assert Result.read(tmp_path / "x.npz").scenario == scenario
 
 
 def test_numbers_of_numpy_are_numbers() -> None:

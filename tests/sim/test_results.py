@@ -166,6 +166,14 @@ def test_another_run_is_another_result() -> None:
 # --- text ----------------------------------------------------------------------------------------------------
 
 
+def test_a_result_keeps_the_offered_load() -> None:
+    """`Result.load(path)` read a file once: it fails, rather than to do something else."""
+    assert learned().load == LEARNING.load == 2.5
+    assert simulate(Scenario(pools=3, schedule="0:1.5,5:2", horizon=10.0)).load == 1.5
+    with pytest.raises(TypeError):
+        Result.load("run.npz")  # type: ignore[arg-type]
+
+
 def test_a_result_is_one_short_line() -> None:
     result = learned()
     width = result.half_widths()["max_tasks"]
@@ -177,7 +185,7 @@ def test_a_result_is_one_short_line() -> None:
             f"spread {result.spread:.2f})"
         )
     )
-    assert "±" not in repr(learned(replications=1))
+    assert "±" not in repr(learned(replications=1, batches=0))
     schedule = ",".join(f"{time}:{time % 7}.25~0.125/3" for time in range(100))
     long = Scenario(policy="pull", pools=10**6, schedule=schedule, capacity=7, horizon=1e-6)
     shown: list[object] = [result, *result.trajectories, compared(), *compared(), simulate(long, points=2)]

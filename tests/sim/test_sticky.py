@@ -170,7 +170,7 @@ def test_results_tell_who_returned(tmp_path: Path) -> None:
     assert dict(result._rows())["clients kept"].endswith("of those who returned")
     assert "50 % return within 1" in repr(result)
     result.save(tmp_path / "sticky.npz")
-    assert Result.load(tmp_path / "sticky.npz") == result
+    assert Result.read(tmp_path / "sticky.npz") == result
     both = compare(with_policies(scenario, ["threshold", "jsq"]))
     assert [each.scenario.margin for each in both] == [1, 1]
     assert "kept" in both._repr_html_()

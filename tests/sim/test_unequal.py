@@ -85,7 +85,7 @@ def test_results_are_saved_and_loaded(tmp_path: Path) -> None:
     )  # fmt: skip
     result = simulate(scenario, points=11)
     result.save(tmp_path / "sized.npz")
-    loaded = Result.load(tmp_path / "sized.npz")
+    loaded = Result.read(tmp_path / "sized.npz")
     assert loaded == result
     assert loaded.scenario.classes == (PoolClass(4, 1.0), PoolClass(2, 3.0))
     assert loaded.mean_utility == result.mean_utility

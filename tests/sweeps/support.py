@@ -70,4 +70,4 @@ def run_inline(
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    return SweepResult.load(path).rows().to_dicts()
+    return SweepResult.read(path).rows().to_dicts()

@@ -194,7 +194,7 @@ def test_a_point_that_kills_its_process_becomes_a_row_and_is_tried_again_later(
     assert failed["error"] == "Its process was killed by signal 9, 3 times; perhaps memory ran out."
     assert failed["spread"] is None
     assert (failed["load"], failed["alpha"]) == (1.5, 0.9)
-    assert SweepResult.load(tmp_path).errors == [failed["error"]]
+    assert SweepResult.read(tmp_path).errors == [failed["error"]]
     status, ran = run_inline(tmp_path, small_plan())
     assert (status.reused, ran) == (5, [2])
     assert rows_of(tmp_path) == done
@@ -348,7 +348,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not the folder of a sweep: it holds 'thesis\.tex'"):
         Folder(tmp_path, small_plan())
     with pytest.raises(InputError, match=r"it has no sweep\.json"):
-        SweepResult.load(tmp_path)
+        SweepResult.read(tmp_path)
     with pytest.raises(InputError, match="Cannot write into"):
         Folder(tmp_path / "thesis.tex", small_plan())
 
@@ -367,7 +367,7 @@ def test_a_broken_shard_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"Cannot read .*{shard.name}"):
         Folder(tmp_path, small_plan())
     with pytest.raises(InputError, match=rf"Cannot read .*{shard.name}"):
-        SweepResult.load(tmp_path).rows()
+        SweepResult.read(tmp_path).rows()
 
 
 def changed_manifest(path: Path, **changes: object) -> None:
@@ -396,7 +396,7 @@ def test_rows_appear_while_a_sweep_runs(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(folders, "FLUSH_S", 0.0)
     plan = small_plan()
     folder = Folder(tmp_path, plan)
-    result = SweepResult.load(tmp_path)
+    result = SweepResult.read(tmp_path)
     assert len(result.rows()) == 0
     folder.add([run_point(plan, 0)])
     folder.tick()

@@ -32,7 +32,7 @@ def run_here(path: Path, plan: Plan, launcher: Launcher = launch_here) -> list[d
         Schedule(plan, folder, GpuEngine(plan, launcher)).run(folder.done())
     finally:
         folder.close()
-    return SweepResult.load(path).rows().to_dicts()
+    return SweepResult.read(path).rows().to_dicts()
 
 
 def test_rows_agree_with_exact_laws(tmp_path: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from evenly.errors import InputError
 from evenly.files import check_writable, path_text, read_toml
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 _RUN_KEYS = ("replications", "seed", "batches", "steady_state")
 _PREDICTION_KEYS = ("points",)
+_PREDICTED_WITHOUT = ("capacity", "sizes", "service", "arrivals", "delay", "sticky")
 _OUTPUT_KEYS = ("plot", "save", "record", "json")
 _SWEEP_KEYS = (
     "zip", "values", "until", "out", "engine", "workers", "ray_address", "fail_fast", "x", "y", "value", "facet",
@@ -123,6 +126,16 @@ def read_values(
     return values
 
 
+def name_left_out(values: Mapping[str, Any], used: Sequence[str]) -> None:
+    """Name on stderr the keys of a file that describe another system than the one that a prediction is for."""
+    from evenly.sim import Scenario
+
+    usual = {field.name: field.default for field in fields(Scenario)}
+    ignored = [name for name in _PREDICTED_WITHOUT if values.get(name, usual[name]) != usual[name]]
+    if names := ", ".join(name for name in ignored if name not in used):
+        typer.echo(f"evenly: the prediction is for a system without {names}, which the file has.", err=True)
+
+
 def drop_rivals(values: dict[str, Any], given: Mapping[str, Any]) -> None:
     """Remove what a file says about something that the command line says in another way."""
     for name, rival in (("sizes", "pools"), ("load", "schedule"), ("schedule", "load")):
@@ -151,12 +164,12 @@ def _check_targets(request: Request) -> None:
 def read_file(path: Path) -> dict[str, Any]:
     """Return the values of a scenario file by the names of their options."""
     raw = read_toml(path)
-    from evenly.sim.old_names import OLD_NAMES
+    from evenly.sim.other_names import OTHER_NAMES
 
     known = [*scenario_keys(), "policies", *_RUN_KEYS, *_PREDICTION_KEYS, *_OUTPUT_KEYS, *_SWEEP_KEYS]
     values: dict[str, Any] = {}
     for written, value in raw.items():
-        key = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
+        key = OTHER_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
         _check_key(path, key, known)
         if key in values:
             raise InputError(f"{path_text(path)} has the key {shown(key)} twice, in two spellings.")

@@ -163,7 +163,7 @@ StickyMargin = Annotated[
     int | None,
     _whole(_SYSTEM, "A client gets its pool if that has at most the threshold plus this many tasks (default: 2)."),
 ]
-Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.")]
+Load = Annotated[float | None, _number(_DEMAND, "Offered load: mean number of tasks per pool.", "--load", "--rho")]
 LoadMax = Annotated[float | None, _number(_DEMAND, "Highest load to plan for, in tasks per pool.")]
 Schedule = Annotated[
     str | None,
@@ -180,7 +180,8 @@ Warmup = Annotated[
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
 Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
 Batches = Annotated[
-    int | None, _whole(_RUN, "Batches for the intervals of a single run (default: 50 if it is long enough).")
+    int | None,
+    _whole(_RUN, "Batches for the intervals of a single run (default: 50, fewer or none if it is short)."),
 ]
 SteadyState = Annotated[
     bool | None,
@@ -213,7 +214,7 @@ Plot = Annotated[
     Path | None, option(_OUTPUT, "Save a plot to this file (.png, .svg or .pdf).", "FILE", parser=file_path)
 ]
 Save = Annotated[
-    Path | None, option(_OUTPUT, "Save the result for evenly.Result.load.", "FILE.npz", parser=file_path)
+    Path | None, option(_OUTPUT, "Save the result for evenly.Result.read.", "FILE.npz", parser=file_path)
 ]
 Record = Annotated[
     Path | None,

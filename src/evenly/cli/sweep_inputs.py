@@ -39,7 +39,7 @@ def read_sweep(given: dict[str, Any]) -> SweepRequest:
     """Return the sweep that the options in `given` ask for and, for options not given, the scenario file."""
     from evenly.sweeps.engine_maker import engine_maker
     from evenly.sweeps.manifest import describe
-    from evenly.sweeps.picture import check_picture
+    from evenly.sweeps.picture import read_picture
     from evenly.sweeps.planning import make_plan
 
     given = {name: value for name, value in given.items() if value is not None}
@@ -66,7 +66,7 @@ def read_sweep(given: dict[str, Any]) -> SweepRequest:
         json=true_or_false("json", values.get("json", False)),
     )
     if plot is not None:
-        check_picture(describe(request.plan), **picture)
+        read_picture(describe(request.plan), **picture)
         check_writable(plot)
     return request
 

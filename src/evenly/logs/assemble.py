@@ -27,6 +27,8 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
             "Most lines have the start and the server of another line, and no id: if Envoy has a flush interval, "
             "sessions count more than once. Log %STREAM_ID%."
         )
+    if parser.whole_seconds:
+        notes.append("The lines end at whole seconds: starts are up to a second early. Log $msec for exact ones.")
     sessions, unserved = _only_served(sessions) if parser.names_unserved else (sessions, 0)
     if unserved:
         reached = _lines(unserved, "a request", "requests")
@@ -39,6 +41,8 @@ def assemble(collector: Collector, parser: Parser, notes: list[str]) -> SessionL
     if not has_clock and earliest < 0:
         notes.append(f"The first session began {-earliest:g} seconds before the log's time 0; that is time 0 now.")
     used = np.unique(sessions.servers[sessions.servers >= 0])
+    if not len(used) and parser.whole_seconds:
+        notes.append("No line names a server: log $upstream_addr too, and what really happened is compared.")
     names = list(collector.server_names)
     codes = np.full(len(names) + 1, -1, np.int32)  # the last is for -1
     codes[used] = np.arange(len(used))

@@ -12,7 +12,7 @@ from evenly.logs.csv_lines import AzureFunctions, BurstGpt, CsvParser, Recorded,
 from evenly.logs.envoy import EnvoyText
 from evenly.logs.haproxy import HAProxy
 from evenly.logs.json_lines import EnvoyJson, NginxJson, decoded
-from evenly.logs.nginx import COMBINED, LOG_FORMAT, NginxText
+from evenly.logs.nginx import COMBINED, LOG_FORMAT, NginxCombined, NginxText
 from evenly.logs.parser import Parser, PatternParser
 from evenly.logs.record import MARK
 from evenly.logs.values import UNITS
@@ -25,13 +25,14 @@ FORMATS = {
     "envoy-json": "Envoy's access log in JSON",
     "haproxy": "HAProxy's httplog or tcplog",
     "nginx": "nginx with msec, request_time and upstream_addr",
+    "nginx-combined": "nginx's combined format with the request time added",
     "nginx-json": "the same as JSON",
     "evenly": "what evenly --record writes",
     "azure-functions": "Azure Functions Invocation Trace 2021",
     "burstgpt": "BurstGPT",
 }
 _SAMPLE = 50  # lines
-_TEXTS: tuple[type[PatternParser], ...] = (EnvoyText, HAProxy, NginxText)
+_TEXTS: tuple[type[PatternParser], ...] = (EnvoyText, HAProxy, NginxText, NginxCombined)
 _JSONS = (EnvoyJson, NginxJson)
 _PLAIN: tuple[type[Parser], ...] = (*_TEXTS, *_JSONS)
 
@@ -69,8 +70,9 @@ def detect(texts: list[str], file: str, *, columns: Mapping[str, str] | None = N
         raise InputError(f"Cannot read {file}: it is not text.")
     if any(COMBINED.search(line) for line in lines):
         raise InputError(
-            f"{file} has no durations: the stock formats of nginx and Apache have none. For nginx, add this line "
-            f"to http {{ }} and use it with access_log PATH evenly: {LOG_FORMAT}"
+            f"{file} has no durations that evenly can read: the stock formats of nginx and Apache have none. "
+            f"After the status, nginx's $request_time is read, as 0.606, rt=0.606 or request_time=0.606. Or add "
+            f"this line to http {{ }} and use it with access_log PATH evenly: {LOG_FORMAT}"
         )
     if _json_lines(lines):
         raise InputError(

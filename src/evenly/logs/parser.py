@@ -25,6 +25,7 @@ class Parser(ABC):
     names_unserved: bool = False  # a line can say that no server was reached
     clock: bool = True  # False: starts are no wall-clock times, however large
     utc_offset_known: bool = True
+    whole_seconds: bool = False  # the times of the lines have no fractions
     open_at_start: int = 0  # the first sessions of the log, which were open at its time 0
 
     @abstractmethod

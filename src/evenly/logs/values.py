@@ -84,6 +84,16 @@ def haproxy_times(texts: Sequence[str]) -> Floats:
     return np.array(starts) + numbers([text[18:] for text in texts])
 
 
+def clf_times(texts: Sequence[str]) -> Floats:
+    """Return seconds since 1970 of dates like 06/Feb/2009:12:14:14 +0100, as nginx and Apache write them."""
+    known: dict[str, float] = {}  # many lines have the second of another one
+    for text in texts:
+        if text not in known:
+            offset = 3600 * int(text[22:24]) + 60 * int(text[24:26])
+            known[text] = _minute(text[:17]) + int(text[18:20]) - (offset if text[21] == "+" else -offset)
+    return np.array([known[text] for text in texts])
+
+
 def _minute(text: str) -> float:
     """Return seconds since 1970 of a minute like 06/Feb/2009:12:14."""
     try:

@@ -11,70 +11,95 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
-from evenly.plots.style import BLUE, INK, ORANGE, styled
+from evenly.plots.style import BLUE, GREEN, INK, MARKERS, ORANGE, PURPLE, RED, SKY, styled
 
 Numbers = NDArray[np.float64]
 
+FINE = 5  # values along both axes from which on a map has places in proportion, and contours
+_COLORS = (BLUE, RED, GREEN, ORANGE, PURPLE, SKY, INK, "#999999")
+MOST_LINES = len(_COLORS)
 _LOG_RATIO = 30.0  # between the ends of an axis that is then logarithmic
 _DWARF = 30.0  # times the median: a value that makes a scale logarithmic
 _DECADES = 1e5  # the most that a logarithmic scale shows
+_CERTAIN = 4.0  # half-widths that values differ by at least, if more than chance makes them differ
+_FLAT = 1e-9  # steps of a prediction that are rounding errors
 _LEVELS = 5  # contour lines, about
 _STEPS = 12  # of a prediction in whole numbers
 _NAMED = 6  # contour lines in the legend
-_TICKS = 8
+_APART = 0.09  # of an axis that lies between two ticks
+_CELLS = 12  # along both axes, up to which there is room for numbers
+_DIGITS = 6  # of a tick
+_LONG = 40  # letters of all ticks together, which overlap then
+_DARK = 0.6  # of the colors, up to which text is white
 
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows. `values` and `widths` have a row per y and a column per x, or one row only."""
+    """What one panel shows: a map, or a line per row. `values` and `widths` have a row per y and a column per x.
+
+    `y` has the names of the lines, or the places of the rows of a map.
+    """
 
     title: str
+    value: str
     x: Sequence[Any]
-    y: Sequence[Any] | None
+    x_label: str
+    y: Sequence[Any]
+    y_label: str
     values: Numbers
     widths: Numbers | None
     scale: Scale
     fluid: Fluid | None
+    is_map: bool
 
 
 @dataclass(frozen=True)
 class Scale:
-    """The range of the colors, which all panels of a value share. It is logarithmic if a few values dwarf all."""
+    """The range of the colors, which all panels of a value share.
+
+    It is logarithmic if a few values dwarf all others. `certain` says that more than chance makes them differ; if
+    not, the range is that of chance, so that noise looks plain.
+    """
 
     low: float
     high: float
     log: bool
+    certain: bool
 
     @classmethod
-    def of(cls, values: Numbers) -> Scale:
-        """Return the scale of some values; NaN is left out."""
+    def of(cls, values: Numbers, widths: Numbers) -> Scale:
+        """Return the scale of some values with the half-widths of their intervals; NaN is left out."""
         known = values[np.isfinite(values)]
         positive = known[known > 0]
         if not len(known):
-            return cls(0.0, 1.0, log=False)
+            return cls(0.0, 1.0, log=False, certain=False)
         low, high = float(known.min()), float(known.max())
+        told = widths[np.isfinite(widths)]
+        chance = _CERTAIN * float(np.median(told)) if len(told) else 0.0
+        certain = len(told) > 0 and high - low > chance
         if low >= 0 and len(positive) and high > _DWARF * float(np.median(positive)):
-            return cls(max(float(positive.min()), high / _DECADES), high, log=True)
-        return cls(low, high, log=False)
+            return cls(max(float(positive.min()), high / _DECADES), high, log=True, certain=certain)
+        more = max(chance - (high - low), 0.0) / 2
+        return cls(low - more, high + more, log=False, certain=certain)
 
 
 @dataclass(frozen=True)
 class Fluid:
-    """A prediction, at `x` and, in a map, at `y`: it may be finer than the values, which are costly."""
+    """A prediction, with a row per y and a column per x: it may be finer than the values, which are costly."""
 
     x: Sequence[Any]
-    y: Sequence[Any] | None
+    y: Sequence[Any]
     values: Numbers
 
 
-def size(panels: int, rows: int, *, lines: bool) -> tuple[float, float]:
+def size(panels: int, rows: int) -> tuple[float, float]:
     """Return the width and height in inches of a figure with this many panels, in rows of one value each."""
     across = _columns(panels, rows)
     down = math.ceil(panels / across)
-    return 1.0 + (4.6 if lines else 4.4) * across, 0.6 + 3.4 * down
+    return 1.0 + 4.6 * across, 0.6 + 3.4 * down
 
 
 def _columns(panels: int, rows: int) -> int:
@@ -84,43 +109,73 @@ def _columns(panels: int, rows: int) -> int:
 
 
 @styled
-def draw_maps(figure: Figure, panels: Sequence[Panel], *, rows: int, x_label: str, y_label: str) -> None:
-    """Draw the panels, `rows` rows of them or as many as fit."""
+def draw_panels(figure: Figure, panels: Sequence[Panel], *, rows: int) -> Figure:
+    """Draw the panels on the figure, `rows` rows of them or as many as fit."""
     across = _columns(len(panels), rows)
     down = math.ceil(len(panels) / across)
     for place, panel in enumerate(panels):
-        axes = figure.add_subplot(down, across, place + 1)
-        if panel.y is None:
-            _draw_lines(axes, panel)
-        else:
-            _draw_map(figure, axes, panel)
-            axes.set_ylabel(y_label)
-        axes.set_xlabel(x_label)
-        axes.set_title(panel.title, fontsize=10, loc="left")
+        draw_panel(figure.add_subplot(down, across, place + 1), panel)
+    return figure
 
 
-def _draw_map(figure: Figure, axes: Axes, panel: Panel) -> None:
-    assert panel.y is not None
-    x, log_x = _positions(panel.x)
-    y, log_y = _positions(panel.y)
+def draw_panel(axes: Axes, panel: Panel) -> Axes:
+    """Draw a panel on the axes."""
+    (_draw_map if panel.is_map else _draw_lines)(axes, panel)
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label if panel.is_map else panel.value)
+    axes.set_title(panel.title, fontsize=10, loc="left")
+    return axes
+
+
+def _draw_map(axes: Axes, panel: Panel) -> None:
+    """Draw a heat map: with contours of the prediction if the grid is fine, and with numbers if they fit."""
+    fine = min(len(panel.x), len(panel.y)) >= FINE
+    x, log_x = _positions(panel.x) if fine else (np.arange(len(panel.x), dtype=float), False)
+    y, log_y = _positions(panel.y) if fine else (np.arange(len(panel.y), dtype=float), False)
     order_x, order_y = np.argsort(x), np.argsort(y)
-    x, y = x[order_x], y[order_y]
     scale = panel.scale
     values = np.ma.masked_invalid(panel.values[np.ix_(order_y, order_x)])
     norm = LogNorm(scale.low, scale.high, clip=True) if scale.log else Normalize(scale.low, scale.high)
-    mesh = axes.pcolormesh(_edges(x, log_x), _edges(y, log_y), values, cmap="viridis", norm=norm, rasterized=True)
+    edges = _edges(x[order_x], log_x), _edges(y[order_y], log_y)
+    mesh = axes.pcolormesh(*edges, values, cmap="viridis", norm=norm, rasterized=True)
     axes.set_facecolor("#bbbbbb")  # points that are missing
     axes.grid(False)
-    figure.colorbar(mesh, ax=axes, pad=0.02)
-    if panel.fluid is not None and len(x) > 1 and len(y) > 1:
+    axes.figure.colorbar(mesh, ax=axes, pad=0.02)
+    _ticks(axes, "x", panel.x, x, log_x)
+    _ticks(axes, "y", panel.y, y, log_y)
+    if fine and scale.certain and panel.fluid is not None and _is_resolved(panel.fluid.values, values.shape):
         _draw_contours(axes, panel.fluid, scale.low, scale.high)
-    _ticks(axes, "x", panel.x, log_x)
-    _ticks(axes, "y", panel.y, log_y)
+    elif max(values.shape) <= _CELLS:
+        _write_numbers(axes, x[order_x], y[order_y], values, norm)
+
+
+def _is_resolved(prediction: Numbers, cells: tuple[int, ...]) -> bool:
+    """Return True if the prediction turns at most once in `FINE` cells; else its contours would be hatching."""
+    for lines, count in zip((prediction.T, prediction), cells, strict=True):
+        for line in lines:
+            steps = np.diff(line[~np.isnan(line)])
+            signs = np.sign(steps[np.abs(steps) > _FLAT])
+            if FINE * np.count_nonzero(np.diff(signs)) > count:
+                return False
+    return True
+
+
+def _write_numbers(axes: Axes, x: Numbers, y: Numbers, values: Any, norm: Normalize) -> None:  # noqa: ANN401
+    for row, column in zip(*np.nonzero(~np.ma.getmaskarray(values)), strict=True):
+        value = float(values[row, column])
+        axes.text(
+            x[column],
+            y[row],
+            f"{value:.3g}",
+            ha="center",
+            va="center",
+            fontsize=8,
+            color="white" if float(norm(value)) < _DARK else INK,
+        )
 
 
 def _draw_contours(axes: Axes, fluid: Fluid, low: float, high: float) -> None:
     """Draw lines of equal prediction, at round numbers in the range of the colors."""
-    assert fluid.y is not None
     x, y = _positions(fluid.x)[0], _positions(fluid.y)[0]
     found = np.unique(fluid.values[~np.isnan(fluid.values)])
     if len(found) <= _STEPS and np.array_equal(found, np.round(found)):
@@ -139,18 +194,39 @@ def _draw_contours(axes: Axes, fluid: Fluid, low: float, high: float) -> None:
 
 
 def _draw_lines(axes: Axes, panel: Panel) -> None:
+    """Draw a line with error bars per row, and its prediction as a dashed line of the same color.
+
+    Over names, there are points instead of lines, and short bars for predictions.
+    """
     x, log = _positions(panel.x)
     order = np.argsort(x)
-    axes.plot(x[order], panel.values[order], color=BLUE, marker="o", markersize=3)
-    if panel.widths is not None:
-        half = np.nan_to_num(panel.widths[order])
-        axes.fill_between(x[order], panel.values[order] - half, panel.values[order] + half, color=BLUE, alpha=0.25)
-    if panel.fluid is not None:
-        axes.plot(
-            _positions(panel.fluid.x)[0], panel.fluid.values, color=ORANGE, linestyle="--", label="fluid limit"
+    joined = _is_numeric(panel.x)  # there is nothing between two names
+    predicted: Any = {"linestyle": "--"} if joined else {"linestyle": "none", "marker": "_", "markersize": 14}
+    shown: list[Any] = []
+    for place, name in enumerate(panel.y):
+        half = None if panel.widths is None else panel.widths[place][order]
+        color, marker = _COLORS[place % len(_COLORS)], MARKERS[place % len(MARKERS)]
+        bars = axes.errorbar(
+            x[order],
+            panel.values[place][order],
+            yerr=None if half is None or np.isnan(half).all() else half,
+            color=color,
+            marker=marker,
+            markersize=4,
+            linestyle="-" if joined else "none",
+            linewidth=1.4,
+            elinewidth=1.0,
+            capsize=2.5,
+            label=name,
         )
-        axes.legend(loc="best", fontsize=8)
-    _ticks(axes, "x", panel.x, log)
+        shown += [bars] if name else []
+        if panel.fluid is not None:
+            axes.plot(_positions(panel.fluid.x)[0], panel.fluid.values[place], color=color, **predicted)
+    if panel.fluid is not None:
+        shown += axes.plot([], [], color=INK, label="fluid limit", **predicted)
+    if shown:  # beside the lines, whose error bars it would hide
+        axes.legend(handles=shown, loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    _ticks(axes, "x", panel.x, x, log)
 
 
 def _positions(given: Sequence[Any]) -> tuple[Numbers, bool]:
@@ -164,6 +240,14 @@ def _positions(given: Sequence[Any]) -> tuple[Numbers, bool]:
 def is_logarithmic(low: float, high: float) -> bool:
     """Return True if an axis with these ends is logarithmic."""
     return low > 0 and high / low > _LOG_RATIO
+
+
+def _short(value: Any) -> str:  # noqa: ANN401
+    """Return a value for a tick: a long number to three digits."""
+    if not _is_numeric([value]):
+        return str(value)
+    text = f"{value:g}"
+    return text if len(text) <= _DIGITS else f"{value:.3g}"
 
 
 def _is_numeric(given: Sequence[Any]) -> bool:
@@ -181,12 +265,20 @@ def _edges(centers: Numbers, log: bool) -> Numbers:
     return np.exp(edges) if log else edges
 
 
-def _ticks(axes: Axes, which: str, given: Sequence[Any], log: bool) -> None:
+def _ticks(axes: Axes, which: str, given: Sequence[Any], places: Numbers, log: bool) -> None:
+    """Put ticks at the values of the sweep: at all of them, or where there is room."""
     axis = axes.xaxis if which == "x" else axes.yaxis
     if log:
         (axes.set_xscale if which == "x" else axes.set_yscale)("log")
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
-    elif not _is_numeric(given):
-        step = math.ceil(len(given) / _TICKS)
-        axis.set_ticks(range(0, len(given), step), [str(value) for value in given[::step]], color=INK)
+    along = np.log(places) if log else places
+    least = _APART * float(along.max() - along.min())
+    chosen: list[int] = []
+    for place in np.argsort(along).tolist():
+        if not chosen or along[place] - along[chosen[-1]] >= least:
+            chosen.append(place)
+    names = [_short(given[place]) for place in chosen]
+    axis.set_ticks(places[chosen], names, color=INK)
+    if which == "x" and sum(map(len, names)) > _LONG:
+        for label in axes.get_xticklabels():
+            label.set(rotation=25, ha="right")
+    axis.set_minor_locator(NullLocator())

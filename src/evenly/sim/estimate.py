@@ -39,7 +39,9 @@ def log_estimate(runs: Sequence[tuple[Scenario, Plan]], threads: int) -> None:
     wall = max(total / threads, longest, in_python)  # Python runs one thread at a time
     if wall > WORTH_SAYING_S:
         speed = speed_text(events / wall)
-        _LOG.info(f"About {events:.2g} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run.")
+        _LOG.info(
+            f"About {count_text(events)} events: roughly {duration_text(wall)} at {speed}. Ctrl-C stops the run."
+        )
 
 
 def events_per_second(scenario: Scenario, plan: Plan, seconds: float) -> float:
@@ -90,6 +92,11 @@ def duration_text(seconds: float) -> str:
     size, unit = next((pair for pair in _UNITS if seconds >= 2 * pair[0]), _UNITS[-1])
     value = seconds / size
     return f"{value:.1f} {unit}" if value < 10 else f"{value:,.0f} {unit}"
+
+
+def count_text(count: float) -> str:
+    """Return a rough count to two digits, without powers of ten: 13,000,000."""
+    return f"{float(f'{count:.2g}'):,.0f}"
 
 
 def speed_text(events_per_second: float) -> str:

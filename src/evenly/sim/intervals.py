@@ -33,6 +33,7 @@ CONFIDENCE = 0.95
 PARTS = 50
 PART_TASKS = 4.0  # mean task times that a part lasts at least: correlations decay like exp(-t)
 BATCH_TASKS = 10.0  # the same for batches that are too few to estimate correlations from
+FEWEST_BATCHES = 5  # by default: with fewer, Student's quantile makes intervals three times as wide
 LEAST_EVENTS = 8.0
 LEAST_TASKS = 50  # arrivals that an average per task rests on at least
 MANY = 20  # degrees of freedom from which on correlations and events can be estimated

@@ -61,6 +61,11 @@ class Result(Means, Tabular):
     endings: tuple[Ending, ...]
     trajectories: tuple[Trajectory, ...]
 
+    @property
+    def load(self) -> float:
+        """The offered load per pool; with a schedule, that at time 0."""
+        return self.scenario.load_at_start
+
     def conf_int(self, level: float = CONFIDENCE) -> Table:
         """Return the mean of each of `scalars()` with its confidence interval (default: 95 %).
 
@@ -226,17 +231,17 @@ class Result(Means, Tabular):
         }
 
     def save(self, path: str | Path) -> None:
-        """Write the whole result to an .npz file, which `Result.load` reads."""
+        """Write the whole result to an .npz file, which `Result.read` reads."""
         from evenly.sim.result_file import save  # it imports this module
 
         save(self, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> Result:
-        """Read a result that `save` wrote. Formats of earlier versions are refused: simulate those again."""
-        from evenly.sim.result_file import load
+    def read(cls, path: str | Path) -> Result:
+        """Return the result in a file that `save` wrote. Formats of earlier versions are refused."""
+        from evenly.sim.result_file import read
 
-        return load(path)
+        return read(path)
 
     def _headline(self) -> str:
         return summary.headline(self)

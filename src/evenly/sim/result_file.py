@@ -53,8 +53,8 @@ def save(result: Result, path: str | Path) -> None:
         np.savez_compressed(temporary, allow_pickle=False, **arrays)
 
 
-def load(path: str | Path) -> Result:
-    """Read a result from a file, or raise InputError if it holds none."""
+def read(path: str | Path) -> Result:
+    """Return the result in a file, or raise InputError if it holds none."""
     try:
         return _result(_read_arrays(Path(path)))
     except InputError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from evenly.own_policy import find_class
 from evenly.policies import PARAMETERS, check_distinct, find_policy
 from evenly.sim.comparison import Comparison
 from evenly.sim.compiling import compile_kernels
-from evenly.sim.intervals import MANY, part_count
+from evenly.sim.intervals import BATCH_TASKS, FEWEST_BATCHES, MANY, part_count
 from evenly.sim.replication import Plan, Replication
 from evenly.sim.result import Result
 from evenly.sim.scenario import Scenario, checked_scenario
@@ -51,8 +52,9 @@ def simulate(
     replications: independent runs, 1 to 100,000 (default: 1). With two or more, intervals come from them.
     seed: whole number from 0 to 2**64 - 1 (default: 1). The result is the same on any number of cores.
     batches: parts of equal length that a single replication is cut into for intervals: 0 for none, or 2 to 10,000
-        (default: 50 if each lasts at least four mean task times and the load is constant, else 0). Ignored with
-        two or more replications. Under service laws that vary more than exponential times, they must last longer.
+        (default: 50 if each lasts at least four mean task times; in a shorter run, as many as last ten, from 5 on;
+        0 if it is even shorter or the load varies). Ignored with two or more replications. Under service laws that
+        vary more than exponential times, they must last longer.
     mean_holding_times: replace the time between events by its mean (default: False). Long-run averages then vary
         less and the run is faster, but times of single events lose their meaning. Needs a constant load.
     points: evenly spaced times at which a trajectory is recorded, both ends of the run included: 0 for none, or 2
@@ -139,8 +141,9 @@ def plan_for(
         check_memoryless("mean_holding_times", scenario)
     if mean_holding_times and scenario.networked:
         raise InputError("mean_holding_times needs messages that take no time, and policies without a clock.")
-    parts = part_count((scenario.horizon - scenario.warmup) / scenario.memory, replications)
-    count = _default_batches(scenario, parts) if batches is None else batches
+    length = (scenario.horizon - scenario.warmup) / scenario.memory
+    parts = part_count(length, replications)
+    count = _default_batches(scenario, length) if batches is None else batches
     if replications > 1:
         count = 0
     return Plan(
@@ -185,12 +188,20 @@ def checked_batches(batches: int | None) -> int | None:
     return None if batches is None else int(batches)
 
 
-def _default_batches(scenario: Scenario, parts: int) -> int:
-    """Return the number of batches of a single run: its parts, or fewer if their levels would need gigabytes."""
+def _default_batches(scenario: Scenario, length: float) -> int:
+    """Return the number of batches of a single run, whose length is in units of the scenario's memory.
+
+    They are its parts, or fewer if their levels would need gigabytes, or a few long ones. There are none in a run
+    that is too short for these.
+    """
     if not scenario.steady:  # batches would differ by more than chance
         return 0
-    count = min(parts, MAX_CELLS // scenario.levels)
-    return count if count > MANY else 0
+    most = MAX_CELLS // scenario.levels
+    count = min(part_count(length, 1), most)
+    if count > MANY:
+        return count
+    few = min(math.floor(length / BATCH_TASKS * (1 + 1e-12)), MANY, most)
+    return few if few >= FEWEST_BATCHES else 0
 
 
 def _checked_workers(workers: int | None) -> int | None:

@@ -19,7 +19,7 @@ from evenly.inputs import shown
 from evenly.policies import DEFAULT, PolicyInfo, find_policy
 from evenly.sim import start
 from evenly.sim.limits import DEFAULT_INTERVAL, DEFAULT_MARGIN
-from evenly.sim.old_names import accept_old_names
+from evenly.sim.other_names import accept_other_names
 from evenly.sim.scenario_checks import check
 from evenly.sim.sizes import best_index, most_tasks
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
@@ -32,7 +32,7 @@ _CYCLES = 50
 _SHORT = 72  # characters of the setting in a one-line summary
 
 
-@accept_old_names
+@accept_other_names
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
     """`pools` pools under a policy and a demand, from an initial state up to the horizon.

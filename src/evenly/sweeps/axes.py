@@ -19,7 +19,7 @@ from evenly.errors import InputError
 from evenly.inputs import is_listing, shown, whole_number
 from evenly.policies import own_name
 from evenly.sim import Scenario
-from evenly.sim.old_names import OLD_NAMES
+from evenly.sim.other_names import OTHER_NAMES
 from evenly.workload.arrivals import ArrivalProcess, parse_arrivals
 from evenly.workload.delay import parse_delay
 from evenly.workload.demand import Phase, parse_schedule
@@ -65,7 +65,7 @@ def float_options() -> frozenset[str]:
 
 def option_name(written: str) -> str:
     """Return the name of an option as it is spelled in Python, or raise InputError."""
-    name = OLD_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
+    name = OTHER_NAMES.get(written.replace("-", "_"), written.replace("-", "_"))
     if name not in option_names():
         raise InputError(f"A sweep has no option {shown(written)}{did_you_mean(name, option_names())}")
     return name

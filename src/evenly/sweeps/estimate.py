@@ -10,7 +10,7 @@ from typing import Any
 
 from evenly.sim import Scenario
 from evenly.sim.compiling import compile_kernels
-from evenly.sim.estimate import duration_text, events_per_second, expected_events
+from evenly.sim.estimate import count_text, duration_text, events_per_second, expected_events
 from evenly.sim.replication import Plan as Replications
 from evenly.sweeps import values
 from evenly.sweeps.point import Plan, prepare
@@ -54,8 +54,8 @@ class Estimate:
             time = "less than a second"
         place = f"{self.workers} process{'es' if self.workers != 1 else ''}" if self.workers else "an H200"
         return (
-            f"{self.points:,} points, {self.missing:,} of them to run: about {self.events:.2g} events, {time} on "
-            f"{place}, {_megabytes(self.megabytes)} MB."
+            f"{self.points:,} points, {self.missing:,} of them to run: about {count_text(self.events)} events, "
+            f"{time} on {place}, {_megabytes(self.megabytes)} MB."
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,7 @@ from evenly.sweeps.predictions import fluid_value
 from evenly.sweeps.values import CI, VALUES, value_name
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from evenly.plots.maps import Fluid
+    from evenly.plots.maps import Fluid, Panel
     from evenly.sweeps.result import SweepResult
 
 MAX_PANELS = 60
@@ -25,75 +24,78 @@ _FINE = 61  # places along an axis of a prediction
 _AVERAGED = ("seed",)  # axes of a sweep that a picture averages over
 
 
-def draw(
-    result: SweepResult,
-    *,
-    value: str | Sequence[str] | None,
-    x: str | None,
-    y: str | None,
-    facet: str | None,
-    figure: Figure | None,
-) -> Figure:
-    """Draw heat maps, or lines if only one axis varies."""
-    from evenly.plots import maps, style
+@dataclass(frozen=True)
+class Picture:
+    """What a picture shows: the values, and which options vary along x, from row to row, and from panel to panel.
+
+    The rows of a map are its places along y. Otherwise each row is a line, and without an option for rows there is
+    one line.
+    """
+
+    names: tuple[str, ...]
+    across: Axis
+    rows: Axis | None
+    facets: Axis | None
+    is_map: bool
+
+    @property
+    def panels(self) -> int:
+        """The number of panels: one per value and facet."""
+        return len(self.names) * (len(self.facets.rows) if self.facets else 1)
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """The width and height in inches that suit it."""
+        from evenly.plots.maps import size
+
+        return size(self.panels, len(self.names))
+
+
+def make_panels(result: SweepResult, picture: Picture) -> list[Panel]:
+    """Return the panels of a picture, in rows of one value each."""
+    from evenly.plots import maps
 
     manifest = result.manifest
-    names = check_picture(manifest, value=value, x=x, y=y, facet=facet)
-    axes = axes_of(manifest)
-    across, up, facets = _chosen(axes, x, y, facet)
-    rows = result.rows()
+    axes, rows = axes_of(manifest), result.rows()
+    across, up, facets = picture.across, picture.rows, picture.facets
     panels = []
-    for name in names:
-        numbers, widths = (
-            _slices(dense(rows, axes, column), axes, across, up, facets) for column in (name, name + CI)
-        )
-        scale = maps.Scale.of(np.concatenate([part.ravel() for part in numbers]))
+    for name in picture.names:
+        values = _slices(dense(rows, axes, name), axes, picture, _mean)
+        widths = _slices(dense(rows, axes, name + CI), axes, picture, _width_of_mean)
+        scale = maps.Scale.of(np.array(values), np.array(widths))
         for place, row in enumerate(facets.rows if facets else ((),)):
             here = dict(zip(facets.names if facets else (), row, strict=True))
             panels.append(
                 maps.Panel(
                     title=", ".join([_words(name), *(f"{option} {given}" for option, given in here.items())]),
+                    value=_words(name),
                     x=_numbers(across),
-                    y=_numbers(up) if up else None,
-                    values=numbers[place],
+                    x_label=_words(across.name),
+                    y=_numbers(up) if up and picture.is_map else _names(up),
+                    y_label=_words(up.name) if up else "",
+                    values=values[place],
                     widths=widths[place] if VALUES[name].interval else None,
                     scale=scale,
-                    fluid=_fluid(name, manifest, across, up, here),
+                    fluid=_fluid(name, manifest, picture, here),
+                    is_map=picture.is_map,
                 )
             )
-    figure = style.figure_or_new(figure, *figure_size(manifest, value=value, x=x, y=y, facet=facet))
-    maps.draw_maps(
-        figure, panels, rows=len(names), x_label=_words(across.name), y_label=_words(up.name) if up else ""
-    )
-    return figure
+    return panels
 
 
-def figure_size(
+def read_picture(
     manifest: Mapping[str, Any],
     *,
     value: str | Sequence[str] | None,
     x: str | None,
     y: str | None,
-    facet: str | None,
-) -> tuple[float, float]:
-    """Return the width and height in inches that suit a picture."""
-    from evenly.plots import maps
+    facet: str | None = None,
+) -> Picture:
+    """Return the picture that is asked for, or raise InputError if there is no such picture of the sweep.
 
-    names = check_picture(manifest, value=value, x=x, y=y, facet=facet)
-    _, up, facets = _chosen(axes_of(manifest), x, y, facet)
-    panels = len(names) * (len(facets.rows) if facets else 1)
-    return maps.size(panels, len(names), lines=up is None)
-
-
-def check_picture(
-    manifest: Mapping[str, Any],
-    *,
-    value: str | Sequence[str] | None,
-    x: str | None,
-    y: str | None,
-    facet: str | None,
-) -> list[str]:
-    """Return the values to draw, or raise InputError if there is no such picture of the sweep."""
+    With x and y, it is a map. With x alone, it has a line per value of the next option. With neither, it is a map
+    if two options have enough numbers for one, else it has lines over the option with the most values.
+    """
     given = (
         value.split(",") if isinstance(value, str) else [manifest["values"][0]] if value is None else list(value)
     )
@@ -106,33 +108,46 @@ def check_picture(
     axes = axes_of(manifest)
     if not axes:
         raise InputError("A picture needs an option with more than one value.")
-    _, _, facets = _chosen(axes, x, y, facet)
-    if (panels := len(names) * (len(facets.rows) if facets else 1)) > MAX_PANELS:
-        raise InputError(f"A picture has at most {MAX_PANELS} panels, not {panels}.")
-    return names
+    picture = Picture(tuple(names), *_chosen(axes, x, y, facet))
+    if picture.panels > MAX_PANELS:
+        raise InputError(f"A picture has at most {MAX_PANELS} panels, not {picture.panels}.")
+    return picture
 
 
 def _chosen(
     axes: list[Axis], x: str | None, y: str | None, facet: str | None
-) -> tuple[Axis, Axis | None, Axis | None]:
-    """Return the axes for x, y and the facets: as asked for, else those that are left, in their order."""
-    asked = [
+) -> tuple[Axis, Axis | None, Axis | None, bool]:
+    """Return the axes for x, the rows and the facets, and whether the rows make a map.
+
+    They are as asked for, else those that are left, in their order.
+    """
+    from evenly.plots.maps import FINE, MOST_LINES
+
+    across, up, facets = asked = [
         None if name is None else _find(axes, option, name)
         for option, name in (("x", x), ("y", y), ("facet", facet))
     ]
-    taken = [axis for axis in asked if axis is not None]
-    names = {frozenset(axis.names) for axis in taken}
-    if len(names) < len(taken):
+    taken = [frozenset(axis.names) for axis in asked if axis is not None]
+    if len({*taken}) < len(taken):
         raise InputError("x, y and facet must be different options.")
-    left = [axis for axis in axes if frozenset(axis.names) not in names and axis.name not in _AVERAGED]
-    left.sort(key=lambda axis: axis.name == "policy")  # names make poor axes
-    across = asked[0] or (left.pop(0) if left else axes[0])
-    up = asked[1] or (left.pop(0) if left else None)
-    facets = asked[2] or (left.pop(0) if left else None)
+    left = [axis for axis in axes if frozenset(axis.names) not in taken and axis.name not in _AVERAGED]
+    left.sort(key=lambda axis: not _is_numeric(axis))  # names make poor axes
+    if across is None and up is None:
+        fine = [axis for axis in left if _is_numeric(axis) and len(axis.rows) >= FINE]
+        across, up = fine[:2] if len(fine) > 1 else (None, None)
+    if across is None:
+        across = max(left or axes, key=lambda axis: (_is_numeric(axis), up is None and len(axis.rows)))
+    is_map = up is not None
+    left = [axis for axis in left if axis not in (across, up)]
+    if up is None and left:
+        up = next((axis for axis in left if len(axis.rows) <= MOST_LINES), left[0])
+        is_map = len(up.rows) > MOST_LINES
+        left.remove(up)
+    facets = facets or (left.pop(0) if left else None)
     if left:
         extra = " and ".join(axis.name for axis in left)
         raise InputError(f"A picture has at most three axes, x, y and facet: give {extra} one value only.")
-    return across, up, facets
+    return across, up, facets, is_map
 
 
 def _find(axes: list[Axis], option: str, name: str) -> Axis:
@@ -148,45 +163,66 @@ def _find(axes: list[Axis], option: str, name: str) -> Axis:
 
 
 def _slices(
-    cube: NDArray[np.float64], axes: list[Axis], across: Axis, up: Axis | None, facets: Axis | None
+    cube: NDArray[np.float64], axes: list[Axis], picture: Picture, mean: Callable[..., NDArray[np.float64]]
 ) -> list[NDArray[np.float64]]:
-    """Return one array per facet, with rows for y and columns for x, averaged over all other axes."""
+    """Return one array per facet, with a row per line or y and a column per x: the `mean` over all other axes."""
     order = [set(axis.names) for axis in axes]
-    wanted = [axis for axis in (facets, up, across) if axis is not None]
+    wanted = [axis for axis in (picture.facets, picture.rows, picture.across) if axis is not None]
     places = [order.index(set(axis.names)) for axis in wanted]
     rest = tuple(place for place in range(cube.ndim) if place not in places)
     moved = np.transpose(cube, (*rest, *places))
     with np.errstate(invalid="ignore"):
-        flat = moved.reshape(-1, *(len(axis.rows) for axis in wanted)).mean(axis=0)
-    return list(flat) if facets else [flat]
+        flat = mean(moved.reshape(-1, *(len(axis.rows) for axis in wanted)))
+    across = len(picture.across.rows)
+    return list(flat.reshape(-1, flat.size // across // (len(flat) if picture.facets else 1), across))
+
+
+def _mean(samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(samples.mean(axis=0))
+
+
+def _width_of_mean(widths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the half-width of a mean of independent samples."""
+    return np.asarray(np.sqrt((widths**2).sum(axis=0)) / len(widths))
 
 
 def _numbers(axis: Axis) -> Sequence[Any]:
     return [row[0] for row in axis.rows]
 
 
+def _names(axis: Axis | None) -> Sequence[str]:
+    """Return the names of lines: of policies and the like, the value says what it is."""
+    if axis is None:
+        return [""]
+    return [f"{_words(axis.name)} {value:g}" if _is_numeric(axis) else str(value) for value in _numbers(axis)]
+
+
+def _is_numeric(axis: Axis) -> bool:
+    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in _numbers(axis))
+
+
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _fluid(
-    name: str, manifest: Mapping[str, Any], across: Axis, up: Axis | None, facet: Mapping[str, Any]
-) -> Fluid | None:
-    """Return the prediction of the fluid limit over x and y, on a fine grid; None if there is none."""
+def _fluid(name: str, manifest: Mapping[str, Any], picture: Picture, facet: Mapping[str, Any]) -> Fluid | None:
+    """Return the prediction of the fluid limit, on a fine grid along the axes; None if there is none."""
     common = {option: given[0] for option, given in manifest["options"].items()} | dict(facet)
-    fine = [_refined(axis) for axis in (across, up) if axis is not None]
-    rows = []
-    for row in fine[1].rows if up else ((),):
-        here = common | dict(zip(up.names if up else (), row, strict=True))
-        rows.append(
-            [fluid_value(name, here | dict(zip(across.names, each, strict=True))) for each in fine[0].rows]
-        )
-    found = np.array(rows, float)
+    across, up = _refined(picture.across), picture.rows
+    if up is not None and picture.is_map:
+        up = _refined(up)
+    found = np.array(
+        [
+            [fluid_value(name, common | here | dict(zip(across.names, each, strict=True))) for each in across.rows]
+            for here in ([dict(zip(up.names, row, strict=True)) for row in up.rows] if up else [{}])
+        ],
+        float,
+    )
     if np.isnan(found).all():
         return None
     from evenly.plots.maps import Fluid
 
-    return Fluid(_numbers(fine[0]), _numbers(fine[1]) if up else None, found if up else found[0])
+    return Fluid(_numbers(across), _numbers(up) if up else [""], found)
 
 
 def _refined(axis: Axis) -> Axis:

@@ -19,6 +19,7 @@ from evenly.sweeps.values import CI, VALUES
 if TYPE_CHECKING:
     import polars as pl
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _ERRORS = 5  # shown
@@ -30,8 +31,8 @@ class SweepResult(Tabular):
 
     folder: where its files are. They are read anew at each call, so that a result shows what a running sweep has
         done so far.
-    status: how the sweep went, if it ran here: points, reused, done, failed. None after `load`.
-    seconds: wall-clock time of the sweep; 0 after `load`.
+    status: how the sweep went, if it ran here: points, reused, done, failed. None after `read`.
+    seconds: wall-clock time of the sweep; 0 after `read`.
     """
 
     folder: Path
@@ -39,7 +40,7 @@ class SweepResult(Tabular):
     seconds: float = field(default=0.0, compare=False)
 
     @classmethod
-    def load(cls, folder: str | Path) -> SweepResult:
+    def read(cls, folder: str | Path) -> SweepResult:
         """Return the result in a folder, also of a sweep that is still running or was killed."""
         path = Path(folder)
         if read_manifest(path) is None:
@@ -86,6 +87,14 @@ class SweepResult(Tabular):
         rows = self.rows()
         return list(rows["error"].drop_nulls()) if "error" in rows.columns else []
 
+    @property
+    def without_intervals(self) -> int:
+        """The number of points none of whose values has an interval: short runs, or too few events."""
+        rows = self.rows()
+        widths = [value + CI for value in self.values if value + CI in rows.columns]
+        well = rows.filter(rows["error"].is_null()) if "error" in rows.columns else rows
+        return sum(all(width is None for width in row) for row in well.select(widths).iter_rows())
+
     def to_xarray(self) -> xr.Dataset:
         """Return the values that are single numbers as an xarray dataset (needs the extra `frames`).
 
@@ -97,6 +106,26 @@ class SweepResult(Tabular):
         return to_xarray(self)
 
     def plot(
+        self, *, value: str | None = None, x: str | None = None, y: str | None = None, ax: Axes | None = None
+    ) -> Axes:
+        """Draw one value as lines or as a heat map, on `ax` or on a new figure.
+
+        value: its name (default: the first that was recorded).
+        x, y: options that vary. With both, the plot is a map. With x alone, it has a line per value of the other
+            option, with error bars. Without both, it is a map if two options have at least five numbers each.
+        """
+        from evenly.plots.maps import draw_panel
+        from evenly.plots.style import axes_or_new
+        from evenly.sweeps.picture import make_panels, read_picture
+
+        picture = read_picture(self.manifest, value=value, x=x, y=y)
+        if picture.panels > 1:
+            raise InputError(
+                f"plot draws one panel, and these are {picture.panels}: use plot_panels, which draws all of them."
+            )
+        return draw_panel(axes_or_new(ax), make_panels(self, picture)[0])
+
+    def plot_panels(
         self,
         *,
         value: str | Sequence[str] | None = None,
@@ -105,28 +134,20 @@ class SweepResult(Tabular):
         facet: str | None = None,
         figure: Figure | None = None,
     ) -> Figure:
-        """Draw values as heat maps over two axes, or as lines over one; a panel for each value and facet.
+        """Draw the picture of `evenly sweep --plot`: a panel for each value and each value of `facet`.
 
         value: one name or several (default: the first that was recorded).
-        x, y, facet: options that vary (default: in their order, x first). Contour lines are the fluid limit's
-            prediction, where there is one.
+        x, y: as in `plot`.
+        facet: an option with a panel for each of its values (default: the third one that varies).
         """
-        from evenly.sweeps.picture import draw
+        from evenly.plots.maps import draw_panels
+        from evenly.plots.style import figure_or_new
+        from evenly.sweeps.picture import make_panels, read_picture
 
-        return draw(self, value=value, x=x, y=y, facet=facet, figure=figure)
-
-    def figure_size(
-        self,
-        *,
-        value: str | Sequence[str] | None = None,
-        x: str | None = None,
-        y: str | None = None,
-        facet: str | None = None,
-    ) -> tuple[float, float]:
-        """Return the width and height in inches that suit this plot."""
-        from evenly.sweeps.picture import figure_size
-
-        return figure_size(self.manifest, value=value, x=x, y=y, facet=facet)
+        picture = read_picture(self.manifest, value=value, x=x, y=y, facet=facet)
+        return draw_panels(
+            figure_or_new(figure, *picture.size), make_panels(self, picture), rows=len(picture.names)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `evenly sweep --json`."""

@@ -13,7 +13,7 @@ from evenly.frames import percent
 from evenly.whatif.chart import draw_chart
 from evenly.whatif.outcome import CROWDED_WORDS
 from evenly.whatif.result import WhatIf
-from evenly.whatif.wording import HOURS_NOTE, hours_words, log_words, window_words
+from evenly.whatif.wording import HOURS_NOTE, answer_words, hours_words, log_words, window_words
 
 
 def write_report(result: WhatIf, path: str | Path) -> None:
@@ -52,6 +52,7 @@ def report_text(result: WhatIf) -> str:
         charts=charts,
         sized=sized,
         hours=sorted({hour for each in sized if each.sizing for hour in each.sizing.by_hour}),
+        answer_words=answer_words(result),
         log_words=log_words(result),
         window_words=window_words(result),
         hours_words=hours_words(result),

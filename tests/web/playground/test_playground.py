@@ -125,6 +125,21 @@ def test_what_a_scene_asks_to_touch_changes_the_run(watch: Watched, address: str
     expect(page.locator("canvas.stage")).to_have_attribute("aria-label", "Join the shortest queue: 160 pools")
 
 
+def test_what_is_written_above_a_picture_is_what_it_shows(watch: Watched, address: str) -> None:
+    """A task that still flies is in no column yet. The clock of the page stands still meanwhile."""
+    page = watch.page(f"{address}#scene=sandbox&t=0&pools=10&load=5&lanes=jsq,random")
+    expect(page.locator(".fact")).to_have_text(["fullest 0", "fullest 0"])
+    expect(page.locator(".lane-number")).to_have_text(["1", "2"])
+    page.clock.install()
+    page.clock.pause_at("2100-01-01")
+    page.get_by_role("button", name="Step", exact=True).click()
+    _settle(page)
+    page.clock.run_for(100)
+    expect(page.locator(".fact")).to_have_text(["fullest 0", "fullest 0"])
+    page.clock.run_for(1000)
+    expect(page.locator(".fact")).to_have_text(["fullest 1", "fullest 1"])
+
+
 def _line_of_the_threshold(page: Page, box: FloatRect) -> float:
     """Find the line by its effect on the pointer. Return its height on the page."""
     for y in range(int(box["y"] + box["height"]) - 20, int(box["y"]) + 60, -3):

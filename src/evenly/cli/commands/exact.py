@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from evenly.cli import options
-from evenly.cli.inputs import read_values
+from evenly.cli.inputs import name_left_out, read_values
 from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
@@ -32,6 +32,7 @@ def command(
     values = read_values(locals())
     if "pools" not in values or "load" not in values:
         raise InputError("An exact solution needs --pools and --load.")
+    name_left_out(values, _KEYS)
     picture = plot_path(values)
 
     from evenly.cli.text.exact import exact_text

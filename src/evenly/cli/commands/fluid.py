@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from evenly.cli import options
-from evenly.cli.inputs import read_values
+from evenly.cli.inputs import name_left_out, read_values
 from evenly.cli.output import emit, plot_path, wants_json
 from evenly.cli.progress import progress_bar
 from evenly.errors import InputError
@@ -32,6 +32,7 @@ def command(
     """Predict what pools do over time in the large-system limit."""
     values = read_values(locals())
     _check(values)
+    name_left_out(values, _KEYS)
     picture = plot_path(values)
 
     from evenly.cli.text.fluid import fluid_text
@@ -48,15 +49,13 @@ def command(
 
 
 def _check(values: dict[str, Any]) -> None:
-    """Reject keys of a scenario file that the fluid limit does not cover."""
+    """Reject keys of a scenario file with which the times, or all of the path, would be another system's."""
     if "load" not in values and "schedule" not in values:
         raise InputError("Give the load: --load X or --schedule T:X,...")
     if values.get("policy", "threshold") != "threshold":
         raise InputError(f"The fluid limit covers policy threshold, not {values['policy']}.")
     if values.get("service_rate", 1) != 1:
         raise InputError("Fluid time is measured in mean task times: service_rate must be 1.")
-    if values.get("capacity") is not None:
-        raise InputError("The fluid limit covers pools without a capacity: leave out capacity.")
     initial, pools = values.get("initial_tasks"), values.get("pools")
     if isinstance(initial, list) and initial and pools is not None and len(initial) != pools:
         raise InputError(f"initial_tasks must have {pools} numbers, one per pool, not {len(initial)}.")

@@ -93,9 +93,10 @@ def command(
 
 def _draw(result: SweepResult, path: Path, request: SweepRequest) -> None:
     from evenly.plots.style import saved_figure
+    from evenly.sweeps.picture import read_picture
 
-    with saved_figure(path, *result.figure_size(**request.picture)) as figure:
-        result.plot(**request.picture, figure=figure)
+    with saved_figure(path, *read_picture(result.manifest, **request.picture).size) as figure:
+        result.plot_panels(**request.picture, figure=figure)
 
 
 def _print_estimate(request: SweepRequest) -> None:

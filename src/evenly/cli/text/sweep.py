@@ -23,4 +23,9 @@ def sweep_text(result: SweepResult) -> str:
         errors = list(dict.fromkeys(result.errors))
         lines += [f"  failed: {error}" for error in errors[:_ERRORS]]
         lines += [f"  and {len(errors) - _ERRORS} other errors"] if len(errors) > _ERRORS else []
+    if missing := result.without_intervals:
+        lines.append(
+            f"without intervals: {missing:,} points, whose runs are short or saw too few events; "
+            "--replications or a longer --horizon gives them"
+        )
     return "\n".join([*lines, f"rows in {result.folder}"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from evenly.cli.text.common import WIDEST_TABLE
 from evenly.frames import percent
 from evenly.whatif.outcome import CROWDED_WORDS, OBSERVED
-from evenly.whatif.wording import HOURS_NOTE, hours_words, log_words, window_words
+from evenly.whatif.wording import HOURS_NOTE, answer_words, hours_words, log_words, window_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,13 +19,15 @@ _SHOWN = 80  # characters of a bad line
 
 
 def print_whatif(result: WhatIf) -> None:
-    """Print the output of `evenly whatif`: one row per policy, then the verdicts and what was assumed."""
+    """Print the output of `evenly whatif`: the answer, one row per policy, the verdicts, and what was assumed."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     console = Console(highlight=False, soft_wrap=True, markup=False)
     console.width = max(console.width, WIDEST_TABLE)
+    console.print(answer_words(result))
+    console.print("")
     console.print(log_words(result))
     for bad in result.log.bad_lines:
         console.print(f"  line {bad.number}: {bad.reason}: {bad.text[:_SHOWN]}")

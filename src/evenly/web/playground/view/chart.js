@@ -1,4 +1,7 @@
-/** The chart over time: one line per policy, and the fluid limit as a dashed line of the same color. */
+/**
+ * The chart over time: one line per policy with its number at the end, and the fluid limit as a dashed line of the
+ * same color.
+ */
 
 import { color, onColorsChange, textScale } from "../../common/theme.js";
 import { COLUMNS } from "../engine/engine.js";
@@ -14,7 +17,8 @@ export const METRICS = {
   messages: { title: "Messages per task", column: 3, fluid: null, whole: false },
 };
 const REDRAW_MS = 100;
-const DASHES = [[], [10, 3], [2, 3], [12, 3, 2, 3]]; // lines differ in more than color
+const PREDICTED = [7, 5]; // dashes; they mean nothing else
+const NUMBER = 14; // pixels for the number of a line, beside its end
 
 export class Chart {
   /** @param {HTMLElement} parent */
@@ -72,7 +76,7 @@ export class Chart {
       label: `${laneTitle(this.lanes[lane])}${fluid ? ", predicted" : ""}`,
       stroke: color(`--series-${lane + 1}`),
       width: fluid ? 1.5 : 2,
-      dash: fluid ? [3, 4] : DASHES[lane],
+      dash: fluid ? PREDICTED : [],
       points: { show: false },
       ...(whole ? { paths: /** @type {any} */ (uPlot.paths.stepped)({ align: 1 }) } : {}),
     }));
@@ -95,7 +99,8 @@ export class Chart {
           { ...axis, values: (_plot, ticks) => ticks.map((tick) => String(Math.round(tick * 100) / 100)), size: 40 * this.scale, space: 30 * this.scale },
         ],
         series: [{}, ...series],
-        hooks: { draw: [(plot) => this._markNow(plot)] },
+        padding: [null, this.lanes.length > 1 ? NUMBER * this.scale : null, null, null],
+        hooks: { draw: [(plot) => this._markNow(plot), (plot) => this._numberLines(plot)] },
       },
       this._data(),
       this.parent,
@@ -131,12 +136,38 @@ export class Chart {
     if (x < left || x > left + width) return;
     plot.ctx.save();
     plot.ctx.strokeStyle = color("--text");
+    plot.ctx.setLineDash([]); // the last line may be a prediction
     plot.ctx.lineWidth = window.devicePixelRatio || 1;
     plot.ctx.beginPath();
     plot.ctx.moveTo(x, top);
     plot.ctx.lineTo(x, top + height);
     plot.ctx.stroke();
     plot.ctx.restore();
+  }
+
+  /**
+   * Write the number of each policy beside the end of its line, for readers who cannot tell the colors apart.
+   * @param {uPlot} plot
+   */
+  _numberLines(plot) {
+    if (this.lanes.length < 2) return;
+    const ratio = window.devicePixelRatio || 1;
+    const ends = this._shown().flatMap(({ lane, fluid }, index) => {
+      const known = [...plot.data[index + 1]].filter((value) => typeof value === "number");
+      return fluid || known.length === 0 ? [] : [{ lane, y: plot.valToPos(known[known.length - 1], "y", true) }];
+    });
+    ends.sort((a, b) => a.y - b.y);
+    ends.forEach((end, index) => {
+      if (index > 0) end.y = Math.max(end.y, ends[index - 1].y + 12 * this.scale * ratio); // lines may coincide
+    });
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.fillStyle = color("--text");
+    ctx.font = `600 ${12 * this.scale * ratio}px system-ui, sans-serif`;
+    ctx.textAlign = "left";
+    ctx.textBaseline = "middle";
+    for (const { lane, y } of ends) ctx.fillText(String(lane + 1), bbox.left + bbox.width + 4 * ratio, y);
+    ctx.restore();
   }
 
   _resize() {

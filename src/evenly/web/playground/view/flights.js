@@ -120,7 +120,7 @@ export function drawFlights(painter, g, flights, time) {
   const fade = 1 - (flights.now - flights.noticed) / FADE_MS;
   if (fade > 0) {
     const y = top + (g.base - top) * (1 - fade);
-    painter.line([g.left, y, g.left + g.columns, y], color("--threshold"), 1.5, [3, 5]);
+    painter.line([g.left, y, g.left + g.columns, y], color("--threshold"), 1, []);
   }
 }
 

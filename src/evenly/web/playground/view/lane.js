@@ -7,7 +7,7 @@ import { exactly } from "../theory/equilibrium.js";
 import { predict } from "../theory/predict.js";
 import { Flights } from "./flights.js";
 import { canvasPainter } from "./painter.js";
-import { drawStage, geometry } from "./stage.js";
+import { drawStage, geometry, shownTasks } from "./stage.js";
 import { hasTokens, laneTitle } from "./state.js";
 
 /**
@@ -57,6 +57,7 @@ export class LaneView {
         "header",
         { class: "lane-head" },
         make("span", { class: `swatch series-${index + 1}`, "aria-hidden": "true" }),
+        make("b", { class: "lane-number", text: String(index + 1) }),
         make("h3", { text: laneTitle(spec) }),
         this.fullest,
       ),
@@ -86,12 +87,10 @@ export class LaneView {
     const undisturbed = this.spec.initial === 0 && this.spec.threshold === 0 && !disturbed;
     const alive = frame.tasks.reduce((sum, tasks) => sum + (tasks >= 0 ? 1 : 0), 0);
     this.predictions = predict(this.spec, frame.loadPerPool, frame.threshold, alive, undisturbed);
-    const most = frame.tasks.reduce((top, tasks) => Math.max(top, tasks), 0);
     // Grow at once, shrink late: a stage that keeps changing its scale cannot be read.
     if (wanted > this.levels || wanted < this.levels - 4 || jumped) this.levels = wanted;
     if (jumped) this.flights.clear();
     else if (!prefersStillness()) this.flights.add(frame, performance.now(), 1000 / 60);
-    setText(this.fullest, `fullest ${most}`);
     this.surface.invalidate();
   }
 
@@ -121,7 +120,9 @@ export class LaneView {
   _draw(context, width, height, now) {
     if (this.frame === null) return false;
     const flying = this.flights.land(now, this.time);
-    drawStage(canvasPainter(context), this._geometry(width, height), this.look(false));
+    const look = this.look(false);
+    drawStage(canvasPainter(context), this._geometry(width, height), look);
+    setText(this.fullest, `fullest ${Math.max(...shownTasks(look))}`); // of what is drawn: what flies has not landed
     return flying && this.spec.delay === 0;
   }
 

@@ -18,7 +18,7 @@ const KEYS = [
   ["disc", "green token: fewer tasks than the threshold", hasTokens],
   ["diamond", "yellow token: exactly the threshold", (spec) => spec.policy === "threshold"],
   ["triangle", "question, answer or report", (spec) => spec.policy === "power-of-d" || spec.policy === "jsq"],
-  ["drift", "drifting down: the pools are told a new threshold", (spec) => spec.policy === "threshold"],
+  ["drift", "thin line, drifting down: the pools are told a new threshold", (spec) => spec.policy === "threshold"],
   ["ring", "answer to a new threshold", (spec) => spec.policy === "threshold"],
   ["tick", "predicted number of pools, once settled", (spec) => Fluid.knows(spec)],
 ];

@@ -45,7 +45,12 @@ export class Numbers {
     const head = make("tr", {}, make("th", { scope: "col", text: "Average" }));
     lanes.forEach((lane, index) => {
       head.append(
-        make("th", { scope: "col" }, make("span", { class: `swatch series-${index + 1}`, "aria-hidden": "true" }), laneTitle(lane)),
+        make(
+          "th",
+          { scope: "col" },
+          make("span", { class: `swatch series-${index + 1}`, "aria-hidden": "true" }),
+          `${lanes.length > 1 ? `${index + 1} ` : ""}${laneTitle(lane)}`,
+        ),
       );
     });
     const rows = ROWS.map(([name], row) =>

@@ -114,13 +114,22 @@ function drawAxis(painter, g, look) {
 }
 
 /**
+ * The tasks of each pool as they are drawn: without those that still fly. -1 is a pool that was killed.
+ * @param {Look} look
+ */
+export function shownTasks({ frame, flights }) {
+  return frame.tasks.map((tasks, pool) => (tasks < 0 ? tasks : Math.max(tasks - (flights?.landing[pool] ?? 0), 0)));
+}
+
+/**
  * Draw tasks as cells, those above an even share in another color, or as bars where there is no room for cells.
  * @param {Painter} painter
  * @param {Geometry} g
  * @param {Look} look
  */
 function drawTasks(painter, g, look) {
-  const { tasks, loadPerPool } = look.frame;
+  const { loadPerPool } = look.frame;
+  const tasks = shownTasks(look);
   const even = Math.ceil(loadPerPool - 1e-9);
   const cells = g.row >= 5 && g.column >= 5;
   const inset = cells ? Math.min(1.5, g.row * 0.1) : 0;
@@ -137,7 +146,7 @@ function drawTasks(painter, g, look) {
       dead.push(x, g.top, width, g.base - g.top);
       continue;
     }
-    const count = tasks[pool] - (look.flights?.landing[pool] ?? 0);
+    const count = tasks[pool];
     if (!cells) {
       const full = Math.min(count, even);
       if (full > 0) within.push(x, g.y(full), width, g.base - g.y(full));
@@ -190,7 +199,7 @@ function drawShares(painter, g, look) {
   /** @type {number[]} */
   const counts = new Array(look.levels + 1).fill(0);
   let alive = 0;
-  for (const tasks of look.frame.tasks) {
+  for (const tasks of shownTasks(look)) {
     if (tasks >= 0) alive += 1;
     if (tasks >= 0 && tasks <= look.levels) counts[tasks] += 1;
   }

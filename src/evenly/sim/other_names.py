@@ -1,4 +1,4 @@
-"""Former names of the fields of a scenario, which are still accepted."""
+"""Other names of the fields of a scenario that are accepted: former ones, and rho, as papers call the load."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 from evenly.errors import InputError
 
-OLD_NAMES = {"choices": "sample_size", "initial": "initial_tasks"}  # still accepted, here and in scenario files
+OTHER_NAMES = {"choices": "sample_size", "initial": "initial_tasks", "rho": "load"}  # also in files and sweeps
 
 _Class = TypeVar("_Class")
 
 
-def accept_old_names(scenario: type[_Class]) -> type[_Class]:
-    """Let the constructor accept the former names of fields."""
+def accept_other_names(scenario: type[_Class]) -> type[_Class]:
+    """Let the constructor accept the other names of fields."""
     init: Any = scenario.__init__
 
     @wraps(init)
@@ -29,8 +29,8 @@ def with_new_names(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values under the current names; reject a name given in both spellings."""
     renamed: dict[str, Any] = {}
     for name, value in values.items():
-        new = OLD_NAMES.get(name, name)
+        new = OTHER_NAMES.get(name, name)
         if new in renamed:
-            raise InputError(f"Give {new} once: {name} is its old name.")
+            raise InputError(f"Give {new} once: {name} is another name of it.")
         renamed[new] = value
     return renamed
