@@ -42,7 +42,7 @@ class Written:
 
 def test_changes_that_share_a_line_keep_their_range() -> None:
     written = Written()
-    for threshold in (1, 4, 9, 2, 5):
+    for threshold in (2, 4, 9, 2, 5):
         written.thresholds.changed(before=1, threshold=threshold, changes=3, epoch=threshold)
     written.now += INTERVAL_S
     written.thresholds.catch_up()
@@ -63,6 +63,20 @@ def test_a_line_that_the_log_left_out_is_written_later() -> None:
     assert [(line["before"], line["threshold"], line["changes"]) for line in written.lines()] == [(0, 3, 3)]
 
 
+def test_a_threshold_that_is_back_where_it_was_is_no_news() -> None:
+    written = Written()
+    for threshold in (34, 33, 34, 33):
+        written.thresholds.changed(before=67 - threshold, threshold=threshold, changes=2)
+        written.now += INTERVAL_S
+        written.thresholds.changed(before=threshold, threshold=threshold, changes=4)
+    written.thresholds.changed(before=33, threshold=33, changes=1)
+    written.now += INTERVAL_S
+    written.thresholds.close()
+    assert [(line["before"], line["threshold"]) for line in written.lines()] == [(33, 34), (34, 33)] * 2
+    written.thresholds.changed(before=33, threshold=35, changes=1)
+    assert [line["changes"] for line in written.lines()] == [2, 6, 6, 6, 6]
+
+
 Steps = st.lists(st.tuples(st.floats(0, 3), st.integers(-3, 3), st.integers(1, 5)), max_size=60)
 
 
@@ -77,11 +91,15 @@ def test_no_change_is_lost_and_lines_are_rare(steps: list[tuple[float, int, int]
     assert len(written.lines()) <= 1 + (written.now - 1000.0) / INTERVAL_S
     written.thresholds.close()
 
-    lines = written.lines()
-    assert sum(line["changes"] for line in lines) == sum(changes for _, _, changes in steps)
-    ends = [100, *(line["threshold"] for line in lines)]
-    assert [line["before"] for line in lines] == ends[:-1]
+    ends = [100, *(line["threshold"] for line in written.lines())]
     assert ends[-1] == threshold
+    written.thresholds.changed(before=threshold, threshold=threshold + 1, changes=1)
+    written.thresholds.close()
+
+    lines = written.lines()
+    assert sum(line["changes"] for line in lines) == 1 + sum(changes for _, _, changes in steps)
+    assert [line["before"] for line in lines] == ends
+    assert all(line["before"] != line["threshold"] for line in lines)
     assert all(line["lowest"] <= line["threshold"] <= line["highest"] for line in lines)
 
 

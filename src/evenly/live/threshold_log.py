@@ -28,7 +28,8 @@ class _Changes:
 class ThresholdLog:
     """Writes `threshold changed` at once, and then at most once per `INTERVAL_S`, with the changes since.
 
-    The number of changes is complete: a change waits for the next line, or for `close`.
+    A threshold that is back where the last line left it is no news: its changes wait until it is elsewhere. So
+    each line begins where the one before ended, and has all changes in between.
     """
 
     def __init__(self, log: Log, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,9 +53,9 @@ class ThresholdLog:
             self.close()
 
     def close(self) -> None:
-        """Write the changes that wait."""
+        """Write the changes that wait, if they lead to another threshold."""
         waiting = self._waiting
-        if waiting is None:
+        if waiting is None or waiting.before == waiting.threshold:
             return
         written = self._log.offer(
             "threshold changed",
