@@ -677,11 +677,11 @@ def test_catching_up_counts_only_pools_in_rotation() -> None:
 
 def test_alpha_can_change_while_it_runs() -> None:
     scene = Scene("threshold", pools=2, alpha="0.6")
-    scene.balancer.set_alpha("0.85")
-    scene.balancer.set_alpha("0.85")
+    scene.balancer.set_alpha("0.85", "asked")
+    scene.balancer.set_alpha("0.85", "asked")
 
     assert scene.balancer.alpha == 0.85
-    assert scene.events[-1] == AlphaChanged(alpha=0.85)
+    assert scene.events[-1] == AlphaChanged(before=0.6, alpha=0.85, reason="asked")
     assert sum(isinstance(event, AlphaChanged) for event in scene.events) == 1
     assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 from evenly.live.addresses import Address
 from evenly.live.balancer.events import (
@@ -17,7 +18,7 @@ from evenly.live.balancer.events import (
     ThresholdChanged,
 )
 from evenly.live.balancer.lifecycle import State
-from evenly.live.log import Log
+from evenly.live.log import LEVELS, Log
 from evenly.live.picker.event_log import EventLog
 
 POOL, ENDPOINT = Address("pool.example", 80), Address("::1", 80)
@@ -48,7 +49,10 @@ NAMED: list[tuple[BalancerEvent, dict[str, object]]] = [
         ThresholdChanged(before=2, threshold=5, changes=3),
         {"event": "threshold changed", "before": 2, "threshold": 5, "changes": 3, "lowest": 2, "highest": 5},
     ),
-    (AlphaChanged(alpha=0.85), {"event": "alpha changed", "alpha": 0.85}),
+    (
+        AlphaChanged(before=0.5, alpha=0.85, reason="recommended for 6 pools"),
+        {"event": "alpha changed", "before": 0.5, "alpha": 0.85, "reason": "recommended for 6 pools"},
+    ),
 ]
 
 
@@ -56,7 +60,9 @@ def test_an_event_is_a_line_of_the_log() -> None:
     for event, line in NAMED:
         stream = io.StringIO()
         EventLog(Log(stream, clock=lambda: 1_794_762_000.0)).write(event)
-        assert list(json.loads(stream.getvalue()).items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
+        logged = json.loads(stream.getvalue())
+        assert logged.pop("level") == ("warning" if line["event"] == "pool failing" else "info")
+        assert list(logged.items()) == [("time", "2026-11-15T17:00:00.000Z"), *line.items()]
 
 
 def kinds(of: type[BalancerEvent]) -> Iterator[type[BalancerEvent]]:
@@ -70,3 +76,8 @@ def kinds(of: type[BalancerEvent]) -> Iterator[type[BalancerEvent]]:
 def test_every_event_and_every_state_has_a_name() -> None:
     assert set(kinds(BalancerEvent)) == {type(event) for event, _ in NAMED}
     assert {event.state for event, _ in NAMED if isinstance(event, PoolStateChanged)} == set(State)
+
+
+def test_every_name_with_a_level_is_in_the_reference() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "live.md").read_text(encoding="utf-8")
+    assert [name for name in LEVELS if f"`{name}`" not in page] == []

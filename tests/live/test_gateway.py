@@ -201,6 +201,7 @@ def test_sessions_are_drained(short_tmp: Path) -> None:
         session.close()
         assert exit_code(started) == 0
         assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
+        assert events(started)[-1].items() >= {"event": "gateway stopped", "level": "info", "sessions_cut": 0}.items()
         assert not any(is_running(pid) for pid in family.values())
         assert not [*short_tmp.iterdir()]
 
@@ -216,6 +217,7 @@ def test_sessions_that_do_not_end_are_cut_off(signals: int) -> None:
             session.echo()
             started.send(signal.SIGINT)
         assert exit_code(started) == 0
+        assert [event["sessions_cut"] for event in events(started) if event["event"] == "gateway stopped"] == [1]
         with pytest.raises((SessionFailedError, OSError)):
             session.echo()
         session.abort()

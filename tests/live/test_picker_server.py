@@ -92,7 +92,7 @@ def fail(made: PickerServer) -> None:
 
 
 def learn(made: PickerServer) -> None:
-    made.balancer.set_alpha("0.6")
+    made.balancer.set_alpha("0.6", "")
     for _ in range(10):
         made.balancer.open()
     made.balancer.tick()

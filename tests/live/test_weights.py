@@ -138,7 +138,7 @@ def play(scene: Scene, opened: list[Any], event: str, number: int, count: int, w
     elif event in ("catch up", "lag"):
         balancer.catch_up(slack=int(event == "lag"))
     elif event == "alpha":
-        balancer.set_alpha("0.85" if count % 2 else ALPHA)
+        balancer.set_alpha("0.85" if count % 2 else ALPHA, "")
 
 
 def without_weight(events: list[BalancerEvent]) -> list[dict[str, object]]:

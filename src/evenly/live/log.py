@@ -15,6 +15,19 @@ from evenly.live.addresses import Address
 
 MAX_LINES_PER_SECOND = 100
 KEPT_LINES = 500  # for the dashboard
+# The level of a line follows from its name, in all processes alike. What is not listed is "info".
+_ERRORS = ("fault", "envoy died", "envoy killed", "envoy cannot start", "picker died", "picker cannot start")
+_WARNINGS = (
+    *("pool failing", "pool silent", "pool not added", "pool rejected", "pool speaks another protocol"),
+    *("weights not changed", "no advice on alpha", "discovery failing", "servers refused"),
+    *("envoy lost", "envoy silent", "envoy not believed", "no more envoys", "endpoints refused"),
+    *("clients refused", "sessions not recorded", "sessions of the gateway before not known"),
+    *("store lost", "picker forgotten", "picker ignored", "not announced"),
+    *("settings not used", "state not used", "state not written", "certificate not used", "lines left out"),
+    *("gateway before does not drain", "take-over given up", "no take-over possible"),
+    *("agent rejected", "dispatcher lost", "server down"),
+)
+LEVELS = dict.fromkeys(_ERRORS, "error") | dict.fromkeys(_WARNINGS, "warning")
 
 
 class Line(NamedTuple):
@@ -112,7 +125,8 @@ def _has_room(stream: TextIO) -> bool:
 
 def _line(now: float, name: str, facts: dict[str, object]) -> str:
     moment = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-    line = {"time": moment, "event": name, **{key: _plain(value) for key, value in facts.items()}}
+    level = LEVELS.get(name, "info")
+    line = {"time": moment, "event": name, "level": level, **{key: _plain(value) for key, value in facts.items()}}
     try:
         return json.dumps(line, default=str, allow_nan=False) + "\n"
     except (TypeError, ValueError):  # a key that is not a string, a number that JSON lacks

@@ -306,12 +306,12 @@ class Balancer:
 
     # --- learning, and time ------------------------------------------------------------------------------------
 
-    def set_alpha(self, alpha: str) -> None:
-        """Use this alpha for learning from now on."""
-        rule = LearningRule(alpha)
-        if self._dispatcher is not None and self.alpha != float(rule.alpha):
+    def set_alpha(self, alpha: str, reason: str) -> None:
+        """Use this alpha for learning from now on. `reason` is for the log."""
+        rule, before = LearningRule(alpha), self.alpha
+        if self._dispatcher is not None and before is not None and before != float(rule.alpha):
             self._dispatcher.rule = rule
-            self._report(AlphaChanged(alpha=float(rule.alpha)))
+            self._report(AlphaChanged(before=before, alpha=float(rule.alpha), reason=reason))
 
     def catch_up(self, *, slack: int = 0) -> None:
         """Raise the threshold to the mean, if it is lower by more than `slack`.

@@ -67,4 +67,6 @@ class ThresholdChanged(BalancerEvent):
 class AlphaChanged(BalancerEvent):
     """The alpha used for learning changed."""
 
+    before: float
     alpha: float
+    reason: str

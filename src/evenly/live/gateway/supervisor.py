@@ -230,10 +230,11 @@ class Gateway:
             keeper.cancel()
         if self._keepers:
             await asyncio.wait(self._keepers.values())
+        cut = await self._envoy.open_sessions() if self._envoy.running else 0
         await self._envoy.stop()
         await self._picker.stop()
         if self._keepers:
-            self._log.event("gateway stopped")
+            self._log.event("gateway stopped", sessions_cut=cut)
 
 
 def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, ready_json: bool = False) -> int:

@@ -64,6 +64,6 @@ def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
             return "pool weight changed", {"pool": str(pool), "before": before, "weight": weight}
         case PoolGone(pool=pool):
             return "pool gone", {"pool": str(pool)}
-        case AlphaChanged(alpha=alpha):
-            return "alpha changed", {"alpha": alpha}
+        case AlphaChanged(before=before, alpha=alpha, reason=reason):
+            return "alpha changed", {"before": before, "alpha": alpha, "reason": reason}
     raise TypeError(f"There is no log line for {event!r}.")
