@@ -69,7 +69,9 @@ def balancer(pools: int = 2) -> Balancer:
         report=lambda event, /, **facts: None,
     )
     for number in range(pools):
-        made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
+        made.set_well(
+            made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
+        )
     return made
 
 
@@ -195,7 +197,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
             "sessions": 0,
             "unpicked": 0,
             "elsewhere": 0,
-            "state": "warming",
+            "state": "checking",
             "weight": 1.0,
             "source": "",
         },

@@ -36,6 +36,7 @@ class Scene:
         script.chmod(0o755)
         self.recommend("0.9")
         self.lines = io.StringIO()
+        self.reasons: list[str] = []
         self.balancer = Balancer(
             ThresholdPolicy(0, LearningRule("0.5")),
             name="threshold",
@@ -45,7 +46,6 @@ class Scene:
             report=lambda event: self.reasons.extend([event.reason] if isinstance(event, AlphaChanged) else []),
         )
         self.pools = [self.balancer.add(_address(number), _address(number)) for number in range(pools)]
-        self.reasons: list[str] = []
         self.advisor = Advisor(self._sessions, self.balancer.set_alpha, load_max, Log(self.lines))
 
     def _sessions(self) -> list[int]:

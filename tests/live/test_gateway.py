@@ -201,7 +201,9 @@ def test_sessions_are_drained(short_tmp: Path) -> None:
         session.close()
         assert exit_code(started) == 0
         assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
-        assert events(started)[-1].items() >= {"event": "gateway stopped", "level": "info", "sessions_cut": 0}.items()
+        assert (
+            events(started)[-1].items() >= {"event": "gateway stopped", "level": "info", "sessions_cut": 0}.items()
+        )
         assert not any(is_running(pid) for pid in family.values())
         assert not [*short_tmp.iterdir()]
 

@@ -88,7 +88,7 @@ def drain_both(made: PickerServer) -> None:
 
 
 def fail(made: PickerServer) -> None:
-    made.balancer.set_failing(made.balancer.pools[0], True)
+    made.balancer.set_failing(made.balancer.pools[0], "down")
 
 
 def learn(made: PickerServer) -> None:
@@ -140,7 +140,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
         Stage.DRAINING,
         Stage.LEAVING_DRAINING,
         Stage.LEAVING,
-        Stage.SERVING,
+        Stage.CHECKING,
     ]
     expected = json.loads(STATE)
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"

@@ -109,8 +109,8 @@ def parse_address(text: str) -> Address:
     if match["host"] == "":
         port = match["port"]
         raise InputError(
-            f"{shown(text)} has no host: write 127.0.0.1:{port} for this machine only, or 0.0.0.0:{port} to listen on "
-            "all of its addresses."
+            f"{shown(text)} has no host: write 127.0.0.1:{port} for this machine only, or 0.0.0.0:{port} to "
+            "listen on all of its addresses."
         )
     host = _checked_host(match["host"], text) if match["ipv6"] is None else _checked_ipv6(match["ipv6"], text)
     return Address(host, int(match["port"]))

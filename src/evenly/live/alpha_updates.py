@@ -25,8 +25,8 @@ _RETRY_S = 60.0
 class Advisor:
     """Keeps alpha at the recommended value. `load_max` is the highest load to plan for, or None.
 
-    `sessions` returns the number of open sessions of each pool that gets new ones; `use` takes a new alpha, and why
-    it is another one.
+    `sessions` returns the number of open sessions of each pool that gets new ones; `use` takes a new alpha, and
+    why it is another one.
     """
 
     def __init__(

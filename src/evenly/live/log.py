@@ -81,6 +81,10 @@ class Log:
         """Keep a line that another process has written: it is among the `recent`, and not written again."""
         self._keep(line.time, line.name, line.facts)
 
+    def moment(self, seconds_ago: float) -> str:
+        """Return a moment of the past as the lines of the log write their time."""
+        return _moment(self._clock() - seconds_ago)
+
     def _begin(self) -> float:
         """Begin a new second if its time has come. Return the time."""
         now = self._clock()
@@ -124,13 +128,16 @@ def _has_room(stream: TextIO) -> bool:
 
 
 def _line(now: float, name: str, facts: dict[str, object]) -> str:
-    moment = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-    level = LEVELS.get(name, "info")
-    line = {"time": moment, "event": name, "level": level, **{key: _plain(value) for key, value in facts.items()}}
+    line: dict[str, object] = {"time": _moment(now), "event": name, "level": LEVELS.get(name, "info")}
+    line |= {key: _plain(value) for key, value in facts.items()}
     try:
         return json.dumps(line, default=str, allow_nan=False) + "\n"
     except (TypeError, ValueError):  # a key that is not a string, a number that JSON lacks
         return json.dumps({key: str(value) for key, value in line.items()}) + "\n"
+
+
+def _moment(time_: float) -> str:
+    return datetime.fromtimestamp(time_, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _plain(value: object) -> object:

@@ -59,8 +59,9 @@ class PoolView(BaseModel):
     state: Annotated[
         State,
         Field(
-            description="serving; warming: slow start after being added, undrained or recovering; failing: it "
-            "does not answer; draining: it gets no new sessions; leaving: removed, with sessions still open."
+            description="serving; warming: slow start after being added, undrained or recovering; checking: not "
+            "reached so far; failing: it does not answer; draining: it gets no new sessions; leaving: removed, "
+            "with sessions still open."
         ),
     ]
     weight: Annotated[float, Field(description="Its share of the sessions, relative to other pools.")]

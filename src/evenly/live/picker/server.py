@@ -425,6 +425,7 @@ async def serve(
             ready=lambda: service.ready,
             publish=service.publish,
             by_hand=service.discovery.note,
+            checked=service.envoys.wait_checked,
             feed=service.feed,
             store=service.store_view,
             returns=service.returns,
