@@ -53,10 +53,11 @@ def said(started: Gateway, event: str) -> list[dict[str, Any]]:
 
 
 def successor(old: Gateway, *options: str) -> Gateway:
-    """Return a gateway, not started yet, that takes over from another with the same options."""
+    """Return a gateway, not started yet, that takes over from another with its options, except the admin port."""
     new = Gateway()
     new.port, new.admin = old.port, old.admin
-    new.command = (*old.command, "--take-over", *options)
+    admin = old.command.index("--admin")
+    new.command = (*old.command[:admin], *old.command[admin + 2 :], "--take-over", *options)
     return new
 
 

@@ -51,7 +51,7 @@ Admin = Annotated[
     option(
         _ADDRESSES,
         "Serve the admin API at this address: metrics, state, adding and removing pools "
-        "(default: a free port of 127.0.0.1).",
+        "(default: 127.0.0.1:8081, or a free port if that is taken).",
         "HOST:PORT",
     ),
 ]

@@ -32,6 +32,7 @@ from evenly.live.gateway.resources import (
     bound_to,
     machine_limits,
     private_folder,
+    reserved_admin,
     reserved_port,
     reserved_socket,
 )
@@ -250,9 +251,12 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             stack.callback(before.connection.close)  # if this gateway cannot start, the other continues
         listen_socket = stack.enter_context(reserved_socket(settings.listen) if before is None else before.listen)
         listen = bound_to(listen_socket)
-        admin_socket = stack.enter_context(
-            reserved_socket(settings.admin) if before is None else before.admin_socket(settings.admin)
-        )
+        if before is not None:
+            stack.callback(before.admin.close)
+        if before is not None and before.shares_admin(settings):
+            admin_socket = before.admin
+        else:
+            admin_socket = stack.enter_context(reserved_admin(settings.admin_choices))
         admin = bound_to(admin_socket)
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))

@@ -395,7 +395,7 @@ async def serve(
     admin_tls = None if settings.admin_tls is None else server_context(settings.admin_tls)
     with (
         listening_socket(settings.listen) as grpc,
-        admin_socket(settings.admin, gateway) as admin,
+        admin_socket(settings.admin_choices, gateway) as admin,
         recording(settings.record, log) as recorder,
     ):
         bound = Address(settings.admin.host, admin.getsockname()[1])
