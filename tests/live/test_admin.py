@@ -173,6 +173,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
         ],
         "store": None,
         "discovery": [],
+        "changes_survive": False,
     }
 
 

@@ -145,6 +145,7 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
     expected = json.loads(STATE)
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
     expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
+    expected["settings"]["admin"] = "127.0.0.1:8081"  # the default of today
     # What follows is what that version did not have.
     expected["settings"] |= {"store": None, "fleet": "default", "record": None, "resolver": None}
     expected["settings"] |= {"sticky": None, "sticky_margin": None, "sticky_key_file": None}
@@ -178,7 +179,7 @@ def test_a_picker_is_ready_while_a_pool_is_available_and_its_gateway_accepts_cli
 
 def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp_path: Path) -> None:
     folder, lines = tmp_path / "there", io.StringIO()
-    saver = StateSaver(folder / "state.json", Counted().state, object, Log(lines))
+    saver = StateSaver(lambda: [folder / "state.json"], Counted().state, object, Log(lines))
     for exists in (False, False, True, False, False):
         if exists:
             folder.mkdir()
@@ -202,7 +203,7 @@ class Counted:
 
 def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> None:
     counted, source = Counted(), [1]
-    saver = StateSaver(tmp_path / "state.json", counted.state, lambda: list(source), Log(None))
+    saver = StateSaver(lambda: [tmp_path / "state.json"], counted.state, lambda: list(source), Log(None))
     for number in (1, 1, 2, 2, 2):
         source[0] = number
         saver.save()

@@ -226,6 +226,17 @@ StateFile = Annotated[
         parser=file_path,
     ),
 ]
+GatewayStateFile = Annotated[
+    Path | None,
+    option(
+        _OPERATION,
+        "File that keeps pool changes made at run time across restarts (default: in STATE_DIRECTORY, as systemd "
+        "sets it, else in ~/.local/state/evenly, named after --listen; none for port 0).",
+        "FILE",
+        "--state-file",
+        parser=file_path,
+    ),
+]
 Record = Annotated[
     Path | None,
     option(

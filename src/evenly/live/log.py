@@ -23,7 +23,8 @@ _WARNINGS = (
     *("envoy lost", "envoy silent", "envoy not believed", "no more envoys", "endpoints refused"),
     *("clients refused", "sessions not recorded", "sessions of the gateway before not known"),
     *("store lost", "picker forgotten", "picker ignored", "not announced"),
-    *("settings not used", "state not used", "state not written", "certificate not used", "lines left out"),
+    *("settings not used", "certificate not used", "lines left out"),
+    *("state not used", "state not written", "changes will be forgotten"),
     *("gateway before does not drain", "take-over given up", "no take-over possible"),
     *("agent rejected", "dispatcher lost", "server down"),
 )

@@ -63,13 +63,14 @@ def admin_app(
     returns: Callable[[], dict[str, int] | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
     restarts: Callable[[], Mapping[str, int] | None] = lambda: None,
+    changes_survive: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
     `by_hand` is called with each change before that: DNS must not undo it. `checked` waits a moment for the health
     checks of a new pool. `feed` is what the dashboard shows. `restarts` counts the restarts of a gateway's
-    processes.
+    processes. `changes_survive` returns whether a restart keeps what these routes change.
     """
 
     async def why_not_ready() -> str | None:
@@ -82,7 +83,9 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, discovery, refused, returns, restarts),
+            "Inspect": _inspect_routes(
+                balancer, latency, envoys, store, discovery, refused, returns, restarts, changes_survive
+            ),
             "Pools": _pool_routes(balancer, resolve, by_hand, publish, checked),
         },
         why_not_ready=why_not_ready,
@@ -101,6 +104,7 @@ def _inspect_routes(
     refused: Callable[[], RefusedView | None],
     returns: Callable[[], dict[str, int] | None],
     restarts: Callable[[], Mapping[str, int] | None],
+    changes_survive: Callable[[], bool],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -109,7 +113,9 @@ def _inspect_routes(
     )
     async def state() -> Response:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return await stepped_response(Snapshot(balancer).json(envoys(), store(), discovery()), "application/json")
+        survive = changes_survive()
+        pieces = Snapshot(balancer).json(envoys(), store(), discovery(), changes_survive=survive)
+        return await stepped_response(pieces, "application/json")
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answers = answer(sample, "text/plain")

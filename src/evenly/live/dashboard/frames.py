@@ -51,6 +51,7 @@ def figures_json(figures: Figures) -> dict[str, object]:
         "tokens": figures.tokens,
         "picks": figures.picks,
         "messages": figures.messages,
+        "changesSurvive": figures.changes_survive,
     }
 
 

@@ -16,7 +16,7 @@ class Figures:
 
     `starts` are the sessions placed since the start, `picks` the same by token, `messages` by kind. `even` is the
     number of pools that the spread is taken over, and `even_sessions` their open sessions: pools that drain or
-    fail are not meant to be level with the others.
+    fail are not meant to be level with the others. `changes_survive` is whether a restart keeps added pools.
     """
 
     policy: str
@@ -31,6 +31,7 @@ class Figures:
     tokens: tuple[int, int] | None
     picks: Mapping[str, int]
     messages: Mapping[str, int]
+    changes_survive: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

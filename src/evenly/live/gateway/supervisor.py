@@ -1,7 +1,8 @@
 """The gateway's supervisor: it starts the picker and Envoy, restarts either if it dies, and drains on shutdown.
 
 Sessions live in Envoy, so the picker may die at any time. The picker keeps its state in a file of a private
-folder, and all ports stay the same, so that picker and Envoy find each other again.
+folder, and all ports stay the same, so that picker and Envoy find each other again. A second file keeps the state
+for the next start of the gateway, see `lasting_state.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from evenly.live.envoy.listen_socket import ListenSocket
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import EnvoyWatch
 from evenly.live.gateway.hand_over import Estate, HandOver
+from evenly.live.gateway.lasting_state import check_state_file, lasting_file
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import (
     bound_to,
@@ -163,6 +165,7 @@ class Gateway:
         self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
         if self._predecessor is not None:
             await self._predecessor.drain(self._log)
+            self._folder.set_taking_over(False)
         self._hand_over.open()
         ready = replace(self._picker.ready, listen=self._listen)
         scheme, admin = self._schemes
@@ -238,12 +241,22 @@ class Gateway:
             self._log.event("gateway stopped", sessions_cut=cut)
 
 
-def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, ready_json: bool = False) -> int:
+def run(
+    settings: Settings,
+    given: Mapping[str, Any],
+    config: Path | None,
+    *,
+    state_file: Path | None = None,
+    ready_json: bool = False,
+) -> int:
     """Run a gateway until it is told to stop; return the exit code.
 
-    The picker gets the options and the config file as they were given, because it watches the file itself.
+    The picker gets the options and the config file as they were given, because it watches the file itself. Changes
+    at the admin port are kept in `state_file`, or in a file of the default.
     """
     _check(settings)
+    if state_file is not None:
+        check_state_file(state_file)
     log = Log(sys.stderr)
     with ExitStack() as stack:
         before = find(settings, log)
@@ -279,8 +292,10 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             sticky=settings.sticky,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
-        values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
-        values["gateway_folder"] = folder.path
+        values = {**given, "listen": picker, "admin": admin, "gateway_folder": folder.path}
+        lasting = lasting_file(state_file, resolve(settings.listen), os.environ, log)
+        if lasting is not None:
+            values["state_file"] = lasting
         for_envoy = stack.enter_context(closing(ListenSocket(listen_socket, folder.path, find_envoy())))
         estate = Estate(
             folders=[folder.path, *folder.predecessors],

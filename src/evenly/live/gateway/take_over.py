@@ -56,6 +56,7 @@ class Predecessor:
 
     def pass_on(self, folder: GatewayFolder) -> None:
         """Give the new picker what the old one knows: pools changed at run time, alpha, open sessions, its key."""
+        folder.set_taking_over(True)
         folder.set_predecessors(self.folders)
         old = GatewayFolder(self.folders[0])
         for theirs, ours in ((old.state_file, folder.state_file), (old.sticky_key, folder.sticky_key)):

@@ -16,6 +16,7 @@ import { JsqShadow } from "./jsq.js";
  * @property {[number, number] | null} tokens
  * @property {{ [kind: string]: number }} picks
  * @property {{ [kind: string]: number }} messages
+ * @property {boolean} changesSurvive whether a restart keeps added pools
  */
 
 /**
