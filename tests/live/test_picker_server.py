@@ -23,7 +23,7 @@ from evenly.live.picker import server
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
-from evenly.live.picker.state_file import PickerState, load
+from evenly.live.picker.state_file import KnownPool, PickerState, load, save
 from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.tls_settings import TlsSettings
 from evenly.live.wire.protobuf import field
@@ -209,6 +209,20 @@ def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> Non
         saver.save()
     assert counted.count == 2
     assert load(tmp_path / "state.json") == Counted(1).state()
+
+
+def test_a_picker_starts_although_an_operator_added_a_pool_under_another_name(
+    tmp_path: Path,
+) -> None:
+    """The settings list the same server since then."""
+    state = tmp_path / "state.json"
+    old = read_settings({"listen": "127.0.0.1:4000", "pool": [str(TWO)]}, None)
+    known = [KnownPool(address=Address("localhost", ONE.port), endpoint=ONE), KnownPool(address=TWO)]
+    save(state, PickerState(settings=old, pools=known))
+    made = asyncio.run(restored(state))
+    assert [str(pool.address) for pool in made.balancer.pools] == [f"localhost:{ONE.port}", str(TWO)]
+    [line] = [line.facts for line in made.log.recent if line.name == "pool not added"]
+    assert line == {"pool": str(ONE), "reason": f"Pool {ONE} already exists, as localhost:{ONE.port}."}
 
 
 def test_a_weight_of_the_state_file_is_dropped_if_the_policy_ignores_it(tmp_path: Path) -> None:
