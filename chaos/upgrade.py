@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -87,7 +88,12 @@ class Generation:
         """Start it, and wait until it serves."""
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+                self.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "XDG_STATE_HOME": str(self.log.parent)},
             )
         assert self.process.stdout is not None
         line = await asyncio.to_thread(self.process.stdout.readline)

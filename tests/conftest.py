@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Generator
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -38,13 +39,16 @@ for _name in list(os.environ):
     if _name in _OF_THE_CALLER or _name.lower().endswith("_proxy"):
         del os.environ[_name]
 
-# Nothing is read from the user's home, and nothing is written to it.
+# Nothing is read from the user's home, and nothing is written to it. Gateways of other runs have left no state.
 _HOME = Path(sys.prefix) / "home"
+_STATE = TemporaryDirectory(prefix="evenly-state-")
 os.environ |= {
     "MPLCONFIGDIR": str(_HOME / "matplotlib"),
     "IPYTHONDIR": str(_HOME / "ipython"),
     "CURL_HOME": str(_HOME),
+    "XDG_STATE_HOME": _STATE.name,
 }
+os.environ.pop("STATE_DIRECTORY", None)
 
 # A job in the background of a script starts with SIGINT ignored, and so would every process of the tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)

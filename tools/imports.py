@@ -240,11 +240,15 @@ PACKAGES: dict[str, Package] = {
         libraries=("dns",),
     ),
     "live.picker.ready": Package(holds="The ready line, as data.", may=("errors", "inputs", "live.addresses")),
+    "live.picker.state_file": Package(
+        holds="What a picker keeps across a restart.",
+        may=("errors", "files", "live", "live.addresses"), libraries=("pydantic",),
+    ),
     "live.picker": Package(
-        holds="The picker process: server, routes, background work, state file, settings watch.",
+        holds="The picker process: server, routes, background work, settings watch.",
         may=("errors", "files", "live", "live.addresses", "live.admin", "live.admin.schema", "live.balancer",
-             "live.dashboard", "live.discovery", "live.envoy", "live.picker.ready", "live.wire"),
-        libraries=("pydantic",),
+             "live.dashboard", "live.discovery", "live.envoy", "live.picker.ready",
+             "live.picker.state_file", "live.wire"),
         lazily=("live.store",),
     ),
     "live.store": Package(
@@ -261,7 +265,8 @@ PACKAGES: dict[str, Package] = {
     ),
     "live.gateway": Package(
         holds="The supervisor of Envoy and picker, their ports and processes.",
-        may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready", "live.pool_scheme"),
+        may=("errors", "files", "live", "live.addresses", "live.envoy", "live.picker.ready",
+             "live.picker.state_file", "live.pool_scheme"),
     ),
     "live.demo": Package(
         holds="Embedded pools and traffic around a real Envoy and picker.",

@@ -130,10 +130,10 @@ def _why_not_writable(path: Path) -> str:
         return f"the directory {path_text(folder)} is not writable"
 
 
-def ensure_folder(path: Path) -> Path:
-    """Return `path` as a writable folder, creating it and its parents if needed."""
+def ensure_folder(path: Path, mode: int = 0o777) -> Path:
+    """Return `path` as a writable folder. Create it with this mode, and its parents, if needed."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):  # permissions do not tell: root may not create files in /proc
             return path
     except FileExistsError:
@@ -148,10 +148,11 @@ def _words(error: Exception) -> str:
 
 
 @contextmanager
-def atomic_write(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path, mode: int | None = None) -> Iterator[Path]:
     """Yield a temporary path next to `path`: renamed to `path` on success, deleted on an error.
 
-    Readers of `path` see the old content or the new one, never a part of it.
+    Readers of `path` see the old content or the new one, never a part of it. Without a `mode`, it is that of any
+    new file.
     """
     check_writable(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:_STEM]}-", suffix=path.suffix)
@@ -159,7 +160,7 @@ def atomic_write(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        temporary.chmod(0o666 & ~_umask())
+        temporary.chmod(0o666 & ~_umask() if mode is None else mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

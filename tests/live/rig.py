@@ -266,4 +266,5 @@ def rig(
         built = Rig(servers, picker, fronts)
         seen = {f"127.0.0.1:{envoy.admin}" for envoy in fronts}
         eventually(picker.state, lambda state: seen == {e["admin"] for e in state["envoys"] if e["reachable"]})
+        eventually(built.states, lambda states: "checking" not in states.values())
         yield built

@@ -96,3 +96,6 @@ def test_a_page_is_foreign_unless_it_comes_from_the_same_host() -> None:
     assert is_foreign("null", "localhost:80")
     assert not is_foreign("http://localhost:80", "localhost:80")
     assert not is_foreign(None, "localhost:80")
+    assert not is_foreign("http://localhost:80", "localhost:80", "same-origin")
+    for site in ("cross-site", "same-site", "", "anything"):
+        assert is_foreign(None, "localhost:80", site)

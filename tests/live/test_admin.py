@@ -69,7 +69,9 @@ def balancer(pools: int = 2) -> Balancer:
         report=lambda event, /, **facts: None,
     )
     for number in range(pools):
-        made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
+        made.set_well(
+            made.add(Address("127.0.0.1", 9001 + number), Address("127.0.0.1", 9001 + number), slowly=False)
+        )
     return made
 
 
@@ -171,6 +173,7 @@ def test_the_state_is_the_balancers(port: Port) -> None:
         ],
         "store": None,
         "discovery": [],
+        "changes_survive": False,
     }
 
 
@@ -195,7 +198,7 @@ def test_a_pool_is_added_drained_undrained_and_removed(port: Port) -> None:
             "sessions": 0,
             "unpicked": 0,
             "elsewhere": 0,
-            "state": "warming",
+            "state": "checking",
             "weight": 1.0,
             "source": "",
         },
@@ -362,6 +365,23 @@ def test_pages_of_others_may_not_call(port: Port) -> None:
         for method, path in EVERYTHING:
             refused(port.request(method, path, headers={"Origin": origin}), 403)
         assert port.states()["127.0.0.1:9001"] == "serving"
+
+
+def test_pages_of_others_may_not_show_an_answer_but_may_link_to_the_pages(port: Port) -> None:
+    """Browsers send no `Origin` for an image, a script, a frame or a link."""
+    image = {"Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    frame = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "iframe"}
+    link = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    for site in ("cross-site", "same-site"):
+        of_another = {"Sec-Fetch-Site": site}
+        for method, path in EVERYTHING:
+            for kind in (image, frame):
+                said = refused(port.request(method, path, headers=of_another | kind), 403)
+                assert said == "Pages of other sites may not call the admin port."
+        assert port.get("/healthz", headers=of_another | image).status_code == 200
+        assert {port.get(path, headers=of_another | link).status_code for _, path in PAGES} == {200}
+        refused(port.get("/state", headers=of_another | link), 403)
+    assert port.get("/state", headers={"Sec-Fetch-Site": "same-origin"}).status_code == 200
 
 
 def test_what_an_html_form_can_send_is_rejected(port: Port) -> None:

@@ -20,6 +20,7 @@ from evenly.live import alpha_updates
 from evenly.live.addresses import Address
 from evenly.live.alpha_updates import Advisor
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.events import AlphaChanged
 from evenly.live.log import Log
 from tests.live.processes import PATIENCE
 
@@ -35,13 +36,14 @@ class Scene:
         script.chmod(0o755)
         self.recommend("0.9")
         self.lines = io.StringIO()
+        self.reasons: list[str] = []
         self.balancer = Balancer(
             ThresholdPolicy(0, LearningRule("0.5")),
             name="threshold",
             choose=lambda items: items[0],
             clock=lambda: 0.0,
             slow_start=0.0,
-            report=lambda event: None,
+            report=lambda event: self.reasons.extend([event.reason] if isinstance(event, AlphaChanged) else []),
         )
         self.pools = [self.balancer.add(_address(number), _address(number)) for number in range(pools)]
         self.advisor = Advisor(self._sessions, self.balancer.set_alpha, load_max, Log(self.lines))
@@ -104,9 +106,18 @@ def test_pools_that_drain_or_leave_do_not_count_and_one_pool_needs_no_alpha(tmp_
         scene.recommend("0.95")
         scene.balancer.add(_address(3), _address(3))
         await scene.until(lambda: scene.balancer.alpha == 0.95)
+        scene.recommend("0.97")
+        for pool in scene.balancer.pools:
+            scene.balancer.set_unpicked(pool, 11)
+        await scene.until(lambda: scene.balancer.alpha == 0.97)
 
     asyncio.run(play())
-    assert scene.questions() == ["--pools=2 --load-max=10.0", "--pools=3 --load-max=10.0"]
+    assert scene.questions() == [
+        *("--pools=2 --load-max=10.0", "--pools=3 --load-max=10.0", "--pools=3 --load-max=20.0")
+    ]
+    assert scene.reasons == [
+        *("recommended for 2 pools", "3 pools instead of 2", "up to 20 sessions per pool instead of 10")
+    ]
 
 
 @pytest.mark.parametrize(("sessions", "load_max"), [(10, 10.0), (11, 20.0), (5000, 1000.0)])

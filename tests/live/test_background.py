@@ -73,7 +73,7 @@ def test_the_state_is_written_only_when_it_has_changed(tmp_path: Path) -> None:
     file, states = tmp_path / "state.json", iter(["0.8", "0.8", "0.9"])
     settings = read_settings({"listen": "127.0.0.1:4000", "pool": ["127.0.0.1:9001"]}, None)
     saver = StateSaver(
-        file, lambda: PickerState(settings=settings, pools=[], alpha=next(states)), object, Log(None)
+        lambda: [file], lambda: PickerState(settings=settings, pools=[], alpha=next(states)), object, Log(None)
     )
     for written in ("0.8", None, "0.9"):
         saver.save()

@@ -58,6 +58,10 @@ def complaint(capsys: pytest.CaptureFixture[str], *words: str) -> str:
             "sample-size must be a whole number from 1 to 1000, not '2.5'.",
         ),
         (("--admin", "256.1.1.1:80"), "'256.1.1.1:80' is not a valid IPv4 address"),
+        (
+            ("--listen", ":8080"),
+            "':8080' has no host: write 127.0.0.1:8080 for this machine only, or 0.0.0.0:8080 to listen on all",
+        ),
         (("--pool", "h\u00f6st:80"), "xn--"),
         (("--config", ""), "--config must name a file, not ''."),
         (("--config", "/dev/zero"), "Cannot read /dev/zero more than once: it is not a regular file."),

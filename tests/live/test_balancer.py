@@ -20,6 +20,7 @@ from evenly.live.balancer.events import (
     BalancerEvent,
     PoolAdded,
     PoolEvent,
+    PoolFailed,
     PoolGone,
     PoolStateChanged,
     ThresholdChanged,
@@ -66,6 +67,9 @@ class Scene:
         self.pools = [
             self.balancer.add(address(number), endpoint(number), slowly=False) for number in range(pools)
         ]
+        for pool in self.pools:
+            self.balancer.set_well(pool)
+        self.events.clear()
 
     def states(self, pool: LivePool) -> list[tuple[State, State]]:
         """Return the reported state changes of the pool: before and after."""
@@ -97,6 +101,8 @@ class Scene:
 
 class Seen:
     """A ledger that records what it is told."""
+
+    checks = True
 
     def __init__(self) -> None:
         self.counts: Counter[LivePool] = Counter()
@@ -277,7 +283,10 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
     @rule(index=st.integers(0, 99), failing=st.booleans())
     def set_failing(self, index: int, failing: bool) -> None:
         pool = self.of(index)
-        self.balancer.set_failing(pool, failing)
+        if failing:
+            self.balancer.set_failing(pool, "down")
+        else:
+            self.balancer.set_well(pool)
         assert pool.failing == failing
 
     @rule(seconds=st.sampled_from([0.0, 0.1, 1.0, 5.0, 11.0]))
@@ -360,8 +369,9 @@ class TrueAfterAnyHistory(RuleBasedStateMachine):
                 pool.member or not pool.available or pool.ramp is not None
             )  # an available pool is picked unless it is capped
             assert self.balancer.pool_at(pool.endpoint) is pool
-            assert (pool.state is State.WARMING) == (pool.ramp is not None)
-            assert (pool.state in {State.SERVING, State.WARMING}) == pool.available
+            assert (pool.state is State.CHECKING) == (pool.available and pool.well_at is None)
+            assert pool.state is State.CHECKING or (pool.state is State.WARMING) == (pool.ramp is not None)
+            assert (pool.state in {State.SERVING, State.WARMING, State.CHECKING}) == pool.available
 
     @invariant()
     def the_tokens_are_true(self) -> None:
@@ -456,7 +466,9 @@ def test_a_new_pool_fills_along_its_ramp(name: str) -> None:
     scene.picks(80)
     newcomer = scene.balancer.add(address(4), endpoint(4))
 
-    assert newcomer.state is State.WARMING
+    assert str(newcomer.state) == "checking"
+    scene.balancer.set_well(newcomer)
+    assert str(newcomer.state) == "warming"
     assert scene.picks(20)[newcomer] == 1
     scene.now += 2.5
     scene.balancer.tick()
@@ -471,7 +483,7 @@ def test_a_new_pool_fills_along_its_ramp(name: str) -> None:
     assert str(newcomer.state) == "serving"
     changed = PoolStateChanged(pool=address(4), before=State.WARMING, state=State.SERVING, sessions=7)
     assert scene.events[-1] == changed
-    assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
+    assert scene.states(newcomer) == [(State.CHECKING, State.WARMING), (State.WARMING, State.SERVING)]
 
 
 @pytest.mark.parametrize("name", ["threshold", "random", "weighted-least"])
@@ -481,11 +493,11 @@ def test_a_pool_that_fails_gets_nothing_and_comes_back_without_a_stampede(name: 
     pool = scene.pools[1]
     had = pool.sessions
 
-    scene.balancer.set_failing(pool, True)
+    scene.balancer.set_failing(pool, "down")
     assert (pool.state, pool.sessions) == (State.FAILING, had)
     assert scene.picks(40)[pool] == 0
 
-    scene.balancer.set_failing(pool, False)
+    scene.balancer.set_well(pool)
     assert pool.state is State.WARMING
     assert scene.picks(200)[pool] <= 1
     scene.now += 1.0
@@ -501,7 +513,44 @@ def test_no_pool_is_capped_when_that_leaves_none() -> None:
 
     assert scene.picks(300).keys().isdisjoint({None})
     assert scene.sessions() == [100, 100, 100]
-    assert {pool.state for pool in scene.balancer.pools} == {State.SERVING}
+    for pool in scene.balancer.pools:
+        assert (pool.state, pool.ramp) == (State.CHECKING, None)  # it gets sessions, and may never be checked
+        scene.balancer.set_well(pool)
+        assert pool.state is State.SERVING
+
+
+def test_a_pool_that_fails_tells_why_since_when_and_what_was_lost() -> None:
+    scene = Scene("jsq", pools=1)
+    [pool] = scene.pools
+    scene.picks(5)
+    scene.now += 1.0
+    scene.balancer.set_well(pool)
+    for _ in range(3):
+        scene.end(pool)
+    scene.now += 1.0
+    scene.balancer.set_well(pool)  # the checks do not know yet
+    scene.now += 2.5
+    scene.balancer.set_failing(pool, "health check failed")
+    failed = scene.events[-1]
+    assert isinstance(failed, PoolFailed)
+    assert (failed.before, failed.state, failed.sessions) == (State.SERVING, State.FAILING, 2)
+    assert (failed.reason, failed.seconds, failed.lost) == ("health check failed", 2.5, 3)
+    other = scene.balancer.add(address(1), endpoint(1))
+    scene.balancer.set_failing(other, "health check timed out")
+    failed = scene.events[-1]
+    assert isinstance(failed, PoolFailed)
+    assert (failed.before, failed.reason) == (State.CHECKING, "health check timed out")
+    assert (failed.seconds, failed.lost) == (None, 0)
+
+
+def test_a_session_shows_that_a_pool_can_be_reached_if_nothing_else_does() -> None:
+    scene = Scene("jsq")
+    silent, telling = Seen(), Seen()
+    silent.checks = False
+    for number, ledger in enumerate([None, silent, telling]):
+        pool = scene.balancer.add(address(number), endpoint(number))
+        scene.balancer.adopt(endpoint(number), via=ledger)
+        assert pool.state is (State.CHECKING if ledger is telling else State.WARMING)
 
 
 def test_sessions_placed_by_others_count_against_the_ramp() -> None:
@@ -613,12 +662,13 @@ def test_the_sessions_of_a_pool_that_is_gone_cannot_be_set() -> None:
 
 def test_changes_are_reported_once_each() -> None:
     scene = Scene("threshold", pools=2)
-    assert scene.events == [PoolAdded(pool=address(number), endpoint=endpoint(number)) for number in (0, 1)]
+    scene.balancer.add(address(2), endpoint(2))
+    assert scene.events == [PoolAdded(pool=address(2), endpoint=endpoint(2))]
     scene.events.clear()
-    scene.balancer.set_failing(scene.pools[0], True)
-    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.set_failing(scene.pools[0], "down")
+    scene.balancer.set_failing(scene.pools[0], "down")
     scene.balancer.drain(address(0))
-    scene.balancer.set_failing(scene.pools[0], False)  # draining all the same
+    scene.balancer.set_well(scene.pools[0])  # draining all the same
     scene.balancer.remove(address(0))
 
     assert scene.states(scene.pools[0]) == [
@@ -641,10 +691,11 @@ def test_without_slow_start_a_pool_serves_at_once() -> None:
 def test_a_slow_start_shorter_than_the_clock_can_tell_ends_at_the_next_tick() -> None:
     scene = Scene("jsq", pools=1, slow_start=1e-12)
     newcomer = scene.balancer.add(address(1), endpoint(1))
+    scene.balancer.set_well(newcomer)
     scene.now += 1.0
     scene.balancer.tick()
 
-    assert scene.states(newcomer) == [(State.WARMING, State.SERVING)]
+    assert scene.states(newcomer) == [(State.CHECKING, State.WARMING), (State.WARMING, State.SERVING)]
 
 
 def test_the_threshold_is_reported_when_it_is_another_one_than_before() -> None:
@@ -667,21 +718,21 @@ def test_the_threshold_is_reported_when_it_is_another_one_than_before() -> None:
 def test_catching_up_counts_only_pools_in_rotation() -> None:
     scene = Scene("threshold", pools=2)
     scene.balancer.set_unpicked(scene.pools[0], 10)
-    scene.balancer.set_failing(scene.pools[0], True)
+    scene.balancer.set_failing(scene.pools[0], "down")
     scene.balancer.catch_up()
     assert scene.balancer.threshold == 0
-    scene.balancer.set_failing(scene.pools[0], False)
+    scene.balancer.set_well(scene.pools[0])
     scene.balancer.catch_up()
     assert scene.balancer.threshold == 5
 
 
 def test_alpha_can_change_while_it_runs() -> None:
     scene = Scene("threshold", pools=2, alpha="0.6")
-    scene.balancer.set_alpha("0.85")
-    scene.balancer.set_alpha("0.85")
+    scene.balancer.set_alpha("0.85", "asked")
+    scene.balancer.set_alpha("0.85", "asked")
 
     assert scene.balancer.alpha == 0.85
-    assert scene.events[-1] == AlphaChanged(alpha=0.85)
+    assert scene.events[-1] == AlphaChanged(before=0.6, alpha=0.85, reason="asked")
     assert sum(isinstance(event, AlphaChanged) for event in scene.events) == 1
     assert (Scene("jsq").balancer.alpha, Scene("jsq").balancer.threshold) == (None, None)
 

@@ -290,10 +290,36 @@ def test_hosts_are_read_from_envoys_answer() -> None:
     idle = host(9002, [{"name": "rq_active", "type": "GAUGE"}], failed_active_health_check=True)
     assert parse_hosts(clusters(busy, idle)) == {
         Address("127.0.0.1", 9001): Host(3, failing=False),
-        Address("127.0.0.1", 9002): Host(0, failing=True),
+        Address("127.0.0.1", 9002): Host(0, failing=True, why="health check failed"),
     }
+    slow = host(9001, failed_active_health_check=True, active_hc_timeout=True)
+    assert parse_hosts(clusters(slow)) == {Address("127.0.0.1", 9001): Host(0, True, "health check timed out")}
+    ejected = host(9001, failed_outlier_check=True)
+    assert parse_hosts(clusters(ejected)) == {Address("127.0.0.1", 9001): Host(0, True, "ejected as an outlier")}
     assert parse_hosts(clusters(busy, name="other")) == {}
     assert parse_hosts(b"{}") == {}
+
+
+def test_a_pool_must_be_in_both_clusters_if_there_are_two() -> None:
+    """Safe methods use the one, all others the other. An Envoy of others may have one."""
+
+    def parsed(once: list[dict[str, Any]]) -> Host:
+        both = [{"name": "pools", "host_statuses": [host(9001)]}, {"name": "pools-once", "host_statuses": once}]
+        return parse_hosts(json.dumps({"cluster_statuses": both}).encode())[Address("127.0.0.1", 9001)]
+
+    active = [{"name": "rq_active", "value": "2"}]
+    assert parsed([host(9001, active)]) == Host(2, False)
+    assert parsed([host(9001, active, failed_active_health_check=True)]) == Host(2, True, "health check failed")
+    assert parsed([host(9002)]) == parsed([]) == Host(0, True, "Envoy does not have it yet")
+
+
+def test_a_pool_is_reached_when_the_workers_of_its_envoy_know_it() -> None:
+    envoy, where = EnvoyCounts(ADMIN), pool(1)
+    reached = []
+    for now, failing in ((0.0, True), (0.1, False), (0.15, False), (0.25, False), (0.3, True), (0.4, False)):
+        verdicts(envoy, where, (now, failing))
+        reached.append(envoy.reaches(where.endpoint, now))
+    assert reached == [False, False, False, True, False, False]
 
 
 def test_answers_that_are_no_answers_are_refused() -> None:

@@ -355,6 +355,7 @@ def test_a_fault_of_ours_is_logged_and_polling_continues() -> None:
         await scene.polled()
         assert scene.events("fault")[0] == {
             "event": "fault",
+            "level": "error",
             "where": "EnvoyFleet._take_in",
             "error": "ZeroDivisionError('of ours')",
         }

@@ -201,6 +201,9 @@ def test_sessions_are_drained(short_tmp: Path) -> None:
         session.close()
         assert exit_code(started) == 0
         assert [event["sessions"] for event in events(started) if event["event"] == "sessions open"]
+        assert (
+            events(started)[-1].items() >= {"event": "gateway stopped", "level": "info", "sessions_cut": 0}.items()
+        )
         assert not any(is_running(pid) for pid in family.values())
         assert not [*short_tmp.iterdir()]
 
@@ -216,6 +219,7 @@ def test_sessions_that_do_not_end_are_cut_off(signals: int) -> None:
             session.echo()
             started.send(signal.SIGINT)
         assert exit_code(started) == 0
+        assert [event["sessions_cut"] for event in events(started) if event["event"] == "gateway stopped"] == [1]
         with pytest.raises((SessionFailedError, OSError)):
             session.echo()
         session.abort()
@@ -285,6 +289,50 @@ def test_pools_of_a_config_file_are_followed(tmp_path: Path) -> None:
             assert started.state()["policy"] == "jsq"
             config.write_text(f'pool = ["{second}"]\npolicy = "jsq"\n', encoding="utf-8")
             eventually(lambda: _served_by(started.port), lambda pool: pool == second)
+
+
+def states(started: Gateway) -> dict[str, str]:
+    return {pool["address"]: pool["state"] for pool in started.state()["pools"]}
+
+
+def test_changes_at_the_admin_port_survive_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, also with a config file. What that says from then on is followed, too."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    config = tmp_path / "gateway.toml"
+    with pool_servers(4) as servers:
+        first, second, added, listed = (server.address for server in servers)
+        text = 'pool = ["{}", "{}"]\npolicy = "jsq"\nslow_start = 0\n'
+        config.write_text(text.format(first, second), encoding="utf-8")
+        with Gateway("--config", str(config)) as started:
+            started.wait()
+            file = tmp_path / "state" / "evenly" / f"gateway-127.0.0.1-{started.port}.json"
+            assert started.state()["changes_survive"] is True
+            assert ask(started.admin, "/pools", "POST", {"address": added})[0] == 201
+            assert ask(started.admin, f"/pools/{first}/drain", "POST")[0] == 200
+            acknowledged = {pool["address"]: pool["draining"] for pool in json.loads(file.read_text())["pools"]}
+            assert acknowledged == {first: True, second: False, added: False}
+            assert [oct(each.stat().st_mode)[-3:] for each in (file, file.parent)] == ["600", "700"]
+            assert started.kill(signal.SIGTERM) == 0
+            config.write_text(text.format(first, listed), encoding="utf-8")  # the second is gone, another comes
+            started.start()
+            started.wait()
+            known = eventually(lambda: states(started), lambda seen: "checking" not in seen.values())
+            assert known == {first: "draining", second: "leaving", added: "serving", listed: "serving"}
+            assert {_served_by(started.port) for _ in range(30)} == {added, listed}
+            assert [event["file"] for event in events(started) if event["event"] == "state read"] == [str(file)]
+
+
+def test_a_gateway_without_a_folder_for_its_state_says_that_it_forgets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    with Gateway("--pool", "127.0.0.1:9", "--policy", "jsq") as started:
+        started.wait()
+        assert started.state()["changes_survive"] is False
+        said = [event for event in events(started) if event["event"] == "changes will be forgotten"]
+        assert [event["level"] for event in said] == ["warning"]
+        assert str(tmp_path / "file" / "evenly") in said[0]["reason"]
 
 
 def _served_by(port: int) -> str:

@@ -137,15 +137,15 @@ def test_a_pool_is_examined_again_when_its_server_may_be_another() -> None:
         async with scene.running():
             async with server(port, SETTINGS):
                 await until(lambda: scene.greetings.greets(pool))
-                scene.balancer.set_failing(pool, True)  # as the fleet does then
+                scene.balancer.set_failing(pool, "down")  # as the fleet does then
             await asyncio.sleep(0.2)
             verdicts.append(scene.greetings.greets(pool))  # it cannot be reached, which proves nothing
             async with server(port, b""):
                 await until(lambda: not scene.greetings.greets(pool))
-            scene.balancer.set_failing(pool, True)  # its health checks fail while the server is replaced
+            scene.balancer.set_failing(pool, "down")  # its health checks fail while the server is replaced
             await until(lambda: pool not in scene.greetings._next)
             async with server(port, SETTINGS):
-                scene.balancer.set_failing(pool, False)
+                scene.balancer.set_well(pool)
                 await until(lambda: scene.greetings.greets(pool))
             scene.balancer.remove(pool.address)
             await until(lambda: not scene.greetings.greets(pool))

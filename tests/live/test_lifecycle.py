@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -15,7 +16,6 @@ from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.events import BalancerEvent
 from evenly.live.balancer.lifecycle import TRANSITIONS, Event, LifecycleError, Stage, State, next_stage
 from evenly.live.balancer.pool import LivePool
-from evenly.live.balancer.session import Session
 
 SLOW_START = 10.0
 POOL = Address("127.0.0.1", 9001)
@@ -28,11 +28,12 @@ LISTED = [(stage, event) for stage, row in TRANSITIONS.items() for event in row]
 
 @dataclass(frozen=True)
 class Flags:
-    """The four flags that the table replaced, and whether the pool exists."""
+    """The flags that the table replaced, and whether the pool exists."""
 
     draining: bool = False
     failing: bool = False
     leaving: bool = False
+    checking: bool = False
     ramp: bool = False
     there: bool | None = True  # None before it was added
 
@@ -44,6 +45,7 @@ class Flags:
         """Return the flags after the event; None if it cannot happen."""
         allowed: dict[Event, tuple[bool, Flags]] = {
             Event.ADD: (self.there is None or self.leaving, replace(self, draining=False, leaving=False)),
+            Event.REACH: (self.checking, replace(self, checking=False, ramp=True)),
             Event.WARMED_UP: (self.ramp, replace(self, ramp=False)),
             Event.FAIL: (not self.failing, replace(self, failing=True)),
             Event.RECOVER: (self.failing, replace(self, failing=False)),
@@ -58,12 +60,15 @@ class Flags:
         if self.there is None:
             flags = replace(flags, there=True)
         if not flags.available:
-            return replace(flags, ramp=False)
-        return flags if self.available else replace(flags, ramp=True)
+            return replace(flags, checking=False, ramp=False)
+        if self.available:
+            return flags
+        return replace(flags, ramp=True) if event is Event.RECOVER else replace(flags, checking=True)
 
 
 FLAGS = {
     Stage.STARTING: Flags(there=None),
+    Stage.CHECKING: Flags(checking=True),
     Stage.WARMING: Flags(ramp=True),
     Stage.SERVING: Flags(),
     Stage.FAILING: Flags(failing=True),
@@ -105,7 +110,9 @@ def test_the_meaning_of_a_stage_agrees_with_the_flags() -> None:
             "leaving" if flags.leaving else "draining" if flags.draining else "failing" if flags.failing else None
         )
         if flags.there:
-            assert str(pool.state) == (word or ("warming" if flags.ramp else "serving"))
+            assert str(pool.state) == (
+                word or ("checking" if flags.checking else "warming" if flags.ramp else "serving")
+            )
 
 
 def reached(stage: Stage) -> LivePool:
@@ -132,7 +139,7 @@ def test_every_stage_has_a_row_and_a_word_and_can_be_reached() -> None:
     assert list(TRANSITIONS) == list(lifecycle.SHOWN) == list(Stage)
     assert {stage for stage in Stage if path_to(stage) is not None} == set(Stage)
     assert not TRANSITIONS[Stage.GONE]
-    assert {str(word) for word in State} == {"serving", "warming", "failing", "draining", "leaving"}
+    assert {str(word) for word in State} == {"serving", "warming", "checking", "failing", "draining", "leaving"}
 
 
 # --- through a balancer ----------------------------------------------------------------------------------------
@@ -144,7 +151,6 @@ class Scene:
     def __init__(self, slow_start: float = SLOW_START) -> None:
         self.now = 0.0
         self.events: list[BalancerEvent] = []
-        self.opened: list[Session] = []
         self.balancer = Balancer(
             JoinShortestQueue(),
             name="jsq",
@@ -160,29 +166,30 @@ class Scene:
 
     def apply(self, event: Event) -> None:
         """Make the event happen from outside, as operator, health checks, time and sessions do."""
-        {
+        happen: dict[Event, Callable[[], object]] = {
             Event.ADD: lambda: self.balancer.add(POOL, POOL),
             Event.WARMED_UP: lambda: self.wait(SLOW_START),
-            Event.FAIL: lambda: self.set_failing(True),
-            Event.RECOVER: lambda: self.set_failing(False),
+            Event.REACH: self.set_well,
+            Event.FAIL: self.set_failing,
+            Event.RECOVER: self.set_well,
             Event.DRAIN: lambda: self.balancer.drain(POOL),
             Event.UNDRAIN: lambda: self.balancer.undrain(POOL),
             Event.REMOVE: lambda: self.balancer.remove(POOL),
-            Event.EMPTIED: self.close_all,
-        }[event]()
+            Event.EMPTIED: lambda: self.set_sessions(0),
+        }
+        happen[event]()
 
-    def set_failing(self, failing: bool) -> None:
+    def set_failing(self) -> None:
         assert self.pool is not None
-        self.balancer.set_failing(self.pool, failing)
+        self.balancer.set_failing(self.pool, "down")
 
-    def open_session(self) -> None:
-        session = self.balancer.adopt(POOL)
-        assert session is not None
-        self.opened.append(session)
+    def set_well(self) -> None:
+        assert self.pool is not None
+        self.balancer.set_well(self.pool)
 
-    def close_all(self) -> None:
-        while self.opened:
-            self.opened.pop().close()
+    def set_sessions(self, count: int) -> None:
+        assert self.pool is not None
+        self.balancer.set_unpicked(self.pool, count)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -198,7 +205,7 @@ def test_every_listed_transition_happens_in_a_balancer() -> None:
             scene.apply(each)
             if pool is None:
                 pool = scene.pool
-                scene.open_session()
+                scene.set_sessions(1)
         assert pool is not None
         assert pool.stage is TRANSITIONS[stage][event]
         assert scene.pool is (None if pool.stage is Stage.GONE else pool)

@@ -153,6 +153,7 @@ def test_an_event_is_one_line_of_json() -> None:
         {
             "time": "2026-11-15T17:00:00.123Z",
             "event": "pool failing",
+            "level": "warning",
             "pool": "127.0.0.1:9001",
             "before": "serving",
             "sessions": 3,

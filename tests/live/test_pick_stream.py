@@ -101,7 +101,7 @@ def test_no_pool_can_be_picked_but_one_serves(drained: bool, answer: bytes) -> N
         if drained:
             scene.balancer.drain(pool.address)
         else:
-            scene.balancer.set_failing(pool, True)
+            scene.balancer.set_failing(pool, "down")
     assert scene.answer(REQUEST) == answer
     assert scene.counts() == ([0, 0, 0], 0)
     scene.answer(response(STRANGER))

@@ -239,12 +239,12 @@ def remembering(state: Path, *pools: str) -> list[tuple[str, str]]:
 @pytest.mark.full
 def test_a_failed_start_leaves_the_state_file_intact(tmp_path: Path) -> None:
     state = tmp_path / "state.json"
-    serving = [(pool, "serving") for pool in POOLS]
-    assert remembering(state, *POOLS) == serving
+    checking = [(pool, "checking") for pool in POOLS]
+    assert remembering(state, *POOLS) == checking
     failing = Picker("--policy", "jsq", "--state", str(state), *options(*POOLS, "no-such-host.invalid:80"))
     with failing:
         eventually(failing.output, lambda said: "Cannot resolve the host of no-such-host.invalid:80" in said)
-    assert remembering(state, *POOLS) == serving
+    assert remembering(state, *POOLS) == checking
 
 
 def test_pools_changed_at_run_time_survive_a_restart(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_pools_changed_at_run_time_survive_a_restart(tmp_path: Path) -> None:
     assert remembering(state, *POOLS) == [
         (POOLS[0], "draining"),
         (POOLS[1], "leaving"),
-        ("127.0.0.1:9003", "serving"),
+        ("127.0.0.1:9003", "checking"),
     ]
 
 
@@ -314,7 +314,7 @@ def test_a_pool_may_get_another_name_in_the_config_file(tmp_path: Path) -> None:
             next(answers)
             config.write_text('pool = ["127.0.0.1:9001"]\npolicy = "jsq"\nslow_start = 0\n')
             found = eventually(started.state, lambda state: state["pools"][0]["address"] == "127.0.0.1:9001")
-            assert [(pool["sessions"], pool["state"]) for pool in found["pools"]] == [(1, "serving")]
+            assert [(pool["sessions"], pool["state"]) for pool in found["pools"]] == [(1, "checking")]
 
 
 def test_when_all_pools_drain_new_sessions_are_turned_away(picker: Picker, channel: grpc.Channel) -> None:

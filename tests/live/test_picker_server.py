@@ -23,7 +23,7 @@ from evenly.live.picker import server
 from evenly.live.picker.background import StateSaver
 from evenly.live.picker.event_log import EventLog
 from evenly.live.picker.server import PickerServer
-from evenly.live.picker.state_file import PickerState, load
+from evenly.live.picker.state_file import KnownPool, PickerState, load, save
 from evenly.live.settings import OLD_KEYS, read_settings
 from evenly.live.tls_settings import TlsSettings
 from evenly.live.wire.protobuf import field
@@ -88,11 +88,11 @@ def drain_both(made: PickerServer) -> None:
 
 
 def fail(made: PickerServer) -> None:
-    made.balancer.set_failing(made.balancer.pools[0], True)
+    made.balancer.set_failing(made.balancer.pools[0], "down")
 
 
 def learn(made: PickerServer) -> None:
-    made.balancer.set_alpha("0.6")
+    made.balancer.set_alpha("0.6", "")
     for _ in range(10):
         made.balancer.open()
     made.balancer.tick()
@@ -140,11 +140,12 @@ def test_a_state_file_of_an_earlier_version_is_read_and_written_with_new_names(t
         Stage.DRAINING,
         Stage.LEAVING_DRAINING,
         Stage.LEAVING,
-        Stage.SERVING,
+        Stage.CHECKING,
     ]
     expected = json.loads(STATE)
     expected["pools"][3]["endpoint"] = "127.0.0.1:9004"
     expected["settings"] = {OLD_KEYS.get(key, key): value for key, value in expected["settings"].items()}
+    expected["settings"]["admin"] = "127.0.0.1:8081"  # the default of today
     # What follows is what that version did not have.
     expected["settings"] |= {"store": None, "fleet": "default", "record": None, "resolver": None}
     expected["settings"] |= {"sticky": None, "sticky_margin": None, "sticky_key_file": None}
@@ -178,7 +179,7 @@ def test_a_picker_is_ready_while_a_pool_is_available_and_its_gateway_accepts_cli
 
 def test_a_state_file_that_cannot_be_written_is_reported_each_time_it_begins(tmp_path: Path) -> None:
     folder, lines = tmp_path / "there", io.StringIO()
-    saver = StateSaver(folder / "state.json", Counted().state, object, Log(lines))
+    saver = StateSaver(lambda: [folder / "state.json"], Counted().state, object, Log(lines))
     for exists in (False, False, True, False, False):
         if exists:
             folder.mkdir()
@@ -202,12 +203,26 @@ class Counted:
 
 def test_the_state_is_made_only_if_its_source_has_changed(tmp_path: Path) -> None:
     counted, source = Counted(), [1]
-    saver = StateSaver(tmp_path / "state.json", counted.state, lambda: list(source), Log(None))
+    saver = StateSaver(lambda: [tmp_path / "state.json"], counted.state, lambda: list(source), Log(None))
     for number in (1, 1, 2, 2, 2):
         source[0] = number
         saver.save()
     assert counted.count == 2
     assert load(tmp_path / "state.json") == Counted(1).state()
+
+
+def test_a_picker_starts_although_an_operator_added_a_pool_under_another_name(
+    tmp_path: Path,
+) -> None:
+    """The settings list the same server since then."""
+    state = tmp_path / "state.json"
+    old = read_settings({"listen": "127.0.0.1:4000", "pool": [str(TWO)]}, None)
+    known = [KnownPool(address=Address("localhost", ONE.port), endpoint=ONE), KnownPool(address=TWO)]
+    save(state, PickerState(settings=old, pools=known))
+    made = asyncio.run(restored(state))
+    assert [str(pool.address) for pool in made.balancer.pools] == [f"localhost:{ONE.port}", str(TWO)]
+    [line] = [line.facts for line in made.log.recent if line.name == "pool not added"]
+    assert line == {"pool": str(ONE), "reason": f"Pool {ONE} already exists, as localhost:{ONE.port}."}
 
 
 def test_a_weight_of_the_state_file_is_dropped_if_the_policy_ignores_it(tmp_path: Path) -> None:

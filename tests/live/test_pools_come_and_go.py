@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from tests.live.clients import Traffic, sessions
-from tests.live.processes import ask, eventually
+from tests.live.processes import ask, eventually, free_port
 from tests.live.rig import Envoy, Picker, PoolProcess, Rig, rig
 
 JSQ = ("--policy", "jsq")  # where the next session goes is then known
@@ -37,6 +39,46 @@ def test_a_pool_is_added() -> None:
             counts = live.settled(12)
             assert {session.pool for session in opened} == {new.address}
             assert counts == {**before, new.address: 4}
+
+
+def test_all_requests_can_reach_a_pool_when_it_is_no_longer_checked() -> None:
+    """Safe methods and others use different clusters of Envoy, and its workers learn of a new pool late."""
+    with rig(2, *JSQ, envoys=2) as live, PoolProcess() as new:
+        new.wait()
+        for pool in live.pools:
+            pool.say("reset")
+        status, body = ask(live.picker.admin, "/pools", "POST", {"address": new.address})
+        assert (status, json.loads(body)["state"]) == (201, "warming")
+        for envoy in live.envoys:
+            assert [ask(envoy.port, "/")[0] for _ in range(5)] == [200] * 5
+        for pool in live.pools:  # other methods are not tried again elsewhere
+            assert order(live, "POST", f"/pools/{pool.address}/drain") == 200
+        for envoy in live.envoys:
+            assert [ask(envoy.port, "/", "POST")[0] for _ in range(5)] == [200] * 5
+
+
+def test_a_pool_that_is_never_reached_is_checked_and_then_fails_with_a_reason() -> None:
+    with rig(1, *JSQ) as live:
+        absent = f"127.0.0.1:{free_port()}"
+        status, body = ask(live.picker.admin, "/pools", "POST", {"address": absent})
+        assert (status, json.loads(body)["state"]) == (201, "failing")
+        logged = [json.loads(line) for line in live.picker.output().splitlines() if '"pool failing"' in line]
+        facts = {"pool": absent, "before": "checking", "reason": "health check failed", "since": None, "lost": 0}
+        assert [facts.items() <= line.items() for line in logged] == [True]
+
+
+def test_a_pool_that_dies_fails_with_the_sessions_that_were_lost() -> None:
+    with rig(2, *JSQ) as live, sessions(live.port, 6) as opened:
+        victim, count = live.pools[0], live.settled(6)[live.pools[0].address]
+        begun = datetime.now(UTC)
+        time.sleep(1.5)  # the sessions are those of the last second or two
+        victim.kill()
+        eventually(live.states, lambda states: states[victim.address] == "failing")
+        [line] = [json.loads(line) for line in live.picker.output().splitlines() if '"pool failing"' in line]
+        assert (line["before"], line["reason"]) == ("serving", "health check failed")
+        assert (line["lost"], line["sessions"], line["level"]) == (count, 0, "warning")
+        assert begun < datetime.fromisoformat(line["since"]) < datetime.fromisoformat(line["time"])
+        assert len(opened) == 6
 
 
 def test_a_pool_drains_and_comes_back() -> None:

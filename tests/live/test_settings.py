@@ -20,6 +20,9 @@ from evenly.core import (
 )
 from evenly.errors import InputError
 from evenly.live.addresses import MAX_POOLS, MAX_WEIGHTS, Address, WeightedPool
+from evenly.live.gateway.resources import bound_to, reserved_admin
+from evenly.live.listening import listening_socket
+from evenly.live.picker.admin_port import admin_socket
 from evenly.live.picker.state_file import MAX_BYTES, KnownPool, PickerState, load, save
 from evenly.live.settings import new_policy, read_settings
 from evenly.live.store_url import parse_store_url
@@ -41,6 +44,36 @@ def test_options_win_over_the_file(tmp_path: Path) -> None:
     assert (settings.listen.port, settings.pool, settings.alpha) == (80, (WeightedPool(C),), "0.57")
     assert (settings.slow_start, settings.health_path) == (3.0, "/up")
     assert read_settings({**GIVEN, "pool": ["127.0.0.1:2"]}, file).pool == (WeightedPool(B),)
+
+
+def test_the_admin_port_is_the_given_one_else_the_usual_one_else_any() -> None:
+    usual, free = Address("127.0.0.1", 8081), Address("127.0.0.1", 0)
+    given = read_settings(GIVEN | {"admin": "127.0.0.1:8082"}, None)
+    assert (given.admin_given, given.admin_choices) == (True, (Address("127.0.0.1", 8082),))
+    assert read_settings(GIVEN | {"admin": "127.0.0.1:0"}, None).admin_choices == (free,)
+    settings = read_settings(GIVEN, None)
+    assert (settings.admin_given, settings.admin_choices) == (False, (usual, free))
+    for taken in ({"listen": "0.0.0.0:8081"}, {"pool": ["127.0.0.1:8081"]}):
+        assert read_settings(GIVEN | taken, None).admin_choices == (free,)
+    with pytest.raises(InputError, match="must have different ports"):
+        read_settings(GIVEN | {"listen": "0.0.0.0:8081", "admin": "127.0.0.1:8081"}, None)
+
+
+def test_an_admin_port_has_one_owner_although_nothing_listens_there_yet() -> None:
+    """Two gateways that start together must not share it."""
+    free = Address("127.0.0.1", 0)
+    with reserved_admin([free]) as first:
+        taken = bound_to(first)
+        with pytest.raises(InputError, match=f"Cannot listen on {taken}: address already in use"):
+            reserved_admin([taken]).__enter__()
+        with reserved_admin([taken, free]) as second:
+            assert bound_to(second).port not in {0, taken.port}
+        with listening_socket(taken, shared=True), reserved_admin([taken, free]) as third:
+            assert bound_to(third).port != taken.port
+    with reserved_admin([taken]) as again:
+        assert bound_to(again) == taken
+    with listening_socket(taken), admin_socket([taken, free], None) as other:
+        assert bound_to(other).port != taken.port
 
 
 def test_a_store_is_read_from_options_and_from_a_file(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_a_pool_that_does_not_serve_gets_no_client_back(event: str) -> None:
     if event == "drain":
         scene.balancer.drain(mine.address)
     elif event == "fail":
-        scene.balancer.set_failing(mine, True)
+        scene.balancer.set_failing(mine, "down")
     else:
         scene.balancer.remove(mine.address)
     other, answer = scene.returning(mine)

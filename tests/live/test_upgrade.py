@@ -53,10 +53,11 @@ def said(started: Gateway, event: str) -> list[dict[str, Any]]:
 
 
 def successor(old: Gateway, *options: str) -> Gateway:
-    """Return a gateway, not started yet, that takes over from another with the same options."""
+    """Return a gateway, not started yet, that takes over from another with its options, except the admin port."""
     new = Gateway()
     new.port, new.admin = old.port, old.admin
-    new.command = (*old.command, "--take-over", *options)
+    admin = old.command.index("--admin")
+    new.command = (*old.command[:admin], *old.command[admin + 2 :], "--take-over", *options)
     return new
 
 
@@ -106,8 +107,11 @@ def test_the_new_gateway_knows_the_pools_and_serves_the_admin_port() -> None:
         with closing(Session(new.port).wait()) as other:
             session.echo()
             assert other.pool == session.pool
+        assert request(new.admin, f"/pools/{drained.address}/undrain", "POST")[0] == 200
         session.close()
-        assert exit_code(old) == 0
+        assert exit_code(old) == 0  # and has not written what it knew
+        file = Path(os.environ["XDG_STATE_HOME"], "evenly", f"gateway-127.0.0.1-{old.port}.json")
+        assert [pool["draining"] for pool in json.loads(file.read_text())["pools"]] == [False, False]
         eventually(new.state, lambda state: state["sessions"] == 0)
         with closing(Session(new.port).wait()) as other:
             other.echo()

@@ -129,8 +129,10 @@ def play(scene: Scene, opened: list[Any], event: str, number: int, count: int, w
         balancer.add(at(number), at(number), weight=weight)
     elif event in ("drain", "undrain", "remove") and staying:
         getattr(balancer, event)(at(number))
-    elif event in ("fail", "recover") and pool is not None:
-        balancer.set_failing(pool, event == "fail")
+    elif event == "fail" and pool is not None:
+        balancer.set_failing(pool, "down")
+    elif event == "recover" and pool is not None:
+        balancer.set_well(pool)
     elif event == "unpicked" and pool is not None:
         balancer.set_unpicked(pool, count)
     elif event == "elsewhere" and pool is not None:
@@ -138,7 +140,7 @@ def play(scene: Scene, opened: list[Any], event: str, number: int, count: int, w
     elif event in ("catch up", "lag"):
         balancer.catch_up(slack=int(event == "lag"))
     elif event == "alpha":
-        balancer.set_alpha("0.85" if count % 2 else ALPHA)
+        balancer.set_alpha("0.85" if count % 2 else ALPHA, "")
 
 
 def without_weight(events: list[BalancerEvent]) -> list[dict[str, object]]:
@@ -195,6 +197,7 @@ def test_slow_start_leads_to_the_part_by_weight() -> None:
     scene = Scene([1, 1, 1], slow_start=10.0)
     scene.open(30)
     large = scene.balancer.add(at(3), at(3), weight=4)
+    scene.balancer.set_well(large)
     scene.now = 5.0
     scene.balancer.tick()
     scene.open(40)

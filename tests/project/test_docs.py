@@ -111,6 +111,7 @@ def run(command: list[str], folder: Path) -> str:
             needs(program)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "EVENLY_CHECKOUT": str(ROOT)}
+    environment["XDG_STATE_HOME"] = str(folder / "state")  # gateways of other pages have the same addresses
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, check=False)
     assert done.returncode == 0, f"{command[-1]}\n{done.stdout}\n{done.stderr}"
     return done.stdout

@@ -61,7 +61,7 @@ class BalancerPort:
         )
         for number in range(self.pools):
             address = Address(f"10.0.{number // 250}.{number % 250 + 1}", 8080)
-            self.balancer.add(address, address, slowly=False)
+            self.balancer.set_well(self.balancer.add(address, address, slowly=False))
         for _ in range(round(self.pools * self.load)):
             self._open()
         self.feed = Feed(BalancerSource(self.balancer, _parts), self.log)

@@ -117,6 +117,7 @@ def test_a_pool_is_added_and_removed(watch: Watched, gateway: Gateway, pools: li
     dashboard = opened(watch, gateway.admin, size=PHONE).wait_live()
     page = dashboard.page
     page.get_by_role("button", name="Add a pool").click()
+    expect(page.locator("#confirm-text")).to_contain_text("It stays until it is removed, also after a restart.")
     field = page.get_by_label("Address of the pool")
     for wrong, reason in (("nonsense", "must be"), (pools[0].address, "already exists")):
         field.fill(wrong)
@@ -322,7 +323,7 @@ def test_a_page_that_opens_late_shows_what_was_before(watch: Watched) -> None:
             "img", name="Sessions over the last hour: now 15, lowest 15, highest 15."
         )
         expect(chart).to_be_visible()
-        expect(dashboard.page.locator("#events li")).to_have_count(6)  # five pools, and the threshold
+        expect(dashboard.page.locator("#events li")).to_have_count(10)  # five pools, each added and reached
 
 
 AGREE = """() => ["Sessions", "Starts per second", "Threshold", "Spread"].map(title => {

@@ -51,7 +51,7 @@ Admin = Annotated[
     option(
         _ADDRESSES,
         "Serve the admin API at this address: metrics, state, adding and removing pools "
-        "(default: a free port of 127.0.0.1).",
+        "(default: 127.0.0.1:8081, or a free port if that is taken).",
         "HOST:PORT",
     ),
 ]
@@ -223,6 +223,17 @@ StateFile = Annotated[
         "FILE",
         "--state-file",
         "--state",
+        parser=file_path,
+    ),
+]
+GatewayStateFile = Annotated[
+    Path | None,
+    option(
+        _OPERATION,
+        "File that keeps pool changes made at run time across restarts (default: in STATE_DIRECTORY, as systemd "
+        "sets it, else in ~/.local/state/evenly, named after --listen; none for port 0).",
+        "FILE",
+        "--state-file",
         parser=file_path,
     ),
 ]

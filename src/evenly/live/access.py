@@ -9,6 +9,7 @@ from evenly.errors import InputError
 from evenly.live.addresses import parse_address
 
 _MAX_HOST = 300  # characters
+OWN_SITES = frozenset({"none", "same-origin"})  # another port of this host is "same-site", and foreign
 
 
 def has_token(authorization: str, token: str) -> bool:
@@ -39,6 +40,10 @@ def is_loopback_host(host: str) -> bool:
     return False
 
 
-def is_foreign(origin: str | None, host: str) -> bool:
-    """Return whether a web page of another site sends the request."""
-    return origin is not None and origin.partition("://")[2] != host
+def is_foreign(origin: str | None, host: str, site: str = "none") -> bool:
+    """Return whether a web page of another site sends the request.
+
+    `site` is its header `Sec-Fetch-Site`. Browsers send no `Origin` when a page shows our answer as an image, but
+    always say where such a request comes from. A user who types the address is "none".
+    """
+    return site not in OWN_SITES or (origin is not None and origin.partition("://")[2] != host)

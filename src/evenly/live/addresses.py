@@ -106,6 +106,12 @@ def parse_address(text: str) -> Address:
         raise InputError(f"An IPv6 address needs brackets, as in [::1]:80, not {shown(text)}.")
     if match is None or int(match["port"]) > 65535:
         raise InputError(f"An address must be HOST:PORT with a port up to 65535, not {shown(text)}.")
+    if match["host"] == "":
+        port = match["port"]
+        raise InputError(
+            f"{shown(text)} has no host: write 127.0.0.1:{port} for this machine only, or 0.0.0.0:{port} to "
+            "listen on all of its addresses."
+        )
     host = _checked_host(match["host"], text) if match["ipv6"] is None else _checked_ipv6(match["ipv6"], text)
     return Address(host, int(match["port"]))
 

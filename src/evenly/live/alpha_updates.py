@@ -25,11 +25,16 @@ _RETRY_S = 60.0
 class Advisor:
     """Keeps alpha at the recommended value. `load_max` is the highest load to plan for, or None.
 
-    `sessions` returns the number of open sessions of each pool that gets new ones; `use` takes a new alpha.
+    `sessions` returns the number of open sessions of each pool that gets new ones; `use` takes a new alpha, and
+    why it is another one.
     """
 
     def __init__(
-        self, sessions: Callable[[], Sequence[int]], use: Callable[[str], None], load_max: float | None, log: Log
+        self,
+        sessions: Callable[[], Sequence[int]],
+        use: Callable[[str, str], None],
+        load_max: float | None,
+        log: Log,
     ) -> None:
         self._sessions = sessions
         self._use = use
@@ -62,6 +67,16 @@ class Advisor:
             self._load_max = min(2 * self._load_max, MAX_LOAD)
         return len(pools), self._load_max
 
+    def _reason(self, pools: int, load_max: float) -> str:
+        """Return what differs from the question that was answered before."""
+        if self._answered is None:
+            return f"recommended for {pools} pools"
+        before, planned = self._answered
+        changes = [f"{pools} pools instead of {before}"] if pools != before else []
+        if load_max != planned:
+            changes.append(f"up to {load_max:g} sessions per pool instead of {planned:g}")
+        return ", ".join(changes)
+
     async def _ask(self, pools: int, load_max: float) -> bool:
         """Run `evenly tune` and use its alpha. Return True if it succeeded."""
         tune = ("nice", sys.executable, "-m", "evenly", "tune", "--json")
@@ -75,7 +90,7 @@ class Advisor:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
                 out, _ = await process.communicate()
-            self._use(str(json.loads(out)["recommended"]))
+            self._use(str(json.loads(out)["recommended"]), self._reason(pools, load_max))
             return True
         except (ValueError, KeyError, TimeoutError):
             self._log.event("no advice on alpha", pools=pools, load_max=load_max, code=process.returncode)

@@ -42,6 +42,7 @@ class GatewayFolder:
         self._handed_over = path / "handed-over"
         self._admin_left = path / "admin-left"
         self._predecessors = path / "predecessors.json"
+        self._taking_over = path / "taking-over"
 
     def kept_key(self) -> bytes:
         """Return a random key for as long as the gateway runs: a picker that is restarted gets the same one."""
@@ -129,6 +130,18 @@ class GatewayFolder:
         self._handed_over.touch()
 
     @property
+    def owns_address(self) -> bool:
+        """Whether this is the gateway of its address: not before it has taken over, nor after another one has."""
+        return not (self._taking_over.exists() or self._handed_over.exists())
+
+    def set_taking_over(self, taking_over: bool) -> None:
+        """Tell the picker whether the gateway before is still in charge."""
+        if taking_over:
+            self._taking_over.touch()
+        else:
+            self._taking_over.unlink(missing_ok=True)
+
+    @property
     def admin_left(self) -> bool:
         """Whether the picker serves the admin port no longer."""
         return self._admin_left.exists()
@@ -145,7 +158,7 @@ class GatewayFolder:
         return [Path(folder) for folder in json.loads(self._predecessors.read_text(encoding="utf-8"))]
 
     def set_predecessors(self, folders: Sequence[Path]) -> None:
-        """Tell the picker which gateways were replaced. Folders that are gone are left out."""
+        """Tell the picker which gateways are replaced. Folders that are gone are left out."""
         left = [str(folder) for folder in folders if folder.is_dir()]
         self._predecessors.write_text(json.dumps(left), encoding="utf-8")
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 
 BACKLOG = 4096  # connections that wait to be accepted
+
+
+def first_of(choices: Sequence[Address], opened: Callable[[Address], socket.socket]) -> socket.socket:
+    """Return the first of these sockets that can be opened. Raises the InputError of the last one."""
+    for address in choices[:-1]:
+        with suppress(InputError):
+            return opened(address)
+    return opened(choices[-1])
 
 
 def listening_socket(address: Address, *, shared: bool = False) -> socket.socket:

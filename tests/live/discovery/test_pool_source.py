@@ -124,7 +124,7 @@ def test_a_restarted_picker_knows_the_last_answers_and_what_was_done_by_hand(tmp
         await second.discovery.wait_asked(0.0)
         assert [(pool.address, pool.source, pool.state.value) for pool in second.balancer.pools] == [
             (ONE, "dns://web:80", "draining"),
-            (TWO, "dns://api:80", "serving"),
+            (TWO, "dns://api:80", "checking"),
         ]
         assert [each.servers for each in second.discovery.followed] == [{ONE: 1.0}, {TWO: 1.0}]
         held = second.discovery.by_hand.holds

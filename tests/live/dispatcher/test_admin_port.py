@@ -167,5 +167,7 @@ def test_alpha_is_recommended_for_the_number_of_pools(tmp_path: Path, monkeypatc
         dispatcher.start()
         agents.start(*"abcdefgh")
         dispatcher.wait_for(lambda state: state["alpha"] == 0.75)
-        eventually(lambda: dispatcher.events("alpha changed"), bool)
+        changed = eventually(lambda: dispatcher.events("alpha changed"), bool)
+        assert (changed[-1]["before"], changed[-1]["alpha"]) == (0.5, 0.75)
+        assert changed[-1]["reason"].startswith("recommended for ")
         eventually(calls.read_text, lambda text: "-m evenly tune --json --pools=8 --load-max=10.0" in text)

@@ -39,6 +39,7 @@ def command(
     record: live_options.Record = None,
     take_over: live_options.TakeOver = None,
     config: live_options.Config = None,
+    state_file: live_options.GatewayStateFile = None,
     ready_json: live_options.ReadyJson = False,
 ) -> None:
     """Balance sessions over server pools: run Envoy and a picker, and keep both running.
@@ -49,10 +50,11 @@ def command(
     given = {
         name: value
         for name, value in locals().items()
-        if value is not None and name not in ("config", "ready_json")
+        if value is not None and name not in ("config", "state_file", "ready_json")
     }
 
     from evenly.live.gateway.supervisor import run
     from evenly.live.settings import read_settings
 
-    raise typer.Exit(run(read_settings(given, config), given, config, ready_json=ready_json))
+    settings = read_settings(given, config)
+    raise typer.Exit(run(settings, given, config, state_file=state_file, ready_json=ready_json))

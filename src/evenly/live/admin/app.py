@@ -29,6 +29,7 @@ from evenly.live.admin.snapshot import Snapshot
 from evenly.live.balancer.balancer import Balancer
 from evenly.live.balancer.latency import Latency
 from evenly.live.balancer.lifecycle import Event
+from evenly.live.balancer.pool import LivePool
 from evenly.live.dashboard.feed import Feed
 
 _ABOUT = """Inspect the balancer, change its pools while it runs, and check its health.
@@ -37,6 +38,10 @@ A rejected request is answered with {"detail": "the reason, in one sentence"}.""
 PoolPath = Annotated[
     str, Path(description="Address of the pool, HOST:PORT.", max_length=300, examples=["127.0.0.1:9001"])
 ]
+
+
+async def _at_once(_: LivePool) -> None:
+    """Wait for no checks."""
 
 
 def admin_app(
@@ -53,16 +58,19 @@ def admin_app(
     store: Callable[[], StoreView | None] = lambda: None,
     discovery: Callable[[], Sequence[DiscoveryView]] = lambda: (),
     by_hand: Callable[[Address, Event], None] = lambda _, __: None,
+    checked: Callable[[LivePool], Awaitable[None]] = _at_once,
     refused: Callable[[], RefusedView | None] = lambda: None,
     returns: Callable[[], dict[str, int] | None] = lambda: None,
     refusing: Callable[[], bool] = lambda: False,
     restarts: Callable[[], Mapping[str, int] | None] = lambda: None,
+    changes_survive: Callable[[], bool] = lambda: False,
 ) -> FastAPI:
     """Return the application. `bound` is the address it serves on; `resolve` looks a host name up.
 
     `publish` is called after each change of a pool, before the answer: an acknowledged change survives a crash.
-    `by_hand` is called with each change before that: DNS must not undo it. `feed` is what the dashboard shows.
-    `restarts` counts the restarts of a gateway's processes.
+    `by_hand` is called with each change before that: DNS must not undo it. `checked` waits a moment for the health
+    checks of a new pool. `feed` is what the dashboard shows. `restarts` counts the restarts of a gateway's
+    processes. `changes_survive` returns whether a restart keeps what these routes change.
     """
 
     async def why_not_ready() -> str | None:
@@ -75,8 +83,10 @@ def admin_app(
         token=token,
         bound=bound,
         routers={
-            "Inspect": _inspect_routes(balancer, latency, envoys, store, discovery, refused, returns, restarts),
-            "Pools": _pool_routes(balancer, resolve, by_hand, publish),
+            "Inspect": _inspect_routes(
+                balancer, latency, envoys, store, discovery, refused, returns, restarts, changes_survive
+            ),
+            "Pools": _pool_routes(balancer, resolve, by_hand, publish, checked),
         },
         why_not_ready=why_not_ready,
         store_available=lambda: None if (seen := store()) is None else seen.available,
@@ -94,6 +104,7 @@ def _inspect_routes(
     refused: Callable[[], RefusedView | None],
     returns: Callable[[], dict[str, int] | None],
     restarts: Callable[[], Mapping[str, int] | None],
+    changes_survive: Callable[[], bool],
 ) -> APIRouter:
     router = APIRouter()
 
@@ -102,7 +113,9 @@ def _inspect_routes(
     )
     async def state() -> Response:
         """Policy, threshold, pools and their sessions, tokens, messages, and the connected Envoys."""
-        return await stepped_response(Snapshot(balancer).json(envoys(), store(), discovery()), "application/json")
+        survive = changes_survive()
+        pieces = Snapshot(balancer).json(envoys(), store(), discovery(), changes_survive=survive)
+        return await stepped_response(pieces, "application/json")
 
     sample = 'evenly_threshold 5.0\nevenly_pool_sessions{pool="127.0.0.1:9001"} 6.0'
     answers = answer(sample, "text/plain")
@@ -121,6 +134,7 @@ def _pool_routes(
     resolve: Callable[[Address], Awaitable[Address]],
     by_hand: Callable[[Address, Event], None],
     publish: Callable[[], None],
+    checked: Callable[[LivePool], Awaitable[None]],
 ) -> APIRouter:
     router = APIRouter(prefix="/pools", responses=problem(422, "The address or the weight is not valid."))
     unknown = problem(404, "There is no such pool.")
@@ -129,7 +143,11 @@ def _pool_routes(
 
     @router.post("", summary="Add a pool", status_code=201, responses=_pool_answer("warming", 0, 201) | there)
     async def add(pool: NewPool) -> PoolView:
-        """The pool fills slowly at first (slow start). A leaving pool is added again with its open sessions."""
+        """The pool fills slowly at first (slow start). A leaving pool is added again with its open sessions.
+
+        The answer waits for the first health checks, two seconds at most. If the state is then `checking`, some
+        requests may not reach the pool yet.
+        """
         with refusing(422):
             address, weight = _pool_address(pool.address), checked_weight(pool.weight)
             endpoint = await resolve(address)
@@ -137,6 +155,7 @@ def _pool_routes(
             added = balancer.add(address, endpoint, weight=weight)
         by_hand(address, Event.ADD)
         publish()
+        await checked(added)
         return pool_view(added)
 
     answers = _pool_answer("draining", 6) | unknown

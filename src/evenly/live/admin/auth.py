@@ -54,8 +54,10 @@ class Guard:
         if self._token is None and not is_loopback_host(host):
             return _refuse(421, f"Without a token the host must be a loopback address or localhost, not {host!r}.")
         origin = request.headers.get("origin")
-        if is_foreign(origin, host):
-            return _refuse(403, f"Pages from {origin!r} may not call the admin port.")
+        site = "none" if path in PAGES and _is_visit(request) else request.headers.get("sec-fetch-site", "none")
+        if is_foreign(origin, host, site):
+            others = "of other sites" if origin is None else f"from {origin!r}"
+            return _refuse(403, f"Pages {others} may not call the admin port.")
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if _has_body(request) and kind != "application/json":  # which an HTML form cannot send
             return _refuse(415, f"The body must be application/json, not {kind!r}.")
@@ -74,6 +76,12 @@ class Guard:
             return True
         cookie = request.cookies.get(self._cookie, "")
         return is_from_page(request) and self._logins.accepts(cookie, GrantKind.COOKIE)
+
+
+def _is_visit(request: Request) -> bool:
+    """Return whether the user follows a link, of any site, and will see the answer as a page of its own."""
+    headers = request.headers
+    return (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")) == ("navigate", "document")
 
 
 def is_from_page(request: Request) -> bool:

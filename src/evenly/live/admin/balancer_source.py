@@ -14,9 +14,19 @@ _POSITIONS = {stage: _STATES.index(state) for stage, state in SHOWN.items()}
 
 
 class BalancerSource:
-    """Shows a balancer. `parts` returns the other processes, `kind` is the process that has this one."""
+    """Shows a balancer. `parts` returns the other processes, `kind` is the process that has this one.
 
-    def __init__(self, balancer: Balancer, parts: Callable[[], list[Part]], kind: str = "picker") -> None:
+    `changes_survive` returns whether changes of the pools survive its restart.
+    """
+
+    def __init__(
+        self,
+        balancer: Balancer,
+        parts: Callable[[], list[Part]],
+        kind: str = "picker",
+        changes_survive: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._changes_survive = changes_survive
         self.about = About(
             kind=kind,
             states=tuple(state.value for state in _STATES),
@@ -41,6 +51,7 @@ class BalancerSource:
             spread=spread_of(serving),
             tokens=balancer.tokens,
             messages={},
+            changes_survive=self._changes_survive(),
         )
 
     def pools(self) -> Pools:

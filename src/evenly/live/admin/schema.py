@@ -43,6 +43,7 @@ STATE_EXAMPLE = {
     "envoys": [{"admin": "127.0.0.1:9901", "reachable": True, "sessions": 8, "unknown_pools": []}],
     "store": {"fleet": "default", "available": True, "pickers": 1},
     "discovery": [{"source": "dns://web:80", "servers": 1, "age": 4.2, "failures": 0, "problem": ""}],
+    "changes_survive": True,
 }
 
 
@@ -59,8 +60,9 @@ class PoolView(BaseModel):
     state: Annotated[
         State,
         Field(
-            description="serving; warming: slow start after being added, undrained or recovering; failing: it "
-            "does not answer; draining: it gets no new sessions; leaving: removed, with sessions still open."
+            description="serving; warming: slow start after being added, undrained or recovering; checking: not "
+            "reached so far; failing: it does not answer; draining: it gets no new sessions; leaving: removed, "
+            "with sessions still open."
         ),
     ]
     weight: Annotated[float, Field(description="Its share of the sessions, relative to other pools.")]
@@ -141,6 +143,7 @@ class StateView(BaseModel):
     envoys: Annotated[list[EnvoyView], Field(description="The Envoys that ask the picker.")]
     store: Annotated[StoreView | None, Field(description="The shared store; null without one.")] = None
     discovery: Annotated[list[DiscoveryView], Field(description="The names that are looked up in DNS.")] = []
+    changes_survive: Annotated[bool, Field(description="Whether a restart keeps pools changed here.")] = False
 
 
 class NewPool(BaseModel):

@@ -71,7 +71,12 @@ class Snapshot:
             yield {"weight": weight, "pools": pools[weight], "threshold": threshold}
 
     def json(
-        self, envoys: Iterable[EnvoyView], store: StoreView | None, discovery: Iterable[DiscoveryView] = ()
+        self,
+        envoys: Iterable[EnvoyView],
+        store: StoreView | None,
+        discovery: Iterable[DiscoveryView] = (),
+        *,
+        changes_survive: bool = False,
     ) -> Iterator[str]:
         """Yield the JSON of a `StateView`."""
         return json_pieces(
@@ -90,5 +95,6 @@ class Snapshot:
                 "envoys": (envoy.model_dump() for envoy in envoys),
                 "store": None if store is None else store.model_dump(),
                 "discovery": [each.model_dump() for each in discovery],
+                "changes_survive": changes_survive,
             }
         )

@@ -16,17 +16,19 @@ from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
     PoolAdded,
+    PoolFailed,
     PoolGone,
     PoolStateChanged,
     PoolWeightChanged,
     ThresholdChanged,
 )
-from evenly.live.balancer.lifecycle import Event, State
-from evenly.live.balancer.pool import LivePool
+from evenly.live.balancer.lifecycle import Event, Stage, State
+from evenly.live.balancer.pool import LivePool, Sample
 from evenly.live.balancer.rotation import Rotation
 from evenly.live.balancer.session import Ledger, Session
 from evenly.policies import LIVE_WEIGHTED, check_live_weight
 
+_SAMPLE_S = 1.0  # longer than a dead pool goes unnoticed
 _BY_WEIGHT = {"threshold": "threshold-utility"}  # the name of a policy once weights differ
 
 
@@ -66,7 +68,7 @@ class Balancer:
             choose=choose,
             clock=clock,
             slow_start=slow_start,
-            warmed_up=self._warmed_up,
+            warmed_up=self._go_on,
             emptied=self._forget_after_grace,
             counted=counted,
             fresh=fresh,
@@ -256,7 +258,7 @@ class Balancer:
         if same is None and self._elsewhere is not None:  # before it joins: slow start begins with these
             self.rotation.set_elsewhere(pool, self._elsewhere(endpoint))
         self.rotation.set_weight(pool, weight)
-        pool.source = source
+        pool.source, pool.added = source, self._clock()
         self._pools[address] = self._by_endpoint[endpoint] = pool
         self._report(PoolAdded(pool=address, endpoint=endpoint, weight=weight, source=source))
         self._apply(pool, Event.ADD, slowly=slowly)
@@ -299,19 +301,30 @@ class Balancer:
         for pool, before in changed:
             self._report(PoolWeightChanged(pool=pool.address, before=before, weight=pool.weight))
 
-    def set_failing(self, pool: LivePool, failing: bool) -> None:
-        """Record the verdict of the data plane's health checks."""
-        if pool.failing != failing:
-            self._change(pool, Event.FAIL if failing else Event.RECOVER)
+    def set_failing(self, pool: LivePool, reason: str) -> None:
+        """Record that the data plane's health checks fail, and why."""
+        if not pool.failing:
+            pool.failure = reason
+            self._change(pool, Event.FAIL)
+
+    def set_well(self, pool: LivePool) -> None:
+        """Record that the pool has just passed a health check, or served a session."""
+        pool.well_at = now = self._clock()
+        if now - pool.sample.at >= _SAMPLE_S:
+            pool.sample = Sample(now, pool.own, pool.sample.sessions)
+        if pool.failing:
+            self._change(pool, Event.RECOVER)
+        elif pool.stage is Stage.CHECKING:
+            self._go_on(pool)
 
     # --- learning, and time ------------------------------------------------------------------------------------
 
-    def set_alpha(self, alpha: str) -> None:
-        """Use this alpha for learning from now on."""
-        rule = LearningRule(alpha)
-        if self._dispatcher is not None and self.alpha != float(rule.alpha):
+    def set_alpha(self, alpha: str, reason: str) -> None:
+        """Use this alpha for learning from now on. `reason` is for the log."""
+        rule, before = LearningRule(alpha), self.alpha
+        if self._dispatcher is not None and before is not None and before != float(rule.alpha):
             self._dispatcher.rule = rule
-            self._report(AlphaChanged(alpha=float(rule.alpha)))
+            self._report(AlphaChanged(before=before, alpha=float(rule.alpha), reason=reason))
 
     def catch_up(self, *, slack: int = 0) -> None:
         """Raise the threshold to the mean, if it is lower by more than `slack`.
@@ -345,14 +358,22 @@ class Balancer:
         pool.apply(event)
         if pool.available:
             self.rotation.put_in(pool, slowly=slowly)
-            if pool.ramp is None:
-                pool.apply(Event.WARMED_UP)
+            self._skip_stages(pool)
         else:
             self.rotation.take_out(pool)
 
-    def _warmed_up(self, pool: LivePool) -> None:
-        pool.apply(Event.WARMED_UP)
-        self._report_state(pool, State.WARMING)
+    def _go_on(self, pool: LivePool) -> None:
+        """Let an available pool go on to its next stage: it was reached, or its slow start is over."""
+        before = pool.state
+        self._skip_stages(pool)
+        self._report_state(pool, before)
+
+    def _skip_stages(self, pool: LivePool) -> None:
+        """Leave the stages that an available pool has behind it."""
+        if pool.stage is Stage.CHECKING and pool.well_at is not None:
+            pool.apply(Event.REACH)
+        if pool.stage is Stage.WARMING and pool.ramp is None:
+            pool.apply(Event.WARMED_UP)
 
     def _forget_after_grace(self, pool: LivePool) -> None:
         """Forget an empty pool. During the restart grace do nothing: gateways may still report sessions there."""
@@ -363,7 +384,20 @@ class Balancer:
         self._report(PoolGone(pool=pool.address))
 
     def _report_state(self, pool: LivePool, before: State) -> None:
-        if pool.state is not before:
-            self._report(
-                PoolStateChanged(pool=pool.address, before=before, state=pool.state, sessions=pool.sessions)
+        state, sessions, well_at = pool.state, pool.sessions, pool.well_at
+        if state is before:
+            return
+        if state is not State.FAILING:
+            self._report(PoolStateChanged(pool=pool.address, before=before, state=state, sessions=sessions))
+            return
+        self._report(
+            PoolFailed(
+                pool=pool.address,
+                before=before,
+                state=state,
+                sessions=sessions,
+                reason=pool.failure,
+                seconds=None if well_at is None else self._clock() - well_at,
+                lost=max(pool.sample.sessions - pool.own, pool.sample.before - pool.own, 0),
             )
+        )

@@ -42,6 +42,19 @@ class PoolStateChanged(PoolEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PoolFailed(PoolStateChanged):
+    """A pool fails.
+
+    It was well `seconds` ago, None if it never was. `lost` is by how much its sessions have fallen in the last one
+    or two seconds.
+    """
+
+    reason: str
+    seconds: float | None
+    lost: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class PoolWeightChanged(PoolEvent):
     """The weight of a pool changed."""
 
@@ -66,4 +79,6 @@ class ThresholdChanged(BalancerEvent):
 class AlphaChanged(BalancerEvent):
     """The alpha used for learning changed."""
 
+    before: float
     alpha: float
+    reason: str

@@ -8,12 +8,14 @@ Two parties decide about a pool independently: the operator drains and removes i
 fail it. So "draining" and "leaving" each exist with and without failing health checks, and a pool returns to the
 right stage no matter which party acts first:
 
-    STARTING --add--> WARMING --warmed_up--> SERVING        (both: --fail--> FAILING --recover--> WARMING)
-    WARMING, SERVING, FAILING --drain--> DRAINING*  --undrain--> WARMING or FAILING
-    any of these --remove--> LEAVING*  --emptied--> GONE    (LEAVING* --add--> WARMING or FAILING)
+    STARTING --add--> CHECKING --reach--> WARMING --warmed_up--> SERVING
+    CHECKING, WARMING, SERVING --fail--> FAILING --recover--> WARMING
+    any of these --drain--> DRAINING*  --undrain--> CHECKING or FAILING
+    any of these --remove--> LEAVING*  --emptied--> GONE    (LEAVING* --add--> CHECKING or FAILING)
 
-A pool that becomes available always warms up first. Without slow start, the balancer sends `WARMED_UP` at once,
-and the stage in between is never seen.
+A pool that becomes available always begins with CHECKING, and warms up first. If it was reached before, the
+balancer sends `REACH` at once, and without slow start `WARMED_UP`: a stage in between is never seen. A pool gets
+sessions while it is checked: there may be no data plane that tells how the checks end.
 
 An event that the table does not list for a stage is a bug in evenly and raises `LifecycleError`. Requests of an
 operator that cannot be met (an unknown pool, one that already exists) are rejected before they become an event.
@@ -29,6 +31,7 @@ class State(StrEnum):
 
     SERVING = "serving"
     WARMING = "warming"  # slow start: added, or back, a moment ago
+    CHECKING = "checking"  # never reached so far
     FAILING = "failing"  # health checks fail
     DRAINING = "draining"  # the operator wants it to empty
     LEAVING = "leaving"  # removed; its last sessions are still open
@@ -38,6 +41,7 @@ class Stage(Enum):
     """A stage in the life of a pool: finer than `State`, since health checks continue while a pool empties."""
 
     STARTING = auto()  # created, not yet added
+    CHECKING = auto()
     WARMING = auto()
     SERVING = auto()
     FAILING = auto()
@@ -54,6 +58,7 @@ class Event(Enum):
     """Something that happens to a pool."""
 
     ADD = auto()  # the operator adds it, or brings it back while it leaves
+    REACH = auto()  # it passes a health check, or serves a session, for the first time
     WARMED_UP = auto()  # slow start is over
     FAIL = auto()  # health checks begin to fail
     RECOVER = auto()  # health checks pass again
@@ -64,7 +69,13 @@ class Event(Enum):
 
 
 TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
-    Stage.STARTING: {Event.ADD: Stage.WARMING},
+    Stage.STARTING: {Event.ADD: Stage.CHECKING},
+    Stage.CHECKING: {
+        Event.REACH: Stage.WARMING,
+        Event.FAIL: Stage.FAILING,
+        Event.DRAIN: Stage.DRAINING,
+        Event.REMOVE: Stage.LEAVING,
+    },
     Stage.WARMING: {
         Event.WARMED_UP: Stage.SERVING,
         Event.FAIL: Stage.FAILING,
@@ -83,7 +94,7 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
     },
     Stage.DRAINING: {
         Event.FAIL: Stage.DRAINING_FAILING,
-        Event.UNDRAIN: Stage.WARMING,
+        Event.UNDRAIN: Stage.CHECKING,
         Event.REMOVE: Stage.LEAVING_DRAINING,
     },
     Stage.DRAINING_FAILING: {
@@ -92,7 +103,7 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
         Event.REMOVE: Stage.LEAVING_DRAINING_FAILING,
     },
     Stage.LEAVING: {
-        Event.ADD: Stage.WARMING,
+        Event.ADD: Stage.CHECKING,
         Event.FAIL: Stage.LEAVING_FAILING,
         Event.EMPTIED: Stage.GONE,
     },
@@ -102,7 +113,7 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
         Event.EMPTIED: Stage.GONE,
     },
     Stage.LEAVING_DRAINING: {
-        Event.ADD: Stage.WARMING,  # re-adding a pool cancels its drain
+        Event.ADD: Stage.CHECKING,  # re-adding a pool cancels its drain
         Event.FAIL: Stage.LEAVING_DRAINING_FAILING,
         Event.EMPTIED: Stage.GONE,
     },
@@ -115,7 +126,8 @@ TRANSITIONS: dict[Stage, dict[Event, Stage]] = {
 }
 
 SHOWN: dict[Stage, State] = {
-    Stage.STARTING: State.WARMING,  # never seen: a pool is added as soon as it is created
+    Stage.STARTING: State.CHECKING,  # never seen: a pool is added as soon as it is created
+    Stage.CHECKING: State.CHECKING,
     Stage.WARMING: State.WARMING,
     Stage.SERVING: State.SERVING,
     Stage.FAILING: State.FAILING,
@@ -129,7 +141,7 @@ SHOWN: dict[Stage, State] = {
 }
 
 # Tuples, not sets: a few comparisons by identity are quicker than one hash of an enum member.
-AVAILABLE = (Stage.SERVING, Stage.WARMING)
+AVAILABLE = (Stage.SERVING, Stage.WARMING, Stage.CHECKING)
 FAILING = (
     Stage.FAILING,
     Stage.DRAINING_FAILING,

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from evenly.live.addresses import Address
 from evenly.live.balancer import lifecycle
 from evenly.live.balancer.lifecycle import Event, Stage, State, next_stage
 from evenly.live.balancer.slow_start import Ramp
+
+
+class Sample(NamedTuple):
+    """The own sessions of a pool at a time, and in the sample before: checks fail after sessions are lost."""
+
+    at: float
+    sessions: int
+    before: int
 
 
 class LivePool:
@@ -13,11 +23,24 @@ class LivePool:
 
     `picked` counts its open sessions that the balancer placed or saw it serve, `unpicked` the others that came
     through its gateways, and `elsewhere` those of other balancers. Only `rotation.py` writes these counts,
-    `weight`, `member` and `ramp`; only `balancer.py` calls `apply` and writes `source`.
+    `weight`, `member` and `ramp`; only `balancer.py` calls `apply` and writes `source` and what the checks found.
     """
 
     __slots__ = (
-        "_stage", "address", "elsewhere", "endpoint", "member", "picked", "ramp", "source", "unpicked", "weight"
+        "_stage",
+        "added",
+        "address",
+        "elsewhere",
+        "endpoint",
+        "failure",
+        "member",
+        "picked",
+        "ramp",
+        "sample",
+        "source",
+        "unpicked",
+        "weight",
+        "well_at"
     )  # fmt: skip
 
     def __init__(self, address: Address, endpoint: Address) -> None:
@@ -30,6 +53,10 @@ class LivePool:
         self.unpicked = 0
         self.elsewhere = 0
         self.ramp: Ramp | None = None  # a cap on its sessions, only while it warms up
+        self.added = 0.0  # when it was added last
+        self.well_at: float | None = None  # when it passed a check last, or served its first session
+        self.sample = Sample(0.0, 0, 0)
+        self.failure = ""  # why it failed last
         self._stage = Stage.STARTING
 
     @property

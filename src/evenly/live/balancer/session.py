@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from evenly.live.addresses import Address
+from evenly.live.balancer.lifecycle import Stage
 from evenly.live.balancer.pool import LivePool
 
 if TYPE_CHECKING:
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 class Ledger(Protocol):
     """The counts that a gateway keeps of its own sessions. Only `Session` writes to it."""
+
+    @property
+    def checks(self) -> bool:
+        """Whether the gateway tells how its health checks of the pools end."""
 
     def started(self, session: Session) -> None:
         """Count a session in at `session.pool`; it is not confirmed yet."""
@@ -53,6 +58,8 @@ class Session:
             return
         if endpoint is not None and (self.pool is None or endpoint is not self.pool.endpoint):
             self._place(self._balancer.pool_at(endpoint))
+        if endpoint is not None and not (self._via is not None and self._via.checks):
+            self._reached()
         if self._via is not None:
             self._via.confirmed(self)
 
@@ -70,6 +77,11 @@ class Session:
             if self._via is not None:
                 self._via.ended(self, pool)
             self._balancer.rotation.count_out(pool)
+
+    def _reached(self) -> None:
+        """Note that the pool serves a session, if nothing else tells that it can be reached."""
+        if self.pool is not None and self.pool.stage is Stage.CHECKING:
+            self._balancer.set_well(self.pool)
 
     def _place(self, served: LivePool | None) -> None:
         picked = self.pool

@@ -48,6 +48,7 @@ def figures_json(figures: Figures) -> dict[str, object]:
         "spread": round(figures.spread, 4),
         "tokens": figures.tokens,
         "messages": figures.messages,
+        "changesSurvive": figures.changes_survive,
     }
 
 

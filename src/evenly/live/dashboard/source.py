@@ -16,7 +16,8 @@ class Figures:
 
     `starts` are the sessions placed since the start. `messages` are those of the pools by kind, empty where none
     travels: a picker counts the sessions itself. The spread is over the serving pools: those that drain
-    or fail are not meant to be level with the others.
+    or fail are not meant to be level with the others. `changes_survive` is whether a restart keeps added
+    pools.
     """
 
     policy: str
@@ -28,6 +29,7 @@ class Figures:
     spread: float
     tokens: tuple[int, int] | None
     messages: Mapping[str, int]
+    changes_survive: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

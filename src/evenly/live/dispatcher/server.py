@@ -114,9 +114,12 @@ class DispatcherServer:
             followed = followed_context("dispatcher", self.tls, settings.tls, log)
             work.append(repeat(followed.look, POLL_S, log))
         if settings.alpha is None:
-            use = self._store.use_alpha
-            work.append(Advisor(lambda: self.watch.serving, use, settings.load_max, log).run())
+            work.append(Advisor(lambda: self.watch.serving, self._use_alpha, settings.load_max, log).run())
         return work
+
+    def _use_alpha(self, alpha: str, reason: str) -> None:
+        self._store.use_alpha(alpha)
+        self.watch.own_alpha = float(alpha), reason
 
     async def _tick(self) -> None:
         await self._store.tick()

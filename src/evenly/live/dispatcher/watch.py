@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from math import inf
+from math import inf, nan
 
 from evenly.live.dispatcher.fleet import Fleet
 from evenly.live.log import Log
@@ -29,6 +29,7 @@ class Watch:
         self.last: FleetState | None = None  # the last snapshot, None before the first
         self._looked = -inf
         self._looking = asyncio.Lock()
+        self.own_alpha = nan, ""  # what this dispatcher recommended last, and why
         self.serving: list[int] = []  # open sessions of each pool that gets new ones
 
     async def look(self, max_age: float = 0.0) -> None:
@@ -67,7 +68,9 @@ class Watch:
         if before is not None and before.threshold != now.threshold:
             self._threshold_log.changed(before=before.threshold, threshold=now.threshold)
         if before is not None and before.alpha != now.alpha:
-            self._log.event("alpha changed", alpha=float(now.alpha))
+            alpha, (own, reason) = float(now.alpha), self.own_alpha
+            reason = reason if alpha == own else "set by another dispatcher of the fleet"
+            self._log.event("alpha changed", before=float(before.alpha), alpha=alpha, reason=reason)
         known = {} if before is None else {pool.name: pool.state for pool in before.pools}
         for pool in now.pools:
             was = known.pop(pool.name, None)

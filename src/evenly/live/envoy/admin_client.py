@@ -29,13 +29,14 @@ class BadResponseError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A pool as one Envoy sees it."""
+    """A pool as one Envoy sees it, and why it fails."""
 
     active: int
     failing: bool
+    why: str = ""
 
 
-_NONE = Host(0, False)
+_NOT_KNOWN = Host(0, True, "Envoy does not have it yet")
 
 
 async def fetch_hosts(admin: AdminAddress, seconds: float) -> dict[Address, Host]:
@@ -99,18 +100,24 @@ def _body(answer: bytes) -> bytes:
 def parse_hosts(answer: bytes) -> dict[Address, Host]:
     """Parse the body of a response to `/clusters?format=json`."""
     try:
-        clusters = json.loads(answer).get("cluster_statuses", [])
-        hosts, once = (_hosts(clusters, name) for name in (CLUSTER, ONCE))
+        statuses = json.loads(answer).get("cluster_statuses", [])
+        clusters = {each["name"]: _hosts(each) for each in statuses if each["name"] in (CLUSTER, ONCE)}
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadResponseError(f"{type(error).__name__}: {error}") from None
-    return {at: Host(host.active + once.get(at, _NONE).active, host.failing) for at, host in hosts.items()}
+    hosts, once = clusters.get(CLUSTER, {}), clusters.get(ONCE)
+    if once is None:
+        return hosts
+    return {at: _of_both(host, once.get(at, _NOT_KNOWN)) for at, host in hosts.items()}
 
 
-def _hosts(clusters: list[dict[str, Any]], name: str) -> dict[Address, Host]:
+def _of_both(host: Host, once: Host) -> Host:
+    """Return a pool of which there are two views, for two kinds of requests. It must be able to serve both."""
+    return Host(host.active + once.active, host.failing or once.failing, host.why or once.why)
+
+
+def _hosts(cluster: dict[str, Any]) -> dict[Address, Host]:
     return {
         _address(host): _host(host)
-        for cluster in clusters
-        if cluster["name"] == name
         for host in cluster.get("host_statuses", [])
         if "socket_address" in host["address"]
     }
@@ -126,5 +133,9 @@ def _host(host: dict[str, Any]) -> Host:
     if not 0 <= active <= _MAX_ACTIVE:
         raise BadResponseError(f"{active} open requests")
     health = host.get("health_status", {})
-    failing = bool(health.get("failed_active_health_check") or health.get("failed_outlier_check"))
-    return Host(active, failing)
+    why = ""
+    if health.get("failed_active_health_check"):
+        why = "health check timed out" if health.get("active_hc_timeout") else "health check failed"
+    elif health.get("failed_outlier_check"):
+        why = "ejected as an outlier"
+    return Host(active, bool(why), why)

@@ -13,7 +13,17 @@ from evenly.live.addresses import Address, is_ip, resolve
 from evenly.live.envoy.admin_address import AdminAddress, announcement
 from evenly.live.envoy.endpoint_weights import endpoint_weights
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits
-from evenly.live.envoy.names import ANNOUNCEMENT, CLUSTER, NAMESPACE, ONCE, OPEN, PICKED, PICKER, SERVED
+from evenly.live.envoy.names import (
+    ANNOUNCEMENT,
+    CLUSTER,
+    MERGE_S,
+    NAMESPACE,
+    ONCE,
+    OPEN,
+    PICKED,
+    PICKER,
+    SERVED,
+)
 from evenly.live.envoy.pool_protocol import PoolProtocol
 from evenly.live.envoy.transport import picker_tls
 
@@ -58,7 +68,12 @@ def pools_cluster(
         "upstream_connection_options": {"tcp_keepalive": KEEPALIVE},
         "health_checks": [_pool_check(protocol)],
         "load_balancing_policy": _override_host_policy(),
-        "common_lb_config": {"healthy_panic_threshold": {"value": 1}},  # the fallback also avoids failing pools
+        "common_lb_config": {
+            "healthy_panic_threshold": {"value": 1},  # the fallback also avoids failing pools
+            # By default a second, in which a new pool is healthy for the admin port, and not for the workers.
+            # With 0, each of thousands of pools that change together would cost every worker an update.
+            "update_merge_window": f"{MERGE_S}s",
+        },
         "typed_extension_protocol_options": _protocol(
             common_http_protocol_options=idle,  # below the keep-alive timeouts of servers
             explicit_http_config=protocol.http_config(),

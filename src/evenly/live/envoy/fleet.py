@@ -9,18 +9,20 @@ from contextlib import suppress
 from evenly.errors import InputError
 from evenly.live.addresses import Address
 from evenly.live.balancer.balancer import Balancer
+from evenly.live.balancer.lifecycle import Stage
 from evenly.live.balancer.pool import LivePool
 from evenly.live.envoy.admin_address import AdminSocket, parse_announcement
 from evenly.live.envoy.admin_client import BadResponseError, Host, fetch_hosts
-from evenly.live.envoy.reconcile import EnvoyCounts, Snapshot
+from evenly.live.envoy.reconcile import FIRST_CHECK_S, EnvoyCounts, Snapshot
 from evenly.live.envoy.refusals import RefusalTally, fetch_refusals
 from evenly.live.log import Log
 from evenly.live.wire.streams import Outlet
 
 MAX_ENVOYS = 64
 _POLL_S = 0.25
-_FAST_POLL_S = 0.05  # for a new Envoy: many sessions may have started before it was seen
+_FAST_POLL_S = 0.05  # for a new Envoy: many sessions may have started before it was seen; while a caller waits
 _NEW_S = 2.0  # an Envoy is new for this long
+_CHECK_S = 2 * FIRST_CHECK_S  # for the checks of a new pool, which it passes or fails by then
 _REFUSALS_S = 1.0  # between two looks at what an Envoy refused
 _TIMEOUT_S = 1.0
 _SILENCE_S = 5.0  # an Envoy that neither responds nor refuses keeps its unpicked sessions for this long
@@ -48,6 +50,7 @@ class EnvoyFleet:
         self._clock = clock
         self._own = own
         self.refusals = RefusalTally(log)
+        self._hurry_until = 0.0
         self._known: dict[bytes, EnvoyCounts] = {}
         self._refused: set[bytes] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,6 +71,14 @@ class EnvoyFleet:
         """Return the pools that the Envoy cannot send to."""
         hosts = envoy.hosts
         return [] if hosts is None else [pool for pool in self._balancer.pools if pool.endpoint not in hosts]
+
+    async def wait_checked(self, pool: LivePool) -> None:
+        """Wait a moment until the Envoys have checked a new pool. Return at once if none would tell."""
+        until = self._hurry_until = self._clock() + _CHECK_S
+        while pool.stage is Stage.CHECKING and self._clock() < until:
+            if not any(envoy.checks for envoy in self.all):
+                return
+            await asyncio.sleep(_FAST_POLL_S)
 
     def refusing(self) -> bool:
         """Return whether an Envoy has refused clients or requests just now."""
@@ -127,7 +138,8 @@ class EnvoyFleet:
                 if self._clock() >= next_look:
                     next_look = self._clock() + _REFUSALS_S
                     await self._count_refusals(announced, envoy)
-            await asyncio.sleep(_FAST_POLL_S if self._clock() - envoy.seen < _NEW_S else _POLL_S)
+            fast = self._clock() < max(envoy.seen + _NEW_S, self._hurry_until)
+            await asyncio.sleep(_FAST_POLL_S if fast else _POLL_S)
 
     async def _count_refusals(self, announced: bytes, envoy: EnvoyCounts) -> None:
         """Count what the Envoy has refused. Without an answer nothing is lost: its counts are totals."""
@@ -167,8 +179,23 @@ class EnvoyFleet:
             self._log.event("unpicked sessions", before=before, sessions=after)
 
     def _judge(self, pool: LivePool) -> None:
-        """Mark a pool as failing if it is unfit, or if more than half of the Envoys that check it report so."""
-        views = [envoy.fails(pool.endpoint, self._clock()) for envoy in self._known.values()]
-        known = [view for view in views if view is not None]
-        if known:
-            self._balancer.set_failing(pool, 2 * sum(known) > len(known) or self._unfit(pool))
+        """Mark a pool as failing if it is unfit, or if more than half of the Envoys that check it report so.
+
+        A new pool is well when all of them can send to it. Some never can: a fixed list may not have it.
+        """
+        now, envoys = self._clock(), [envoy for envoy in self._known.values() if envoy.checks]
+        known = [view for envoy in envoys if (view := envoy.fails(pool.endpoint, now)) is not None]
+        if not known:
+            return
+        late = pool.stage is not Stage.CHECKING or now > pool.added + FIRST_CHECK_S
+        if self._unfit(pool):
+            self._balancer.set_failing(pool, "speaks another protocol")
+        elif 2 * sum(known) > len(known):
+            self._balancer.set_failing(pool, self._why(pool.endpoint))
+        elif late or all(envoy.reaches(pool.endpoint, now) for envoy in envoys):
+            self._balancer.set_well(pool)
+
+    def _why(self, endpoint: Address) -> str:
+        """Return why a pool fails, as one of the Envoys tells."""
+        views = (envoy.hosts.get(endpoint) for envoy in self._known.values() if envoy.hosts is not None)
+        return next((view.why for view in views if view is not None and view.failing), "")

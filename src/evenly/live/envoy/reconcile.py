@@ -9,16 +9,27 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from evenly.live.addresses import Address
 from evenly.live.balancer.pool import LivePool
 from evenly.live.balancer.session import Session
 from evenly.live.envoy.admin_address import AdminAddress
 from evenly.live.envoy.admin_client import Host
+from evenly.live.envoy.names import MERGE_S
 
 _AGREEING = 3  # responses in a row that change a count
-_FIRST_CHECK_S = 1.0  # an Envoy that has just started has checked its pools by then
+FIRST_CHECK_S = 1.0  # an Envoy that has just started, or got a new pool, has checked its pools by then
+_WORKERS_S = 2 * MERGE_S  # after its admin port shows a healthy pool, all its workers know by then
 _CONNECT_S = 4.0  # a session has reached its pool by then, with all of Envoy's retries
+
+
+class _View(NamedTuple):
+    """What an Envoy says of a pool, since when, and whether it was healthy there before."""
+
+    failing: bool
+    since: float
+    was_healthy: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +56,7 @@ class EnvoyCounts:
         self._started: Counter[LivePool] = Counter()
         self._ended: Counter[LivePool] = Counter()
         self._unconfirmed: dict[Session, None] = {}  # a set that keeps the order
-        self._healthy: set[Address] = set()
-        self._unhealthy_since: dict[Address, float] = {}
+        self._views: dict[Address, _View] = {}
         self._surprises: dict[LivePool, list[int]] = {}
         self._short: dict[LivePool, tuple[float, int]] = {}  # since when, and by how many at least
 
@@ -68,6 +78,11 @@ class EnvoyCounts:
         self._unconfirmed.pop(session, None)
 
     # --- read-only views ---------------------------------------------------------------------------------------
+
+    @property
+    def checks(self) -> bool:
+        """Whether its admin port responds, which has the results of its health checks."""
+        return self.hosts is not None
 
     @property
     def picked(self) -> int:
@@ -132,17 +147,25 @@ class EnvoyCounts:
         host = None if self.hosts is None else self.hosts.get(endpoint)
         if host is None:
             return None
+        view = self._views.get(endpoint)
+        if view is None or view.failing != host.failing:
+            was_healthy = view is not None and (view.was_healthy or not view.failing)
+            view = self._views[endpoint] = _View(host.failing, now, was_healthy)
         if not host.failing:
-            self._healthy.add(endpoint)
-            self._unhealthy_since.pop(endpoint, None)
             return False
-        since = self._unhealthy_since.setdefault(endpoint, now)
-        return True if endpoint in self._healthy or now - since > _FIRST_CHECK_S else None
+        return True if view.was_healthy or now - view.since > FIRST_CHECK_S else None
+
+    def reaches(self, endpoint: Address, now: float) -> bool:
+        """Return whether every request can reach the pool. Call `fails` first.
+
+        The admin port shows a healthy pool a moment before the threads that send requests know of it.
+        """
+        view = self._views.get(endpoint)
+        return view is not None and not view.failing and now - view.since >= _WORKERS_S
 
     def refused(self) -> None:
         """Forget its health checks: it refused a connection, so it will have restarted when it responds again."""
-        self._healthy.clear()
-        self._unhealthy_since.clear()
+        self._views.clear()
 
     def lost(self) -> None:
         """Forget what only its admin port showed: the Envoy is gone, and so are those sessions."""
@@ -159,6 +182,5 @@ class EnvoyCounts:
                 del counts[pool]
             self._short.pop(pool, None)
         endpoints = {pool.endpoint for pool in pools}
-        self._healthy &= endpoints
-        for endpoint in self._unhealthy_since.keys() - endpoints:
-            del self._unhealthy_since[endpoint]
+        for endpoint in self._views.keys() - endpoints:
+            del self._views[endpoint]

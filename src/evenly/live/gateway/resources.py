@@ -7,14 +7,15 @@ import resource
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, resolve
 from evenly.live.envoy.limits import MAX_CONNECTIONS, Limits, derive_limits
 from evenly.live.envoy.listen_socket import LONGEST_NAME
+from evenly.live.listening import first_of
 from evenly.live.processes import available_memory, available_processors, raise_fd_limit
 
 _ENOUGH_FILES = 3 * MAX_CONNECTIONS  # stands for no limit
@@ -31,6 +32,28 @@ def reserved_port(address: Address) -> Iterator[Address]:
     """
     with reserved_socket(address) as holder:
         yield bound_to(holder)
+
+
+@contextmanager
+def reserved_admin(choices: Sequence[Address]) -> Iterator[socket.socket]:
+    """Hold the admin port for the picker: the first of these that is free.
+
+    Gateways that start together could hold the same port, since none listens there yet, and their pickers would
+    share it. So each takes an abstract Unix socket first, whose name has one owner in the network namespace.
+    """
+    with ExitStack() as stack:
+
+        def opened(address: Address) -> socket.socket:
+            sock = reserved_socket(address)
+            owner = stack.enter_context(socket.socket(socket.AF_UNIX))
+            try:
+                owner.bind(f"\0evenly-gateway-admin/{bound_to(sock)}")
+            except OSError:
+                sock.close()
+                raise InputError(f"Cannot listen on {address}: address already in use.") from None
+            return stack.enter_context(sock)
+
+        yield first_of(choices, opened)
 
 
 def reserved_socket(address: Address) -> socket.socket:

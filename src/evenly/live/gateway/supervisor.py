@@ -1,7 +1,8 @@
 """The gateway's supervisor: it starts the picker and Envoy, restarts either if it dies, and drains on shutdown.
 
 Sessions live in Envoy, so the picker may die at any time. The picker keeps its state in a file of a private
-folder, and all ports stay the same, so that picker and Envoy find each other again.
+folder, and all ports stay the same, so that picker and Envoy find each other again. A second file keeps the state
+for the next start of the gateway, see `lasting_state.py`.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ from evenly.live.envoy.listen_socket import ListenSocket
 from evenly.live.envoy.process import ADMIN_PATHS, EnvoyProcess, find_envoy
 from evenly.live.gateway.envoy_watch import EnvoyWatch
 from evenly.live.gateway.hand_over import Estate, HandOver
+from evenly.live.gateway.lasting_state import check_state_file, lasting_file
 from evenly.live.gateway.picker_process import PickerProcess
 from evenly.live.gateway.resources import (
     bound_to,
     machine_limits,
     private_folder,
+    reserved_admin,
     reserved_port,
     reserved_socket,
 )
@@ -162,6 +165,7 @@ class Gateway:
         self._keepers["secrets"] = asyncio.ensure_future(repeat(self._secrets.look, POLL_S, self._log))
         if self._predecessor is not None:
             await self._predecessor.drain(self._log)
+            self._folder.set_taking_over(False)
         self._hand_over.open()
         ready = replace(self._picker.ready, listen=self._listen)
         scheme, admin = self._schemes
@@ -230,18 +234,29 @@ class Gateway:
             keeper.cancel()
         if self._keepers:
             await asyncio.wait(self._keepers.values())
+        cut = await self._envoy.open_sessions() if self._envoy.running else 0
         await self._envoy.stop()
         await self._picker.stop()
         if self._keepers:
-            self._log.event("gateway stopped")
+            self._log.event("gateway stopped", sessions_cut=cut)
 
 
-def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, ready_json: bool = False) -> int:
+def run(
+    settings: Settings,
+    given: Mapping[str, Any],
+    config: Path | None,
+    *,
+    state_file: Path | None = None,
+    ready_json: bool = False,
+) -> int:
     """Run a gateway until it is told to stop; return the exit code.
 
-    The picker gets the options and the config file as they were given, because it watches the file itself.
+    The picker gets the options and the config file as they were given, because it watches the file itself. Changes
+    at the admin port are kept in `state_file`, or in a file of the default.
     """
     _check(settings)
+    if state_file is not None:
+        check_state_file(state_file)
     log = Log(sys.stderr)
     with ExitStack() as stack:
         before = find(settings, log)
@@ -249,9 +264,12 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             stack.callback(before.connection.close)  # if this gateway cannot start, the other continues
         listen_socket = stack.enter_context(reserved_socket(settings.listen) if before is None else before.listen)
         listen = bound_to(listen_socket)
-        admin_socket = stack.enter_context(
-            reserved_socket(settings.admin) if before is None else before.admin_socket(settings.admin)
-        )
+        if before is not None:
+            stack.callback(before.admin.close)
+        if before is not None and before.shares_admin(settings):
+            admin_socket = before.admin
+        else:
+            admin_socket = stack.enter_context(reserved_admin(settings.admin_choices))
         admin = bound_to(admin_socket)
         check_distinct({"listen": listen, "admin": admin})
         picker = stack.enter_context(reserved_port(_LOOPBACK))
@@ -274,8 +292,10 @@ def run(settings: Settings, given: Mapping[str, Any], config: Path | None, *, re
             sticky=settings.sticky,
         )
         bootstrap["admin"]["allow_paths"] = [{"prefix": path} for path in (*ADMIN_PATHS, "/clusters")]
-        values = {**given, "listen": picker, "admin": admin, "state_file": folder.state_file}
-        values["gateway_folder"] = folder.path
+        values = {**given, "listen": picker, "admin": admin, "gateway_folder": folder.path}
+        lasting = lasting_file(state_file, resolve(settings.listen), os.environ, log)
+        if lasting is not None:
+            values["state_file"] = lasting
         for_envoy = stack.enter_context(closing(ListenSocket(listen_socket, folder.path, find_envoy())))
         estate = Estate(
             folders=[folder.path, *folder.predecessors],

@@ -25,7 +25,6 @@ from typing import Any
 
 from evenly.errors import InputError
 from evenly.live.addresses import Address, parse_address, resolve
-from evenly.live.gateway.resources import reserved_socket
 from evenly.live.gateway_folder import GatewayFolder
 from evenly.live.log import Log
 from evenly.live.settings import Settings
@@ -51,15 +50,13 @@ class Predecessor:
     admin: socket.socket
     admin_address: Address
 
-    def admin_socket(self, address: Address) -> socket.socket:
-        """Return the socket that reserves the admin port of the new gateway: a new one if the address differs."""
-        if resolve(address) == self.admin_address:
-            return self.admin
-        self.admin.close()
-        return reserved_socket(address)
+    def shares_admin(self, settings: Settings) -> bool:
+        """Return whether the new gateway gets the admin port: no other was given to it."""
+        return not settings.admin_given or resolve(settings.admin) == self.admin_address
 
     def pass_on(self, folder: GatewayFolder) -> None:
         """Give the new picker what the old one knows: pools changed at run time, alpha, open sessions, its key."""
+        folder.set_taking_over(True)
         folder.set_predecessors(self.folders)
         old = GatewayFolder(self.folders[0])
         for theirs, ours in ((old.state_file, folder.state_file), (old.sticky_key, folder.sticky_key)):

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 from evenly.live.addresses import Address
 from evenly.live.gateway_folder import GatewayFolder
-from evenly.live.listening import listening_socket
+from evenly.live.listening import first_of, listening_socket
 
 _POLL_S = 0.1
 _ANY = Address("127.0.0.1", 0)
 
 
-def admin_socket(address: Address, gateway: GatewayFolder | None) -> socket.socket:
+def admin_socket(choices: Sequence[Address], gateway: GatewayFolder | None) -> socket.socket:
     """Return the socket of the admin port. Two gateways may share the port while one takes over from the other.
 
     A picker that is restarted after its gateway was replaced gets another port: the usual one is taken.
     """
-    handed_over = gateway is not None and gateway.handed_over
-    return listening_socket(_ANY if handed_over else address, shared=gateway is not None)
+    if gateway is not None and gateway.handed_over:
+        choices = [_ANY]
+    return first_of(choices, partial(listening_socket, shared=gateway is not None))
 
 
 @asynccontextmanager

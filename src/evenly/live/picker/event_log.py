@@ -9,6 +9,7 @@ from evenly.live.balancer.events import (
     AlphaChanged,
     BalancerEvent,
     PoolAdded,
+    PoolFailed,
     PoolGone,
     PoolStateChanged,
     PoolWeightChanged,
@@ -21,6 +22,7 @@ from evenly.live.threshold_log import ThresholdLog
 _STATE_NAMES = {
     State.SERVING: "pool serving",
     State.WARMING: "pool warming",
+    State.CHECKING: "pool checking",
     State.FAILING: "pool failing",
     State.DRAINING: "pool draining",
     State.LEAVING: "pool leaving",
@@ -40,6 +42,8 @@ class EventLog:
             self._threshold.changed(before=event.before, threshold=event.threshold)
         else:
             name, facts = describe(event)
+            if isinstance(event, PoolFailed):
+                facts["since"] = None if event.seconds is None else self._log.moment(event.seconds)
             self._log.event(name, **facts)
 
     def catch_up(self) -> None:
@@ -59,11 +63,14 @@ def describe(event: BalancerEvent) -> tuple[str, dict[str, object]]:
             found = {"source": source} if source else {}
             return "pool added", {"pool": str(pool), "endpoint": str(endpoint), "weight": weight, **found}
         case PoolStateChanged(pool=pool, before=before, state=state, sessions=sessions):
-            return _STATE_NAMES[state], {"pool": str(pool), "before": before.value, "sessions": sessions}
+            facts: dict[str, object] = {"pool": str(pool), "before": before.value, "sessions": sessions}
+            if isinstance(event, PoolFailed):
+                facts |= {"lost": event.lost, "reason": event.reason}
+            return _STATE_NAMES[state], facts
         case PoolWeightChanged(pool=pool, before=before, weight=weight):
             return "pool weight changed", {"pool": str(pool), "before": before, "weight": weight}
         case PoolGone(pool=pool):
             return "pool gone", {"pool": str(pool)}
-        case AlphaChanged(alpha=alpha):
-            return "alpha changed", {"alpha": alpha}
+        case AlphaChanged(before=before, alpha=alpha, reason=reason):
+            return "alpha changed", {"before": before, "alpha": alpha, "reason": reason}
     raise TypeError(f"There is no log line for {event!r}.")

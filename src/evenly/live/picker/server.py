@@ -70,10 +70,10 @@ _MAX_CONNECTIONS = 4096
 class PickerServer:
     """A balancer and everything around it.
 
-    `restored` is the state that an earlier picker left in the file `state`. `given` are the options that override
-    the settings file `config`, which had the fingerprint `seen` when it was read. `files` is the limit on open
-    files. `gateway` is the folder of the gateway that runs this picker, None if there is none. `recorder` gets the
-    sessions that end. Other pickers of the same store show this one with its `admin_port`.
+    `restored` is the state that an earlier picker left, and the file `state` is for the next one. `given` are the
+    options that override the settings file `config`, which had the fingerprint `seen` when it was read. `files` is
+    the limit on open files. `gateway` is the folder of the gateway that runs this picker, None if there is none.
+    `recorder` gets the sessions that end. Other pickers of the same store show this one with its `admin_port`.
     """
 
     def __init__(
@@ -102,6 +102,8 @@ class PickerServer:
         self._given = given
         self._config = config
         self._seen = seen
+        self._lasting = state
+        self._restored = restored is not None
         self._saver: StateSaver | None = None  # nothing is written before all pools are added
         self._scheduled_push: asyncio.Handle | None = None
         self._sharing: Sharing | None = None
@@ -134,7 +136,7 @@ class PickerServer:
             unfit=self._greetings.greets,
         )
         kind = "picker" if gateway is None else "gateway"
-        self.feed = Feed(BalancerSource(self.balancer, self.parts, kind), log)
+        self.feed = Feed(BalancerSource(self.balancer, self.parts, kind, self.changes_survive), log)
         self._endpoints = Endpoints(lambda: self.balancer.pools, self.log)
         self._router = Router(PickService(self.balancer, self.latency, self._sticky), self.envoys, self._endpoints)
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
@@ -145,8 +147,8 @@ class PickerServer:
         )
         self.discovery = make_discovery(self.balancer, log, settings, restored)
         self._use(settings)
-        if state is not None:
-            self._saver = StateSaver(state, self._state, self._state_source, self.log)
+        if self._state_files():
+            self._saver = StateSaver(self._state_files, self._state, self._state_source, self.log)
 
     def connection(self) -> Connection:
         """Return the protocol for a new connection."""
@@ -219,6 +221,11 @@ class PickerServer:
         others = [] if self._sharing is None else self._sharing.parts()
         return envoys + others + discovery_parts(self.discovery)
 
+    def changes_survive(self) -> bool:
+        """Return whether changes of pools at the admin port survive a restart, of the gateway if there is one."""
+        failed = self._lasting is not None and self._saver is not None and self._saver.fails(self._lasting)
+        return self._lasting is not None and not failed
+
     @property
     def ready(self) -> bool:
         """Whether new sessions can be placed, and the gateway, if there is one, accepts clients."""
@@ -250,7 +257,13 @@ class PickerServer:
         weighs = follows_weights(self._settings.policy)  # else a weight set under an earlier policy has no effect
         for pool, endpoint in [(pool, _endpoint(pool)) for pool in pools]:  # all are resolved before any is added
             weight = pool.weight if weighs and not pool.leaving else 1.0
-            self.balancer.add(pool.address, endpoint, weight=weight, slowly=False, source=pool.source)
+            try:
+                self.balancer.add(pool.address, endpoint, weight=weight, slowly=False, source=pool.source)
+            except InputError as error:  # an operator may have added it under another name
+                if not self._restored:
+                    raise
+                self.log.event("pool not added", pool=str(pool.address), reason=str(error))
+                continue
             if pool.draining:
                 self.balancer.drain(pool.address)
             if pool.leaving:
@@ -302,6 +315,17 @@ class PickerServer:
     def _save(self) -> None:
         if self._saver is not None:
             self._saver.save()
+
+    def _state_files(self) -> list[Path]:
+        """Return the files to keep the state in.
+
+        A gateway's private file is for the next picker, also of a gateway that takes over. The lasting one is for
+        the next gateway. While one takes over from another, only the one in charge writes that.
+        """
+        lasting = [] if self._lasting is None else [self._lasting]
+        if self._gateway is None:
+            return lasting
+        return [self._gateway.state_file, *(lasting if self._gateway.owns_address else [])]
 
     def _state_source(self) -> object:
         """Return what the state is made of. Stages stand for draining and leaving."""
@@ -360,15 +384,22 @@ def _following(name: str, context: ssl.SSLContext | None, pair: KeyPair | None, 
     return [repeat(followed_context(name, context, pair, log).look, POLL_S, log)]
 
 
-def _restored(state: Path, gateway: GatewayFolder | None, log: Log) -> PickerState | None:
-    """Read the state file. One that a gateway of another version left is not used if it cannot be read."""
-    try:
-        return load(state)
-    except InputError as error:
-        if gateway is None:
-            raise
-        log.event("state not used", reason=str(error))
-        return None
+def _restored(state: Path | None, gateway: GatewayFolder | None, log: Log) -> PickerState | None:
+    """Return what an earlier picker left. A file that a gateway of another version left need not be readable."""
+    own = None if gateway is None else gateway.state_file
+    for file in (own, state):
+        if file is None or not file.exists():
+            continue
+        try:
+            restored = load(file)
+        except InputError as error:
+            if gateway is None:
+                raise
+            log.event("state not used", reason=str(error))
+        else:
+            log.event("state read", file=str(file))
+            return restored
+    return None
 
 
 async def serve(
@@ -383,9 +414,9 @@ async def serve(
     files = raise_fd_limit()
     log = Log(sys.stderr)
     log_faults(log)
-    if state is not None:
+    if state is not None and gateway is None:  # a gateway has checked it, and may go on without
         check_writable(state)
-    restored = None if state is None else _restored(state, gateway, log)
+    restored = _restored(state, gateway, log)
     seen = None if config is None else fingerprint(config)
     settings = _settings(given, config, restored, log)
     token = read_token(settings.admin, settings.admin_token_file, os.environ)
@@ -395,7 +426,7 @@ async def serve(
     admin_tls = None if settings.admin_tls is None else server_context(settings.admin_tls)
     with (
         listening_socket(settings.listen) as grpc,
-        admin_socket(settings.admin, gateway) as admin,
+        admin_socket(settings.admin_choices, gateway) as admin,
         recording(settings.record, log) as recorder,
     ):
         bound = Address(settings.admin.host, admin.getsockname()[1])
@@ -425,6 +456,8 @@ async def serve(
             ready=lambda: service.ready,
             publish=service.publish,
             by_hand=service.discovery.note,
+            checked=service.envoys.wait_checked,
+            changes_survive=service.changes_survive,
             feed=service.feed,
             store=service.store_view,
             returns=service.returns,

@@ -123,6 +123,6 @@ def load(path: Path) -> PickerState | None:
 
 
 def save(path: Path, state: PickerState) -> None:
-    """Write a state file atomically."""
-    with atomic_write(path) as temporary:
+    """Write a state file atomically. Only its owner can read it."""
+    with atomic_write(path, mode=0o600) as temporary:
         temporary.write_text(state.model_dump_json(), encoding="utf-8")

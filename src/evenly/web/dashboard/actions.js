@@ -118,7 +118,9 @@ export class Actions {
       default:
         return {
           title: "Add a pool",
-          text: "The pool gets sessions from now on, slowly at first. It stays until it is removed, also after a restart.",
+          text:
+            "The pool gets sessions from now on, slowly at first. It stays until it is removed" +
+            (this.model.figures?.changesSurvive === true ? ", also after a restart." : `, or until the ${this.model.kind} restarts.`),
           yes: "Add",
         };
     }

@@ -11,6 +11,7 @@
  * @property {number} spread over the serving pools
  * @property {[number, number] | null} tokens
  * @property {{ [kind: string]: number }} messages from pools; empty where none travels
+ * @property {boolean} changesSurvive whether a restart keeps added pools
  */
 
 /**
