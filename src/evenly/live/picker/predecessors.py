@@ -54,10 +54,8 @@ class Predecessors:
                 await self._poll(admin)
             for pool in self._balancer.pools:
                 self._balancer.set_elsewhere(pool, self.elsewhere(pool.endpoint))
-            if not self._known.is_set() and self._counts.keys() >= {
-                *self._admins
-            }:  # all have answered, or are gone
-                # The threshold was learned with these sessions.
+            answered = all(admin in self._counts for admin in self._admins)  # the others have gone
+            if answered and not self._known.is_set():  # the threshold was learned with these sessions
                 self._balancer.catch_up()
                 self._known.set()
             await asyncio.sleep(_POLL_S)
