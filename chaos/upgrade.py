@@ -260,7 +260,7 @@ async def _elsewhere(admin: Address, wanted: Callable[[int], bool]) -> int:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         answer = await fetch(admin, "/state")
-        sessions = sum(pool["elsewhere"] for pool in json.loads(answer.text)["pools"])
+        sessions: int = sum(pool["elsewhere"] for pool in json.loads(answer.text)["pools"])
         if wanted(sessions) or time.monotonic() > deadline:
             return sessions
         await asyncio.sleep(_POLL_S)
