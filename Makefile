@@ -59,8 +59,8 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(shell echo $$(($$(nproc) + 3)
 QUICK := tests/base tests/core tests/logs tests/tools tests/workload \
 	tests/theory/test_equilibrium.py tests/theory/test_exact.py tests/theory/test_fluid.py \
 	tests/sim/test_kernels_against_reference.py
-NUMERICAL := tests/advice tests/agreement tests/cli/test_contract.py tests/paper tests/sim tests/sweeps tests/theory \
-	tests/web/playground tests/whatif tests/workload
+NUMERICAL := tests/advice tests/agreement tests/cli/test_contract.py tests/cli/test_simulate_contract.py tests/paper \
+	tests/sim tests/sweeps tests/theory tests/web/playground tests/whatif tests/workload
 MINUTES ?= 30
 
 quick: setup ## style, and tests of the rules, the kernels and the main theory: half a minute on two cores

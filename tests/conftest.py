@@ -34,9 +34,9 @@ settings.register_profile(
 settings.register_profile("explore", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("repeatable")
 
-# The colors, widths and proxies of the caller do not reach the tests.
+# The colors, widths, proxies and secrets of the caller do not reach the tests.
 for _name in list(os.environ):
-    if _name in _OF_THE_CALLER or _name.lower().endswith("_proxy"):
+    if _name in _OF_THE_CALLER or _name.startswith("EVENLY_") or _name.lower().endswith("_proxy"):
         del os.environ[_name]
 
 # Nothing is read from the user's home, and nothing is written to it. Gateways of other runs have left no state.

@@ -26,9 +26,10 @@ def descendants(pid: int) -> dict[int, str]:
     while parents:
         parent = parents.pop()
         for children in Path(f"/proc/{parent}/task").glob("*/children"):
-            for child in map(int, children.read_text().split()):
-                found[child] = command_of(child)
-                parents.append(child)
+            with suppress(OSError):  # the thread has ended
+                for child in map(int, children.read_text().split()):
+                    found[child] = command_of(child)
+                    parents.append(child)
     return found
 
 

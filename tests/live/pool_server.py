@@ -11,6 +11,7 @@ can be read while the port refuses connections. The process ends with its parent
     listen      connections are accepted again
     sick, well  /health answers 503, or 200
     reset       every request is answered by a reset of its connection from now on
+    answer      requests are answered again
     hang_up     the pool ends every session with a close handshake
 """
 
@@ -61,8 +62,8 @@ class Pool:
             self.refuse()
         elif command in {"sick", "well"}:
             self.well = command == "well"
-        elif command == "reset":
-            self.resets = True
+        elif command in {"reset", "answer"}:
+            self.resets = command == "reset"
         elif command == "hang_up":
             for connection in tuple(self.open):
                 connection.hang_up()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
 
 import pytest
 import redis
@@ -32,7 +33,8 @@ class StoreServer(Process):
         self.kind = kind
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
-        self._unix_socket = folder / "store.sock"
+        self._socket_folder = TemporaryDirectory(dir="/tmp")  # a Unix socket's path has at most 107 characters
+        self._unix_socket = Path(self._socket_folder.name) / "store.sock"
         self._password = password
         required = () if password is None else ("--requirepass", password)
         super().__init__(
@@ -47,6 +49,12 @@ class StoreServer(Process):
             ),
             *("--save", "", "--appendonly", "no", "--dir", str(folder), *required, *options),
         )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._socket_folder.cleanup()
 
     def client(self, *, text: bool = False) -> redis.Redis:
         """Return a blocking client that reads bytes, or text. The caller closes it."""

@@ -22,6 +22,7 @@ from evenly.live.wire.frames import CONTINUATION, DATA, GOAWAY, HEADERS, PING, S
 from evenly.live.wire.header_blocks import Fields
 from evenly.live.wire.http2 import Connection
 from evenly.live.wire.streams import Handler, Stream
+from tests.live.processes import PATIENCE
 
 if TYPE_CHECKING:
     import grpc
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     Talk = Callable[..., grpc.Call]
 
 PATH = "/test.Echo/Talk"
-PATIENCE = 10.0
 
 
 @dataclass

@@ -28,6 +28,7 @@ POOLS = ["127.0.0.1:9001", "127.0.0.1:9002"]
 PROCESS = "/envoy.service.ext_proc.v3.ExternalProcessor/Process"
 ENDPOINTS = "/envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints"
 REQUEST_HEADERS, RESPONSE_HEADERS = field(2, b"some headers"), field(3, b"some headers")
+TUNING_S = 300.0  # for `nice evenly tune`, which computes for seconds on an idle machine
 
 
 def same(message: bytes) -> bytes:
@@ -208,7 +209,7 @@ def test_alpha_is_what_tune_advises_for_the_pools_there_are() -> None:
                 ask(started.admin, "/pools", "POST", {"address": f"127.0.0.1:{9200 + number}"})
             advised = recommend_alpha(pools=pools, load_max=3.0).alpha
             assert advised != before
-            eventually(lambda: started.state()["alpha"], partial(eq, advised), 60)
+            eventually(lambda: started.state()["alpha"], partial(eq, advised), TUNING_S)
 
 
 @pytest.mark.full

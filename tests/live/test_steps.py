@@ -7,6 +7,7 @@ import json
 import random
 import socket
 from collections.abc import Iterator
+from time import perf_counter
 
 import httpx
 import pytest
@@ -74,6 +75,16 @@ def test_others_run_whenever_a_step_has_taken_its_time(seconds: float, turns: in
 # --- the admin port --------------------------------------------------------------------------------------------
 
 
+IN_A_STEP = 50
+
+
+def take_a_while() -> None:
+    """Take the part of a step that lets `IN_A_STEP` calls fill it, however fast the processor is."""
+    end = perf_counter() + STEP_S / IN_A_STEP
+    while perf_counter() < end:
+        pass
+
+
 class CountedAddress(Address):
     """An address that counts how often it is written, which every line about a pool does."""
 
@@ -81,6 +92,7 @@ class CountedAddress(Address):
 
     def __str__(self) -> str:
         CountedAddress.written += 1
+        take_a_while()
         return super().__str__()
 
 
@@ -142,13 +154,12 @@ async def most_written_in_a_turn(path: str) -> tuple[httpx.Response, int, int]:
 
 
 def test_no_step_of_an_answer_writes_all_pools() -> None:
-    """A pool takes at least half a microsecond, and a step a quarter of a millisecond: at most 500 pools."""
     for path in ("/metrics", "/state"):
         answer, total, most = asyncio.run(most_written_in_a_turn(path))
         assert answer.status_code == 200
         assert int(answer.headers["content-length"]) == len(answer.content)
         assert total >= POOLS
-        assert most <= 500
+        assert most < 2 * IN_A_STEP  # its last item may write several
 
 
 # --- the text of metrics and JSON ------------------------------------------------------------------------------
@@ -208,6 +219,7 @@ class CountedName(str):
 
     def __str__(self) -> str:
         CountedName.written += 1
+        take_a_while()
         return super().__str__()
 
 
@@ -225,4 +237,4 @@ def test_no_step_of_a_snapshot_reads_all_pools() -> None:
 
     state, most = asyncio.run(play())
     assert [pool.name for pool in state.pools] == [f"pool-{number}" for number in range(POOLS)]
-    assert 0 < most <= POOLS
+    assert 0 < most < 2 * IN_A_STEP  # its last item may write several

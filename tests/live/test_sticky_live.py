@@ -273,7 +273,7 @@ def test_without_an_eligible_endpoint_the_client_gets_503(front: Front) -> None:
 
 
 def test_a_retry_stays_inside_the_subset(front: Front) -> None:
-    """Last, because the first pool resets every connection from now on."""
+    """The first pool resets the connections of all requests meanwhile."""
     one, two, _ = (pool.address for pool in front.pools)
     front.pools[0].say("reset")
     cookie = str(front.get_among(two).cookie)
@@ -282,3 +282,4 @@ def test_a_retry_stays_inside_the_subset(front: Front) -> None:
         assert front.get_among(f"{one},{two}").pool == two
     assert front.get_among(f"{one},{two}", "--cookie", cookie).cookie is None
     assert front.picker.state()["moved_sessions"] >= before
+    front.pools[0].say("answer")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import socket
 import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,10 +60,16 @@ def handshake(port: int, *options: str) -> str:
     return subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=PATIENCE).stdout
 
 
-def subject(port: int) -> str:
+def subject(port: int, trusted: Path) -> str:
     """Return the common name of the certificate that a port shows."""
-    line = next((line for line in handshake(port).splitlines() if line.startswith("subject=")), "")
-    return line.rpartition("CN = ")[2]
+    context = ssl.create_default_context(cafile=trusted)
+    with (
+        socket.create_connection(("127.0.0.1", port), PATIENCE) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        shown: Any = connection.getpeercert()
+    [name] = [value for ((kind, value),) in shown["subject"] if kind == "commonName"]
+    return str(name)
 
 
 def options_for(pair: KeyPair, prefix: str) -> list[str]:
@@ -99,12 +106,11 @@ class Front(NamedTuple):
         return [line for line in lines if line.get("event") == name and line["certificate"] == "listener"]
 
 
-@pytest.fixture(scope="module")
-def front(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+@contextmanager
+def running_front(certificates: Certificates, folder: Path) -> Iterator[Front]:
     """Yield a gateway whose options are in a file. Of its six pools, five cannot work."""
     from tests.live.grpc_pool import GrpcPool, server_credentials
 
-    folder = tmp_path_factory.mktemp("gateway")
     ours, other, server, client = certificates
     files = {}
     for name, pair in (("tls", server), ("admin_tls", server), ("pool", client)):
@@ -140,6 +146,13 @@ def front(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) 
         yield made
 
 
+@pytest.fixture(scope="module")
+def front(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """Yield a gateway that tests leave intact."""
+    with running_front(certificates, tmp_path_factory.mktemp("gateway")) as made:
+        yield made
+
+
 def test_clients_speak_either_http_over_tls(front: Front) -> None:
     for option, version in (("--http1.1", "1.1"), ("--http2", "2")):
         assert curl(front.url, front.trusted, option) == f"{front.good.address} {version}"
@@ -161,46 +174,53 @@ def test_a_handshake_agrees_on_a_protocol_and_refuses_old_versions(front: Front)
         assert "New, (NONE), " in handshake(each, "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0")
 
 
+@pytest.fixture
+def changing(certificates: Certificates, tmp_path: Path) -> Iterator[Front]:
+    """Yield a gateway whose certificates a test may replace."""
+    with running_front(certificates, tmp_path) as made:
+        yield made
+
+
 @pytest.mark.long
-def test_a_session_survives_new_certificates(front: Front) -> None:
+def test_a_session_survives_new_certificates(changing: Front) -> None:
     """Files may be replaced, one by one, or overwritten. A pair that does not fit is not used, and logged."""
-    port, pair, ours = front.gateway.port, front.listener, front.certificates.ours
-    session = Session(port, tls=ssl.create_default_context(cafile=front.trusted)).wait()
-    eventually(front.states, lambda states: states[0] == ("serving", 1))
+    port, pair, ours = changing.gateway.port, changing.listener, changing.certificates.ours
+    session = Session(port, tls=ssl.create_default_context(cafile=changing.trusted)).wait()
+    eventually(changing.states, lambda states: states[0] == ("serving", 1))
     second, third = ours.sign("second"), ours.sign("third")
 
     for old, new in zip(pair.files, second.files, strict=True):
         replaced(old, new)
-    eventually(lambda: subject(port), lambda name: name == "second")
+    eventually(lambda: subject(port, changing.trusted), lambda name: name == "second")
     session.echo()
 
     pair.cert.write_bytes(third.cert.read_bytes())  # the key comes later
-    [line] = eventually(lambda: front.events("certificate not used"), bool)
+    [line] = eventually(lambda: changing.events("certificate not used"), bool)
     assert line["reason"] == (
         f"Cannot use the certificate {pair.cert} with the key {pair.key}: the key is not that of the certificate."
     )
-    assert subject(port) == "second"
+    assert subject(port, changing.trusted) == "second"
     pair.key.write_bytes(third.key.read_bytes())
-    eventually(lambda: subject(port), lambda name: name == "third")
-    assert len(eventually(lambda: front.events("certificate read"), lambda lines: len(lines) > 1)) == 2
+    eventually(lambda: subject(port, changing.trusted), lambda name: name == "third")
+    assert len(eventually(lambda: changing.events("certificate read"), lambda lines: len(lines) > 1)) == 2
 
     pair.cert.write_text("-----BEGIN CERTIFICATE-----\n")
-    eventually(lambda: front.events("certificate not used"), lambda lines: len(lines) == 2)
+    eventually(lambda: changing.events("certificate not used"), lambda lines: len(lines) == 2)
     pair.key.unlink()
-    eventually(lambda: front.events("certificate not used"), lambda lines: len(lines) == 3)
-    assert subject(port) == "third"
+    eventually(lambda: changing.events("certificate not used"), lambda lines: len(lines) == 3)
+    assert subject(port, changing.trusted) == "third"
 
-    for to, source in zip(front.admin.files, second.files, strict=True):
+    for to, source in zip(changing.admin.files, second.files, strict=True):
         replaced(to, source)
-    eventually(lambda: subject(front.gateway.admin), lambda name: name == "second")
+    eventually(lambda: subject(changing.gateway.admin, changing.trusted), lambda name: name == "second")
     session.echo()
     session.close()
-    eventually(front.states, lambda states: states[0] == ("serving", 0))
+    eventually(changing.states, lambda states: states[0] == ("serving", 0))
 
     # The second pool wants a client certificate of the other authority.
-    for to, source in zip(front.client.files, front.certificates.other.sign("client").files, strict=True):
+    for to, source in zip(changing.client.files, changing.certificates.other.sign("client").files, strict=True):
         replaced(to, source)
-    eventually(front.states, lambda states: states[1][0] != "failing")
+    eventually(changing.states, lambda states: states[1][0] != "failing")
 
 
 def test_the_gateway_follows_authorities_and_keeps_its_copies(certificates: Certificates, tmp_path: Path) -> None:
@@ -265,7 +285,7 @@ def test_an_envoy_speaks_tls_with_clients_picker_and_pools(certificates: Certifi
         picker = stack.enter_context(Picker("--pool", f"https://{pool.address}", "--alpha", "0.5", *own))
         pool.wait()
         picker.wait()
-        assert subject(picker.port) == "first"
+        assert subject(picker.port, ours.cert) == "first"
         port, admin = free_port(), free_port()
         config = tmp_path / "envoy.json"
         config.write_text(

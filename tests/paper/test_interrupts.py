@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -16,21 +17,25 @@ PATIENCE = 120.0
 
 
 def children(pid: int) -> list[int]:
-    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+    """Return the children of a process, none if it has ended."""
+    with suppress(OSError):
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())]
+    return []
 
 
 def running(pid: int) -> bool:
-    try:
+    with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    return False
 
 
 def ignores_interrupts(pid: int) -> bool:
     """Return whether a worker is set up: an interrupt is for its parent."""
-    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-    ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
-    return bool(ignored & 1 << signal.SIGINT - 1)
+    with suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+        ignored = int(status.partition("SigIgn:")[2].split()[0], 16)
+        return bool(ignored & 1 << signal.SIGINT - 1)
+    return False
 
 
 def within_patience(condition: Callable[[], bool]) -> bool:

@@ -178,7 +178,9 @@ Warmup = Annotated[
     float | None, _number(_RUN, "Leave out of the averages what happens before this time (default: 0).")
 ]
 Replications = Annotated[int | None, _whole(_RUN, "Independent runs, on all cores (default: 1).")]
-Seed = Annotated[int | None, _whole(_RUN, "Random seed; the same seed gives the same numbers (default: 1).")]
+Seed = Annotated[
+    int | None, _whole(_RUN, "Random seed; on one machine, the same seed gives the same numbers (default: 1).")
+]
 Batches = Annotated[
     int | None,
     _whole(_RUN, "Batches for the intervals of a single run (default: 50, fewer or none if it is short)."),

@@ -35,6 +35,7 @@ def metrics(dispatcher: Dispatcher) -> dict[tuple[str, ...], float]:
 
 def test_the_state_has_what_the_picker_shows_and_more(shared: Fleet) -> None:
     dispatcher, agents = shared
+    before = dispatcher.state()
     session = dispatcher.post().json()
     agents.arrive(session)
     state = dispatcher.wait_for(lambda state: state["sessions"] == 1)
@@ -43,13 +44,14 @@ def test_the_state_has_what_the_picker_shows_and_more(shared: Fleet) -> None:
     assert state["fleet"] == "games"
     assert state["store"] == {"kind": "embedded", "available": True, "outages": 0}
     assert (state["alpha"], state["agents"], len(state["pools"])) == (0.5, 3, 3)
-    assert sum(state["picks"].values()) == 1
+    assert sum(state["picks"].values()) == sum(before["picks"].values()) + 1
+    expected = {pool["name"]: pool["expected"] for pool in before["pools"]}
     pool = dispatcher.pool(session["pool"])
     assert pool == {
         "name": session["pool"],
         "address": session["address"],
         "sessions": 1,
-        "expected": 0,
+        "expected": expected[session["pool"]],
         "capacity": None,
         "state": "serving",
         "connected": True,

@@ -23,7 +23,7 @@ REPORT = "report.html"
 
 
 def write_report(lab: Lab, drawings: Sequence[Drawing], outcomes: Sequence[Outcome], folder: Path) -> Path:
-    """Write the report into a folder. The same seed gives the same file, byte for byte."""
+    """Write the report into a folder. On one machine, the same seed gives the same file, byte for byte."""
     path = folder / REPORT
     with atomic_write(path) as temporary:
         temporary.write_text(report_text(lab, drawings, outcomes, folder), encoding="utf-8")
