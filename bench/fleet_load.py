@@ -216,7 +216,7 @@ class Load:
         place = read(session_id)
         assert place is not None, session_id
         agent = self._agents[place.pool]
-        agent.report(agent.peer.begin(place.ticket, place.ticket))
+        agent.report(agent.peer.begin(place.ticket, place.ticket, place.threshold))
         self._open.append((agent, place.ticket))
         while len(self._open) > self._sessions:
             last = self._random.randrange(len(self._open))

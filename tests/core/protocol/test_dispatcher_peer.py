@@ -1,8 +1,10 @@
 """The dispatcher's side: members, tickets and their leases, request keys, terms."""
 
 import gc
+import random
 import weakref
-from typing import Any
+from statistics import pstdev
+from typing import Any, cast
 
 import pytest
 
@@ -466,3 +468,33 @@ def test_a_leave_from_a_stranger_is_remembered_but_not_more() -> None:
     made.tick(SILENCE)
     made.receive(SILENCE, ToDispatcher(Kind.HEARTBEAT, 0, 1, report("a", 0), 0, ()))
     assert made.members == ("a",)
+
+
+def test_small_pools_do_not_hold_the_threshold_of_the_others() -> None:
+    """20 pools at load 10.5, two of them with room for 5. While these counted, the others had a spread of 2.9.
+
+    Equal pools have 0.52. The others have a load of (210 - 10) / 18, and 50 mean task times give the bound room.
+    """
+    made, rng = Net(peer(0, "0.65")), random.Random(3)
+    for pool in range(20):
+        made.dispatcher.set_capacity(pool, 5 if pool < 2 else None)
+        made.start(pool, capacity=5 if pool < 2 else None)
+    busy: list[tuple[int, int]] = []
+    area = measured = 0.0
+    while made.now < 70.0:
+        step = rng.expovariate(210 + len(busy))
+        if made.now > 20.0:
+            area += step * pstdev([made.pools[pool].tasks for pool in range(2, 20)])
+            measured += step
+        made.now += step
+        if rng.random() * (210 + len(busy)) < 210:
+            pick = made.pick(rng.choice)
+            made.arrive(pick)
+            busy.append((cast(int, pick.pool), made.sessions))
+        else:
+            place = rng.randrange(len(busy))
+            (pool, session), busy[place] = busy[place], busy[-1]
+            busy.pop()
+            made.deliver(made.pools[pool].end(session))
+    assert made.dispatcher.threshold >= 10
+    assert area / measured < 0.65

@@ -46,10 +46,10 @@ export class Flights {
     const { traffic, tasks } = frame;
     for (let at = 0; at < traffic.length; at += 4) {
       const [kind, pool, sent, due] = traffic.slice(at, at + 4);
-      if (kind === NOTICE && pool < 0) this.noticed = now;
+      if (kind === NOTICE) this.noticed = now;
       if (pool < 0 || this.flying.length >= MOST) continue;
       const late = due > sent;
-      const down = kind === TASK || kind === POLL || kind === NOTICE;
+      const down = kind === TASK || kind === POLL;
       const begin = now + (spreadMs * at) / traffic.length;
       const level = Math.max(tasks[pool], 0);
       if (kind === TASK && !late) this.landing[pool] += 1;
@@ -108,7 +108,7 @@ export function drawFlights(painter, g, flights, time) {
   const home = g.left + g.columns / 2;
   for (const each of flights.flying) {
     const part = Math.min(Math.max(((each.late ? time : flights.now) - each.start) / (each.end - each.start), 0), 1);
-    const down = each.kind === TASK || each.kind === POLL || each.kind === NOTICE;
+    const down = each.kind === TASK || each.kind === POLL;
     const eased = each.late ? part : part * part * (3 - 2 * part);
     const share = down ? eased : 1 - eased; // 0 at the dispatcher, 1 at the pool
     const middle = g.x(each.pool) + g.column / 2;
@@ -139,7 +139,6 @@ function drawOne(painter, kind, x, y, size, scale) {
   else if (kind === GREEN) painter.token("green", x, y, radius);
   else if (kind === YELLOW) painter.token("yellow", x, y, radius);
   else if (kind === RESYNC) painter.token("none", x, y, radius);
-  else if (kind === NOTICE) painter.boxes([x - 4, y - 1, 8, 2.5], color("--threshold"));
   else if (kind === POLL) painter.shape([x - radius, y - radius, x + radius, y - radius, x, y + radius], color("--series-2"));
   else if (kind === REPLY || kind === OTHER) {
     painter.shape([x - radius, y + radius, x + radius, y + radius, x, y - radius], color("--series-2"));

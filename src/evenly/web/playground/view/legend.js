@@ -18,10 +18,18 @@ const KEYS = [
   ["disc", "green token: fewer tasks than the threshold", hasTokens],
   ["diamond", "yellow token: exactly the threshold", (spec) => spec.policy === "threshold"],
   ["triangle", "question, answer or report", (spec) => spec.policy === "power-of-d" || spec.policy === "jsq"],
-  ["drift", "thin line, drifting down: the pools are told a new threshold", (spec) => spec.policy === "threshold"],
-  ["ring", "answer to a new threshold", (spec) => spec.policy === "threshold"],
+  ["drift", "thin line, drifting down: the pools are told a new threshold", isTold],
+  ["ring", "token that a new threshold calls for", isTold],
   ["tick", "predicted number of pools, once settled", (spec) => Fluid.knows(spec)],
 ];
+
+/**
+ * Whether pools are told a new threshold at once. If messages take time, tasks carry it.
+ * @param {Spec} spec
+ */
+function isTold(spec) {
+  return spec.policy === "threshold" && spec.delay === 0;
+}
 
 /** @param {Spec[]} specs */
 export function showLegend(specs) {
