@@ -39,10 +39,10 @@ class Predecessors:
         """Return the number of sessions that they have at an endpoint."""
         return sum(counts[endpoint] for counts in self._counts.values())
 
-    async def wait_known(self) -> None:
+    async def wait_known(self, seconds: float = _WAIT_S) -> None:
         """Wait a moment until their sessions are known, so that the first picks balance them."""
         try:
-            async with asyncio.timeout(_WAIT_S):
+            async with asyncio.timeout(seconds):
                 await self._known.wait()
         except TimeoutError:
             self._log.event("sessions of the gateway before not known")
@@ -54,7 +54,8 @@ class Predecessors:
                 await self._poll(admin)
             for pool in self._balancer.pools:
                 self._balancer.set_elsewhere(pool, self.elsewhere(pool.endpoint))
-            if not self._known.is_set():  # the threshold was learned with them
+            answered = all(admin in self._counts for admin in self._admins)  # the others have gone
+            if answered and not self._known.is_set():  # the threshold was learned with these sessions
                 self._balancer.catch_up()
                 self._known.set()
             await asyncio.sleep(_POLL_S)
