@@ -15,7 +15,8 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ from evenly.live.processes import raise_fd_limit
 
 _PATIENCE_S = 120.0
 _REQUEST_TIMEOUT_S = 20.0
-_SETTLE_S = 1.0  # the new gateway reads the sessions of the old one four times per second
+_POLL_S = 0.1
 _WEBSOCKET_EVERY = 10  # every tenth short request opens a WebSocket
 _MOVED = 0.5  # the part of the pools whose sessions begin again after an upgrade
 _GET = b"GET / HTTP/1.1\r\nhost: pools\r\n\r\n"
@@ -52,7 +53,7 @@ class Plan:
 
 @dataclass(kw_only=True)
 class Outcome:
-    """What became of the traffic. `spreads` is the fullest minus the emptiest pool, after each upgrade."""
+    """What became of the traffic. `spreads` has those of the open sessions after each upgrade."""
 
     requests: int = 0
     websockets: int = 0
@@ -61,7 +62,7 @@ class Outcome:
     lost: list[str] = field(default_factory=list)
     echoes: int = 0
     take_over_s: list[float] = field(default_factory=list)
-    elsewhere: list[int] = field(default_factory=list)  # sessions of older gateways, right after each upgrade
+    elsewhere: list[int] = field(default_factory=list)  # sessions of older gateways, after each upgrade
     spreads: list[int] = field(default_factory=list)
     exit_codes: list[int | None] = field(default_factory=list)
 
@@ -114,10 +115,11 @@ class Generation:
 class Load:
     """The traffic: a crowd of open sessions, and clients that come and go."""
 
-    def __init__(self, listen: Address, plan: Plan) -> None:
+    def __init__(self, listen: Address, admin: Address, plan: Plan) -> None:
         self.crowd = Crowd(listen, plan.sessions)
         self.outcome = Outcome()
         self._listen = listen
+        self._admin = admin
         self._plan = plan
         self._stopping = False
 
@@ -216,9 +218,15 @@ class Load:
         for innocent in moved:
             innocent.leave()
             self.crowd.open.discard(innocent)
-        await asyncio.sleep(_SETTLE_S)
+        await _elsewhere(self._admin, lambda sessions: sessions == len(self.crowd.open))
         self.crowd.size += len(moved)
         await self.crowd.wait(_PATIENCE_S)
+
+    def spread(self) -> int:
+        """Return the open sessions of the crowd at the fullest pool minus those at the emptiest."""
+        sessions = Counter(innocent.pool for innocent in self.crowd.open)
+        fewest = min(sessions.values()) if len(sessions) == self._plan.pools else 0
+        return max(sessions.values()) - fewest
 
 
 async def run(plan: Plan, folder: Path) -> Outcome:
@@ -230,32 +238,32 @@ async def run(plan: Plan, folder: Path) -> Outcome:
         for generation in generations:
             stack.callback(generation.kill)
         await generations[0].start()
-        load = Load(listen, plan)
+        load = Load(listen, admin, plan)
         async with load.running():
             await asyncio.sleep(plan.seconds)
             for generation in generations[1:]:
                 began = time.monotonic()
                 await generation.start()
                 load.outcome.take_over_s.append(time.monotonic() - began)
-                load.outcome.elsewhere.append(await _elsewhere(admin))
+                counted = await _elsewhere(admin, lambda sessions: sessions >= plan.sessions)
+                load.outcome.elsewhere.append(counted)
                 await load.move()
-                load.outcome.spreads.append(await _spread(pools))
+                load.outcome.spreads.append(load.spread())
                 await asyncio.sleep(plan.seconds)
         for generation in generations[:-1]:  # their last sessions have ended
             load.outcome.exit_codes.append(await generation.ended())
         return load.outcome
 
 
-async def _elsewhere(admin: Address) -> int:
-    """Return the sessions of older gateways that the newest counts."""
-    answer = await fetch(admin, "/state")
-    return sum(pool["elsewhere"] for pool in json.loads(answer.text)["pools"])
-
-
-async def _spread(pools: Sequence[Pool]) -> int:
-    """Return the sessions of the fullest pool minus those of the emptiest, which short requests blur a little."""
-    counts = [(await pool.ask()).sessions for pool in pools]
-    return max(counts) - min(counts)
+async def _elsewhere(admin: Address, wanted: Callable[[int], bool]) -> int:
+    """Return the sessions of older gateways that the newest counts. Wait until it counts as many as wanted."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        answer = await fetch(admin, "/state")
+        sessions: int = sum(pool["elsewhere"] for pool in json.loads(answer.text)["pools"])
+        if wanted(sessions) or time.monotonic() > deadline:
+            return sessions
+        await asyncio.sleep(_POLL_S)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

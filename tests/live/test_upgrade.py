@@ -79,8 +79,9 @@ def test_nothing_is_lost_when_a_gateway_is_replaced_under_load(tmp_path: Path) -
     assert outcome.on_persistent > 0
     assert outcome.echoes > 0
     assert all(count >= plan.sessions for count in outcome.elsewhere)
-    # Two pools had lost their 25 sessions each. A gateway that did not know the others would leave them behind.
-    assert all(spread < 12 for spread in outcome.spreads)
+    # Two pools had lost their 25 sessions each. A gateway that did not know the others would leave them 25 behind.
+    # One that knows them makes all pools equal, but for the short requests that are open meanwhile.
+    assert all(spread < plan.sessions / plan.pools / 2 for spread in outcome.spreads)
     logs = [(tmp_path / f"gateway-{number}.log").read_text() for number in range(3)]
     assert ['"nothing to take over"' in log for log in logs] == [True, False, False]
     assert ['"took over"' in log for log in logs] == [False, True, True]
