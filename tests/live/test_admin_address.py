@@ -22,7 +22,7 @@ from tests.live.test_fleet import POOL, AdminPort
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Yield a folder with a short path, as Unix sockets need."""
-    with TemporaryDirectory() as name:
+    with TemporaryDirectory(dir="/tmp") as name:
         yield Path(name)
 
 

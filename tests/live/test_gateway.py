@@ -63,7 +63,7 @@ def front() -> Iterator[tuple[int, list[str]]]:
 @pytest.fixture
 def short_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Yield the folder for temporary files. Unlike pytest's, its path is short enough for a Unix socket in it."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory(dir="/tmp") as folder:
         monkeypatch.setenv("TMPDIR", folder)
         yield Path(folder)
 
