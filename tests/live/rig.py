@@ -21,11 +21,12 @@ from evenly.live.addresses import parse_address
 from evenly.live.envoy.bootstrap import envoy_config
 from evenly.live.picker.ready import Ready
 from evenly.live.sticky_rule import StickyRule
+from tests.live.patient_gateway import wait_longer
 from tests.live.processes import PATIENCE, Process, ask, eventually, free_port
 
-_LONG = f"{PATIENCE:.0f}s"
 READY = '{"listen"'  # how a ready line begins; lines of the log begin with the time
 _POOL_SERVER = Path(__file__).with_name("pool_server.py")
+_PATIENT_GATEWAY = Path(__file__).with_name("patient_gateway.py")
 
 
 class PoolProcess:
@@ -103,11 +104,14 @@ class Picker(Process):
 
 
 class Gateway(Picker):
-    """`evenly gateway`: `port` takes the clients."""
+    """`evenly gateway`: `port` takes the clients. See `patient_gateway.py` for one that is patient."""
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, patient: bool = False) -> None:
         super().__init__(*options)
-        self.command = tuple("gateway" if word == "picker" else word for word in self.command)
+        command = ["gateway" if word == "picker" else word for word in self.command]
+        if patient:
+            command[1:3] = "-P", str(_PATIENT_GATEWAY)  # instead of -m evenly
+        self.command = tuple(command)
 
 
 class Envoy(Process):
@@ -131,7 +135,7 @@ class Envoy(Process):
             listen=listen, picker=upstream, pools=known, admin=admin, health_path=health_path, sticky=sticky
         )
         if patient:
-            _wait_longer(config)
+            wait_longer(config)
         change(config)
         with NamedTemporaryFile("w", suffix=".json", delete=False) as file:
             json.dump(config, file)
@@ -179,18 +183,6 @@ class Envoy(Process):
         )
         assert found is not None, f"Envoy does not know {name}."
         return int(found[1])
-
-
-def _wait_longer(config: dict[str, Any]) -> None:
-    """Raise every timeout of an Envoy that a busy machine can exceed while nothing is wrong."""
-    [listener] = config["static_resources"]["listeners"]
-    filters = listener["filter_chains"][0]["filters"][0]["typed_config"]["http_filters"]
-    [picks] = [each for each in filters if each["name"] == "picker"]
-    picks["typed_config"]["extension_config"]["typed_config"]["message_timeout"] = _LONG
-    for cluster in config["static_resources"]["clusters"]:
-        cluster["connect_timeout"] = _LONG
-        for check in cluster["health_checks"]:
-            check["timeout"] = _LONG
 
 
 @dataclass(frozen=True)

@@ -40,12 +40,12 @@ def pool_servers(count: int) -> Iterator[list[PoolProcess]]:
 
 @contextmanager
 def gateway(
-    *options: str, pools: int = 2, files: str | None = None
+    *options: str, pools: int = 2, files: str | None = None, patient: bool = False
 ) -> Iterator[tuple[Gateway, list[PoolProcess]]]:
     """Run a gateway in front of pools, and wait until it is ready. `files` limits its open files."""
     with pool_servers(pools) as servers:
         words = [word for server in servers for word in ("--pool", server.address)]
-        made = Gateway(*words, "--alpha", "0.5", *options)
+        made = Gateway(*words, "--alpha", "0.5", *options, patient=patient)
         if files is not None:
             made.command = ("/bin/sh", "-c", 'ulimit -n "$0" && exec "$@"', files, *made.command)
         with made as started:

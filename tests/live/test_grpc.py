@@ -74,7 +74,7 @@ def front() -> Iterator[Front]:
         addresses = [*(pool.address for pool in pools), other.address]
         words = [word for address in addresses for word in ("--pool", f"h2://{address}")]
         options = ("--policy", "jsq", "--health-grpc", SERVICE, "--slow-start", "0")
-        gateway = stack.enter_context(Gateway(*words, *options))
+        gateway = stack.enter_context(Gateway(*words, *options, patient=True))
         gateway.wait()
         channel = stack.enter_context(grpc.insecure_channel(f"127.0.0.1:{gateway.port}"))
         eventually(lambda: states(gateway), lambda seen: seen == ["serving", "serving", "failing"])

@@ -26,7 +26,7 @@ HELD_S = 0.2
 def test_a_gateway_records_its_sessions(tmp_path: Path) -> None:
     path = tmp_path / "sessions.csv"
     before = time.time()
-    with gateway("--record", str(path)) as (started, pools):
+    with gateway("--record", str(path), patient=True) as (started, pools):
         with sessions(started.port, 4):
             time.sleep(HELD_S)
         assert started.kill(signal.SIGTERM) == 0

@@ -50,7 +50,7 @@ def test_a_gateway_follows_weights_through_a_reload_and_a_restart(tmp_path: Path
             config.write_text(f"pool = {json.dumps(pools)}\nalpha = {ALPHA}\n")
 
         write(1, 1, 4, 4)
-        gateway = stack.enter_context(Gateway("--config", str(config)))
+        gateway = stack.enter_context(Gateway("--config", str(config), patient=True))
         gateway.wait()
         sessions: list[Session] = []
         stack.callback(lambda: [*map(Session.abort, sessions)])
