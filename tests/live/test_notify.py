@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -13,9 +13,12 @@ from tests.live.processes import PATIENCE
 
 
 @pytest.mark.parametrize("kind", ["file", "name"])
-def test_a_state_arrives_as_one_datagram(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = str(tmp_path / "socket") if kind == "file" else f"@evenly-test-{os.getpid()}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor:
+def test_a_state_arrives_as_one_datagram(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (
+        TemporaryDirectory(dir="/tmp") as folder,  # a Unix socket's path has at most 107 characters
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as supervisor,
+    ):
+        name = f"{folder}/socket" if kind == "file" else f"@evenly-test-{os.getpid()}"
         supervisor.bind(name.replace("@", "\0", 1) if kind == "name" else name)
         supervisor.settimeout(PATIENCE)
         monkeypatch.setenv("NOTIFY_SOCKET", name)
