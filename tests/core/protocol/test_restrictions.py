@@ -136,6 +136,15 @@ def test_several_picks_are_all_or_none(count: int, capacity: int) -> None:
     assert (fleet.dispatcher.expired, fleet.dispatcher.released) == (0, 0)
 
 
+def test_a_request_that_gets_nothing_leaves_the_threshold() -> None:
+    fleet = net(0, 0, threshold=0, alpha="0.5")
+    for pool in ("a", "b"):
+        fleet.dispatcher.set_capacity(pool, 3)
+    assert fleet.dispatcher.pick_many(0.0, first, 7) == ()
+    assert fleet.dispatcher.threshold == 0
+    assert fleet.dispatcher.pick_many(0.0, first, 6)[-1].threshold == fleet.dispatcher.threshold > 0
+
+
 def test_a_key_belongs_to_one_request() -> None:
     fleet = net(0, 0)
     picks = fleet.dispatcher.pick_many(0.0, first, 2, "key", ["b"])

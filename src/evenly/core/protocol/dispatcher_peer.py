@@ -136,9 +136,11 @@ class DispatcherPeer:
         if len(self._expiring) + count > MAX_PLACES:
             raise TooManyPicksError(f"There can be at most {MAX_PLACES} picks within one lease.")
         picks: list[Pick] = []
+        threshold = self.threshold
         for _ in range(count):
             pick = self._pick(choose, request[1])
             if pick is None:
+                self._ranking.threshold = threshold
                 for each in picks:
                     self._close(each.pool, each.ticket)
                     self._expiring.pop()  # they are the last ones

@@ -478,10 +478,11 @@ local function pick_many(S, args)
   for index = 12 + excluded, #args do
     numbers[#numbers + 1] = args[index]
   end
-  local roll, picks = dice(tonumber(args[10]), numbers), {}
+  local roll, picks, threshold = dice(tonumber(args[10]), numbers), {}, S.threshold
   for _ = 1, count do
     local picked = pick(S, roll, exclude)
     if not picked then
+      S.threshold = threshold
       for _, each in ipairs(picks) do
         close(S, each[1], each[2])
         redis.call('ZREM', S.keys[EXPIRING], each[1] .. ' ' .. each[2])
