@@ -66,7 +66,7 @@ MUTATIONS = {
         edits=(
             (
                 POOL,
-                "return self._report(Color.GREEN) if self.tasks < self._notice.threshold else None",
+                "return self._report(Color.GREEN) if self.tasks < self._threshold else None",
                 "return None",
             ),
             (  # the estimate replaces it too
@@ -134,7 +134,7 @@ MUTATIONS = {
             NO_WINDOW,
             (
                 DISPATCHER,
-                "        if self._rule is not None and not self._unsettled:\n            self._pending_step =",
+                "        if self._rule is not None:\n            self._pending_step =",
                 "        if False:\n            _ =",
             ),
             (

@@ -169,14 +169,17 @@ def test_once_delays_end_the_threshold_settles_where_the_paper_says() -> None:
 def test_balance_is_that_of_delayed_jsq_at_one_message_per_task(
     pools: int, alpha: float, load: float, delay: float | str
 ) -> None:
-    """Both count their picks, and hear of the departures that matter: on the same randomness, the same path."""
+    """Both count their picks, and hear of the departures that matter: on the same randomness, the same path.
+
+    With exponential delays, a report of ours that overtakes others replaces them: what we know is fresher.
+    """
     horizon = 20 + 2e5 / pools / load
     scenario = Scenario(
         pools=pools, load=load, alpha=alpha, delay=delay, initial_tasks=load, warmup=20, horizon=horizon
     )
     ours, jsq = compare(with_policies(scenario, ["threshold", "jsq"]), seed=6)
-    exponential = isinstance(delay, str)  # then a message that is not sent changes the delays of those that follow
-    assert ours.spread / jsq.spread == pytest.approx(1.0, abs=0.05 if exponential else 0.01)
+    ratio = ours.spread / jsq.spread
+    assert 0.9 < ratio < 1.02 if isinstance(delay, str) else ratio == pytest.approx(1.0, abs=0.01)
     assert ours.messages_per_task <= 1.001  # departures of tasks from before the start count, too
     assert ours.window.resync == 0
 

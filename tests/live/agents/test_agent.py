@@ -141,6 +141,17 @@ async def test_ids_of_the_key_before_are_good_and_those_of_older_keys_are_not() 
 
 
 @asynchronous
+async def test_each_welcome_is_answered_with_a_heartbeat() -> None:
+    """So a dispatcher that has lost its store knows at once of the clients that came with a ticket."""
+    async with SmallDispatcher(heartbeat=600) as dispatcher, new_agent(dispatcher.url) as agent:
+        await until_async(lambda: sessions(dispatcher), lambda count: count == 0)
+        agent.begin((await dispatcher.place())[1])
+        assert await sessions(dispatcher) == 0
+        await dispatcher.rotate(new_key())
+        await until_async(lambda: sessions(dispatcher), lambda count: count == 1)
+
+
+@asynchronous
 async def test_a_full_pool_refuses_and_gives_the_place_back() -> None:
     async with SmallDispatcher() as dispatcher, new_agent(dispatcher.url, capacity=1) as agent:
         await until_async(lambda: sessions(dispatcher), lambda count: count == 0)

@@ -83,7 +83,7 @@ def test_an_agent_whose_buffer_is_full_is_cut_off() -> None:
     asyncio.run(play())
 
 
-def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
+def test_the_store_is_told_of_a_broken_connection_and_agents_of_a_lapse() -> None:
     """A pool whose connection has broken is gone after one heartbeat, long before it counts as silent."""
     now = 0.0
 
@@ -103,8 +103,7 @@ def test_the_store_is_told_of_a_broken_connection_and_a_changed_key() -> None:
                 await asyncio.sleep(0)
         assert json.loads(wire.sent[-1]["text"]).keys() == {"threshold", "version", "oldest_ticket"}
         store.key = bytes(32)
-        agents.welcome_again()
-        agents.welcome_again()
+        store.on_lapse()
         keys = [json.loads(message["text"]).get("key") for message in wire.sent if "text" in message]
         assert [key for key in keys if key is not None][1:] == ["00" * 32]
         events.put_nowait({"type": "websocket.disconnect", "code": 1006})

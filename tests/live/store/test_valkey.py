@@ -92,7 +92,7 @@ def test_the_store_may_be_emptied(server: StoreServer) -> None:
     async def run() -> None:
         store, agents = await open_store(server, "emptied")
         emptied: list[bool] = []
-        store.on_new_term = lambda: emptied.append(True)
+        store.on_lapse = lambda: emptied.append(True)
         await agents.join("a", "b")
         (before,) = await place(store)
         key, term = store.key, store.term

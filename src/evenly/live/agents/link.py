@@ -198,6 +198,7 @@ class Link:
                 self._owner.take(decode_to_pool(values))
             elif kind == "welcome":
                 self._use(read_welcome(values))
+                self._put(self._owner.beat())
             # Other types may come with later versions. They are not for us.
         raise _LostError("the dispatcher has closed the connection")
 

@@ -50,7 +50,7 @@ class Agents:
         self._log = log
         self._heartbeat = heartbeat
         self._shared = shared
-        self._key = store.key
+        store.on_lapse = self.welcome_again
 
     async def serve(self, scope: Scope, receive: Receive, send: Send, transport: Transport) -> None:
         """Handle one connection, from its handshake on."""
@@ -75,10 +75,8 @@ class Agents:
             await self._end(connection, connection.closed or "it closed the connection")
 
     def welcome_again(self) -> None:
-        """Tell all agents if the key of session ids has changed."""
-        if self._store.key != self._key:
-            self._key = self._store.key
-            self._hub.tell_all(self._welcome())
+        """Send all agents a welcome, which they answer with a heartbeat. The key may be a new one."""
+        self._hub.tell_all(self._welcome())
 
     async def _hello(self, receive: Receive) -> Hello | None:
         """Wait for the first frame; None if the agent leaves before it."""

@@ -100,7 +100,7 @@ class DispatcherServer:
         settings, log = self._settings, self._log
         tick = min(settings.heartbeat / _TICKS_PER_HEARTBEAT, _MAX_TICK_S)
         work = [
-            repeat(self._tick, tick, log),
+            repeat(self._store.tick, tick, log),
             repeat(self.watch.look, _WATCH_S, log),
             repeat(self._sweep, _SWEEP_S, log),
             self.feed.run(),
@@ -120,10 +120,6 @@ class DispatcherServer:
     def _use_alpha(self, alpha: str, reason: str) -> None:
         self._store.use_alpha(alpha)
         self.watch.own_alpha = float(alpha), reason
-
-    async def _tick(self) -> None:
-        await self._store.tick()
-        self._agents.welcome_again()
 
     def _sweep(self) -> None:
         self.api.close_overdue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -89,6 +90,9 @@ class Store(Protocol):
     All methods may be called concurrently. Only `place` raises the errors above; `StoreUnavailableError` comes
     from the others too.
     """
+
+    on_lapse: Callable[[], None]
+    """Called when the newest sessions and tickets may be forgotten: the agents should report at once."""
 
     @property
     def key(self) -> bytes:

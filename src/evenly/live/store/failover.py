@@ -55,6 +55,9 @@ class FailoverStore:
     The local store knows the pools whose agents are connected here, and begins with the last threshold. Its term
     is above that of the shared store. When that returns, it gets the last messages again, finds tickets of a later
     term in them and begins a term after it. Open tickets and request keys of one store are not known in the other.
+
+    An agent's last message lacks the clients that came with a ticket since. So each change of the store in use is a
+    lapse, and the agents report at once.
     """
 
     def __init__(
@@ -83,7 +86,8 @@ class FailoverStore:
         self._closed = False
         self._prober: asyncio.Task[None] | None = None
         self._replayer: asyncio.Task[None] | None = None
-        shared.on_new_term = self._replay_soon
+        self.on_lapse: Callable[[], None] = lambda: None
+        shared.on_lapse = self._replay_soon
 
     @property
     def available(self) -> bool:
@@ -235,6 +239,7 @@ class FailoverStore:
             await local.drain(pool)
         for pool in list(self._agents):
             await self._replay(local, pool)
+        self.on_lapse()
 
     async def _probe(self) -> None:
         """Try to reach the shared store until it is back and knows what happened meanwhile."""
@@ -286,6 +291,7 @@ class FailoverStore:
         """Tell a store that was emptied of the pools that are connected here."""
         if self.available and not self._closed and (self._replayer is None or self._replayer.done()):
             self._replayer = asyncio.create_task(self._replay_all())
+            self.on_lapse()
 
     async def _replay_now(self) -> None:
         self._replay_soon()

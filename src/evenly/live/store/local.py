@@ -48,6 +48,7 @@ class LocalStore:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.key = new_key() if key is None else key
+        self.on_lapse: Callable[[], None] = lambda: None  # it forgets nothing
         self._settings = settings
         self._choose = random.Random().choice if choose is None else choose
         self._clock = clock

@@ -45,8 +45,8 @@ _LOST_STATE = ("NOSTATE", "CORRUPT", "Function not found")
 class ValkeyStore:
     """A fleet in a shared store. The first dispatcher to come brings the threshold and the signing key.
 
-    `on_new_term` is called when a new term has begun, here or at another dispatcher: the store may have lost the
-    fleet, or some of it, and must be told again.
+    A new term, begun here or at another dispatcher, is a lapse: the store may have lost the fleet, or some of it,
+    and must be told again.
     """
 
     def __init__(
@@ -58,13 +58,12 @@ class ValkeyStore:
         threshold: int = 0,
         key: bytes | None = None,
         timeout: float = _TIMEOUT_S,
-        on_new_term: Callable[[], None] = lambda: None,
     ) -> None:
         self.key = new_key() if key is None else key
         self.threshold = threshold
         self.term = 0  # the last that was seen; 0 if none was
         self.drained: set[str] = set()  # pools known to drain, for a store that has forgotten them
-        self.on_new_term = on_new_term
+        self.on_lapse: Callable[[], None] = lambda: None
         self._settings = settings
         self._common = functions.common_arguments(settings)
         self._templates: dict[str, Template] = {}  # by function: the part of a call that is always the same
@@ -237,7 +236,7 @@ class ValkeyStore:
         """Report a new term."""
         before, self.term = self.term, term
         if term > before:
-            self.on_new_term()
+            self.on_lapse()
 
 
 def _placement(fields: list[bytes]) -> Placement:
