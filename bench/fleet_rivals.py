@@ -64,7 +64,7 @@ async def _open_fleet(store: Address, pools: int) -> None:
     opened = ValkeyStore(_SETTINGS, parse_store_url(f"redis://{store}"), fleet=_FLEET)
     await opened.open()
     for number in range(pools):
-        await opened.register(f"pool-{number}", address="ws://127.0.0.1:1", capacity=None)
+        await opened.register(f"pool-{number}", incarnation=1, address="ws://127.0.0.1:1", capacity=None)
         await opened.receive(PoolPeer(f"pool-{number}", incarnation=1).heartbeat())
     await opened.close()
 

@@ -96,7 +96,8 @@ class SmallDispatcher:
         self.hellos.append(hello)
         name = hello["pool"]
         self.agents[name] = connection
-        await self.store.register(name, address=hello["address"], capacity=hello["capacity"])
+        where = {key: hello[key] for key in ("incarnation", "address", "capacity")}
+        await self.store.register(name, **where)
         await connection.send(self._welcome())
         with suppress(ConnectionClosed):
             async for frame in connection:

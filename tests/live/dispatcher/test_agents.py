@@ -223,7 +223,7 @@ def test_the_store_keeps_the_addresses_of_pools_that_have_connected() -> None:
     async def play() -> None:
         store = LocalStore(settings, term=1, clock=lambda: 0.0)
         for number in range(300):
-            await store.register(f"p{number}", address=f"ws://p{number}", capacity=None)
+            await store.register(f"p{number}", incarnation=1, address=f"ws://p{number}", capacity=None)
         await store.tick()
         await store.receive(PoolPeer("p7", incarnation=1).heartbeat())
         (place,) = await store.place(count=1, exclude=frozenset(), key=None)

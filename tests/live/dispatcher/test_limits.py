@@ -192,7 +192,7 @@ def test_places_within_a_lease_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> 
     async def play() -> None:
         nonlocal now
         assert [await status() for _ in range(5)] == [503] * 5  # no pools
-        await store.register("a", address="ws://a.example", capacity=None)
+        await store.register("a", incarnation=1, address="ws://a.example", capacity=None)
         await store.receive(PoolPeer("a", incarnation=1).heartbeat())
         assert [await status(b"k") for _ in range(5)] == [201] * 5
         assert [await status() for _ in range(3)] == [201, 201, 429]

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from evenly.core.protocol import PoolPeer, ToDispatcher
-from evenly.live.store.base import FleetSettings, Placement, Store
+from evenly.live.store.base import FleetSettings, FleetState, Placement, Store, next_order
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.processes import PATIENCE
@@ -48,7 +48,7 @@ class Agents:
         assert self.store is not None
         for pool in pools:
             self.peers[pool] = PoolPeer(pool, incarnation=1)
-            await self.store.register(pool, address=f"http://{pool}", capacity=capacity)
+            await self.store.register(pool, incarnation=1, address=f"http://{pool}", capacity=capacity)
             self.say(self.peers[pool].heartbeat())
         await self.quiet()
 
@@ -77,6 +77,17 @@ async def open_store(
 
 async def place(store: Store, count: int = 1, *exclude: str, key: str | None = None) -> tuple[Placement, ...]:
     return await store.place(count=count, exclude=frozenset(exclude), key=key)
+
+
+async def give(store: Store, pool: str, *, drained: bool) -> None:
+    """Give an order as the admin port does."""
+    known = (await store.state()).orders.get(pool)
+    await store.order(pool, next_order(known, drained=drained))
+
+
+def drained(state: FleetState) -> set[str]:
+    """Return the pools that the operator drains."""
+    return {pool for pool, order in state.orders.items() if order.drained}
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
 from evenly.core.protocol import PoolPeer
 from evenly.core.protocol.dispatcher_peer import TERM
-from evenly.live.store.base import PoolState, StoreUnavailableError
+from evenly.live.store import functions
+from evenly.live.store.base import (
+    AllUnavailableError,
+    NoPoolsError,
+    OutdatedError,
+    PoolState,
+    StoreUnavailableError,
+)
 from evenly.live.store.failover import FailoverStore
 from evenly.live.store.local import term_now
 from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.processes import PATIENCE
-from tests.live.store.fleet import TIMES, Agents, place, until
+from tests.live.store.fleet import TIMES, Agents, drained, give, open_store, place, until
 from tests.live.stores import StoreServer
 
 
@@ -36,7 +44,7 @@ def test_picks_go_on_when_the_store_is_killed_under_load(own_server: StoreServer
         store, shared, agents, events = make(own_server)
         await store.open()
         await agents.join("a", "b", "c")
-        await store.drain("c")
+        await give(store, "c", drained=True)
         picked = 0
         stop = asyncio.Event()
 
@@ -82,7 +90,7 @@ def test_picks_go_on_when_the_store_is_killed_under_load(own_server: StoreServer
 
 def test_a_store_that_hangs_holds_up_one_call(own_server: StoreServer) -> None:
     async def run() -> None:
-        store, _, agents, events = make(own_server)
+        store, _, agents, events = make(own_server, timeout=1.0)
         await store.open()
         await agents.join("a", "b")
         own_server.send(signal.SIGSTOP)
@@ -111,7 +119,7 @@ def test_what_happens_meanwhile_reaches_the_store(own_server: StoreServer) -> No
         own_server.kill()
         await place(store)
         await agents.join("late")
-        await store.drain("a")
+        await give(store, "a", drained=True)
         own_server.start()
         await until(lambda: store.available)
         states = {pool.name: pool.state for pool in (await shared.state()).pools}
@@ -200,7 +208,7 @@ def test_drains_survive_an_empty_store_in_any_order(own_server: StoreServer) -> 
         await other.open()
         await agents.join("a", "b")
         for pool in ("a", "gone"):
-            await other.drain(pool)
+            await give(other, pool, drained=True)
         await one.state()
         own_server.kill()
         for store in (one, other):
@@ -211,10 +219,10 @@ def test_drains_survive_an_empty_store_in_any_order(own_server: StoreServer) -> 
         for _ in range(200):
             await agents.beat()
             state = await one.state()
-            if state.drained == {"a", "gone"} and len(state.pools) == 2:
+            if drained(state) == {"a", "gone"} and len(state.pools) == 2:
                 break
             await asyncio.sleep(0.05)
-        assert state.drained == {"a", "gone"}
+        assert drained(state) == {"a", "gone"}
         assert {pool.name: pool.state for pool in state.pools} == {"a": PoolState.DRAINING, "b": PoolState.SERVING}
         await one.close()
         await other.close()
@@ -231,7 +239,7 @@ def test_two_dispatchers_without_the_store_have_terms_of_their_own(own_server: S
         for _ in range(3):
             store, _, _, _ = make(own_server)
             await store.open()
-            await store.register("a", address="ws://a", capacity=None)
+            await store.register("a", incarnation=1, address="ws://a", capacity=None)
             await store.receive(PoolPeer("a", incarnation=1).heartbeat())
             own_server.kill()
             await store.tick()
@@ -273,14 +281,14 @@ def test_an_undrain_without_the_store_is_not_undone_by_another_dispatcher(
     """The other one still takes the pool for drained. It must not drain it again when it returns."""
 
     async def run() -> None:
-        one, _, agents, _ = make(own_server)
-        other, _, _, _ = make(own_server)
+        one, _, agents, _ = make(own_server, timeout=1.0)
+        other, _, _, _ = make(own_server, timeout=1.0)
         for store in (one, other):
             await store.open()
         await agents.join("a", "b")
-        await one.drain("a")
+        await give(one, "a", drained=True)
         for store in (one, other):
-            assert (await store.state()).drained == {"a"}
+            assert drained(await store.state()) == {"a"}
         if emptied:
             own_server.kill()
         else:
@@ -288,14 +296,14 @@ def test_an_undrain_without_the_store_is_not_undone_by_another_dispatcher(
         await one.tick()
         await other.tick()
         assert not one.available and not other.available
-        await one.undrain("a")
+        await give(one, "a", drained=False)
         if emptied:
             own_server.start()
         else:
             own_server.send(signal.SIGCONT)
         await until(lambda: one.available and other.available)
         await asyncio.sleep(0.2)
-        assert (await one.state()).drained == (await other.state()).drained == set()
+        assert drained(await one.state()) == drained(await other.state()) == set()
         await agents.quiet()
         for store in (one, other):
             await store.close()
@@ -342,17 +350,17 @@ def test_a_drain_and_an_undrain_that_find_the_store_gone_reach_it_later(own_serv
         store, shared, agents, _ = make(own_server)
         await store.open()
         await agents.join("a", "b")
-        for change, wanted in ((store.drain, {"a"}), (store.undrain, set[str]())):
+        for drain, wanted in ((True, {"a"}), (False, set[str]())):
             await store.state()
             with own_server.client() as client:
                 client.config_set("min-replicas-to-write", 1)  # it answers, and refuses to write
-                await change("a")
+                await give(store, "a", drained=drain)
                 assert not store.available
-                assert (await store.state()).drained == wanted
+                assert drained(await store.state()) == wanted
                 client.config_set("min-replicas-to-write", 0)
             await until(lambda: store.available)
             await agents.quiet()
-            assert (await shared.state()).drained == wanted
+            assert drained(await shared.state()) == wanted
         await store.close()
 
     asyncio.run(run())
@@ -375,6 +383,109 @@ def test_many_outages_do_not_take_the_terms_into_the_far_future(own_server: Stor
             await until(lambda: store.available)
             await agents.beat()
         assert 0 < shared.term - term_now() < 12_000
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_an_order_that_older_data_lacks_is_given_again(own_server: StoreServer) -> None:
+    """A replica without the last writes takes over: it still has the drain, and not its end, or the other way round."""
+
+    async def run(before: bool) -> None:
+        store, _, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        await give(store, "a", drained=before)
+        with own_server.client() as client:
+            client.save()
+        await give(store, "a", drained=not before)
+        own_server.kill()
+        with suppress(StoreUnavailableError):
+            await store.tick()
+        own_server.start()
+        await until(lambda: store.available)
+        await agents.beat()
+        assert drained(await store.state()) == (set() if before else {"a"})
+        assert {(await place(store))[0].pool for _ in range(4)} == ({"a", "b"} if before else {"b"})
+        await store.close()
+
+    for before in (True, False):
+        asyncio.run(run(before))
+        with own_server.client() as client:
+            client.flushall()
+
+
+def test_an_agent_that_started_earlier_is_refused_wherever_it_is_connected(own_server: StoreServer) -> None:
+    """A restart overlaps: clients must not be sent to the old server, and its sessions must not be counted."""
+
+    async def run() -> None:
+        one, _, _, _ = make(own_server)
+        other, _, _, _ = make(own_server)
+        old, new = (PoolPeer("a", incarnation=number) for number in (1, 2))
+        await one.open()
+        await other.open()
+        await one.register("a", incarnation=1, address="ws://old", capacity=None)
+        await one.receive(old.heartbeat())
+        await other.register("a", incarnation=2, address="ws://new", capacity=None)
+        for _ in range(2):  # before and after the first message of the new one
+            with pytest.raises(OutdatedError, match="started later"):
+                await one.receive(old.heartbeat())
+            with pytest.raises(OutdatedError):
+                await one.register("a", incarnation=1, address="ws://old", capacity=None)
+            await other.receive(new.heartbeat())
+        assert [placed.address for placed in await place(one, 2)] == ["ws://new"] * 2
+        await one.close()
+        await other.close()
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("lost", ["places", "expiring", "everything"])
+def test_a_pool_is_picked_with_its_address_or_not_at_all(own_server: StoreServer, lost: str) -> None:
+    async def run() -> None:
+        store, _, agents, _ = make(own_server)
+        await store.open()
+        await agents.join("a", "b")
+        await place(store, 2)
+        with own_server.client() as client:
+            if lost == "everything":
+                client.flushall()
+            else:
+                client.delete(f"evenly:2:{{failover}}:{lost}")
+            for _ in range(20):
+                with suppress(NoPoolsError, AllUnavailableError):
+                    assert {placed.address for placed in await place(store, 2)} <= {"http://a", "http://b"}
+                await agents.beat()
+            assert len((await store.state()).pools) == 2
+            opened, leases = (client.zcard(f"evenly:2:{{failover}}:{key}") for key in ("open", "expiring"))
+            assert opened <= leases or lost == "expiring"
+        await store.close()
+
+    asyncio.run(run())
+
+
+def test_a_clock_that_jumps_costs_seconds(own_server: StoreServer) -> None:
+    """The store's clock is an hour ahead, and then corrected. Leases must end, and a silent pool must go."""
+    times = replace(TIMES, lease=0.2, silence=0.4, heartbeat=0.1)
+
+    async def run() -> None:
+        store, agents = await open_store(own_server, "jump", times)
+        await agents.join("a", "b")
+        with own_server.client() as client:
+            now = client.time()
+            ahead = functions.common_arguments(times, now[0] * 1_000_000 + now[1] + 3_600_000_000)
+            keys = functions.keys_of("jump")
+            client.fcall(f"{functions.LIBRARY}_tick", len(keys), *keys, *ahead)
+        await agents.beat()
+        await place(store)
+        for _ in range(600):
+            agents.say(agents.peers["b"].heartbeat())
+            await agents.quiet()
+            state = await store.state()
+            if state.expired and {pool.name for pool in state.pools} == {"b"}:
+                break
+            await asyncio.sleep(0.05)
+        assert {placed.pool for placed in await place(store, 4)} == {"b"}
         await store.close()
 
     asyncio.run(run())

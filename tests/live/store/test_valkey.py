@@ -27,7 +27,7 @@ from evenly.live.store.valkey import ValkeyStore
 from evenly.live.store_url import parse_store_url
 from tests.live.certificates import Authority
 from tests.live.processes import free_port
-from tests.live.store.fleet import TIMES, open_store, place
+from tests.live.store.fleet import TIMES, give, open_store, place
 from tests.live.stores import StoreServer
 
 
@@ -56,10 +56,10 @@ def test_a_pick_names_the_pool_and_its_address(server: StoreServer) -> None:
         assert state.released == 1
         assert {pool.name: (pool.expected, pool.capacity) for pool in state.pools}["b"][1] == 2
         assert sum(pool.expected for pool in state.pools) == 2
-        await store.drain("a")
+        await give(store, "a", drained=True)
         states = {pool.name: pool.state for pool in (await store.state()).pools}
         assert states["a"] is PoolState.DRAINING
-        await store.undrain("a")
+        await give(store, "a", drained=False)
         await store.close()
 
     asyncio.run(run())
@@ -215,11 +215,11 @@ def test_an_agent_cannot_write_elsewhere(server: StoreServer) -> None:
         store, _ = await open_store(server, "garbage")
         for name in ("#0", "a b", "a/b", "", "a\nb", "a" * 101, "{x}"):
             with pytest.raises(InputError):
-                await store.register(name, address="http://a", capacity=None)
+                await store.register(name, incarnation=1, address="http://a", capacity=None)
             with pytest.raises(InputError):
                 await store.receive(PoolPeer(name, incarnation=1).heartbeat())
             with pytest.raises(InputError):
-                await store.drain(name)
+                await give(store, name, drained=True)
         odd = "\ud800\n\0 key"
         with pytest.raises(NoPoolsError):
             await place(store, 1, odd, key=odd)

@@ -18,6 +18,7 @@ from evenly.live.store.base import FleetSettings
 from evenly.live.store.link import Argument
 
 T = TypeVar("T")
+NO_NUMBER = functions.padded(0)
 
 
 class Numbers:
@@ -54,6 +55,7 @@ class Twins:
         self.catch_up_at: int | None = self.now + 2 * functions.microseconds(settings.heartbeat)
         self.newest: dict[str, ToDispatcher] = {}
         self.term = term
+        self.orders = 0
         self.fcall("open", self.now, threshold, term, "00", functions.microseconds(settings.heartbeat), "")
 
     def fcall(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -98,7 +100,9 @@ class Twins:
         fields = self.call("receive", *functions.message_arguments(message))
         before = self.newest.get(pool)
         reply = self.peer.receive(self.now, message)
-        if reply is None:
+        if fields == [b"outdated"]:
+            assert before is not None and message.incarnation < before.incarnation
+        elif reply is None:
             assert fields == []
         else:
             numbers = functions.padded(reply.version), functions.padded(reply.oldest_ticket)
@@ -112,11 +116,13 @@ class Twins:
         self.peer.release(self.now, pool, ticket)
 
     def set_capacity(self, pool: str, capacity: int | None) -> None:
-        self.call("register", pool, "-" if capacity is None else capacity, f"http://{pool}")
+        self.call("register", pool, NO_NUMBER, "-" if capacity is None else capacity, f"http://{pool}")
         self.peer.set_capacity(pool, capacity)
 
     def drain(self, pool: str, on: bool) -> None:
-        self.call("drain" if on else "undrain", pool)
+        self.orders += 1
+        self.call("order", pool, functions.padded(self.orders), int(on))
+        self.call("order", pool, functions.padded(self.orders - 1), int(not on))  # an old one changes nothing
         (self.peer.drain if on else self.peer.undrain)(pool)
 
     def disconnect(self, pool: str, grace: int) -> None:

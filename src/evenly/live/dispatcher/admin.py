@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, HTTPException, Path
 from fastapi.responses import Response
@@ -19,7 +19,7 @@ from evenly.live.dispatcher.views import POOL_EXAMPLE, STATE_EXAMPLE, FleetPoolV
 from evenly.live.dispatcher.watch import Watch
 from evenly.live.log import Log
 from evenly.live.session_id import MAX_POOL_NAME, check_pool_name
-from evenly.live.store.base import StoreUnavailableError
+from evenly.live.store.base import FleetState, StoreUnavailableError, next_order
 
 _ABOUT = """Inspect the fleet, drain its pools, and check the dispatcher's health.
 A rejected request is answered with {"detail": "the reason, in one sentence"}."""
@@ -84,30 +84,47 @@ def _pool_routes(fleet: Fleet, log: Log) -> APIRouter:
     @router.post("/{name}/drain", summary="Drain a pool", responses=answers)
     async def drain(name: PoolName) -> FleetPoolView:
         """The pool gets no new sessions, also if its agent restarts. Its open sessions continue."""
-        await find(name)
-        await store.drain(name)
-        log.event("pool drained", pool=name)
-        return await find(name)
+        if await find(name) is None:
+            raise HTTPException(404, f"There is no pool {name} now.")
+        view = await give(name, drained=True)
+        if view is None:  # meanwhile
+            raise HTTPException(404, f"There is no pool {name} now.")
+        return view
 
-    @router.post("/{name}/undrain", summary="Undrain a pool", responses=answer(POOL_EXAMPLE))
-    async def undrain(name: PoolName) -> FleetPoolView:
+    not_here: dict[int | str, dict[str, Any]] = {204: {"description": "The pool is not there now."}}
+
+    @router.post(
+        "/{name}/undrain",
+        summary="Undrain a pool",
+        responses=answer(POOL_EXAMPLE) | not_here,
+        response_model=FleetPoolView,
+    )
+    async def undrain(name: PoolName) -> FleetPoolView | Response:
         """The pool gets new sessions again. A pool that is not there now will get them when it comes back."""
+        view = await give(name, drained=False)
+        return Response(status_code=204) if view is None else view
+
+    async def give(name: str, *, drained: bool) -> FleetPoolView | None:
         with refusing(422):
             check_pool_name(name)
-        await store.undrain(name)
-        log.event("pool undrained", pool=name)
+        known = (await state()).orders.get(name)
+        with refusing(422):
+            await store.order(name, next_order(known, drained=drained))
+        log.event("pool drained" if drained else "pool undrained", pool=name)
         return await find(name)
 
-    async def find(name: str) -> FleetPoolView:
+    async def find(name: str) -> FleetPoolView | None:
         with refusing(422):
             check_pool_name(name)
+        found = next((pool for pool in (await state()).pools if pool.name == name), None)
+        if found is None:
+            return None
+        return FleetPoolView.model_validate(pool_json(found, connected=name in fleet.hub.connections))
+
+    async def state() -> FleetState:
         try:
-            pools = (await store.state()).pools
+            return await store.state()
         except StoreUnavailableError:
             raise HTTPException(503, _NO_STORE) from None
-        found = next((pool for pool in pools if pool.name == name), None)
-        if found is None:
-            raise HTTPException(404, f"There is no pool {name} now.")
-        return FleetPoolView.model_validate(pool_json(found, connected=name in fleet.hub.connections))
 
     return router

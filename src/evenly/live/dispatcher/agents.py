@@ -98,11 +98,16 @@ class Agents:
         replaced = self._hub.add(connection)
         self._log.event("agent connected", pool=hello.pool, address=hello.address, replaced=replaced)
         try:
-            await self._store.register(hello.pool, address=hello.address, capacity=hello.capacity)
+            await self._register(hello)
         except StoreUnavailableError:
             connection.close("the store is not available", _TRY_LATER)
             return False
         return connection.write(self._welcome())
+
+    async def _register(self, hello: Hello) -> None:
+        await self._store.register(
+            hello.pool, incarnation=hello.incarnation, address=hello.address, capacity=hello.capacity
+        )
 
     async def _converse(self, connection: AgentConnection, receive: Receive, mailbox: Mailbox) -> None:
         while (text := _text(await receive())) is not None:
@@ -165,7 +170,7 @@ class Agents:
         connection.hello = hello
         self._log.event("agent changed", pool=hello.pool, address=hello.address, capacity=hello.capacity)
         try:
-            await self._store.register(hello.pool, address=hello.address, capacity=hello.capacity)
+            await self._register(hello)
         except StoreUnavailableError:
             connection.close("the store is not available", _TRY_LATER)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from evenly.core.messages import Color
 from evenly.core.protocol import ToDispatcher, ToPool
+from evenly.errors import InputError
 
 DISCONNECT_GRACE_S = 0.5  # for an agent whose connection broke to come back, here or elsewhere
 
@@ -19,6 +21,13 @@ class NoPoolsError(Exception):
 
 class AllUnavailableError(Exception):
     """There are pools, but all are full, draining, leaving or excluded."""
+
+
+class OutdatedError(InputError):
+    """An agent of the pool that started later is connected, here or to another dispatcher."""
+
+    def __init__(self) -> None:
+        super().__init__("An agent of this pool that started later is connected.")
 
 
 class StoreUnavailableError(Exception):
@@ -33,6 +42,23 @@ class PoolState(StrEnum):
     DRAINING = "draining"  # the operator wants it to empty
     LEAVING = "leaving"  # its agent asked for no more sessions
     SILENT = "silent"  # not heard for too long; clients may still be on their way
+
+
+class Order(NamedTuple):
+    """An operator's order: to drain a pool, or to end that. A newer one has a higher version."""
+
+    version: int
+    drained: bool
+
+
+Orders = Mapping[str, Order]
+"""The last order for each pool."""
+
+
+def next_order(known: Order | None, *, drained: bool) -> Order:
+    """Return an order that is newer than the one that is known."""
+    now = time.time_ns() // 1_000_000
+    return Order(now if known is None else max(now, known.version + 1), drained)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +107,7 @@ class FleetState:
     pools: tuple[FleetPool, ...]
     expired: int  # places since the start that no client came for in time
     released: int  # places since the start that clients gave back
-    drained: frozenset[str]  # names of pools that the operator drains, whether they are there or not
+    orders: Orders  # the operators', for pools that are there or not
 
 
 class Store(Protocol):
@@ -111,8 +137,11 @@ class Store(Protocol):
         """Give back a place whose client will not come. Idempotent."""
         ...
 
-    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
-        """Note where the pool is. Before its first message, and whenever one of these changes."""
+    async def register(self, pool: str, *, incarnation: int, address: str, capacity: int | None) -> None:
+        """Note where the pool is. Before its first message, and whenever one of these changes.
+
+        Raises OutdatedError if an agent that started later has registered; so does `receive`.
+        """
         ...
 
     async def receive(self, message: ToDispatcher) -> ToPool | None:
@@ -123,12 +152,8 @@ class Store(Protocol):
         """Take the pool for dead if no agent of it is heard within `DISCONNECT_GRACE_S`."""
         ...
 
-    async def drain(self, pool: str) -> None:
-        """Give the pool no new sessions until `undrain`."""
-        ...
-
-    async def undrain(self, pool: str) -> None:
-        """Give the pool sessions again."""
+    async def order(self, pool: str, order: Order) -> None:
+        """Give the pool no new sessions, or sessions again, unless a newer order is known."""
         ...
 
     def use_alpha(self, alpha: str) -> None:

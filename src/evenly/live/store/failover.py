@@ -17,13 +17,14 @@ from evenly.live.store.base import (
     FleetSettings,
     FleetState,
     NoPoolsError,
+    Order,
     Placement,
     Store,
     StoreUnavailableError,
 )
 from evenly.live.store.link import StoreRefusedError
 from evenly.live.store.local import LocalStore, term_now
-from evenly.live.store.valkey import ValkeyStore
+from evenly.live.store.valkey import UnplacedError, ValkeyStore
 
 _PROBE_S = 1.0  # between two attempts to reach the store
 _TERMS, _LATER_TERMS = 10_000, 100  # to choose from: after the clock's, and after one that is ahead of the clock
@@ -43,6 +44,7 @@ class Report(Protocol):
 class _Agent:
     """An agent that is connected here: where its pool is, and the last message, which has its whole state."""
 
+    incarnation: int
     address: str
     capacity: int | None
     heard: float = 0.0
@@ -82,7 +84,6 @@ class FailoverStore:
         self._past_outage = 0.0
         self.outages = 0
         self._agents: dict[str, _Agent] = {}
-        self._wanted: dict[str, bool] = {}  # drains and their ends that the shared store does not know yet
         self._closed = False
         self._prober: asyncio.Task[None] | None = None
         self._replayer: asyncio.Task[None] | None = None
@@ -144,14 +145,13 @@ class FailoverStore:
         """Give back a place whose client will not come."""
         await self._with_store(lambda store: store.release(pool, ticket))
 
-    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
+    async def register(self, pool: str, *, incarnation: int, address: str, capacity: int | None) -> None:
         """Note where the pool is."""
-        known = self._agents.get(pool)
-        self._keep(
-            pool,
-            _Agent(address, capacity) if known is None else replace(known, address=address, capacity=capacity),
+        known = self._agents.get(pool) or _Agent(incarnation, address, capacity)
+        self._agents[pool] = replace(known, incarnation=incarnation, address=address, capacity=capacity)
+        await self._with_store(
+            lambda store: store.register(pool, incarnation=incarnation, address=address, capacity=capacity)
         )
-        await self._with_store(lambda store: store.register(pool, address=address, capacity=capacity))
 
     async def receive(self, message: ToDispatcher) -> ToPool | None:
         """Take in a message of a pool's agent."""
@@ -159,21 +159,18 @@ class FailoverStore:
         pool = str(message.report.pool)
         known = self._agents.get(pool)
         if known is not None and (known.message is None or _later(message, known.message)):
-            self._keep(pool, replace(known, message=message, heard=self._clock()))
-        return await self._with_store(lambda store: store.receive(message))
+            self._agents[pool] = replace(known, message=message, heard=self._clock())
+        return await self._with_store(lambda store: self._tell(store, message))
 
     async def disconnected(self, pool: str) -> None:
         """Take the pool for dead if no agent of it is heard soon."""
         self._agents.pop(pool, None)
         await self._with_store(lambda store: store.disconnected(pool))
 
-    async def drain(self, pool: str) -> None:
-        """Give the pool no new sessions until `undrain`."""
-        await self._set_drain(pool, True)
-
-    async def undrain(self, pool: str) -> None:
-        """Give the pool sessions again."""
-        await self._set_drain(pool, False)
+    async def order(self, pool: str, order: Order) -> None:
+        """Give the pool no new sessions, or sessions again, unless a newer order is known."""
+        await self._with_store(lambda store: store.order(pool, order))
+        self._shared.learn({pool: order})
 
     def use_alpha(self, alpha: str) -> None:
         """Learn the threshold with this alpha from now on."""
@@ -189,21 +186,6 @@ class FailoverStore:
     async def state(self) -> FleetState:
         """Return a snapshot."""
         return await self._with_store(lambda store: store.state())
-
-    def _keep(self, pool: str, agent: _Agent) -> None:
-        self._agents[pool] = agent
-
-    async def _set_drain(self, pool: str, on: bool) -> None:
-        self._wanted[pool] = on  # the shared store may be lost only now
-        try:
-            await self._with_store(lambda store: store.drain(pool) if on else store.undrain(pool))
-        except Exception:
-            self._wanted.pop(pool, None)
-            raise
-        drained = self._shared.drained
-        (drained.add if on else drained.discard)(pool)
-        if self.available and self._wanted.get(pool) is on:
-            del self._wanted[pool]
 
     async def _with_store(self, action: Callable[[Store], Awaitable[T]]) -> T:
         """Ask the shared store, or the local one if that fails or has failed."""
@@ -235,8 +217,8 @@ class FailoverStore:
         self._report("store lost", reason=str(error), pools=len(self._agents))
         if not self._closed:
             self._prober = asyncio.create_task(self._probe())
-        for pool in shared.drained:
-            await local.drain(pool)
+        for pool, order in shared.orders.items():
+            await local.order(pool, order)
         for pool in list(self._agents):
             await self._replay(local, pool)
         self.on_lapse()
@@ -259,13 +241,11 @@ class FailoverStore:
 
     async def _bring_up_to_date(self) -> None:
         """Tell the shared store what it does not know, once: with steady traffic, there is always more."""
-        for pool, on in list(self._wanted.items()):
+        for pool, order in list(self._shared.orders.items()):
             try:
-                await (self._shared.drain(pool) if on else self._shared.undrain(pool))
+                await self._shared.order(pool, order)
             except InputError as error:  # too many pools
                 self._report("drain rejected", pool=pool, reason=str(error))
-            if self._wanted.get(pool) is on:
-                del self._wanted[pool]
         await self._replay_agents()
 
     async def _replay_agents(self) -> None:
@@ -282,10 +262,26 @@ class FailoverStore:
         if agent is None or agent.message is None or self._clock() - agent.heard > self._settings.silence:
             return
         try:
-            await store.register(pool, address=agent.address, capacity=agent.capacity)
+            await self._place_agent(store, pool, agent)
             await store.receive(agent.message)
-        except InputError as error:  # too many pools
+        except InputError as error:  # too many pools, or an agent that started later is connected elsewhere
             self._report("pool rejected", pool=pool, reason=str(error))
+
+    async def _tell(self, store: Store, message: ToDispatcher) -> ToPool | None:
+        """Tell a store of a message, and first of its agent if the store has forgotten that."""
+        pool = str(message.report.pool)
+        try:
+            return await store.receive(message)
+        except UnplacedError:
+            agent = self._agents.get(pool)
+            if agent is None:
+                return None
+            await self._place_agent(store, pool, agent)
+            return await store.receive(message)
+
+    @staticmethod
+    async def _place_agent(store: Store, pool: str, agent: _Agent) -> None:
+        await store.register(pool, incarnation=agent.incarnation, address=agent.address, capacity=agent.capacity)
 
     def _replay_soon(self) -> None:
         """Tell a store that was emptied of the pools that are connected here."""

@@ -5,18 +5,19 @@
 -- HOT      pool -> packed next_ticket, estimate, open_tickets; the estimate is -1 if the pool is not a member
 -- COLD     pool -> packed serial, heard, tasks, leaving, incarnation, sequence; records are in order of serial
 -- RANKED   a sorted set of the pools that can take a task, by estimate
--- DRAINING a set: the pools that the operator drains
--- PLACES   pool -> 'capacity address'; the capacity is '-' if there is no limit
+-- ORDERS   pool -> 'version drained': the operators' last order, 1 to drain it and 0 to end that; the newest counts
+-- PLACES   pool -> 'incarnation capacity address'; the capacity is '-' if there is no limit
 -- OPEN     a sorted set of 'pool/ticket', all with score 0, so that it is sorted by text
 -- EXPIRING a sorted set of 'pool ticket' by the end of the lease; dispatchers may have different leases
 -- ANSWERS  request key -> JSON of the request and the picks
 -- ORDER    a sorted set of the keys of the answers, by the time until which they are kept
 
-local FLEET, HOT, COLD, RANKED, DRAINING, OPEN, EXPIRING, ANSWERS, ORDER, PLACES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+local FLEET, HOT, COLD, RANKED, ORDERS, OPEN, EXPIRING, ANSWERS, ORDER, PLACES = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
 
 local MAX_POOLS, MAX_ANSWERS, MAX_TERM, MAX_COUNT = 10000, 100000, 2147483647, 1e12
 local MAX_PLACES = 500000 -- picks within one lease
 local MAX_EXPIRED = 500 -- places to give back in one call, so that no call takes long
+local MAX_STEP = 30e6 -- that time passes in one call: the store's clock may jump
 local NEVER = 9e15 -- times are whole microseconds; this is beyond all of them, and below 2^53
 local CHUNK = 1000 -- fields in one command; Lua cannot pass many more
 
@@ -72,12 +73,13 @@ end
 -- The state of a call -------------------------------------------------------------------------------------------
 
 -- It is one packed value: many fields, or numbers as text, would take longer than the rest of a pick.
-local STATE, STATE_SIZE = '<c19ddddddddd', 91
+local STATE, STATE_SIZE = '<c19dddddddddd', 99
 
--- `catch`, `due` and `check` are NEVER when there is nothing to wait for.
+-- `now` is the fleet's time, and `wall` what the store's clock showed then. `catch`, `due` and `check` are NEVER when
+-- there is nothing to wait for.
 local function pack_state(S)
   return struct.pack(
-    STATE, S.unused, S.term, S.threshold, S.now, S.due, S.check, S.catch, S.serial, S.expired, S.released
+    STATE, S.unused, S.term, S.threshold, S.now, S.wall, S.due, S.check, S.catch, S.serial, S.expired, S.released
   )
 end
 
@@ -90,9 +92,10 @@ local function load_state(keys)
   if #packed ~= STATE_SIZE then
     error('CORRUPT: the state cannot be read')
   end
-  local unused, term, threshold, now, due, check, catch, serial, expired, released = struct.unpack(STATE, packed)
+  local unused, term, threshold, now, wall, due, check, catch, serial, expired, released =
+    struct.unpack(STATE, packed)
   return {
-    keys = keys, was = packed, unused = unused, term = term, threshold = threshold, now = now, due = due,
+    keys = keys, was = packed, unused = unused, term = term, threshold = threshold, now = now, wall = wall, due = due,
     check = check, catch = catch, serial = serial, expired = expired, released = released,
   }
 end
@@ -205,14 +208,20 @@ local function write_cold(S, pool, cold)
   ))
 end
 
--- Return the capacity, nil if there is no limit, and the address.
+-- Return the capacity, nil if there is no limit, the address, and the incarnation of the agent that said so. All are
+-- nil if no agent has.
 local function read_place(S, pool)
   local value = redis.call('HGET', S.keys[PLACES], pool)
   if not value then
-    return nil, ''
+    return nil, nil, nil
   end
-  local capacity, address = string.match(value, '^(%S+) (.*)$')
-  return tonumber(capacity), address
+  local incarnation, capacity, address = string.match(value, '^(%d+) (%S+) (.*)$')
+  return tonumber(capacity), address, incarnation
+end
+
+local function is_draining(S, pool)
+  local order = redis.call('HGET', S.keys[ORDERS], pool)
+  return order and string.sub(order, -1) == '1'
 end
 
 -- Set the estimate of a pool, nil if it is not a member, and rank it if it can take a task. The caller keeps `hot`.
@@ -233,7 +242,7 @@ end
 
 -- Make the pool a member with its newest report, unless it drains or leaves.
 local function put_in(S, pool, hot, cold)
-  if cold.leaving or redis.call('SISMEMBER', S.keys[DRAINING], pool) == 1 then
+  if cold.leaving or is_draining(S, pool) then
     take_out(S, pool, hot)
     return
   end
@@ -299,6 +308,13 @@ local function expire_places(S)
   return S.now -- the next call goes on
 end
 
+-- Places whose leases are lost would be kept for ever.
+local function check_leases(S)
+  if redis.call('ZCARD', S.keys[OPEN]) > redis.call('ZCARD', S.keys[EXPIRING]) then
+    error('CORRUPT: open tickets have no leases')
+  end
+end
+
 local function forget_answers(S)
   for _ = 1, MAX_EXPIRED do
     local due, head = head_time(S, ORDER)
@@ -350,6 +366,7 @@ end
 
 local function tick(S)
   if S.now >= S.due then
+    check_leases(S)
     local places, answers = expire_places(S), forget_answers(S)
     S.due = math.min(places, answers)
   end
@@ -396,7 +413,6 @@ local function call(action)
     if not S then
       return redis.error_reply('NOSTATE The store does not know the fleet.')
     end
-    S.asked = args[1] ~= '' and tonumber(args[1]) or store_time()
     S.lease, S.silence, S.memory = tonumber(args[2]), tonumber(args[3]), tonumber(args[4])
     S.numerator, S.denominator = tonumber(args[5]), tonumber(args[6])
     local reply = action(S, args)
@@ -408,10 +424,11 @@ local function call(action)
   end
 end
 
--- The same for calls that let time pass. Where time goes back, the latest counts.
+-- The same for calls that let time pass, by as much as the store's clock has gone on since the last one.
 local function timed(action)
   return call(function(S, args)
-    S.now = math.max(S.now, S.asked)
+    local wall = args[1] ~= '' and tonumber(args[1]) or store_time()
+    S.now, S.wall = S.now + math.max(0, math.min(wall - S.wall, MAX_STEP)), wall
     tick(S)
     return action(S, args)
   end)
@@ -434,6 +451,9 @@ local function pick(S, roll, exclude)
     S.threshold = S.threshold + step
   end
   local _, address = read_place(S, pool)
+  if not address then
+    error('CORRUPT: a member has no address')
+  end
   return {pool, ticket, exact(expires), color, exact(S.threshold), address}
 end
 
@@ -442,7 +462,7 @@ local function placements(S, picks)
   local reply = {'placed'}
   for _, each in ipairs(picks) do
     for index, value in ipairs(each) do
-      reply[#reply + 1] = index == 3 and exact(math.max(0, tonumber(value) - S.asked)) or value
+      reply[#reply + 1] = index == 3 and exact(math.max(0, tonumber(value) - S.now)) or value
     end
   end
   return reply
@@ -498,9 +518,14 @@ local function pick_many(S, args)
 end
 
 -- pool, kind, incarnation, sequence, tasks, version, how many ranges, first and last ticket of each. The numbers are
--- text of 19 digits. In reply to a heartbeat, return the threshold, its version and the oldest ticket.
+-- text of 19 digits. Return the threshold, its version and the oldest ticket in reply to a heartbeat; 'unplaced' if the
+-- agent must register first; 'outdated' if one that started later has.
 local function receive(S, args)
   local pool, kind, incarnation, sequence = args[7], args[8], args[9], args[10]
+  local _, address, registered = read_place(S, pool)
+  if not address then
+    return {'unplaced'}
+  end
   local hot, cold = read_hot(S, pool), read_cold(S, pool)
   if not (hot and cold) then
     if redis.call('HLEN', S.keys[COLD]) >= MAX_POOLS then
@@ -509,7 +534,10 @@ local function receive(S, args)
     S.serial = S.serial + 1
     hot, cold = {next_ticket = S.unused, open = 0}, {serial = S.serial, incarnation = '', sequence = big('0')}
   end
-  if incarnation > cold.incarnation or (incarnation == cold.incarnation and sequence > cold.sequence) then
+  if incarnation < registered or incarnation < cold.incarnation then
+    return {'outdated'}
+  end
+  if incarnation > cold.incarnation or sequence > cold.sequence then
     cold.incarnation, cold.sequence, cold.heard = incarnation, sequence, S.now
     S.check = math.min(S.check, S.now + S.silence)
     for index = 14, #args, 2 do
@@ -541,13 +569,18 @@ local function release(S, args)
   return {}
 end
 
--- pool, capacity ('-': no limit), address
+-- pool, incarnation, capacity ('-': no limit), address. Return 'outdated' if an agent that started later has
+-- registered.
 local function register(S, args)
-  local pool = args[7]
+  local pool, incarnation = args[7], args[8]
+  local _, _, registered = read_place(S, pool)
+  if registered and incarnation < registered then
+    return {'outdated'}
+  end
   if redis.call('HEXISTS', S.keys[PLACES], pool) == 0 and redis.call('HLEN', S.keys[PLACES]) >= MAX_POOLS then
     return too_many_pools()
   end
-  redis.call('HSET', S.keys[PLACES], pool, args[8] .. ' ' .. args[9])
+  redis.call('HSET', S.keys[PLACES], pool, incarnation .. ' ' .. args[9] .. ' ' .. args[10])
   local hot = read_hot(S, pool)
   if hot then
     estimate_as(S, pool, hot, hot.estimate)
@@ -555,25 +588,23 @@ local function register(S, args)
   return {}
 end
 
-local function drain(S, args)
-  local pool = args[7]
-  if redis.call('SADD', S.keys[DRAINING], pool) == 1 and redis.call('SCARD', S.keys[DRAINING]) > MAX_POOLS then
-    redis.call('SREM', S.keys[DRAINING], pool)
+-- pool, version, 1 or 0: an operator's order to drain the pool, or to end that. The newest counts, also if a dispatcher
+-- repeats it after the store has lost its last writes. A pool that is silent, but has clients on their way, does not
+-- come back by the end of a drain.
+local function order(S, args)
+  local pool, version, drained = args[7], args[8], args[9]
+  local known = redis.call('HGET', S.keys[ORDERS], pool)
+  if known and version <= string.sub(known, 1, 19) then
+    return {}
+  end
+  if not known and redis.call('HLEN', S.keys[ORDERS]) >= MAX_POOLS then
     return too_many_pools()
   end
-  local hot = read_hot(S, pool)
-  if hot then
-    take_out(S, pool, hot)
-  end
-  return {}
-end
-
--- A pool that is silent, but has clients on their way, does not come back by this.
-local function undrain(S, args)
-  local pool = args[7]
-  redis.call('SREM', S.keys[DRAINING], pool)
+  redis.call('HSET', S.keys[ORDERS], pool, version .. ' ' .. drained)
   local hot, cold = read_hot(S, pool), read_cold(S, pool)
-  if hot and cold and cold.heard + S.silence > S.now then
+  if hot and drained == '1' then
+    take_out(S, pool, hot)
+  elseif hot and cold and cold.heard + S.silence > S.now then
     put_in(S, pool, hot, cold)
   end
   return {}
@@ -608,8 +639,9 @@ local function state(S)
     local hot, capacity, address = read_hot(S, pool) or error('CORRUPT: half a record'), read_place(S, pool)
     pools[#pools + 1] = {
       serial = cold.serial, name = pool, tasks = exact(cold.tasks), open = hot.open, leaving = cold.leaving,
-      estimate = hot.estimate and exact(hot.estimate), capacity = capacity and exact(capacity), address = address,
-      draining = redis.call('SISMEMBER', S.keys[DRAINING], pool) == 1, next_ticket = hot.next_ticket,
+      estimate = hot.estimate and exact(hot.estimate), capacity = capacity and exact(capacity),
+      address = address or error('CORRUPT: a pool has no address'),
+      draining = is_draining(S, pool) or false, next_ticket = hot.next_ticket,
       full = capacity ~= nil and hot.estimate ~= nil and hot.estimate >= capacity,
     }
   end
@@ -617,7 +649,7 @@ local function state(S)
   return {cjson.encode({
     threshold = exact(S.threshold), green = green, yellow = yellow,
     expired = exact(S.expired), released = exact(S.released), pools = pools,
-    drained = redis.call('SMEMBERS', S.keys[DRAINING]),
+    orders = redis.call('HGETALL', S.keys[ORDERS]),
   })}
 end
 
@@ -625,38 +657,34 @@ local function server_run()
   return string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
 end
 
--- now, threshold, term, signing key, heartbeat, a broken state (empty: none), the pools that are known to drain. Make
--- the state unless it is there; begin a new term if the server is not the one that had the state, since the last
--- writes may be lost. In both cases the pools drain: at no other time, since another dispatcher may have ended that.
--- Return the term and the signing key.
+-- now, threshold, term, signing key, heartbeat, a broken state (empty: none); pool, version and 1 or 0 of each order
+-- that is known. Make the state unless it is there. Begin a new term if the server is not the one that had the state, since
+-- the last writes may be lost. Return the term and the signing key.
 local function open_fleet(keys, args)
   local key, run, packed = unpack(redis.call('HMGET', keys[FLEET], 'key', 'run', 'state'))
-  if key and packed and packed ~= args[6] then
-    local S = load_state(keys)
-    if run ~= server_run() then
-      redis.call('HSET', keys[FLEET], 'run', server_run())
-      for index = 7, #args do
-        drain(S, {[7] = args[index]})
-      end
-      if S.term < MAX_TERM then
-        begin_term(S, S.term + 1)
-      end
-      save_state(S)
+  local now, term = args[1] ~= '' and tonumber(args[1]) or store_time(), tonumber(args[3])
+  local made = not (key and packed and packed ~= args[6])
+  if made then
+    redis.call('DEL', unpack(keys))
+    key = key or args[4]
+    redis.call('HSET', keys[FLEET], 'key', key, 'run', server_run(), 'state', pack_state({
+      threshold = tonumber(args[2]), term = term, unused = first_of_term(term), now = now, wall = now, due = NEVER,
+      check = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0,
+    }))
+  end
+  local S = load_state(keys)
+  if made or run ~= server_run() then
+    redis.call('HSET', keys[FLEET], 'run', server_run())
+    S.silence = 0 -- orders bring no pool back: the next message of each does
+    for index = 7, #args, 3 do
+      order(S, {[7] = args[index], [8] = args[index + 1], [9] = args[index + 2]})
     end
-    return {S.term, key}
   end
-  local now = args[1] ~= '' and tonumber(args[1]) or store_time()
-  local term = tonumber(args[3])
-  local S = {
-    threshold = tonumber(args[2]), term = term, unused = first_of_term(term), now = now, due = NEVER,
-    check = NEVER, catch = now + 2 * tonumber(args[5]), serial = 0, expired = 0, released = 0,
-  }
-  redis.call('DEL', unpack(keys))
-  redis.call('HSET', keys[FLEET], 'key', key or args[4], 'run', server_run(), 'state', pack_state(S))
-  for index = 7, #args do
-    redis.call('SADD', keys[DRAINING], args[index])
+  if not made and run ~= server_run() and S.term < MAX_TERM then
+    begin_term(S, math.min(math.max(S.term + 1, term), MAX_TERM))
   end
-  return {term, key or args[4]}
+  save_state(S)
+  return {S.term, key}
 end
 
 redis.register_function('evenly_2_open', open_fleet)
@@ -664,8 +692,7 @@ redis.register_function('evenly_2_pick', timed(pick_many))
 redis.register_function('evenly_2_receive', timed(receive))
 redis.register_function('evenly_2_release', timed(release))
 redis.register_function('evenly_2_register', call(register))
-redis.register_function('evenly_2_drain', call(drain))
-redis.register_function('evenly_2_undrain', call(undrain))
+redis.register_function('evenly_2_order', call(order))
 redis.register_function('evenly_2_disconnect', timed(disconnect))
 redis.register_function('evenly_2_tick', timed(pass_time))
 redis.register_function('evenly_2_state', call(state))

@@ -14,11 +14,11 @@ from importlib.resources import files
 from evenly.core import LearningRule
 from evenly.core.protocol import ToDispatcher
 from evenly.errors import InputError
-from evenly.live.store.base import FleetSettings
+from evenly.live.store.base import FleetSettings, Orders
 from evenly.live.store.link import Argument
 
 LIBRARY = "evenly_2"  # a change of the functions or of the data needs the next number
-KEYS = ("fleet", "hot", "cold", "ranked", "draining", "open", "expiring", "answers", "order", "places")
+KEYS = ("fleet", "hot", "cold", "ranked", "orders", "open", "expiring", "answers", "order", "places")
 _MAX_DENOMINATOR = 10**9  # times 10,000 pools stays below 2^53
 _MAX_KEY = 128  # bytes of a request key that are kept as they are
 
@@ -90,6 +90,11 @@ def message_arguments(message: ToDispatcher) -> list[Argument]:
         len(message.arrived),
         *(padded(ticket) for each in message.arrived for ticket in each),
     ]
+
+
+def order_arguments(orders: Orders) -> list[Argument]:
+    """Return what the orders that are known say."""
+    return [word for pool, order in orders.items() for word in (pool, padded(order.version), int(order.drained))]
 
 
 def _bytes(text: str) -> bytes:

@@ -18,6 +18,7 @@ from evenly.live.store.base import (
     FleetSettings,
     FleetState,
     NoPoolsError,
+    Order,
     Placement,
     PoolState,
 )
@@ -53,6 +54,7 @@ class LocalStore:
         self._choose = random.Random().choice if choose is None else choose
         self._clock = clock
         self._addresses: dict[str, tuple[str, int | None]] = {}
+        self._orders: dict[str, Order] = {}
         self._connected: set[str] = set()  # registered; their addresses are needed at their next message
         self._peer = DispatcherPeer(
             threshold,
@@ -88,8 +90,8 @@ class LocalStore:
         """Give back a place whose client will not come."""
         self._peer.release(self._clock(), pool, ticket)
 
-    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
-        """Note where the pool is."""
+    async def register(self, pool: str, *, incarnation: int, address: str, capacity: int | None) -> None:
+        """Note where the pool is. The caller has one agent of each pool, the one that started last."""
         self._peer.set_capacity(pool, capacity)
         self._addresses[pool] = address, capacity
         self._connected.add(pool)
@@ -103,13 +105,12 @@ class LocalStore:
         self._connected.discard(pool)
         self._peer.disconnect(self._clock(), pool, min(DISCONNECT_GRACE_S, self._settings.heartbeat))
 
-    async def drain(self, pool: str) -> None:
-        """Give the pool no new sessions until `undrain`."""
-        self._peer.drain(pool)
-
-    async def undrain(self, pool: str) -> None:
-        """Give the pool sessions again."""
-        self._peer.undrain(pool)
+    async def order(self, pool: str, order: Order) -> None:
+        """Give the pool no new sessions, or sessions again, unless a newer order is known."""
+        known = self._orders.get(pool)
+        if known is None or order.version > known.version:
+            (self._peer.drain if order.drained else self._peer.undrain)(pool)
+            self._orders[pool] = order
 
     def use_alpha(self, alpha: str) -> None:
         """Learn the threshold with this alpha from now on."""
@@ -139,7 +140,7 @@ class LocalStore:
             pools=tuple(pools),
             expired=self._peer.expired,
             released=self._peer.released,
-            drained=frozenset(str(pool) for pool in self._peer.drained),
+            orders=dict(self._orders),
         )
 
     def _pool(self, known: KnownPool) -> FleetPool:

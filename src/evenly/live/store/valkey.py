@@ -30,6 +30,9 @@ from evenly.live.store.base import (
     FleetSettings,
     FleetState,
     NoPoolsError,
+    Order,
+    Orders,
+    OutdatedError,
     Placement,
     PoolState,
     StoreUnavailableError,
@@ -62,7 +65,7 @@ class ValkeyStore:
         self.key = new_key() if key is None else key
         self.threshold = threshold
         self.term = 0  # the last that was seen; 0 if none was
-        self.drained: set[str] = set()  # pools known to drain, for a store that has forgotten them
+        self.orders: dict[str, Order] = {}  # those that are known, for a store that has forgotten them
         self.on_lapse: Callable[[], None] = lambda: None
         self._settings = settings
         self._common = functions.common_arguments(settings)
@@ -100,17 +103,20 @@ class ValkeyStore:
         """Give back a place whose client will not come."""
         await self._call("release", check_pool_name(pool), functions.padded(ticket))
 
-    async def register(self, pool: str, *, address: str, capacity: int | None) -> None:
+    async def register(self, pool: str, *, incarnation: int, address: str, capacity: int | None) -> None:
         """Note where the pool is."""
-        await self._call("register", check_pool_name(pool), "-" if capacity is None else capacity, address)
+        limit = "-" if capacity is None else capacity
+        _check_reply(
+            await self._call("register", check_pool_name(pool), functions.padded(incarnation), limit, address)
+        )
 
     async def receive(self, message: ToDispatcher) -> ToPool | None:
-        """Take in a message of a pool's agent."""
+        """Take in a message of a pool's agent. Raises UnplacedError if that must be registered first."""
         message.check()
         pool = check_pool_name(message.report.pool)
         arguments = functions.message_arguments(message)
         self._agents[pool] = max((str(arguments[2]), str(arguments[3])), self._agents.get(pool, ("", "")))
-        reply = await self._call("receive", *arguments)
+        reply = _check_reply(await self._call("receive", *arguments))
         if not reply:
             return None
         self.threshold, version, oldest = map(int, reply)
@@ -128,13 +134,10 @@ class ValkeyStore:
         """The pools that have sent something and were not `disconnected`."""
         return frozenset(self._agents)
 
-    async def drain(self, pool: str) -> None:
-        """Give the pool no new sessions until `undrain`."""
-        await self._call("drain", check_pool_name(pool))
-
-    async def undrain(self, pool: str) -> None:
-        """Give the pool sessions again."""
-        await self._call("undrain", check_pool_name(pool))
+    async def order(self, pool: str, order: Order) -> None:
+        """Give the pool no new sessions, or sessions again, unless a newer order is known."""
+        await self._call("order", check_pool_name(pool), functions.padded(order.version), int(order.drained))
+        self.learn({pool: order})
 
     def use_alpha(self, alpha: str) -> None:
         """Learn the threshold with this alpha from now on."""
@@ -152,7 +155,9 @@ class ValkeyStore:
         (text,) = await self._call("state")
         values = json.loads(text)
         self.threshold = threshold = int(values["threshold"])
-        self.drained = drained = set(values["drained"])
+        stored = list(values["orders"])  # Lua writes an empty list as {}
+        orders = {pool: _order(text) for pool, text in zip(stored[::2], stored[1::2], strict=True)}
+        self.learn(orders)
         found = sorted(values["pools"], key=lambda each: cast(int, each["serial"]))
         pools = await in_steps(map(_fleet_pool, found))
         return FleetState(
@@ -163,7 +168,7 @@ class ValkeyStore:
             pools=tuple(pools),
             expired=int(values["expired"]),
             released=int(values["released"]),
-            drained=frozenset(drained),
+            orders=orders,
         )
 
     async def _call(self, name: str, *arguments: Argument) -> list[bytes]:
@@ -220,7 +225,7 @@ class ValkeyStore:
                 self.key.hex(),
                 functions.microseconds(self._settings.heartbeat),
                 state or b"",
-                *self.drained,
+                *functions.order_arguments(self.orders),
             )
             reply = await execute(pack(*self._words("open", *opened)))
             opened_term, key = cast("tuple[bytes, bytes]", reply)
@@ -232,11 +237,34 @@ class ValkeyStore:
         self._mended += 1
         self._see(int(opened_term))
 
+    def learn(self, orders: Orders) -> None:
+        """Keep the newest order for each pool."""
+        for pool, order in orders.items():
+            self.orders[pool] = max(order, self.orders.get(pool, order))
+
     def _see(self, term: int) -> None:
         """Report a new term."""
         before, self.term = self.term, term
         if term > before:
             self.on_lapse()
+
+
+class UnplacedError(Exception):
+    """The store does not know where the pool is: its agent must be registered again."""
+
+
+def _check_reply(reply: list[bytes]) -> list[bytes]:
+    """Return a reply, or raise the error that it stands for."""
+    if reply == [b"outdated"]:
+        raise OutdatedError
+    if reply == [b"unplaced"]:
+        raise UnplacedError
+    return reply
+
+
+def _order(text: str) -> Order:
+    version, drained = text.split()
+    return Order(int(version), drained == "1")
 
 
 def _placement(fields: list[bytes]) -> Placement:
